@@ -5,21 +5,21 @@ PYTHON := python3
 endif
 VENV := .venv
 PY := $(VENV)/bin/python
-# The suite starts hundreds of processes: they share what one of them compiled.
+# The suite starts hundreds of processes, which share compiled bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 PIP_FLAGS := --quiet --disable-pip-version-check --require-hashes
 
 .PHONY: help up install install-dev install-local-embeddings test test-scale test-clients check check-types check-rest format bench scan-model lock clean
 
-help: ## List the verbs of this file
+help: ## List the targets of this file
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-24s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-up: install ## Install what is missing and start Daybook
+up: install ## Install missing dependencies and start Daybook
 	@exec $(PY) manage.py up
 
 install: $(VENV)/.runtime ## Make .venv and install the locked dependencies
 
-install-dev: $(VENV)/.dev ## The same and the tools of a contributor
+install-dev: $(VENV)/.dev ## Also install the contributors' tools
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -32,25 +32,25 @@ $(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
 	$(PY) -m pip install $(PIP_FLAGS) -r requirements/dev.txt
 	@touch $@
 
-install-local-embeddings: install ## The same and what runs an embedding model in Daybook itself
+install-local-embeddings: install ## Also install what runs an embedding model in Daybook itself
 	$(PY) -m pip install $(PIP_FLAGS) -r requirements/local-embeddings.txt
 
-test: install-dev ## The whole test suite on SQLite
+test: install-dev ## Run the whole test suite on SQLite
 	$(PY) -m pytest
 
-test-scale: install-dev ## What reaches a database, on PostgreSQL and Redis, without the browser (pages know no database)
+test-scale: install-dev ## Run the tests that use a database on PostgreSQL and Redis, without the browser
 	DATABASE_URL=$${DATABASE_URL:-postgres://postgres@127.0.0.1:5432/daybook} REDIS_URL=$${REDIS_URL:-redis://127.0.0.1:6379/15} \
 	DAYBOOK_SECRET_KEY=$${DAYBOOK_SECRET_KEY:-only-for-this-test-run-000000000000000000000000} REQUIRE_SERVICES=1 $(PY) -m pytest --ignore=tests/browser -m "not browser and not any_database"
 
-test-clients: install-dev ## Real clients, installed from PyPI and npm into .clients (2 GB), with a real Daybook
+test-clients: install-dev ## Test real clients, installed from PyPI and npm into .clients (2 GB), with a real Daybook
 	TEST_CLIENTS=1 $(PY) -m pytest -n0 -q tests/clients
 
-# As an installation behind TLS would be set up. Nothing is connected to.
+# Settings of an installation behind TLS. Nothing is connected to.
 DEPLOYED := DATABASE_URL=postgres://daybook@127.0.0.1/daybook REDIS_URL=redis://127.0.0.1:6379/0 \
 	DAYBOOK_SECRET_KEY=only-for-this-check-0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEF \
 	DAYBOOK_ALLOWED_HOSTS=chat.example.org DAYBOOK_TRUSTED_ORIGINS=https://chat.example.org
 
-check: install-dev ## Lint, format, types, import directions, missing migrations, Django's checks for deployment
+check: install-dev ## Check lint, format, types, import directions, missing migrations, Django's deployment checks
 	@$(MAKE) --no-print-directory --jobs=2 check-types check-rest
 
 check-types: # takes as long as all the rest
@@ -69,12 +69,12 @@ format: install-dev ## Fix what can be fixed automatically
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-bench: install-dev ## The benchmarks that need no data of their own (minutes; the others: bench/README.md)
+bench: install-dev ## Run the benchmarks that need no data (minutes; the others: bench/README.md)
 	$(PY) bench/turn_start.py --memories 1000
 	$(PY) bench/review_latency.py
 	$(PY) bench/gateway.py --against litellm
 
-scan-model: install-dev ## Train the models from bench/scanner_rows and authorship_rows (minutes), print how good they are
+scan-model: install-dev ## Train the models from bench/scanner_rows and authorship_rows (minutes), print their figures
 	OMP_NUM_THREADS=1 $(PY) -m scanning.model.training
 	OMP_NUM_THREADS=1 $(PY) -m scanning.authorship.training
 

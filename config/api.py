@@ -7,7 +7,7 @@ from gateway.api import anthropic, keys, openai, openai_plain, responses, sessio
 from gateway.api.body_parser import BodyParser
 from gateway.api.documented import DocumentedAPI
 from gateway.api.documented_answers import Answers
-from gateway.api.errors import install_handlers, name_addresses
+from gateway.api.errors import install_handlers, register_addresses
 from gateway.authentication import KeyAuth, MemoryAuth, NativeAuth
 from memories.api import answers as memories_answers
 from memories.api import artifacts, audit, bulk, memories, search, transfer
@@ -71,4 +71,4 @@ for tag, part in (
     v1.add_router("", part.router, tags=[tag])
 install_handlers(api)
 install_handlers(v1)
-name_addresses("/v1/", cache(v1.addresses))
+register_addresses("/v1/", cache(v1.addresses))

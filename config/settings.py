@@ -1,4 +1,4 @@
-"""Django settings. The only place that knows whether Daybook runs embedded or at scale."""
+"""Django settings. Only this module knows whether Daybook runs embedded or at scale."""
 
 import os
 from datetime import timedelta
@@ -29,18 +29,18 @@ try:
     DAYBOOK_HOME.mkdir(parents=True, exist_ok=True, mode=0o700)
 except OSError as error:
     raise ConfigurationError(
-        f"DAYBOOK_HOME is '{DAYBOOK_HOME}'; it must be a folder that can be written ({error.strerror})."
+        f"DAYBOOK_HOME is '{DAYBOOK_HOME}'; it must be a writable folder ({error.strerror})."
     ) from None
 
 SECRET_KEY = secret_key(ENV, DAYBOOK_HOME)
-# Whether it comes from the environment; else it is kept in the home, and a backup holds it.
+# Whether it comes from the environment. Otherwise it is stored in the home, and backups include it.
 SECRET_KEY_GIVEN = bool(ENV.secret_key.get_secret_value())
 SECRET_KEY_FALLBACKS = split_list(ENV.secret_key_fallbacks)
 DEBUG = False
 ALLOWED_HOSTS = allowed_hosts(ENV.allowed_hosts, ENV.host)
 TRUSTED_ORIGINS = split_list(ENV.trusted_origins)
 CSRF_TRUSTED_ORIGINS = TRUSTED_ORIGINS
-# Pages of trusted origins may use the APIs with a key of their own; cookies of this host are never theirs to use.
+# Pages of trusted origins may use the APIs with a key, but never with this host's cookies.
 CORS_ALLOWED_ORIGINS = TRUSTED_ORIGINS
 CORS_URLS_REGEX = r"^/((api|v1|mcp)(/|$)|\.well-known/oauth-|oauth/(register|token|revoke)/?$)"
 CORS_ALLOW_HEADERS = CORS_REQUEST_HEADERS
@@ -69,7 +69,7 @@ INSTALLED_APPS = [
     "config",
 ]
 
-# Django's own middlewares cost a thread hop each under ASGI: config.serving.middleware lets API requests pass by them.
+# Django's middlewares cost a thread switch each under ASGI; in the subclasses used here, API requests skip them.
 MIDDLEWARE = [
     "config.serving.middleware.RequestBoundary",
     "corsheaders.middleware.CorsMiddleware",
@@ -101,7 +101,7 @@ TEMPLATES = [
     }
 ]
 
-# The library's own tables; Django's migrations want each named.
+# The library's default models. Its migrations require these settings.
 OAUTH2_PROVIDER_APPLICATION_MODEL = "oauth2_provider.Application"
 OAUTH2_PROVIDER_GRANT_MODEL = "oauth2_provider.Grant"
 OAUTH2_PROVIDER_ACCESS_TOKEN_MODEL = "oauth2_provider.AccessToken"  # noqa: S105 - a model
@@ -133,7 +133,7 @@ if REDIS_URL:
     CHANNEL_LAYERS: dict[str, Any] = {
         "default": {
             "BACKEND": "memories.messaging.redis_clients.HintLayer",
-            # The layer waits 5 s for a message: the limit of reading is above that, or it would break idle sockets.
+            # The layer waits 5 s for a message, so a shorter read timeout would break idle sockets.
             "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": 8, "socket_connect_timeout": 1}]},
         }
     }
@@ -153,7 +153,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 PASSWORD_HASHERS = ["gateway.accounts.passwords.BoundedPasswordHasher"]
 AUTHENTICATION_BACKENDS = [
-    "axes.backends.AxesStandaloneBackend",  # refuses after too many failures, before a password is looked at
+    "axes.backends.AxesStandaloneBackend",  # refuses after too many failures, before the password is checked
     "django.contrib.auth.backends.ModelBackend",
 ]
 AXES_HANDLER = "gateway.accounts.sign_in.AttemptsHandler"
@@ -170,7 +170,7 @@ AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
 PASSWORDS = passwords_allowed(ENV)
 OIDC = oidc(ENV)
-MAIL = mail(ENV)  # None: no mail is sent
+MAIL = mail(ENV)  # None if no mail server is configured
 globals().update(MAIL or {})
 PASSWORD_RESET_TIMEOUT = 3600
 LOGIN_URL = "/login/"
@@ -178,28 +178,29 @@ LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/login/"
 SESSION_COOKIE_NAME = "daybook_session"
 CSRF_COOKIE_NAME = "daybook_csrf"
-CSRF_FAILURE_VIEW = "config.serving.middleware.page_not_ours"
+CSRF_FAILURE_VIEW = "config.serving.middleware.page_csrf_failed"
 SESSION_COOKIE_SAMESITE = "Lax"
-# Cookies are marked secure when every origin of ours that people use is https; what others' pages use says nothing.
-_OURS = [
+# Cookies are secure if all trusted origins that are hosts of this Daybook use https; those of other sites do not count.
+_OWN_ORIGINS = [
     origin
     for origin in map(urlsplit, TRUSTED_ORIGINS)
     if validate_host(split_domain_port(origin.netloc)[0], ALLOWED_HOSTS)
 ]
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = bool(_OURS) and all(origin.scheme == "https" for origin in _OURS)
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SESSION_COOKIE_SECURE else None
-# Browsers that were here over https never come over http again; a year is what Django's own check asks for.
-SECURE_HSTS_SECONDS = 31_536_000 if SESSION_COOKIE_SECURE else 0
+_SECURE = bool(_OWN_ORIGINS) and all(origin.scheme == "https" for origin in _OWN_ORIGINS)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _SECURE
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _SECURE else None
+# HSTS for a year, as Django's check recommends.
+SECURE_HSTS_SECONDS = 31_536_000 if _SECURE else 0
 SECURE_REFERRER_POLICY = "same-origin"
 
 SILENCED_SYSTEM_CHECKS = [
-    # Django looks for three middlewares by name; ours are subclasses, which config.checks looks at.
+    # Django looks for three middlewares by name. Daybook uses subclasses, which config.checks checks.
     "security.W001",
     "security.W002",
     "security.W003",
-    # Apps on a person's own computer are called back at http://127.0.0.1; gateway.oauth refuses other http.
+    # Apps on a person's computer have redirect URIs at http://127.0.0.1; gateway.oauth refuses other http.
     "oauth2_provider.W008",
-    # The middleware of django-axes only answers a refused sign-in; gateway.accounts.sign_in does, with the page.
+    # The middleware of django-axes only answers a refused sign-in, which gateway.accounts.sign_in does, on the page.
     "axes.W002",
 ]
 
@@ -215,9 +216,9 @@ LANGUAGE_CODE = "en"
 USE_I18N = False
 TIME_ZONE = "UTC"
 
-# numpy is used on small arrays: more threads of its linear algebra only take the cores from other turns.
+# numpy is used on small arrays only: more threads of its linear algebra would just take the cores from other turns.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# Where the scanner keeps its compiled rules: with everything else of ours, not in the user's cache folder.
+# The scanner's compiled rules belong with the other data, not in the user's cache folder.
 os.environ.setdefault("KF_RULE_CACHE_DIR", str(DAYBOOK_HOME / "cache"))
 
 STATIC_URL = "/static/"
@@ -226,7 +227,7 @@ STATICFILES_FINDERS = [
     "config.serving.joined_files.JoinedFinder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
 ]
-# Where config.serving.assets prepares them.
+# Prepared by config.serving.assets.
 STATIC_ROOT = str(ENV.static or DAYBOOK_HOME / "cache" / "static")
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
@@ -251,7 +252,7 @@ DAYBOOK_ADMIN_USER = ENV.admin_user
 DAYBOOK_ADMIN_PASSWORD = ENV.admin_password.get_secret_value()
 DAYBOOK_API_KEY = ENV.api_key.get_secret_value()
 DAYBOOK_UPSTREAMS = upstreams(ENV)
-# Model calls are refused unless they go to a configured upstream or the demo model; tests allow loopback only.
+# Model calls go to configured upstreams or the demo model only; tests restrict them to loopback.
 DAYBOOK_UPSTREAM_LOOPBACK_ONLY = False
 DB_THREADS = ENV.db_threads
 DB_READ_THREADS = ENV.db_read_threads
@@ -267,7 +268,7 @@ DETACH_SECONDS = ENV.detach_seconds
 SNAPSHOT_BYTES = ENV.snapshot_bytes
 SNAPSHOT_SESSIONS = ENV.snapshot_sessions
 SNAPSHOT_IDLE_SECONDS = ENV.snapshot_idle_seconds
-# How often a process that holds caches looks for what was forgotten in others; 0: never (tests).
+# How often a process with caches polls for invalidations by others; 0: never (tests).
 INVALIDATION_SECONDS = 0.5
 UPSTREAM_READ_SECONDS = 30.0
 WEBHOOKS_PRIVATE = ENV.webhooks_private

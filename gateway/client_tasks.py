@@ -3,7 +3,7 @@ They are not turns of a conversation; gateway.passthrough answers them without s
 
 A client may declare such a request in a header or in `metadata`. Otherwise it is recognised by words that
 client_tasks.toml lists, together with a sign in its structure. If in doubt, a request is a turn, since a person may
-also ask for a title (docs/decisions/0035-tasks-of-clients.md)."""
+also ask for a title (docs/decisions/0035)."""
 
 import json
 import re

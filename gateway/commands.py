@@ -122,9 +122,9 @@ def answer_v1(caller: Caller, request: V1Request) -> Slices[CommandTurn]:
         session = command_session(lookup, verdict)
         if session._state.adding:
             session.save(force_insert=True)
-        said = _last_user_text(request.messages)
-        named = "" if request.session_ref else fingerprint.commands_key(caller.owner_id, agent.name, said, reply.text)
-        return _store(session, said, reply, commands_key=named)
+        text = _last_user_text(request.messages)
+        named = "" if request.session_ref else fingerprint.commands_key(caller.owner_id, agent.name, text, reply.text)
+        return _store(session, text, reply, commands_key=named)
 
 
 def stored_command(
@@ -137,9 +137,9 @@ def stored_command(
         owner_id=owner_id, session_id=session_id, kind=Message.Kind.COMMAND, session__deleted_at=None
     )
     rows = limits.filter(rows, agent="session__agent__name")
-    said = rows.filter(pk=turn_id, role=Message.Role.USER).select_related("session__agent").first()
-    answer = rows.filter(seq=said.seq + 1).first() if said else None
-    return _turn(said.session, said, answer.text, []).as_json() if said and answer else None
+    command = rows.filter(pk=turn_id, role=Message.Role.USER).select_related("session__agent").first()
+    answer = rows.filter(seq=command.seq + 1).first() if command else None
+    return _turn(command.session, command, answer.text, []).as_json() if command and answer else None
 
 
 def _execute(caller: Caller, agent: Agent, command: ParsedCommand, *, temporary: bool) -> Slices[CommandReply]:
@@ -150,11 +150,11 @@ def _execute(caller: Caller, agent: Agent, command: ParsedCommand, *, temporary:
 
 
 @transaction.atomic
-def _store(session: Session, said: str, reply: CommandReply, *, commands_key: str = "") -> CommandTurn:
+def _store(session: Session, text: str, reply: CommandReply, *, commands_key: str = "") -> CommandTurn:
     """Store a command and its answer. `commands_key` identifies a session that holds only commands so far."""
     row = lock(session)
-    spoken = ((Message.Role.USER, said.strip()), (Message.Role.ASSISTANT, reply.text))
-    exchange = [{"role": role, "content": text} for role, text in spoken]
+    pairs = ((Message.Role.USER, text.strip()), (Message.Role.ASSISTANT, reply.text))
+    exchange = [{"role": role, "content": text} for role, text in pairs]
     messages = messages_insert(row, None, exchange, kind=Message.Kind.COMMAND)
     if commands_key and (row.message_seq == len(messages) or row.history_hash.startswith(fingerprint.COMMANDS_ONLY)):
         row.history_hash = commands_key
@@ -164,19 +164,19 @@ def _store(session: Session, said: str, reply: CommandReply, *, commands_key: st
 
 
 def _last_user_text(messages: Sequence[dict[str, Any]]) -> str:
-    spoken = [message for message in messages if message.get("role") not in {"system", "developer"}]
-    last = spoken[-1] if spoken else {}
+    others = [message for message in messages if message.get("role") not in {"system", "developer"}]
+    last = others[-1] if others else {}
     return command_text(last.get("content")) if last.get("role") == "user" else ""
 
 
-def _turn(session: Session, said: Message, text: str, changes: list[dict[str, Any]]) -> CommandTurn:
+def _turn(session: Session, command: Message, text: str, changes: list[dict[str, Any]]) -> CommandTurn:
     result = RunResult(
         state=Run.State.COMPLETED,
         output=RunOutput(text=text, usage=dict(_NO_USAGE)),
         changes=changes,
         turns_since_review=session.turns_since_memory_review,
     )
-    context = placeholder_context(session, said.pk, turn=session.turns, started_at=said.created_at)
+    context = placeholder_context(session, command.pk, turn=session.turns, started_at=command.created_at)
     return CommandTurn(context=context, result=result)
 
 

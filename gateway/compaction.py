@@ -46,7 +46,7 @@ class Cut:
 
 
 def choose_cut(
-    messages: Sequence[dict[str, Any]], seqs: Sequence[int], *, limit: int, asked: tuple[str, str] = ("", "")
+    messages: Sequence[dict[str, Any]], seqs: Sequence[int], *, limit: int, target: tuple[str, str] = ("", "")
 ) -> Cut | None:
     """Return a cut before a user message, such that the newest turns take at most KEPT_SHARE of the limit; the last
     turn always stays. Return None if there is nothing to cut."""
@@ -55,7 +55,7 @@ def choose_cut(
     chosen: int | None = None
     end = len(messages)
     for start in reversed(starts):
-        kept += estimate(messages[start:end], asked)
+        kept += estimate(messages[start:end], target)
         end = start
         if start == starts[-1] or kept <= limit * KEPT_SHARE:
             chosen = start
@@ -67,13 +67,13 @@ async def fit(context: TurnContext) -> tuple[TurnContext, dict[str, Any]]:
     if not context.message_seqs:  # the client sends the whole conversation itself
         return context, {}
     agent = context.agent.settings
-    limit, asked = agent.context_token_limit, _target_of(agent)
-    taken = text_tokens(agent.instructions) + estimate(context.messages, asked) + text_tokens(context.summary)
+    limit, target = agent.context_token_limit, _target_of(agent)
+    taken = text_tokens(agent.instructions) + estimate(context.messages, target) + text_tokens(context.summary)
     if context.book is not None and agent.inject_memories:
         taken += min((agent.frozen_char_limit + TOTAL_BYTES) // CHARS_PER_TOKEN, limit // 4)
     if taken <= limit:
         return context, {}
-    cut = choose_cut(context.messages, context.message_seqs, limit=limit, asked=asked)
+    cut = choose_cut(context.messages, context.message_seqs, limit=limit, target=target)
     if cut is None:
         return context, {"compaction": {"state": "nothing_to_cut"}}
     trace: dict[str, Any] = {"state": "ok", "messages": cut.count}
@@ -143,10 +143,10 @@ def compact_session(session_id: str) -> None:
     summary, rows = window_rows(session)
     parts_read(rows)
     messages = [as_openai(row) for row in rows]
-    asked = _target_of(agent)
-    if estimate(messages, asked) <= agent.context_token_limit * (COMPACTION_SHARE - SUMMARY_SHARE):
+    target = _target_of(agent)
+    if estimate(messages, target) <= agent.context_token_limit * (COMPACTION_SHARE - SUMMARY_SHARE):
         return
-    cut = choose_cut(messages, [row.seq for row in rows], limit=agent.context_token_limit, asked=asked)
+    cut = choose_cut(messages, [row.seq for row in rows], limit=agent.context_token_limit, target=target)
     if cut is None:
         return
     try:

@@ -62,11 +62,11 @@ def _embed(book: Book, batch: Sequence[Memory]) -> tuple[int, bool]:
     """Compute and store the vectors of a batch. Return how many, and True if the server refused all texts."""
     keys = {row.pk: row.content_key for row in batch}
     known = known_vectors(book.owner_id, list(keys.values()))
-    asked = {row.content_key: row.content for row in batch if row.content_key not in known}
+    texts = {row.content_key: row.content for row in batch if row.content_key not in known}
     refused = True
     try:
-        if asked:
-            run_async(_add_vectors(known, asked, settings.EMBEDDING_MODEL, settings.COMPACTION_SECONDS))
+        if texts:
+            run_async(_add_vectors(known, texts, settings.EMBEDDING_MODEL, settings.COMPACTION_SECONDS))
     except (DomainError, TimeoutError) as error:
         logger.warning("no vectors for a batch of book %s: %s", book.pk, type(error).__name__)
         refused = isinstance(error, RequestRefused)
@@ -105,11 +105,11 @@ async def searched_vector(text: str, model: str) -> list[float] | None:
     return (await query_vector(text, upstreams=(home_upstream(),), model=model))[0]
 
 
-async def _add_vectors(known: dict[str, bytes], asked: Mapping[str, str], model: str, seconds: float) -> None:
+async def _add_vectors(known: dict[str, bytes], texts: Mapping[str, str], model: str, seconds: float) -> None:
     """Add the vectors of texts to `known`, by their keys. Servers limit the number of texts in a request and the length
     of each: after a refusal fewer texts are sent, and only the beginning of a text that is too long. A text that is
     still refused is left out. Raises TimeoutError, DomainErrors; vectors added before stay."""
-    waiting, size, refused, before = list(asked.items()), len(asked), 0, len(known)
+    waiting, size, refused, before = list(texts.items()), len(texts), 0, len(known)
     async with asyncio.timeout(seconds):
         while waiting:
             part = waiting[:size]

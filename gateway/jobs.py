@@ -127,14 +127,14 @@ def lease_take(name: str, *, seconds: float) -> UUID | None:
 def lease_extend(name: str, token: UUID, *, seconds: float) -> bool:
     """Extend a lease for its holder. Return False if it has expired, even if nobody else has taken it yet."""
     now = timezone.now()
-    mine = Lease.objects.filter(name=name, token=token, expires_at__gt=now)
-    return mine.update(expires_at=now + timedelta(seconds=seconds)) == 1
+    valid = Lease.objects.filter(name=name, token=token, expires_at__gt=now)
+    return valid.update(expires_at=now + timedelta(seconds=seconds)) == 1
 
 
 def lease_require(name: str, token: UUID) -> None:
     """Lock the lease for the rest of the caller's transaction. Raises LeaseLost."""
-    mine = Lease.objects.select_for_update().filter(name=name, token=token, expires_at__gt=timezone.now())
-    if mine.first() is None:
+    valid = Lease.objects.select_for_update().filter(name=name, token=token, expires_at__gt=timezone.now())
+    if valid.first() is None:
         raise LeaseLost(name)
 
 

@@ -71,7 +71,7 @@ def api_key_create(
 def own_key_create(*, owner: Owner, by: Actor, **rights: Unpack[KeyRights]) -> tuple[ApiKey, str]:
     """Create a key that a person requests for themselves. Raises Conflict if they have MOST_KEYS, and what
     `api_key_create` raises."""
-    Owner.objects.select_for_update().get(pk=owner.pk)  # serialises concurrent requests, so that the count holds
+    Owner.objects.select_for_update().get(pk=owner.pk)  # so that concurrent requests keep to the limit
     if plain_keys().filter(owner=owner, revoked_at__isnull=True).count() >= MOST_KEYS:
         raise Conflict(f"You have {MOST_KEYS} keys. Revoke one first.", limit=MOST_KEYS)
     return api_key_create(owner=owner, by=by, **rights)

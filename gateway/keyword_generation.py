@@ -36,7 +36,7 @@ def enqueue_missing() -> int:
     undecided."""
     if is_demo() or not _throttle.check(pause=PAUSE_SECONDS):
         return 0
-    return enqueue_books(TASK, BackgroundModels.now().given(_missing(), "book__name"), most=BATCH)
+    return enqueue_books(TASK, BackgroundModels.now().readable(_missing(), "book__name"), most=BATCH)
 
 
 def fill_book(book_id: str) -> int:

@@ -100,9 +100,7 @@ class _Upstreams(Collector):
         yield _counted("daybook_upstream_attempts", attempts, ["upstream", "model", "outcome"], outcomes)
         model = upstream.model()
         resting = GaugeMetricFamily(
-            "daybook_upstream_open",
-            "Models that are not asked for a while, after faults.",
-            labels=["upstream", "model"],
+            "daybook_upstream_open", "Models that are not asked after faults.", labels=["upstream", "model"]
         )
         waiting = GaugeMetricFamily(
             "daybook_upstream_requests", "Requests where an upstream has a limit.", labels=["upstream", "state"]

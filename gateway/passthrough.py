@@ -79,7 +79,7 @@ class PlainCall:
         try:
             if use is not None:
                 await asyncio.shield(in_patient_thread(spending_store, self.spender, [use]))
-                await self._note_summary(use.said)
+                await self._note_summary(use.text)
         except DatabaseError:
             logger.exception("The usage of a plain request could not be stored.")
         finally:
@@ -96,10 +96,10 @@ class PlainCall:
             logger.warning("A client's summary of its conversation was not noted: %s.", type(error).__name__)
 
 
-async def open_plain(caller: Caller, asked: PlainRequest) -> PlainCall:
+async def open_plain(caller: Caller, request: PlainRequest) -> PlainCall:
     """Admit a plain request. Raises RateLimited, and the errors of `plain_call`."""
     async with allowed(caller) as allowance:
-        call = await in_read_thread(plain_call, caller, asked, request_id.get())
+        call = await in_read_thread(plain_call, caller, request, request_id.get())
         call.allowance = allowance
         return call
 
@@ -199,7 +199,7 @@ async def plain_events(call: PlainCall, *, stream: bool) -> AsyncGenerator[Delta
     request, deadline = call.request, asyncio.get_running_loop().time() + settings.RUN_SECONDS
     step = ModelStep(deadline=deadline, bytes_left=settings.ANSWER_BYTES)
     client_names = tool_names(request.tools) if request.tools else None
-    calls = ClientCalls(uuid7(), start=0, client_names=client_names, own_names=())
+    calls = ClientCalls(uuid7(), start=0, client_names=client_names, own=())
     try:
         async with aclosing((stream_step if stream else complete_step)(request, step)) as choices:
             async for choice, text in choices:
@@ -225,14 +225,13 @@ async def plain_events(call: PlainCall, *, stream: bool) -> AsyncGenerator[Delta
 
 def _model_use(request: ModelRequest, answer: dict[str, Any], texts: Iterable[str]) -> ModelUse:
     """Return the usage in an answer or, if it has none, an estimate from the request and the answer's texts."""
-    usage, (_, asked), text = usage_of(answer), request.answered_by, "".join(texts)
+    usage, (_, requested), text = usage_of(answer), request.answered_by, "".join(texts)
     name = answer.get("model")
+    model = name if isinstance(name, str) else ""
     if not usage and request.path != CHAT:
         prompt = request.parameters.get("prompt" if request.path == COMPLETIONS else "input")
         usage = {"prompt_tokens": _tokens_of(prompt), "completion_tokens": text_tokens(text)}
-    return ModelUse(
-        asked=asked, model=name if isinstance(name, str) else "", usage=usage, given=request.messages, said=text
-    )
+    return ModelUse(requested=requested, model=model, usage=usage, messages=request.messages, text=text)
 
 
 def _tokens_of(given: Any) -> int:

@@ -29,8 +29,7 @@ MAX_TITLE = 200
 
 
 def settings_check(values: dict[str, Any]) -> AgentsFile:
-    """Return the validated settings of an agents file. Raises InvalidRequest, which names the path of the invalid
-    key."""
+    """Return the validated settings of an agents file. Raises InvalidRequest, which names the key's path."""
     try:
         return AgentsFile.model_validate(values)
     except ValidationError as error:
@@ -79,8 +78,7 @@ def agents_apply(file: AgentsFile) -> list[str]:
 
 
 def upstream_values(file: AgentsFile) -> dict[str, Any]:
-    """Return the upstreams of a file in stored form, without options that the file omits, whose values are the
-    dialect's."""
+    """Return a file's upstreams in stored form. Options that it omits are not stored: they are the dialect's."""
     return {name: part.model_dump(mode="json", exclude_unset=True) for name, part in (file.upstreams or {}).items()}
 
 

@@ -22,7 +22,7 @@ from memories.storable import storable_text
 
 _MAX_NAME = 200  # length of Run.model
 _MESSAGE_FIELDS = frozenset({"role", "tool_calls", "content"})
-_CHUNK_FIELDS = frozenset({"id", "object", "created", "model", "choices", "usage", "obfuscation"})
+_IN_CHUNK = frozenset({"id", "object", "created", "model", "choices", "usage", "obfuscation"})
 _NO_IDS: Mapping[str, str] = {}
 
 
@@ -66,7 +66,7 @@ class ModelStep:
     finish_reason: str = ""
     choice: dict[str, Any] = field(default_factory=dict)
     around: Mapping[str, Any] = field(default_factory=dict)
-    asked: tuple[str, str] = ("", "")  # upstream and model that answered
+    answered_by: tuple[str, str] = ("", "")  # upstream and model
     part_of: Span = NOTHING
     _budget: SizeBudget = field(default_factory=SizeBudget)
     _extra: FieldAccumulator = field(init=False)
@@ -102,16 +102,16 @@ class ModelStep:
         return text
 
     @contextmanager
-    def asking(self, request: ModelRequest) -> Iterator[ModelRequest]:
+    def within_span(self, request: ModelRequest) -> Iterator[ModelRequest]:
         """Provide the request with the time left for this step, within a span of the step."""
-        self.asked = (request.upstream, request.model)
+        self.answered_by = (request.upstream, request.model)
         attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": request.model}
         span = begin("daybook.model_step", {**attributes, "daybook.upstream": request.upstream}, parent=self.part_of)
         seconds = max(self.deadline - asyncio.get_running_loop().time(), 0.001)
         failure: Exception | None = None
         try:
             yield replace(request, seconds=seconds, span=span)
-            self.asked = request.answered_by
+            self.answered_by = request.answered_by
         except Exception as error:
             failure = error
             raise
@@ -127,7 +127,7 @@ class ModelStep:
 
     def result(self) -> ModelStepResult:
         """Return the result of the finished step."""
-        upstream, model = self.asked
+        upstream, model = self.answered_by
         named = self._calls.by_id()
         parts = self._parts.parts()
         fields = {**self._extra.result(), **({"content": parts} if parts else {})}
@@ -161,19 +161,17 @@ def step_use(request: ModelRequest, step: ModelStep) -> ModelUse | None:
     """Return the model use of a step, even if it was cut off; None if the model sent nothing."""
     if not (step.usage or step.texts or step.calls or step.choice):
         return None
-    said = "".join((*step.texts, *(piece for call in step.calls for piece in call.arguments)))
-    _, asked = request.answered_by
-    return ModelUse(asked=asked, model=step.model, usage=step.usage, given=request.messages, said=said)
+    text = "".join((*step.texts, *(piece for call in step.calls for piece in call.arguments)))
+    _, requested = request.answered_by
+    return ModelUse(requested=requested, model=step.model, usage=step.usage, messages=request.messages, text=text)
 
 
 async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[tuple[dict[str, Any], str]]:
     """Stream a step and yield `(choice, text)` for each chunk with content. Raises DomainErrors."""
-    with step.asking(request) as asked:
-        async with aclosing(model().stream(asked)) as stream:
+    with step.within_span(request) as timed:
+        async with aclosing(model().stream(timed)) as stream:
             async for chunk in stream:
-                around = {
-                    name: value for name, value in chunk.items() if name not in _CHUNK_FIELDS and value is not None
-                }
+                around = {name: value for name, value in chunk.items() if name not in _IN_CHUNK and value is not None}
                 if around and not around.items() <= step.around.items():
                     step.around = {**step.around, **around}
                 step.model = _name_in(chunk.get("model")) or step.model
@@ -194,8 +192,8 @@ async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[
 async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[tuple[dict[str, Any], str]]:
     """Request a step without streaming, for clients that receive the upstream's whole choices, since a stream may omit
     fields. Until the answer begins only the request's own deadline applies. Raises DomainErrors."""
-    with step.asking(request) as asked:
-        answer = await model().complete(asked)
+    with step.within_span(request) as timed:
+        answer = await model().complete(timed)
         step.model = _name_in(answer.get("model"))
         step.usage = usage_of(answer)
     step.choice = answer

@@ -13,9 +13,9 @@ _PER_MESSAGE = 6
 _NO_TARGET = ("", "")
 
 
-def estimate_message(message: dict[str, Any], asked: tuple[str, str] = _NO_TARGET) -> int:
+def estimate_message(message: dict[str, Any], target: tuple[str, str] = _NO_TARGET) -> int:
     """Return the estimated tokens of a message with its tool calls. A part that is not text counts as 500. Kept fields
-    count only if `asked` is the upstream and model to which they are sent back."""
+    count only if `target` is the upstream and model to which they are sent back."""
     content = message.get("content")
     size = text_tokens(text_of(content)) + _PER_MESSAGE
     if isinstance(content, list):
@@ -23,11 +23,11 @@ def estimate_message(message: dict[str, Any], asked: tuple[str, str] = _NO_TARGE
     if calls := message.get("tool_calls"):
         size += text_tokens(json.dumps(calls))
     kept = kept_of(message)
-    if kept is not None and kept.is_from(*asked) and dialect_of(kept.upstream).replay_reasoning:
+    if kept is not None and kept.is_from(*target) and dialect_of(kept.upstream).replay_reasoning:
         size += text_tokens(json.dumps(kept.fields)) if kept.fields else 0
     return size
 
 
-def estimate(messages: Sequence[dict[str, Any]], asked: tuple[str, str] = _NO_TARGET) -> int:
-    """Return the estimated tokens of messages for the upstream and model `asked`."""
-    return sum(estimate_message(message, asked) for message in messages)
+def estimate(messages: Sequence[dict[str, Any]], target: tuple[str, str] = _NO_TARGET) -> int:
+    """Return the estimated tokens of messages for the upstream and model `target`."""
+    return sum(estimate_message(message, target) for message in messages)

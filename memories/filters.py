@@ -55,7 +55,7 @@ class MemoryFilters:
         return rows
 
 
-def holds(text: str, *fields: str) -> Q:
+def contains_text(text: str, *fields: str) -> Q:
     """Return the condition that one of the fields contains the text, ignoring case. SQLite's LIKE ignores case in ASCII
     only."""
     use_like = text.isascii() or connection.vendor != "sqlite"
@@ -63,14 +63,14 @@ def holds(text: str, *fields: str) -> Q:
     return reduce(or_, (Q(**{f"{name}__{lookup}": value}) for name in fields))
 
 
-def metadata_asked(query: QueryDict) -> dict[str, str]:
+def metadata_from_query(query: QueryDict) -> dict[str, str]:
     """Return the pairs of a query string's `metadata.<key>=` parameters. Raises InvalidRequest for a key given twice,
     and for more keys than a memory can have."""
     asked = [name for name in query if name.startswith(_PREFIX)]
     if len(asked) > METADATA_KEYS:
-        raise InvalidRequest(f"At most {METADATA_KEYS} keys of metadata can be asked for.", param="metadata")
+        raise InvalidRequest(f"A filter can name at most {METADATA_KEYS} keys of metadata.", param="metadata")
     if any(len(query.getlist(name)) > 1 for name in asked):
-        raise InvalidRequest("Ask for each key of metadata once.", param="metadata")
+        raise InvalidRequest("A filter can name each key of metadata only once.", param="metadata")
     return {name.removeprefix(_PREFIX): str(query[name]) for name in asked}
 
 

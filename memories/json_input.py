@@ -40,12 +40,12 @@ def read_json(raw: bytes | str, *, what: str = "The body", repair: bool = False)
         raise _too_deep(what) from None
     if len(marks) - marks.count(b",") > JSON_DEPTH:
         _check_depth(value, what)
-    # Only escapes can produce lone surrogates and NULs, which databases refuse. Testing for "\\" first is faster.
+    # Only escapes can produce lone surrogates and NULs, which databases refuse. Testing for a backslash is fastest.
     if "\\" not in text or "\\u" not in text:
         return value
     has_surrogates = _has_surrogates(value)
     if has_surrogates and not repair:
-        raise InvalidRequest(f"{what} holds half a character (a lone surrogate).")
+        raise InvalidRequest(f"{what} holds a lone surrogate (half a character).")
     return storable(value) if has_surrogates or "\\u0000" in text else value
 
 

@@ -26,18 +26,18 @@ def list_json(
     InvalidRequest."""
     if not 1 <= limit <= LIST_LENGTH:
         raise InvalidRequest(f"limit is a number from 1 to {LIST_LENGTH}.", param="limit")
-    if (place := place_after(after, parse)) is not None:
-        rows = rows.filter(**{f"{key}__{'gt' if oldest_first else 'lt'}": place})
+    if (cursor := parse_cursor(after, parse)) is not None:
+        rows = rows.filter(**{f"{key}__{'gt' if oldest_first else 'lt'}": cursor})
     found = list(rows.order_by(key if oldest_first else f"-{key}")[: limit + 1])
     return page_json([show(row) for row in found[:limit]], has_more=len(found) > limit)
 
 
-def place_after(after: str | None, parse: Callable[[str], T | None]) -> T | None:
+def parse_cursor(after: str | None, parse: Callable[[str], T | None]) -> T | None:
     """Return the parsed key to continue after, or None for the beginning of the list. Raises InvalidRequest."""
-    place = parse(after) if after else None
-    if after and place is None:
+    cursor = parse(after) if after else None
+    if after and cursor is None:
         raise InvalidRequest("after is the id of an entry of this list.", param="after")
-    return place
+    return cursor
 
 
 def page_json(data: list[dict[str, Any]], *, has_more: bool = False) -> dict[str, Any]:

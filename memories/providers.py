@@ -80,7 +80,7 @@ def _load_one(path: str) -> MemoryProvider:
         raise ProviderUnusable(f"{path!r}; it cannot be imported ({' '.join(str(error).split())})") from error
     except Exception as error:
         # Third-party code: its error message may contain an address or a key.
-        raise ProviderUnusable(f"{path!r}; it cannot be made ({type(error).__name__})") from error
+        raise ProviderUnusable(f"{path!r}; it cannot be instantiated ({type(error).__name__})") from error
     for method in ("retrieve_context", "record_interaction"):
         if not callable(getattr(provider, method, None)):
             raise ProviderUnusable(f"{path!r}; it is not a memory provider (it has no {method})")

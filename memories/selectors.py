@@ -69,8 +69,7 @@ def require_book(owner_id: UUID, name: str) -> None:
 
 
 def memory_get(owner_id: UUID, number: str | int, *, deleted: bool = False, limits: KeyLimits = UNLIMITED) -> Memory:
-    """Return the owner's memory with this number. Raises NotFound, even if only deleted or expired, unless
-    `deleted`."""
+    """Return the owner's memory with this number. Raises NotFound; `deleted` allows deleted and expired ones."""
     rows = limits.filter(Memory.objects.select_related("book").filter(owner_id=owner_id), book="book__name")
     found = number if isinstance(number, int) else parse_number(number)
     memory = rows.filter(number=found).first() if found is not None else None

@@ -100,7 +100,7 @@ def prompt_problems() -> list[str]:
         name = path.relative_to(folder).with_suffix("").as_posix() if folder else ""
         present = {former: name for name, former in _FORMER_NAMES.items()}.get(name)
         if present and path not in _sources(present):
-            problems.append(f"{path} is not read: {present}.md stands beside it.")
+            problems.append(f"{path} is not read, since {present}.md exists, too.")
         elif not present and name not in PROMPTS:
             problems.append(f"{path} is not read: there is no prompt of that name.")
     return problems
@@ -121,7 +121,7 @@ def fill(file: PromptFile, **values: str) -> str:
     variables = PROMPTS[file.name]
     if variables.required | variables.optional != values.keys():
         wanted = sorted(variables.required | variables.optional)
-        raise PromptError(f"prompt {file.name}: wants {wanted}, was given {sorted(values)}")
+        raise PromptError(f"prompt {file.name}: expects {wanted}, got {sorted(values)}")
     return _VARIABLE.sub(lambda match: values[match[1]], file.text)
 
 

@@ -166,7 +166,7 @@ class StagedBook:
             return {"ok": True, "id": entry.key, "note": "It says so already; nothing was changed."}
         verdict = entry_rules.check_scan(content, keywords)
         before = entry.content
-        evidence = evidence_for(self.conversation, content, arguments.evidence, known=before)
+        evidence = evidence_for(self.conversation, content, arguments.evidence, previous=before)
         self.budgets.take(entry.target, len(content), freed=len(before), freed_target=entry.target)
         entry.content, entry.keywords, entry.category = content, keywords, category
         self._stage("update", entry, before=before, evidence=evidence, doubt=decide(verdict, evidence, self.hold))

@@ -1,5 +1,5 @@
-"""Facts about characters: which are invisible, which look like Latin letters, which scripts join.
-Used to fold a text (views.py) and to judge hidden characters (hidden.py)."""
+"""Properties of characters: which are invisible, which look like Latin letters, which script they belong to.
+Used to fold texts (views.py) and to find hidden characters (hidden.py)."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from functools import lru_cache
 TAG_FIRST, TAG_LAST = 0xE0000, 0xE007F
 BLACK_FLAG = "\U0001f3f4"
 
-# Code points that show nothing. Tag characters and the supplementary variation selectors are ranges below.
+# Invisible characters. Tag characters and variation selectors are ranges in is_invisible.
 INVISIBLE = frozenset(
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f"
     "\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e"
     "\u2060\u2061\u2062\u2063\u2064\u2065\u2066\u2067\u2068\u2069\u206a\u206b\u206c\u206d\u206e\u206f"
     "\ufeff\ufff9\ufffa\ufffb\U0001d173\U0001d174\U0001d175\U0001d176\U0001d177\U0001d178\U0001d179\U0001d17a"
 )
-# Invisible, but wide: they stand where a space would.
+# Invisible but with a width, like a space.
 BLANKS = frozenset("\u3164\uffa0\u2800\u3000\u00a0")
 
-# Letters of other scripts that a reader takes for a Latin one. Only lower case: folding lowers first.
+# Letters of other scripts that look like Latin letters. Only lower case, since folding comes first.
 LOOKALIKES: dict[str, str] = {
     **dict(zip("абвгԁеёһіјкӏмнопрԛгѕтуѵԝхзьч", "abbrdeehijklmhonpqrstuvwxzb4", strict=True)),
     **dict(zip("αβγδεζηθικλμνξοπρςστυφχψω", "abydezn0iklmv3onpcstuoxww", strict=True)),
@@ -32,12 +32,12 @@ LOOKALIKES: dict[str, str] = {
     "đ": "d", "ł": "l", "ħ": "h", "ŧ": "t", "ǀ": "l", "ƒ": "f", "ɛ": "e", "ɔ": "o", "ʋ": "u", "ʌ": "v",
 }  # fmt: skip
 
-# Arabic and Persian write these letters with different code points.
-_ONE_SPELLING = str.maketrans("يىكةھ", "ییکهه")
+# Arabic and Persian use different code points for these letters.
+_ARABIC_VARIANTS = str.maketrans("يىكةھ", "ییکهه")
 
 
 def is_invisible(char: str) -> bool:
-    """Return True if the character shows nothing and takes no room."""
+    """Return True if the character is invisible and has no width."""
     if char in INVISIBLE:
         return True
     point = ord(char)
@@ -45,7 +45,7 @@ def is_invisible(char: str) -> bool:
 
 
 def is_accent(char: str) -> bool:
-    """Return True if the character is a mark that can be left out without changing the word for a reader."""
+    """Return True if the character is a mark that can be removed without changing the word for a reader."""
     point = ord(char)
     return (
         0x0300 <= point <= 0x036F
@@ -62,28 +62,29 @@ def is_accent(char: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def cleaned(char: str) -> str:
-    """One character with width and style normalised, case and accents kept; empty if it is invisible."""
+    """Return the character with width and style normalised, but case and accents unchanged; "" if it is invisible."""
     return "" if is_invisible(char) else unicodedata.normalize("NFKC", char)
 
 
 @lru_cache(maxsize=8192)
 def folded(char: str) -> str:
-    """One character without case, accents, width and style; empty if it is invisible or only an accent."""
+    """Return the character without case, accents, width and style; "" if it is invisible or an accent."""
     if char in BLANKS:
         return " "
     if is_invisible(char) or is_accent(char):
         return ""
     if unicodedata.category(char) == "Cs":
         return "\ufffd"
-    # Case folding may add accents of its own (the Turkish capital I with a dot), so accents go last.
+    # Case folding may add accents (the Turkish capital I with a dot), so accents are removed last.
     lowered = unicodedata.normalize("NFKC", char).casefold()
     plain = "".join(c for c in unicodedata.normalize("NFKD", lowered) if not is_accent(c))
-    return unicodedata.normalize("NFKC", plain).translate(_ONE_SPELLING)
+    return unicodedata.normalize("NFKC", plain).translate(_ARABIC_VARIANTS)
 
 
 @lru_cache(maxsize=8192)
 def script_of(char: str) -> str:
-    """Return the script of a letter as the first word of its Unicode name (LATIN, CYRILLIC, …); else empty."""
+    """Return the script of a letter as the first word of its Unicode name (LATIN, CYRILLIC, …); "" for other
+    characters."""
     if not char.isalpha():
         return ""
     name = unicodedata.name(char, "")

@@ -1,4 +1,4 @@
-"""Text that does something where it is shown or run: scripts, links that leak, commands, and code to plant."""
+"""Patterns for text that is harmful when it is shown or run: scripts, leaking links, commands, and planted code."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ RULES: tuple[PatternRule, ...] = (
             "```",
             r"\b(?:following|subsequent|below) code (?:snippet|block|excerpt|section|segment)\b[^`]{0,120}"
             r"```[^\0]{0,300}?"
-            # Calls of a program that touch the network, the system, the clipboard or mail.
+            # Code that uses the network, the system, the clipboard or mail.
             r"(?:requests|socket|subprocess|smtp|urllib|ftplib|http\.client|httpx|aiohttp|paramiko|pexpect|os\.|shutil"
             r"|exec\(|eval\(|clipboard|pickle|wget|curl|bluetooth|keyboard|pynput)",
         ),

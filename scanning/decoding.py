@@ -16,7 +16,7 @@ from scanning.views import View, reversed_view
 
 MAX_DEPTH = 2
 MAX_ENCODED = 8_000  # characters of one encoded passage
-_MIN_READABLE = 0.85
+_MIN_READABLE_SHARE = 0.85
 
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_\-=])[A-Za-z0-9+/_\-]{14,8000}={0,2}(?![A-Za-z0-9+/_])")
 _HEX = re.compile(
@@ -39,8 +39,8 @@ _BACKWARDS = re.compile(
 
 
 def decoded_views(view: View, depth: int = MAX_DEPTH) -> Iterator[View]:
-    """Readable texts that are encoded in this view, all of one depth in one view; also those inside them.
-    Each character stands for the share of the passage it was decoded from."""
+    """Yield views of the encoded passages in this view, one view per depth, up to `depth` levels of nesting.
+    Each character is mapped to the proportional position in its encoded passage."""
     pieces: list[str] = []
     origin: list[int] = []
     for start, end, text in _passages(view.text):
@@ -63,8 +63,8 @@ def decoded_views(view: View, depth: int = MAX_DEPTH) -> Iterator[View]:
 
 
 def _unescaped_view(view: View) -> View | None:
-    """Return the whole text with the escapes of JSON (one is enough: "ign\\u006fre") as the characters they stand for;
-    None if there are none, or none that hides a letter or a bracket."""
+    """Return the whole text with JSON escapes decoded (a single one may be a disguise: "ign\\u006fre"), or None if no
+    escape hides a printable ASCII character."""
     escapes = [(*escape.span(), _from_escapes(escape.group())) for escape in _ESCAPE.finditer(view.text)]
     if not any(" " < plain < "\x7f" for _, _, plain in escapes):
         return None
@@ -85,8 +85,8 @@ def _passages(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _readable(text: str) -> bool:
-    good = sum(1 for char in text if char.isalnum() or char in " \n.,:;!?'\"-_/@()<>=#&%$*+[]{}")
-    return len(text) >= 4 and good >= _MIN_READABLE * len(text)
+    readable = sum(1 for char in text if char.isalnum() or char in " \n.,:;!?'\"-_/@()<>=#&%$*+[]{}")
+    return len(text) >= 4 and readable >= _MIN_READABLE_SHARE * len(text)
 
 
 def _from_base64(text: str) -> str:

@@ -1,5 +1,5 @@
-"""Secrets known by their form: private key blocks, JWTs, addresses with passwords, card and account numbers,
-seed phrases. Numbers are checked by their check digits, so that order numbers pass."""
+"""Secrets with a fixed format: private key blocks, JWTs, URLs with passwords, card and account numbers, seed phrases.
+Check digits are verified, so that order numbers pass."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ _OTHER_NUMBER = re.compile(
 _IBAN = re.compile(
     r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?:[ \-]?[A-Za-z0-9]{4}){2,7}(?:[ \-]?[A-Za-z0-9]{1,4})?(?![A-Za-z0-9])"
 )
-_IBAN_FORMS = numdb.get("iban")
-# python-stdnum knows the countries of the SWIFT registry; Iran writes the same form without being in it.
+_IBAN_COUNTRIES = numdb.get("iban")
+# python-stdnum knows the countries of the SWIFT registry; Iran uses the same format without being in it.
 _IRAN, _IRAN_LENGTH = "IR", 26
 _SEED_LABEL = re.compile(
     r"seed|mnemonic|recovery (?:phrase|words)|backup phrase|secret phrase|wallet|мнемоник|сид|seed-phrase"
@@ -60,15 +60,15 @@ _SEED_LABEL = re.compile(
     r"|двенадцать слов|12 слов|24 слова|phrase de récupération|助记词|ニーモニック|니모닉|wiederherstellung|semilla",
     re.IGNORECASE,
 )
-# Labelled, the words may be listed; without a label they stand in one line with single spaces, in a known number.
+# After a label, the words may be a list; without one, they must be on one line with single spaces, in a valid number.
 _SEED_PLAIN = re.compile(r"(?<![\w'’])(?<![a-z] )[a-z]{3,8}(?: [a-z]{3,8}){11,23}(?![\w'’]| [a-z])")
 _SEED_RUN = re.compile(r"(?<![\w'’])[a-z]{3,8}(?:(?:[ \n,]|, )(?:\d{1,2}[.)] ?)?[a-z]{3,8}){11,23}(?![\w'’])")
-_SEED_TOLD = re.compile(
+_SEED_ANNOUNCED = re.compile(
     r"(?:words|phrase|seed|mnemonic|palabras|mots|wörter|parole|palavras|слова|слов|фраза)(?:,| are| is| son"
     r"| sont| sind| sono| são|:) (?P<v>[a-z]{3,8}(?:,? [a-z]{3,8}){11,23})(?![\w'’]| [a-z])"
 )
 _SEED_WORD = re.compile(r"[a-z]{3,8}")
-_COMMON = word_set("""
+_COMMON_WORDS = word_set("""
 the and for not are was has had his her our from into with that this they them then than when what were
 been have would could should which their there these those also some more most such each likes prefers
 wants uses user who whose does did but its
@@ -81,7 +81,7 @@ _FILLER_PASSWORD = re.compile(
 
 
 def format_spans(text: str) -> Iterator[Span]:
-    """Secrets of a fixed form in a text that keeps its case."""
+    """Yield secrets with a fixed format in a text with its original case."""
     if "KEY" in text or "PuTTY" in text:
         for match in (*_PEM.finditer(text), *_PEM_HEAD.finditer(text)):
             if len(match.group()) > 60:
@@ -98,7 +98,7 @@ def format_spans(text: str) -> Iterator[Span]:
 
 
 def is_placeholder(value: str) -> bool:
-    """Return True if a password is a stand-in: a variable, a template slot, the word "password" itself."""
+    """Return True if a password is a placeholder: a variable, a template slot, the word "password" itself."""
     return bool(_FILLER_PASSWORD.match(value)) or "${" in value or "{{" in value or "$(" in value or is_filler(value)
 
 
@@ -112,15 +112,15 @@ def _address_spans(text: str) -> Iterator[Span]:
                 pattern in (_BASIC, _BEARER) and not (digits or "=" in value)
             )
             if not plain and not is_placeholder(value):
-                yield *match.span("password"), _RULE_OF.get(pattern, "url_password")
+                yield *match.span("password"), _RULES.get(pattern, "url_password")
 
 
-_RULE_OF = {_CURL_USER: "password", _BASIC: "password", _BEARER: "token"}
+_RULES = {_CURL_USER: "password", _BASIC: "password", _BEARER: "token"}
 
 
 def _card_spans(text: str) -> Iterator[Span]:
     for match in _CARD.finditer(text):
-        # The digits of any script are read.
+        # Accept digits of any script.
         digits = "".join(str(int(char)) for char in match.group() if char.isdecimal())
         if not _is_card(digits) or not luhn.is_valid(digits) or len(set(digits)) < 2:
             continue
@@ -132,7 +132,7 @@ def _card_spans(text: str) -> Iterator[Span]:
 
 
 def _is_card(digits: str) -> bool:
-    """Return True if length and first digits are those of a card network."""
+    """Return True if the length and the first digits are those of a card network."""
     length, two, four = len(digits), int(digits[:2]), int(digits[:4])
     return (
         (digits[0] == "4" and length in (16, 19))
@@ -152,7 +152,7 @@ def _iban_spans(text: str) -> Iterator[Span]:
     for match in _IBAN.finditer(text):
         compact = re.sub(r"[ \-]", "", match.group()).upper()
         length = _iban_length(compact[:2])
-        # A following word may have been taken in; the country says how long the number is.
+        # The pattern may have included a following word, so the length of the country's numbers decides.
         if length and len(compact) >= length and _is_iban(compact[:length]):
             end = match.start()
             for _ in range(length):
@@ -164,10 +164,10 @@ def _iban_spans(text: str) -> Iterator[Span]:
 
 @cache
 def _iban_length(country: str) -> int:
-    """Return how long the numbers of a country are; 0 where it has none."""
+    """Return the length of a country's IBANs, or 0 if it has none."""
     if country == _IRAN:
         return _IRAN_LENGTH
-    form = _IBAN_FORMS.info(country)[0][1].get("bban", "")
+    form = _IBAN_COUNTRIES.info(country)[0][1].get("bban", "")
     return sum(map(int, re.findall(r"\d+", form)), start=4) if form else 0
 
 
@@ -180,13 +180,13 @@ def _is_iban(compact: str) -> bool:
 def _seed_spans(text: str) -> Iterator[Span]:
     for match in _SEED_PLAIN.finditer(text):
         words = match.group().split(" ")
-        if len(words) in (12, 15, 18, 21, 24) and not _COMMON.intersection(words):
+        if len(words) in (12, 15, 18, 21, 24) and not _COMMON_WORDS.intersection(words):
             yield match.start(), match.end(), "seed_phrase"
-    for match in _SEED_TOLD.finditer(text):
+    for match in _SEED_ANNOUNCED.finditer(text):
         words = _SEED_WORD.findall(match.group("v"))
-        if len(words) in (12, 15, 18, 21, 24) and not _COMMON.intersection(words):
+        if len(words) in (12, 15, 18, 21, 24) and not _COMMON_WORDS.intersection(words):
             yield *match.span("v"), "seed_phrase"
     for match in _SEED_RUN.finditer(text):
         before = text[max(0, match.start() - 80) : match.start()].rpartition("\n")[2]
-        if _SEED_LABEL.search(before) and not _COMMON.intersection(_SEED_WORD.findall(match.group())):
+        if _SEED_LABEL.search(before) and not _COMMON_WORDS.intersection(_SEED_WORD.findall(match.group())):
             yield match.start(), match.end(), "seed_phrase"

@@ -1,6 +1,6 @@
-"""Characters that a person does not see but a model reads.
-The rules know scripts: joiners are fine between emoji and in scripts that join, tag characters in flags,
-direction marks in right-to-left text, soft hyphens between syllables."""
+"""Finds characters that a person cannot see but a model reads.
+The rules depend on the script: joiners are allowed between emoji and in scripts that join letters, tag characters in
+flags, direction marks in right-to-left text, soft hyphens between syllables."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _DIRECTIONS = re.compile("[\u202a\u202b\u2066\u2067\u2068]")
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]+")
 _ZERO_WIDTH = re.compile("[\u180e\u200b-\u200f\u2060\ufeff\u034f\u061c\u17b4\u17b5]+")
-_NEVER_TYPED = re.compile("[\u2061-\u2065\u206a-\u206f\ufff9-\ufffb\U0001d173-\U0001d17a]")
+_FORMAT_CONTROLS = re.compile("[\u2061-\u2065\u206a-\u206f\ufff9-\ufffb\U0001d173-\U0001d17a]")
 _FILLERS = re.compile("[\u115f\u1160\u3164\uffa0]")
 _HANGUL = re.compile("[\u1100-\u115e\u1161-\u11ff\u3131-\u3163\uac00-\ud7af]")
 _SOFT_HYPHENS = re.compile("(?:[^\\W\\d_]{1,2}\u00ad){3,}")
 _STACKED = re.compile(r"\w[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{3,}")
 _WORD = re.compile(r"[^\W\d_]+")
-# pattern, rule, what excuses it anywhere in the text
-_ANYWHERE: tuple[tuple[re.Pattern[str], str, re.Pattern[str] | None], ...] = (
+# Pattern, rule, and a pattern whose match anywhere in the text makes it legitimate.
+_RULES: tuple[tuple[re.Pattern[str], str, re.Pattern[str] | None], ...] = (
     (_OVERRIDES, "direction_override", None),
     (_DIRECTIONS, "direction_override", _RIGHT_TO_LEFT),
-    (_NEVER_TYPED, "invisible_characters", None),
+    (_FORMAT_CONTROLS, "invisible_characters", None),
     (_FILLERS, "invisible_characters", _HANGUL),
     (_SOFT_HYPHENS, "invisible_characters", None),
 )
-# Scripts in whose words a joiner, non-joiner or zero-width space means something.
+# Scripts in whose words a joiner, non-joiner or zero-width space has no function.
 _PLAIN_SCRIPTS = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "GEORGIAN", "HAN", "CJK", "HIRAGANA", "KATAKANA"})
 _LOOKALIKE_SCRIPTS = frozenset({"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"})
 
@@ -43,7 +43,7 @@ HIDDEN = "contains characters that a person cannot see"
 
 
 def hidden_findings(text: str) -> list[Finding]:
-    """Hidden characters of the raw text; the common case, plain text, costs two searches."""
+    """Return the hidden characters of the raw text. ASCII text, the common case, costs one search."""
     spans = [(m.start(), m.end(), "control_characters") for m in _ANSI.finditer(text)][:1]
     if not text.isascii():
         spans.extend(_unicode_spans(text))
@@ -67,9 +67,9 @@ def _unicode_spans(text: str) -> Iterator[tuple[int, int, str]]:
         if not any(start <= match.start() and match.end() <= end for start, end in flags):
             yield match.start(), match.end(), "tag_characters"
             break
-    for pattern, rule, unless in _ANYWHERE:
+    for pattern, rule, allowed_with in _RULES:
         found = pattern.search(text)
-        if found and not (unless and unless.search(text)):
+        if found and not (allowed_with and allowed_with.search(text)):
             yield found.start(), found.end(), rule
     yield from islice(_selector_spans(text), 1)
     yield from islice(_zero_width_spans(text), 1)
@@ -98,7 +98,8 @@ def _zero_width_spans(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _mixed_scripts(text: str) -> Iterator[tuple[int, int, str]]:
-    """At least two words that mix Latin with look-alikes, or one where look-alikes stand between Latin letters."""
+    """Find at least three words that mix Latin letters with look-alikes, or one where look-alikes are between Latin
+    letters."""
     if not any(script_of(char) in _LOOKALIKE_SCRIPTS for char in set(text)):
         return
     mixed: list[re.Match[str]] = []
@@ -110,15 +111,16 @@ def _mixed_scripts(text: str) -> Iterator[tuple[int, int, str]]:
         kinds = set(scripts) - {""}
         if "LATIN" not in kinds or not kinds & _LOOKALIKE_SCRIPTS or len(word) < 3:
             continue
-        strangers = [folded(c) for c, script in zip(word, scripts, strict=False) if script in _LOOKALIKE_SCRIPTS]
-        if all(char in LOOKALIKES for char in strangers):
+        foreign = [folded(c) for c, script in zip(word, scripts, strict=False) if script in _LOOKALIKE_SCRIPTS]
+        if all(char in LOOKALIKES for char in foreign):
             mixed.append(match)
-    turns = [m for m in mixed if _turns(m.group()) >= 2]
-    if turns or len(mixed) >= 3:
+    disguised = [m for m in mixed if _script_changes(m.group()) >= 2]
+    if disguised or len(mixed) >= 3:
         yield mixed[0].start(), mixed[-1].end(), "mixed_scripts"
 
 
-def _turns(word: str) -> int:
-    """Return how often the script changes inside a word: 1 in a loan word with an ending, more in a disguise."""
+def _script_changes(word: str) -> int:
+    """Return how often the script changes within a word: once in a loan word with an ending, more often in a
+    disguise."""
     scripts = [script for script in map(script_of, word) if script]
     return sum(1 for left, right in pairwise(scripts) if left != right)

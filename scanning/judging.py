@@ -1,5 +1,5 @@
-"""Orders in words: which of those that the rules find are certain, and which texts the score doubts.
-Only certain orders block a text; every other suspicion is a doubt, which a person decides."""
+"""Judges orders: which matches of the rules are certain, and which other texts the model's score makes doubtful.
+Only certain orders block a text; every other suspicion is a doubt for a person to decide."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from scanning.verdict import Finding
 from scanning.views import View
 
 _REASON = "reads like an order to the assistant"
-_PLAIN_WHEN_BARE = frozenset({"instruction_override", "role_hijack"})
-"""Families whose orders are certain where a sentence begins with one: nobody says this of anybody else."""
+_CERTAIN_WHEN_BARE = frozenset({"instruction_override", "role_hijack"})
+"""Families whose orders are certain at the beginning of a sentence, since they cannot be statements about somebody."""
 
 
 @dataclass(slots=True)
-class KnownLines:
-    """Sentences of the lines that were read in one scan: the views of a text have most lines in common, and no sentence
-    goes beyond its line. Not kept after the scan, since they are people's words."""
+class SentenceCache:
+    """A cache of sentences by line for one scan: the views of a text share most lines, and no sentence extends beyond
+    its line. Not kept after the scan, since it contains people's words."""
 
     _lines: dict[str, list[Sentence]] = field(default_factory=dict)
 
     def sentences_of(self, view: View) -> list[Sentence]:
-        """Return the sentences of a folded view, as scanning.sentences returns them."""
+        """Return the sentences of a folded view, like scanning.sentences.sentences_of."""
         found: list[Sentence] = []
         at = 0
         for line in view.text.split("\n"):
@@ -36,24 +36,24 @@ class KnownLines:
                 known = self._lines.get(line)
                 if known is None:
                     known = self._lines[line] = sentences_of(View(line, ()))
-                found += [_moved(sentence, at) for sentence in known] if at else known
+                found += [_shifted(sentence, at) for sentence in known] if at else known
             at += len(line) + 1
         return found
 
 
-def _moved(sentence: Sentence, by: int) -> Sentence:
+def _shifted(sentence: Sentence, by: int) -> Sentence:
     starts, ends = [start + by for start in sentence.starts], [end + by for end in sentence.ends]
     return Sentence(starts, ends, sentence.words, sentence.masks, sentence.union)
 
 
 @lru_cache(maxsize=8192)
-def _possible(classes: int) -> tuple[CompiledRule, ...]:
+def _possible_rules(classes: int) -> tuple[CompiledRule, ...]:
     return tuple(rule for rule in RULES if rule.can_match(classes))
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a rule found in a sentence; `quoted` between quotation marks, `bare` where the sentence begins with it."""
+    """A rule's match in a sentence: `quoted` between quotation marks, `bare` at the beginning of the sentence."""
 
     finding: Finding
     sentence: Sentence
@@ -61,11 +61,11 @@ class Order:
     bare: bool
 
 
-def judged_orders(view: View, *, is_disguise: bool, known: KnownLines | None = None) -> Iterator[Finding]:
-    """Findings about orders in a folded view, certain and doubtful ones. `known`: what was read of the same text.
+def judged_orders(view: View, *, is_disguise: bool, cache: SentenceCache | None = None) -> Iterator[Finding]:
+    """Yield certain and doubtful orders in a folded view. `cache` is shared by the views of the same text.
 
-    A disguise, such as digits read as letters, garbles ordinary words: there the score alone says nothing."""
-    sentences = (known or KnownLines()).sentences_of(view)
+    A disguise, such as digits read as letters, garbles ordinary words, so its score alone is not evidence."""
+    sentences = (cache or SentenceCache()).sentences_of(view)
     orders = orders_in(view, sentences)
     yield from (replace(order.finding, certain=_is_certain(view, order)) for order in orders)
     yield from _persona_findings(view)
@@ -79,10 +79,10 @@ def judged_orders(view: View, *, is_disguise: bool, known: KnownLines | None = N
 
 
 def orders_in(view: View, sentences: Sequence[Sentence]) -> list[Order]:
-    """Return what the rules find in the sentences of a folded view."""
+    """Return the matches of the rules in the sentences of a folded view."""
     orders = []
     for sentence in sentences:
-        for finding in order_findings(view, sentence, _possible(sentence.union)):
+        for finding in order_findings(view, sentence, _possible_rules(sentence.union)):
             word = next((at for at, start in enumerate(sentence.starts) if view.origin[start] >= finding.start), 0)
             start = sentence.starts[word]
             line = view.text.rfind("\n", 0, start) + 1
@@ -94,14 +94,14 @@ def orders_in(view: View, sentences: Sequence[Sentence]) -> list[Order]:
 def _is_certain(view: View, order: Order) -> bool:
     if order.quoted:
         return False
-    if order.bare and order.finding.rule in _PLAIN_WHEN_BARE:
+    if order.bare and order.finding.rule in _CERTAIN_WHEN_BARE:
         return True
     learned = model()
-    # The sentence by itself: what else is on the page must not make an order look harmless.
+    # Score the sentence alone, so that surrounding text cannot make an order look harmless.
     return learned.score(*order.sentence.alone(view.text)).value >= learned.block_from
 
 
-_ORDERED = re.compile(
+_ORDER = re.compile(
     r"\byou(?:'re| are| will| must| can| cannot| can't| should| shall| have to| always| never|'ll| won't"
     r"| do not| don't)\b"
 )
@@ -112,18 +112,18 @@ _ABOUT_ANSWERS = re.compile(
     r"|respond(?:ing)? (?:as|with|to)|"
     r"(?:your|his|its) (?:answers?|responses?|replies)|answer(?:ing)? (?:as|with|my|in))\b"
 )
-_ORDERS = 3
-_MENTIONS = 2
-_LEAST = 160  # characters; shorter texts are left to the rules about orders
+_MIN_ORDERS = 3
+_MIN_MENTIONS = 2
+_MIN_CHARS = 160  # shorter texts are left to the rules about orders
 
 
 def _persona_findings(view: View) -> list[Finding]:
-    """Find a long prompt that sets up a persona: many sentences to "you", and some about how to answer."""
-    if len(view.text) < _LEAST:
+    """Find a long prompt that sets up a persona: many orders to "you", and some phrases about how to answer."""
+    if len(view.text) < _MIN_CHARS:
         return []
     mentions = len(_ABOUT_ANSWERS.findall(view.text))
-    orders = [match.span() for match in _ORDERED.finditer(view.text)]
-    if mentions < _MENTIONS or len(orders) + mentions < _ORDERS + _MENTIONS or not orders:
+    orders = [match.span() for match in _ORDER.finditer(view.text)]
+    if mentions < _MIN_MENTIONS or len(orders) + mentions < _MIN_ORDERS + _MIN_MENTIONS or not orders:
         return []
     start, end = view.located(orders[0][0], orders[-1][1])
     reason = "sets up a persona with a list of orders"

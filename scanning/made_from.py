@@ -1,4 +1,4 @@
-"""What a packaged model was made from, as hashes: whether rows, code and weights still belong together."""
+"""Hashes of what a packaged model was made from, to check that rows, code and weights still belong together."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ def hash_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def write(path: Path, present: Mapping[str, str]) -> None:
-    """Keep the hashes beside a model."""
-    path.write_text(json.dumps(present, indent=1) + "\n", encoding="utf-8")
+def write(path: Path, current: Mapping[str, str]) -> None:
+    """Write the hashes to a file beside the model."""
+    path.write_text(json.dumps(current, indent=1) + "\n", encoding="utf-8")
 
 
-def outdated(path: Path, present: Mapping[str, str]) -> str:
-    """Return what the packaged model was not made from, or the empty string."""
+def outdated(path: Path, current: Mapping[str, str]) -> str:
+    """Return a message that names what has changed since the model was made, or ""."""
     stored = json.loads(path.read_text(encoding="utf-8"))
-    changed = [name for name in sorted({*stored, *present}) if stored.get(name) != present.get(name)]
+    changed = [name for name in sorted({*stored, *current}) if stored.get(name) != current.get(name)]
     return f"The packaged model does not belong to {', '.join(changed)}" if changed else ""
 
 
 def rows_to_train(description: str | None, rows: Path, check: Callable[[Path], str]) -> Path | None:
-    """Read the command line of a training. Returns the folder of its rows; None after `--check`, which exits with what
-    `check` finds in it."""
+    """Parse the command line of a training. Return the folder of its rows, or None after a successful `--check`; a
+    failed one exits with the message of `check`."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=Path, default=rows, help="folder with one *.jsonl for each author")
     parser.add_argument("--check", action="store_true", help="only compare hashes")
@@ -37,6 +37,6 @@ def rows_to_train(description: str | None, rows: Path, check: Callable[[Path], s
     folder: Path = options.rows
     if not options.check:
         return folder
-    if told := check(folder):
-        sys.exit(f"{told}: run `make scan-model`")
+    if problem := check(folder):
+        sys.exit(f"{problem}: run `make scan-model`")
     return None

@@ -1,5 +1,5 @@
-"""Text that poses as part of the machinery: tags of roles and blocks, calls of tools, hidden passages, words to the
-assistant."""
+"""Patterns for text that poses as part of the prompt: role and block tags, tool calls, hidden passages, and text
+addressed to the assistant."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Checks that an order rule may add to its classes: is it a command, a wish, a question, a report?
-Each takes a sentence and the place of the anchor word and says whether the match stands."""
+"""Checks that an order rule may name: is the sentence a command, a wish, a question, a report?
+Each takes a sentence and the index of the anchor word, and returns True if the match is valid."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ i we they he she who people users user should could would might may can cannot h
 kids don't doesn't didn't won't if is was be been being it let's for of about society and/or
 je nous ils elles il yo nosotros ellos ich wir er io noi vi
 """)
-_OBLIGED = word_set("""
+_ORDER_VERBS = word_set("""
 have has need needs ought going instructed ordered told required supposed want wants free obliged allowed able
 remember sure order permission authority
 """)
@@ -29,23 +29,23 @@ def is_order(sentence: Sentence, at: int) -> bool:
     if before == "to":
         if sentence.words[0] in ("use", "always", "please", "remember", "you"):
             return True
-        return at > 1 and sentence.words[at - 2] in _OBLIGED and not _speaks_of_self(sentence, at - 2)
+        return at > 1 and sentence.words[at - 2] in _ORDER_VERBS and not _is_report(sentence, at - 2)
     if before in ("can", "should", "may", "could", "would", "don't") and at > 1:
         return sentence.words[at - 2] in ("you", "assistant", "ai", "model", "agent")
     return before not in _SUBJECTS
 
 
-def _speaks_of_self(sentence: Sentence, at: int) -> bool:
+def _is_report(sentence: Sentence, at: int) -> bool:
     return at > 0 and sentence.words[at - 1] in ("i", "we", "they", "who", "user")
 
 
 def is_you(sentence: Sentence, at: int) -> bool:
-    """Return True if "you" is told what it is or has, as opposed to being asked or reported about."""
+    """Return True if the sentence states what "you" are or have, as opposed to a question or a condition."""
     return not sentence.words[max(at - 1, 0)].startswith(("can", "could", "would", "do", "if", "where", "how"))
 
 
 def is_short(sentence: Sentence, at: int) -> bool:
-    """Return True if little else is said: a bare order, not a part of a longer statement."""
+    """Return True for a short order that is not part of a longer statement."""
     return len(sentence.words) <= 12 and is_order(sentence, at)
 
 
@@ -55,19 +55,19 @@ tell tells mention reveal inform disclose notify alert let warn admit explain sa
 
 
 def is_foreign(sentence: Sentence, at: int) -> bool:
-    """Return True if the verb is not English, so that "never" may stand behind it."""
+    """Return True if the verb is not English, so that "never" may follow it."""
     return sentence.words[at] not in _ENGLISH_TELL
 
 
 def is_wanted(sentence: Sentence, at: int) -> bool:
-    """Return True if the verb commands and is not forbidden: "never print secrets" is a fine wish."""
+    """Return True if the verb commands and is not negated: "never print secrets" is a legitimate wish."""
     never = BIT["NEVER"]
     return is_order(sentence, at) and not any(mask & never for mask in sentence.masks[max(0, at - 3) : at])
 
 
 def is_about_something(sentence: Sentence, at: int) -> bool:
-    """Return True if what must not be told is a matter, not a measure: "don't tell the user more than three
-    options"."""
+    """Return True if the order is about what to tell, not how much: "don't tell the user more than three options" is
+    legitimate."""
     user = BIT["USER"]
     for place in range(at + 1, min(at + 6, len(sentence.words))):
         if sentence.masks[place] & user:
@@ -76,7 +76,7 @@ def is_about_something(sentence: Sentence, at: int) -> bool:
 
 
 def is_bare(sentence: Sentence, at: int) -> bool:
-    """Return True if the order names no place where it would make sense: "drop all restrictions <<<"."""
+    """Return True if the order has no object that would make it legitimate: "drop all restrictions <<<"."""
     return (
         len(sentence.words) <= 9
         and is_wanted(sentence, at)
@@ -85,46 +85,46 @@ def is_bare(sentence: Sentence, at: int) -> bool:
 
 
 def is_removal(sentence: Sentence, at: int) -> bool:
-    """Return True if the verb takes away what is written; "don't forget this note" only reminds."""
+    """Return True if the verb removes text; "don't forget this note" is only a reminder."""
     return not sentence.words[at].startswith(("forg", "olvid", "oubl", "verg", "esquec", "dimentic", "zapomin", "забы"))
 
 
 def is_no_wish(sentence: Sentence, at: int) -> bool:
-    """Return True if it is not the person's own wish: "the user never wants to be told …"."""
+    """Return False for a wish of the person: "the user never wants to be told …"."""
     if {("no", "user"), ("another", "user")} & set(pairwise(sentence.words[max(0, at - 5) : at])):
         return False
     return not {"wants", "want", "likes", "prefers", "does", "doesn't", "do"} & set(sentence.words[max(0, at - 5) : at])
 
 
 def is_not_to_me(sentence: Sentence, at: int) -> bool:
-    """Return True if it goes to somebody else: "e-mail me at …" is a wish."""
+    """Return True if the recipient is somebody else: "e-mail me at …" is a wish."""
     return not _ME.intersection(sentence.words[at + 1 : at + 2])
 
 
 def is_unguarded(sentence: Sentence, at: int) -> bool:
-    """Return True if skipping is not itself forbidden: "never delete files without approval" is a fine rule."""
+    """Return True if skipping is not forbidden: "never delete files without approval" is a legitimate rule."""
     never = BIT["NEVER"]
     return is_order(sentence, at) and not any(mask & never for mask in sentence.masks[max(0, at - 6) : at])
 
 
 def is_kept_from(sentence: Sentence, at: int) -> bool:
-    """Return True if something is hidden from somebody: "hide the user menu" is not."""
+    """Return True if something is hidden from somebody, as opposed to "hide the user menu"."""
     if sentence.words[at] in ("hide", "hides", "conceal", "withhold", "cover"):
         return is_order(sentence, at) and "from" in sentence.words[at + 1 : at + 12]
     return is_order(sentence, at)
 
 
 def is_not_told(sentence: Sentence, at: int) -> bool:
-    """Return True if nobody reports it: "he secretly sends" is a statement."""
+    """Return True if it is not a report: "he secretly sends" is a statement."""
     return not at or sentence.words[at - 1] == "it" or sentence.words[at - 1] not in _SUBJECTS
 
 
-_ASKING = word_set("""
+_QUESTION_WORDS = word_set("""
 could can would do does did is are what how why should where when who which explain describe write create
 compose discuss
 """)
 
 
 def is_no_question(sentence: Sentence, at: int) -> bool:
-    """Return True if the sentence neither asks nor sets a writing task."""
-    return sentence.words[0] not in _ASKING
+    """Return True if the sentence is neither a question nor a writing task."""
+    return sentence.words[0] not in _QUESTION_WORDS

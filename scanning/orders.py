@@ -1,10 +1,10 @@
-"""Orders to the assistant that do not belong in a memory, as data: which classes of words stand close together.
-A memory is a statement about somebody. An order about the assistant's own rules, secrecy, sending, storing or
-future behaviour towards others is not, in whatever words and language it comes.
+"""Rules for orders to the assistant that do not belong in a memory: which word classes occur close together.
+A memory is a statement about somebody. An order about the assistant's own rules, secrecy, sending, storing or future
+behaviour towards others is not, in any wording or language.
 
-One rule a line: `ANCHOR + CLASS|CLASS(-5,8) + … - EXCUSE ? check`. Around a word of the anchor class there must be
-a word of each further class, at most 5 words before and 8 behind; a word of an excuse class close by lets it pass,
-and so does the named check of `order_checks.py` when it says no. Lines that start with `+` continue the one above."""
+One rule per line: `ANCHOR + CLASS|CLASS(-5,8) + … - EXCUSE ? check`. Around a word of the anchor class there must be a
+word of each further class, at most 5 words before and 8 after it. A rule does not match if an excuse class occurs
+nearby or the named check in `order_checks.py` returns False. Lines that start with `+` continue the previous one."""
 
 from __future__ import annotations
 

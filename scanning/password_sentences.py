@@ -1,4 +1,4 @@
-"""Sentences that tell a password without a label right before it."""
+"""Finds passwords in sentences without a label directly before the password."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LABEL = (
     r"|haslo|heslo|losenord|adgangskode|passord|salasana|jelszo|parola|lozinka|sifre|парол\w{0,3})"
 )
 _VALUE = r"[\"'`]?(?P<v>[^\s\"'`,;<>(){}]{8,64}[^\s\"'`,;<>(){}.!?:])"
-_TOLD = (
+_SENTENCES = (
     needing("log sign", rf"\b(?:logs?|logged|logging|signs?|signed|signing) (?:in|on) (?:with|using|by) {_VALUE}"),
     needing(
         "set change switched updated renamed",
@@ -33,10 +33,10 @@ _TOLD = (
 _DIGIT = re.compile(r"\d")
 
 
-def told_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Return what a folded text tells as a password in the middle of a sentence; who calls judges the value, which has
-    digits if it is one."""
+def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield possible passwords in the middle of sentences of a folded text. The caller must check the values. Passwords
+    without digits are not found."""
     if _DIGIT.search(text):
-        for told in _TOLD:
-            if told.may_match(text):
-                yield from (match.span("v") for match in told.pattern.finditer(text))
+        for sentence in _SENTENCES:
+            if sentence.may_match(text):
+                yield from (match.span("v") for match in sentence.pattern.finditer(text))

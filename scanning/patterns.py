@@ -1,5 +1,5 @@
-"""Rules that are patterns over a folded (lower-case) view, and how they are looked for.
-Patterns are linear: no repeated group that can match the same text in two ways."""
+"""Rules that are regular expressions over a folded (lower-case) view, and their matching.
+Patterns must run in linear time: no repeated group may match the same text in two ways."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from scanning.views import View
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A pattern, and words of which a text that it matches has at least one: they are quick to look for."""
+    """A pattern, and words of which any matching text contains at least one. They are checked first, since that is
+    faster."""
 
     pattern: re.Pattern[str]
     needs: tuple[str, ...] = ()
 
     def may_match(self, text: str) -> bool:
-        """Return True unless a folded text lacks all of the words."""
+        """Return False if a folded text contains none of the words."""
         for word in self.needs:
             if word in text:
                 return True
@@ -39,20 +40,20 @@ class PatternRule:
     alternatives: tuple[Alternative, ...]
 
     def search(self, text: str) -> re.Match[str] | None:
-        """Return the first match in a folded text; of several at one place that of the first alternative."""
-        found = [match for one in self.alternatives if (match := one.search(text))]
+        """Return the first match in a folded text; at the same position, that of the first alternative."""
+        found = [match for alternative in self.alternatives if (match := alternative.search(text))]
         return min(found, key=lambda match: match.start(), default=None)
 
 
 def needing(words: str, pattern: str) -> Alternative:
-    """Return a pattern that matches no text without one of these words."""
+    """Return an alternative whose pattern only matches texts with one of these words."""
     return Alternative(re.compile(pattern), tuple(words.split()))
 
 
 def pattern_rule(name: str, reason: str, *alternatives: str | Alternative) -> PatternRule:
-    """Return a rule of patterns and of alternatives."""
-    found = (Alternative(re.compile(one)) if isinstance(one, str) else one for one in alternatives)
-    return PatternRule(name, reason, tuple(found))
+    """Return a rule made of patterns and alternatives."""
+    compiled = (Alternative(re.compile(item)) if isinstance(item, str) else item for item in alternatives)
+    return PatternRule(name, reason, tuple(compiled))
 
 
 def pattern_findings(view: View, rules: Iterable[PatternRule]) -> Iterator[Finding]:

@@ -1,6 +1,6 @@
-"""Numbers that open something or stand for a person: codes of one use and for emergencies, bank accounts as countries
-write them, and the numbers of passports, taxes and identity cards. A number counts only with the word that says what it
-is; numbers are looked for first, since most texts have few."""
+"""Numbers that give access or identify a person: one-time and recovery codes, national bank accounts, and numbers of
+passports, tax files and identity cards. A number counts only with a label; numbers are searched first, since most texts
+have few."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 from scanning.provider_keys import Span
 
-_BEFORE = 60  # characters before a number in which its label stands
+_BEFORE = 60  # characters before a number that may contain its label
 _AFTER = 50
 _NUMBER = re.compile(
     r"(?<![A-Za-z0-9.])(?:(?!ID|NO|NR)[A-Z]{2} (?=\d\d ))?(?=[A-Z]{0,8}\d)[A-Z0-9]{1,20}"
     r"(?:[ .\-/]{1,2}(?=[A-Z]{0,4}\d|[A-Z]\b)[A-Z0-9]{1,12}){0,9}(?![A-Za-z0-9])"
 )
-# What may stand between a label and its number.
+# Text that may separate a label and its number.
 _LINK = (
     r"(?:[\s:：=#№.,\-–—*\"'(]|numbers?\b|num\b|no\b|nr\b|nummer|nº|n°|numéro|número|numero|numer\b|номер|серия"
     r"|is\b|was\b"
@@ -115,11 +115,11 @@ _DIGIT = re.compile(r"\d")
 
 
 def number_spans(text: str) -> Iterator[Span]:
-    """Codes, bank accounts and numbers of documents in a text that keeps its case."""
+    """Yield codes, bank accounts and document numbers in a text with its original case."""
     if not _DIGIT.search(text):
         return
     for match in _NUMBER.finditer(text):
-        yield from _judged(text, match)
+        yield from _classified(text, match)
     if _RECOVERY_HINT.search(text):
         for match in _RECOVERY.finditer(text):
             yield *match.span("v"), "pin"
@@ -127,7 +127,7 @@ def number_spans(text: str) -> Iterator[Span]:
         yield from ((*match.span(), "private_key") for match in _DISK_KEY.finditer(text))
 
 
-def _judged(text: str, match: re.Match[str]) -> Iterator[Span]:
+def _classified(text: str, match: re.Match[str]) -> Iterator[Span]:
     value = match.group()
     digits = sum(char.isdigit() for char in value)
     if digits < 2:

@@ -1,5 +1,5 @@
-"""Secrets in the forms of programs: settings files, commands, connection strings, headers and cookies, and private keys
-that stand in one line. What is asked first is whether a word stands anywhere that the form cannot do without."""
+"""Secrets in the formats of programs: settings files, commands, connection strings, headers, cookies, and private keys
+on a single line. Words that a format requires are searched first, since that is faster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scanning.formats import is_placeholder
 from scanning.provider_keys import Span, looks_random
 from scanning.secret_values import is_plain_value, looks_like_key, looks_like_password
 
-# Where a form itself says that its value is a password: any value but a placeholder.
+# The value of a format that always contains a password: anything but a placeholder.
 _VALUE = r"[\"']?(?P<v>[^\s\"'$<>|;{}]{4,100})"
 _COMMANDS = tuple(
     (word, re.compile(pattern))
@@ -44,7 +44,7 @@ _COMMANDS = tuple(
         ("bindpw", r"(?m)^\s{0,20}bindpw\s{1,9}(?P<v>[^\s\"']{4,100})\s{0,9}$"),
     )
 )
-"""Words and patterns: a text that a pattern matches has its word."""
+"""(word, pattern): any text that the pattern matches contains the word, in lower case."""
 _PGPASS = re.compile(
     r"(?m)^(?=[\w.\-*]{0,79}[a-zA-Z*])[\w.\-*]{1,80}:(?:\d{2,5}|\*):[\w.\-*]{1,60}:[\w.\-*]{1,60}:(?P<v>[^\s:]{4,100})$"
 )
@@ -93,12 +93,12 @@ _SECRET_HINT = re.compile(r"pass|pwd|psk|pw\b|secret|token|key|auth|credential",
 
 
 def program_spans(text: str) -> Iterator[Span]:
-    """Secrets in the forms of programs, in a text that keeps its case."""
+    """Yield secrets in the formats of programs, in a text with its original case."""
     low = text.lower()
     for word, pattern in _COMMANDS:
         if word in low:
             for match in pattern.finditer(text):
-                if _told(match.group("v")):
+                if _may_be_secret(match.group("v")):
                     yield *match.span("v"), "password"
     if text.count(":") >= 4:
         yield from ((*match.span("v"), "password") for match in _PGPASS.finditer(text))
@@ -114,14 +114,14 @@ def program_spans(text: str) -> Iterator[Span]:
     yield from _key_spans(text, low)
 
 
-def _told(value: str) -> bool:
+def _may_be_secret(value: str) -> bool:
     return not is_placeholder(value) and not value.startswith(("%", "?", "/", "~", "-"))
 
 
 def _option_spans(text: str) -> Iterator[Span]:
     for match in _OPTION.finditer(text):
         value = match.group("v")
-        named = match.group("sign") == "=" and _told(value) and is_plain_value(value)
+        named = match.group("sign") == "=" and _may_be_secret(value) and is_plain_value(value)
         if named or looks_like_password(value):
             yield *match.span("v"), "password"
     for match in _ASSIGNED.finditer(text):
@@ -139,9 +139,9 @@ def _setting_spans(text: str) -> Iterator[Span]:
 
 
 def _pair(key: str, value: str, span: tuple[int, int]) -> Iterator[Span]:
-    """Yield the value of a setting whose name says that it is secret, if it can be one."""
+    """Yield the value of a setting if its name denotes a secret and the value can be one."""
     name = key.lower()
-    if not _told(value) or "://" in value or "<%" in value:
+    if not _may_be_secret(value) or "://" in value or "<%" in value:
         return
     if _PASSWORD_KEY.search(name):
         if is_plain_value(value):
@@ -151,7 +151,7 @@ def _pair(key: str, value: str, span: tuple[int, int]) -> Iterator[Span]:
 
 
 def _is_encoded(value: str) -> bool:
-    """Return True for base64, hex and the like of some length, with letters and digits among them."""
+    """Return True for base64, hex and similar of sufficient length, with both letters and digits."""
     digits = sum(char.isdigit() for char in value)
     return bool(_ENCODED.fullmatch(value)) and digits >= 3 and len(set(value)) >= 10 and digits < len(value)
 

@@ -1,6 +1,6 @@
-"""Keys and tokens that a provider issues, known by their shape.
-Most shapes come from the kingfisher library (offline, detection only, never validation); the list here holds
-what it leaves out, and a general shape for tokens with a prefix."""
+"""Keys and tokens of providers, recognised by their format.
+Most formats come from the kingfisher library (offline, detection only, never validation); this module adds those that
+it lacks, and a general format for tokens with a prefix."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Span = tuple[int, int, str]
 
 _LOCK = threading.Lock()
 _SCANNERS: list[Scanner] = []
-# Rules of the library that judge a word beside a common value, or that formats.py judges with placeholders in mind.
-_LEFT_OUT = (
+# Excluded rules of the library: they match common values near a word, or formats.py covers them, with placeholders.
+_EXCLUDED_RULES = (
     "generic-credential-uri",
     "azure-tenant-id",
     "private-key",
@@ -70,9 +70,9 @@ _WEBHOOKS = re.compile(
     r"|[\w\-]{1,60}\.webhook\.office\.com/webhookb2/[\w\-@/]{40,300}|hooks\.zapier\.com/hooks/catch/\d{3,12}/\w{4,20}"
     r"|chat\.googleapis\.com/v1/spaces/[\w\-]{6,30}/messages\?key=[\w\-&=%]{20,200})"
 )
-# prefix_body: the body must look random (both cases and digits, or long hex).
+# prefix_body, where the body must look random (both cases and digits, or long hex).
 _PREFIXED = re.compile(r"(?<![\w/\-.=&?#%])(?:[a-z][a-z0-9]{1,11}[_\-]){1,3}(?P<body>[A-Za-z0-9]{20,200})(?![\w\-/])")
-# Prefixes of identifiers that are shown in addresses and logs and open nothing.
+# Prefixes of identifiers that appear in URLs and logs and give no access.
 _IDENTIFIERS = word_set("""
 price cus prod sub pi acct evt ch in txn req card pm si seti order msg thread asst run file chatcmpl resp
 call user org proj id team cs src ba po tr sess session job task step item doc page block vs batch ft
@@ -86,8 +86,8 @@ _WIREGUARD = re.compile(
 
 
 def warm() -> None:
-    """Load the provider rules now; the first scan of a process does it otherwise (some tenths of a second, and some
-    seconds on a machine that has not kept them on disk yet). Safe to call from several threads."""
+    """Load the provider rules, which the first scan of a process does otherwise (tenths of a second; seconds on a
+    machine that has not cached them on disk yet). Thread-safe."""
     _scanner()
 
 
@@ -100,7 +100,7 @@ def _scanner() -> Scanner:
 
 
 def provider_spans(text: str) -> Iterator[Span]:
-    """Provider keys in a text that keeps its case."""
+    """Yield provider keys in a text with its original case."""
     if len(text) < 16:
         return
     for pattern in (_SHAPES, _WEBHOOKS):
@@ -120,7 +120,7 @@ def _library_spans(text: str) -> Iterator[Span]:
     encoded = text.encode("utf-8", "replace")
     offsets: list[int] | None = None
     for finding in _scanner().scan(encoded):
-        if not finding.visible or finding.is_base64_encoded or any(part in finding.rule_id for part in _LEFT_OUT):
+        if not finding.visible or finding.is_base64_encoded or any(part in finding.rule_id for part in _EXCLUDED_RULES):
             continue
         if is_filler(finding.secret):
             continue
@@ -132,7 +132,7 @@ def _library_spans(text: str) -> Iterator[Span]:
 
 
 def _character_offsets(text: str) -> list[int]:
-    """For every byte of the UTF-8 form the character it belongs to."""
+    """Return the character offset for every byte of the text's UTF-8 encoding."""
     offsets: list[int] = []
     for position, char in enumerate(text):
         offsets.extend([position] * len(char.encode("utf-8", "replace")))
@@ -141,15 +141,14 @@ def _character_offsets(text: str) -> list[int]:
 
 
 def entropy(text: str) -> float:
-    """Shannon entropy in bits per character."""
+    """Return the Shannon entropy in bits per character."""
     counts = Counter(text)
     return -sum(n / len(text) * math.log2(n / len(text)) for n in counts.values()) if text else 0.0
 
 
 @lru_cache(maxsize=1024)
 def looks_random(body: str) -> bool:
-    """Return True if a run of letters and digits looks drawn by chance: mixed cases and digits, or hex, of high
-    entropy."""
+    """Return True if a run of letters and digits looks random: mixed case with digits, or hex, of high entropy."""
     digits = sum(char.isdigit() for char in body)
     upper = sum(char.isupper() for char in body)
     lower = sum(char.islower() for char in body)

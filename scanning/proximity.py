@@ -1,5 +1,5 @@
-"""The question every order rule asks: do words of these classes stand near each other in one sentence?
-Rules are data (`orders.py`); this file compiles them to bit masks and finds their matches in linear time."""
+"""Matches order rules: do words of certain classes occur near each other in one sentence?
+Rules are data (`orders.py`); this module compiles them to bit masks and finds matches in linear time."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ class CompiledRule:
     check: Check | None
 
     def can_match(self, union: int) -> bool:
-        """Return True if all of its classes are among those of a sentence."""
+        """Return True if a sentence with these classes (`union`) has all that the rule needs."""
         return bool(union & self.anchor) and all(union & mask for mask, _, _ in self.near)
 
 
 def mask_of(names: str) -> int:
-    """Bits of class names separated by bars. Raises KeyError for an unknown class."""
+    """Return the bit mask of class names separated by `|`. Raises KeyError for an unknown class."""
     return sum(BIT[name] for name in set(names.split("|")))
 
 
 def compiled(family: Family, checks: Mapping[str, Any]) -> list[CompiledRule]:
-    """Return the rules of a family; `checks` holds the functions that a rule may name behind `?`."""
+    """Compile the rules of a family; `checks` are the functions that a rule may name after `?`."""
     rules = []
     for line in re.sub(r"\n\s+\+", " +", family.rules).strip().splitlines():
         body, _, check = line.strip().partition(" ? ")
@@ -74,21 +74,21 @@ def compiled(family: Family, checks: Mapping[str, Any]) -> list[CompiledRule]:
     return rules
 
 
-_ASIDE = 6  # words around a match in which a word of the excuse class counts
+_NEARBY = 6  # words around a match within which an excuse counts
 
 
-def _fits(rule: CompiledRule, sentence: Sentence, at: int) -> tuple[int, int] | None:
-    """First and last word of a match around the anchor at `at`; None if it does not match."""
+def _match(rule: CompiledRule, sentence: Sentence, at: int) -> tuple[int, int] | None:
+    """Return the first and last word of a match around the anchor at `at`, or None."""
     masks = sentence.masks
     first = last = at
     for mask, before, after in rule.near:
-        for place in _places(at, before, after, len(masks)):
+        for place in _positions(at, before, after, len(masks)):
             if masks[place] & mask:
                 first, last = min(first, place), max(last, place)
                 break
         else:
             return None
-    if rule.excuse and any(mask & rule.excuse for mask in masks[max(0, first - _ASIDE) : last + _ASIDE + 1]):
+    if rule.excuse and any(mask & rule.excuse for mask in masks[max(0, first - _NEARBY) : last + _NEARBY + 1]):
         return None
     if rule.check is not None and not rule.check(sentence, at):
         return None
@@ -100,8 +100,7 @@ QUOTE = re.compile("[\"“”„«»「」『』‘`]|(?<!\\w)'|'(?!\\w)")
 
 
 def _is_mentioned(view: View, sentence: Sentence, span: tuple[int, int]) -> bool:
-    """Return True if the match stands in quotation marks in a sentence that speaks about such texts ("phrases such as
-    …")."""
+    """Return True if the match is in quotation marks, in a sentence about such texts ("phrases such as …")."""
     if not any(mask & _META for mask in sentence.masks[: span[0]]):
         return False
     start, end = sentence.starts[span[0]], sentence.ends[span[1]]
@@ -109,8 +108,8 @@ def _is_mentioned(view: View, sentence: Sentence, span: tuple[int, int]) -> bool
     return opened % 2 == 1 and QUOTE.search(view.text, end, end + 80) is not None
 
 
-def _places(at: int, before: int, after: int, length: int) -> list[int]:
-    """Places around the anchor, the nearest behind it first; never the anchor itself."""
+def _positions(at: int, before: int, after: int, length: int) -> list[int]:
+    """Return the positions around the anchor, without it: those after it by distance, then those before it."""
     return [*range(at + 1, min(at + after, length - 1) + 1), *range(at - 1, max(at - before, 0) - 1, -1)]
 
 
@@ -120,7 +119,7 @@ def order_findings(view: View, sentence: Sentence, rules: tuple[CompiledRule, ..
         for at, mask in enumerate(sentence.masks):
             if not mask & rule.anchor:
                 continue
-            span = _fits(rule, sentence, at)
+            span = _match(rule, sentence, at)
             if span is not None and not _is_mentioned(view, sentence, span):
                 start, end = view.located(sentence.starts[span[0]], sentence.ends[span[1]])
                 yield Finding(kind="injection", rule=rule.name, start=start, end=end, reason=rule.reason)

@@ -1,5 +1,5 @@
-"""Rejoins words of a text: letters that were set apart, words cut in two, letters in the wrong order. Only words of the
-vocabulary are rejoined, and only a rule that then matches blocks, so ordinary typos do no harm."""
+"""Restores disguised words: spaced-out letters, words cut in two, scrambled letters. Only words of the vocabulary are
+restored, and a text is only blocked if a rule then matches, so ordinary typos do no harm."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from scanning.views import View
 from scanning.words import LEXICON, word_set
 
-# One character, then one to three separators, at least five times: letters set apart.
+# Spaced-out letters: single characters with one to three separators between them, at least five.
 _SPACED = re.compile(r"(?<![^\W_])[^\W_](?:[ .\-_*·•|/,~+]{1,3}[^\W_](?![^\W_])){4,}")
 _SEPARATORS = re.compile(r"[ .\-_*·•|/,~+]+")
 _CUT = re.compile(
@@ -34,24 +34,25 @@ def _known_words() -> frozenset[str]:
 
 
 WORDS = _known_words()
-_LONGEST = max(map(len, WORDS))
+_MAX_WORD = max(map(len, WORDS))
 _UNKNOWN_COST = 3
-# first letter, last letter, letters between in order -> the word
+# (first letter, last letter, sorted inner letters) -> word
 _BY_LETTERS = {(word[0], word[-1], "".join(sorted(word[1:-1]))): word for word in sorted(WORDS) if 5 <= len(word) <= 14}
 
 
 def word_cuts(letters: str) -> set[int]:
-    """Positions where words begin in letters without spaces: the cut with the fewest words and unknown letters."""
+    """Return the positions where words begin in letters without spaces, for the split with the fewest words and unknown
+    letters."""
     best: list[tuple[int, int]] = [(0, 0)]  # cost up to here, start of the last word
     for end in range(1, len(letters) + 1):
         options = [(best[end - 1][0] + _UNKNOWN_COST, end - 1)]
-        for start in range(max(0, end - _LONGEST), end):
+        for start in range(max(0, end - _MAX_WORD), end):
             if letters[start:end] in WORDS:
                 options.append((best[start][0] + 1, start))
         best.append(min(options))
     cuts: set[int] = set()
     end = len(letters)
-    if best[end][0] > len(letters):  # more than a third is unknown: these are not words
+    if best[end][0] > len(letters):  # more than a third is unknown, so these are not words
         return cuts
     while end > 0:
         end = best[end][1]
@@ -60,13 +61,14 @@ def word_cuts(letters: str) -> set[int]:
 
 
 def joined_view(view: View) -> View | None:
-    """Letters that were set apart joined to words; where no wider gap tells them apart, the vocabulary does."""
-    edits = [edit for run in _SPACED.finditer(view.text) for edit in _joined(run)]
+    """Return the view with spaced-out letters joined to words, or None if there are none. Wider gaps, or else the
+    vocabulary, determine the word boundaries."""
+    edits = [edit for run in _SPACED.finditer(view.text) for edit in _gap_edits(run)]
     return view.edited(edits) if edits else None
 
 
-def _joined(run: re.Match[str]) -> Iterator[tuple[int, int, str]]:
-    """Yield how the gaps of a run of letters are closed: a gap that is wider than others is one between words."""
+def _gap_edits(run: re.Match[str]) -> Iterator[tuple[int, int, str]]:
+    """Yield the edits that close the gaps in a run of letters, keeping a space at word boundaries."""
     gaps = [(gap.start() + run.start(), len(gap.group())) for gap in _SEPARATORS.finditer(run.group())]
     narrow = min(length for _, length in gaps)
     wide = {at for at, length in gaps if length > narrow}
@@ -84,16 +86,16 @@ def _joined(run: re.Match[str]) -> Iterator[tuple[int, int, str]]:
 
 
 def rejoined_view(view: View) -> View | None:
-    """Words cut in two ("re- veal", "ig" + "nore") put together; None if none is."""
+    """Return the view with cut words joined ("re- veal", "ig" + "nore"), or None if there are none."""
     cuts = [(*cut.span(), "") for cut in _CUT.finditer(view.text)]
     return view.edited(cuts) if cuts else None
 
 
 def unscrambled_view(view: View) -> View | None:
-    """Vocabulary words whose inner letters changed places, put right; same length. None if there are none."""
+    """Return the view with scrambled inner letters of vocabulary words corrected, or None if there are none."""
 
-    def right(match: re.Match[str]) -> str:
+    def corrected(match: re.Match[str]) -> str:
         word = match.group()
         return word if word in WORDS else _BY_LETTERS.get((word[0], word[-1], "".join(sorted(word[1:-1]))), word)
 
-    return view.respelled(_SCRAMBLED.sub(right, view.text))
+    return view.respelled(_SCRAMBLED.sub(corrected, view.text))

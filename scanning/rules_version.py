@@ -1,5 +1,5 @@
-"""The version of the rules: a hash of patterns, vocabulary, tables and the model. A comment, a rename or a faster way
-to the same verdicts leaves it as it is; who changes what the functions find raises LOGIC."""
+"""The version of the rules: a hash of patterns, vocabulary, tables and the model. Comments, renames and optimisations
+do not change it. Increment LOGIC when the functions find something different."""
 
 import hashlib
 import re
@@ -12,13 +12,12 @@ from typing import Any
 from scanning.model import model
 
 LOGIC = 2
-"""Raised by hand when a function finds something else than before with the same patterns and words."""
+"""Incremented manually when the functions find something different with the same patterns and words."""
 _PACKAGE = __name__.rpartition(".")[0]
 
 
 def rules_version() -> str:
-    """Return the hash over all modules of this package that are loaded, and over the versions of the library and the
-    model."""
+    """Return the hash of all loaded modules of this package and of the versions of the library and the model."""
     values: set[str] = set()
     for name, module in list(sys.modules.items()):
         if name.startswith(f"{_PACKAGE}.") and name != __name__:
@@ -30,24 +29,24 @@ def rules_version() -> str:
 
 
 def _constants(names: dict[str, Any]) -> Iterator[str]:
-    """The rules among the names of a module, in a form that does not depend on their names."""
+    """Yield the serialised constants of a module, independent of their names."""
     for name, value in names.items():
-        if not name.startswith("__") and (written := _written(value)):
-            yield written
+        if not name.startswith("__") and (text := _serialized(value)):
+            yield text
 
 
-def _written(value: Any) -> str:
-    """Return a constant as text, the same in every process; "" for what is none."""
+def _serialized(value: Any) -> str:
+    """Return a constant as a text that is the same in every process, or "" for anything else."""
     if isinstance(value, bool | int | float | str):
         return repr(value)
     if isinstance(value, re.Pattern):
         return f"{value.pattern!r} {value.flags}"
     if isinstance(value, tuple | list):
-        return f"[{', '.join(map(_written, value))}]"
+        return f"[{', '.join(map(_serialized, value))}]"
     if isinstance(value, set | frozenset):
-        return f"[{', '.join(sorted(map(_written, value)))}]"
+        return f"[{', '.join(sorted(map(_serialized, value)))}]"
     if isinstance(value, dict):
-        return f"[{', '.join(sorted(f'{_written(key)}: {_written(kept)}' for key, kept in value.items()))}]"
+        return f"[{', '.join(sorted(f'{_serialized(key)}: {_serialized(item)}' for key, item in value.items()))}]"
     if is_dataclass(value) and not isinstance(value, type):
-        return f"[{', '.join(_written(getattr(value, field.name)) for field in fields(value))}]"
+        return f"[{', '.join(_serialized(getattr(value, field.name)) for field in fields(value))}]"
     return ""

@@ -1,6 +1,6 @@
-"""The scan: which views are looked at by which rules, and how findings become a verdict or a redaction.
-Pure functions without database or network; the provider rules are loaded on first use (`warm` does it earlier).
-A text costs a fraction of a millisecond; all work is linear in its length, which is cut at SCAN_LIMIT."""
+"""The scan: which rules are applied to which views, and how findings become a verdict or a redaction.
+Pure functions without database or network; the provider rules are loaded on first use or by `warm`. A text costs a
+fraction of a millisecond; the cost is linear in its length, which is cut at SCAN_LIMIT."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from scanning import commands, markup
 from scanning.decoding import decoded_views
 from scanning.hidden import hidden_findings
-from scanning.judging import KnownLines, judged_orders
+from scanning.judging import SentenceCache, judged_orders
 from scanning.patterns import pattern_findings
 from scanning.rejoining import joined_view, rejoined_view, unscrambled_view
 from scanning.rules_version import rules_version
@@ -20,7 +20,7 @@ from scanning.verdict import Finding, Redaction, Verdict
 from scanning.views import View, cleaned_view, folded_view, labels_view, leet_views, lookalike_view, raw_view
 
 SCAN_LIMIT = 32_000
-"""Characters of a content that are scanned; what is longer must be refused by the caller."""
+"""Characters of a content that are scanned. The caller must refuse longer contents."""
 
 _PATTERN_RULES = (*markup.RULES, *commands.RULES)
 
@@ -28,17 +28,17 @@ RULES_VERSION: str = rules_version()
 
 
 def scan(content: str, keywords: Sequence[str] = ()) -> Verdict:
-    """Judge a text that is to be stored or injected; never raises on any text.
+    """Return the verdict for a text that is to be stored or injected. Never raises.
 
-    Content and keywords are scanned joined by line breaks, each of the two cut at SCAN_LIMIT characters,
-    so that a long content cannot push the keywords out of sight.
+    Content and keywords are joined by line breaks, each cut at SCAN_LIMIT characters, so that a long content cannot
+    prevent the keywords from being scanned.
     """
     text = "\n".join((content[:SCAN_LIMIT], *keywords))[: 2 * SCAN_LIMIT]
     found: dict[tuple[str, int, int], Finding] = {}
     for finding in _findings(text):
-        place = finding.rule, finding.start, finding.end
-        if finding.certain or place not in found:
-            found[place] = finding
+        key = finding.rule, finding.start, finding.end
+        if finding.certain or key not in found:
+            found[key] = finding
     ordered = sorted(found.values(), key=lambda f: (f.start, f.end, f.rule))
     return Verdict(
         findings=tuple(finding for finding in ordered if finding.certain),
@@ -47,7 +47,8 @@ def scan(content: str, keywords: Sequence[str] = ()) -> Verdict:
 
 
 def scan_hash(content: str, keywords: Sequence[str], *, rules: str = RULES_VERSION) -> str:
-    """SHA-256 in hex over the rules' version, the content and the keywords; equal means the verdict still holds."""
+    """Return the SHA-256, in hex, of the rules' version, the content and the keywords. A verdict is valid while it is
+    unchanged."""
     digest = hashlib.sha256()
     for part in (rules, content, *keywords):
         encoded = part.encode("utf-8", "surrogatepass")
@@ -56,22 +57,22 @@ def scan_hash(content: str, keywords: Sequence[str], *, rules: str = RULES_VERSI
 
 
 def _findings(text: str) -> Iterator[Finding]:
-    raw, known = raw_view(text), KnownLines()
+    raw, cache = raw_view(text), SentenceCache()
     yield from hidden_findings(text)
-    yield from _readable_findings(raw, known)
+    yield from _readable_findings(raw, cache)
     for view in decoded_views(raw):
-        yield from _readable_findings(view, known)
+        yield from _readable_findings(view, cache)
 
 
-def _readable_findings(view: View, known: KnownLines) -> Iterator[Finding]:
-    """Findings in a text and its disguises: folded, look-alikes, joined letters, digits for letters."""
+def _readable_findings(view: View, cache: SentenceCache) -> Iterator[Finding]:
+    """Yield the findings in a text and its disguises: look-alikes, spaced-out letters, digits for letters, and more."""
     yield from written_findings(view)
     if clean := cleaned_view(view):
         yield from written_findings(clean)
     plain = folded_view(view)
-    yield from _plain_findings(plain, view.text, known, is_disguise=view.decoded)
+    yield from _folded_findings(plain, view.text, cache, is_disguise=view.decoded)
     for disguise in _disguises(plain):
-        yield from _plain_findings(disguise, view.text, known, is_disguise=True)
+        yield from _folded_findings(disguise, view.text, cache, is_disguise=True)
 
 
 def _disguises(plain: View) -> Iterator[View]:
@@ -81,23 +82,23 @@ def _disguises(plain: View) -> Iterator[View]:
     yield from leet_views(plain)
 
 
-def _plain_findings(view: View, original: str, known: KnownLines, *, is_disguise: bool) -> Iterator[Finding]:
+def _folded_findings(view: View, original: str, cache: SentenceCache, *, is_disguise: bool) -> Iterator[Finding]:
     yield from pattern_findings(view, _PATTERN_RULES)
-    yield from judged_orders(view, is_disguise=is_disguise, known=known)
+    yield from judged_orders(view, is_disguise=is_disguise, cache=cache)
     yield from spoken_findings(view, original)
 
 
-_MOST_PASSES = 8
+_MAX_PASSES = 8
 _REDACTED = re.compile(r"\[redacted: [a-z_]{2,20}\]")
 
 
 def redact(text: str) -> Redaction:
-    """Replace every secret by `[redacted: rule]`; private key blocks whole. Not cut: for long documents too.
+    """Replace every secret, including whole private key blocks, by `[redacted: rule]`. There is no length limit.
 
-    What a first pass takes away can let a cue point at its other neighbour: it is passed over again until nothing more
-    is found, so redacting twice changes nothing."""
+    A redaction can make a label apply to another neighbouring word, so passes are repeated until nothing more is found;
+    redacting is thus idempotent."""
     rules: list[str] = []
-    for _ in range(_MOST_PASSES):
+    for _ in range(_MAX_PASSES):
         text, found = _redact_once(text)
         if not found:
             break
@@ -106,9 +107,9 @@ def redact(text: str) -> Redaction:
 
 
 def _redact_once(text: str) -> tuple[str, list[str]]:
-    """Return the text without the secrets that one pass finds, and the rule of each."""
+    """Return the text after one pass, and the rule of each redacted secret."""
     redacted = [match.span() for match in _REDACTED.finditer(text)]
-    # A mark of ours names its rule, which may be a cue word itself: it is scanned as a placeholder of the same length.
+    # A redaction mark contains the rule's name, which may be a label itself, so it is masked with the same length.
     unredacted = _REDACTED.sub(lambda mark: "…" * len(mark[0]), text)
     view = raw_view(unredacted)
     plain = folded_view(view)
@@ -131,7 +132,7 @@ def _redact_once(text: str) -> tuple[str, list[str]]:
 
 
 def _merged(findings: list[Finding]) -> list[tuple[int, int, str]]:
-    """Overlapping spans as one, named after the longest."""
+    """Return overlapping spans merged, named after the longest finding."""
     groups: list[list[Finding]] = []
     end = 0
     for finding in sorted(findings, key=lambda f: (f.start, -f.end)):

@@ -1,4 +1,4 @@
-"""All secret detectors over one text, as findings; the reasons a person reads."""
+"""Combines all secret detectors, and adds reasons for people."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ REASONS = {
 
 
 def written_findings(view: View) -> list[Finding]:
-    """Secrets of a known form in a view that keeps its case."""
+    """Return secrets with a known format in a view with its original case."""
     spans = (provider_spans, format_spans, program_spans, number_spans)
     return _findings(view, (span for find in spans for span in find(view.text)))
 
 
 def spoken_findings(view: View, original: str) -> list[Finding]:
-    """Secrets announced in words in a folded view of `original`."""
+    """Return secrets announced by words in a folded view of `original`."""
     return _findings(view, spoken_spans(view, original))
 
 

@@ -1,5 +1,5 @@
-"""What may be the value of a secret: does a word look like a password, a key or neither?
-Dates, versions, units, paths, file, product and variable names and placeholders do not."""
+"""Decides whether a word looks like a password or a key. Dates, versions, units, paths, placeholders, and names of
+files, products and variables do not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scanning.words import UNSPACED, word_set
 
 _NOT_VALUES = word_set(secret_words.NOT_VALUES)
 _STATES = word_set(secret_words.STATES)
-_SHAPE_NOT = re.compile(
+_OTHER_FORMATS = re.compile(
     r"^(?:\d{1,4}-?(?:[a-z]{1,3}|char\w*|bit\w*|byte\w*|day\w*|digit\w*|letter\w*|month\w*|word\w*|week\w*"
     r"|hour\w*|min\w*|symbol\w*|time\w*|tage?\w*|zeichen\w*|jours?|caract\w+|dias?)"
     r"|\d{1,4}[./\-]\d{1,2}[./\-]\d{1,4}|v?\d+(?:\.\d+)+[a-z]?\d*|\d{1,2}:\d{2}(?:am|pm)?|[a-z]{2,12}://.*"
@@ -26,13 +26,13 @@ _ENV_NAME = re.compile(r"^\$?[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$")
 
 
 def looks_like_password(value: str) -> bool:
-    """Letters with digits or signs among them, and not a date, version, unit, file, product or variable name."""
+    """Return True for letters mixed with digits or symbols, unless they are a date, version, unit or name."""
     low = value.lower()
-    bare = low.rstrip("!.,")
+    stripped = low.rstrip("!.,")
     if (
         not 5 <= len(value) <= 100
-        or bare in _NOT_VALUES
-        or _SHAPE_NOT.match(low)
+        or stripped in _NOT_VALUES
+        or _OTHER_FORMATS.match(low)
         or _UUID.match(low)
         or _ENV_NAME.match(value)
     ):
@@ -41,20 +41,20 @@ def looks_like_password(value: str) -> bool:
         return False
     letters = any(c.isalpha() for c in value)
     digits = any(c.isdigit() for c in value)
-    signs = any(c in "!@#$%^&*?+~=_" for c in value[:-1]) or (value[-1] in "@#$%^&*+~=_" and not digits)
+    symbols = any(c in "!@#$%^&*?+~=_" for c in value[:-1]) or (value[-1] in "@#$%^&*+~=_" and not digits)
     if value.endswith("!!"):
-        signs = True
-    return letters and (digits or signs) and not (low.startswith("$") or low.startswith("<"))
+        symbols = True
+    return letters and (digits or symbols) and not (low.startswith("$") or low.startswith("<"))
 
 
 def is_strong_password(value: str) -> bool:
-    """Return True if a word can hardly be anything but a password: small and capital letters and digits, mixed."""
+    """Return True if a word can hardly be anything but a password: mixed case with several digits."""
     mixed = any(map(str.islower, value)) and any(map(str.isupper, value)) and sum(map(str.isdigit, value)) >= 2
     return mixed and len(value) >= 8 and looks_like_password(value) and not re.fullmatch(r"[A-Z][a-z]+\d+", value)
 
 
 def is_quoted_password(value: str) -> bool:
-    """Return True if a quoted text behind a label can be a password; plain words may."""
+    """Return True if a quoted text after a label can be a password; this includes plain words."""
     low = value.lower().strip()
     if is_placeholder(value) or low in _STATES or low in _NOT_VALUES or _ENV_NAME.match(value):
         return False
@@ -64,7 +64,7 @@ def is_quoted_password(value: str) -> bool:
 
 
 def is_plain_password(text: str, start: int, end: int) -> bool:
-    """One plain word and nothing after it: "password: swordfish"."""
+    """Return True for a single plain word with nothing after it: "password: swordfish"."""
     value = text[start:end]
     if not value.isascii() or not 4 <= len(value) <= 40 or not re.fullmatch(r"[a-z\-]+", value):
         return False
@@ -75,7 +75,7 @@ def is_plain_password(text: str, start: int, end: int) -> bool:
 
 
 def is_plain_value(value: str) -> bool:
-    """Return True if the value of a setting called "password" can be one; one plain word may."""
+    """Return True if the value of a setting called "password" can be one; this includes a plain word."""
     low = value.lower().rstrip(",;.")
     if low in _STATES or low in _NOT_VALUES or is_placeholder(low) or _ENV_NAME.match(value):
         return False
@@ -90,7 +90,7 @@ def is_plain_value(value: str) -> bool:
 
 
 def looks_like_key(value: str, *, direct: bool) -> bool:
-    """A long value of random look; right behind "key:" also a UUID or hex."""
+    """Return True for a long value that looks random; if `direct`, directly after "key:", also for a UUID or hex."""
     low = value.lower()
     if (
         is_placeholder(value)

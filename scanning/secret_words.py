@@ -1,5 +1,5 @@
-"""Words that announce a secret in speech. PASSWORD may be followed by any password-like word; PIN by digits;
-KEY by a long random value. `language: word, word` as in the other families, but matched anywhere in folded text."""
+"""Words that announce a secret: PASSWORDS may be followed by any password-like word, PINS by digits, KEYS by a long
+random value. The format is `language: word, word`, as in `vocabulary`; words are matched anywhere in folded text."""
 
 PASSWORDS = """
 en: password, passwords, psw, pswd, pasword, passw, passwrd, passwort, passwd, passcode, passphrase, pass phrase,
@@ -132,7 +132,7 @@ ar: مفتاح, رمز الوصول, المفتاح
 hi: कुंजी, टोकन
 """
 
-# Names with digits or signs in them that stand near such labels and are no secrets.
+# Names with digits or symbols that occur near such labels and are not secrets.
 NOT_VALUES = """
 1password lastpass keepass keepassxc bitwarden dashlane nordpass vault yubikey base64 sha256 sha-256 sha512 sha-512 md5
 argon2 argon2id bcrypt pbkdf2 scrypt hs256 rs256 es256 ed25519 aes-256 aes256 rsa4096 rsa-4096 oauth2 oauth2.0 ipv4 ipv6
@@ -142,7 +142,7 @@ office365 microsoft365 o365 ms365 auth0 oauth-2 n/a read-only sign-in log-in log
 24/7 co-worker built-in self-hosted passwordless one-time two-factor multi-factor openid saml2 sso ldap
 """
 
-# What is said about a password instead of the password itself: stored, weak, in the …
+# Words about a password in place of the password itself: stored, weak, in the …
 STATES = """
 stored saved kept required expired weak strong wrong correct not never reset changed managed missing empty long short
 unknown same different secret hidden safe private public shared encrypted hashed salted protected rotated optional
@@ -162,13 +162,13 @@ nel della scaduta debole lunga sicura salvata non di het een niet staat verlopen
 сменить
 """
 
-# Prepositions: what follows is a place or a means, not the value.
+# Prepositions: a place or a means follows, not the value.
 PLACES = """
 in with via by using through under inside within per at on from mit bei im auf dans avec en con sur chez em com nel met
 в на через с
 """
 
-# Words of a rule about passwords: nothing behind them is the value.
+# Words of a rule about passwords: no value follows them.
 POLICIES = """
 no not never without must should cannot can't don't isn't aren't kein keine nicht sans pas ne sin sem nao senza non geen
 niet без не нет muss soll doit debe deve moet должен может 必须 needs need requires require has

@@ -1,6 +1,6 @@
-"""Cuts a view into sentences and tags every word with its classes.
-A rule then asks only: are words of these classes near each other in one sentence? That is linear in the text,
-and the same question serves every language whose words are in the vocabulary."""
+"""Splits a view into sentences and tags every word with its classes.
+Rules then only check whether words of certain classes are near each other in a sentence, which takes linear time and
+works for every language in the vocabulary."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from scanning.views import View
 from scanning.words import BIT, LEXICON, UNSPACED, classes_of, word_set
 
-# Vowel signs of Indic scripts are not letters to `re`, but belong to the word.
+# Vowel signs of Indic scripts are not letters for `re`, but belong to words.
 LETTERS = (
     "[\u0900-\u0963\u0971-\u0dff]|[^\\W_\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7af]"
 )
@@ -29,7 +29,7 @@ _SHAPES = {"url": BIT["URL"], "email": BIT["EMAIL"], "host": BIT["HOST"], "addre
 
 @dataclass(slots=True)
 class Sentence:
-    """Words of one sentence: where they stand in the view, what they are, which classes they have."""
+    """The words of a sentence: their positions in the view, their texts, and the bit masks of their classes."""
 
     starts: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
@@ -44,14 +44,14 @@ class Sentence:
         self.masks.append(mask)
 
     def alone(self, text: str) -> tuple[str, list[Sentence]]:
-        """Return the sentence cut out of its view's text, and itself with places in what was cut out."""
+        """Return the text of the sentence, and the sentence with positions in that text."""
         begin, end = self.starts[0], self.ends[-1]
         starts, ends = [start - begin for start in self.starts], [end - begin for end in self.ends]
         return text[begin:end], [Sentence(starts, ends, self.words, self.masks, self.union)]
 
 
 def sentences_of(view: View) -> list[Sentence]:
-    """Return the sentences of a folded view, with classes of words and phrases marked."""
+    """Return the sentences of a folded view, with the classes of words and phrases."""
     sentences: list[Sentence] = []
     current = Sentence()
     for match in _TOKEN.finditer(view.text):
@@ -83,7 +83,7 @@ def _word_mask(word: str) -> int:
 
 
 def _add_run(sentence: Sentence, run: str, start: int) -> None:
-    """Words of a script without spaces: at each letter the known words that begin there; they may overlap."""
+    """Add the words of a run in a script without spaces: all known words at each position; they may overlap."""
     for at in range(len(run)):
         mask = longest = 0
         for length in range(1, min(LEXICON.longest_inside, len(run) - at) + 1):
@@ -94,8 +94,8 @@ def _add_run(sentence: Sentence, run: str, start: int) -> None:
             sentence.add(start + at, start + at + longest, run[at : at + longest], mask)
 
 
-# "User" in front of these words names a thing, not a person.
-_THINGS = word_set("""
+# "User" before these words denotes a thing, not a person.
+_USER_NOUNS = word_set("""
 interface menu id ids manual guide story stories research base experience agent table name names group groups
 input flow
 """)
@@ -107,7 +107,7 @@ def _mark_phrases(sentence: Sentence) -> None:
     words, masks = sentence.words, sentence.masks
     for at in range(len(words)):
         masks[at] |= LEXICON.phrase_mask(words, at)
-        if masks[at] & _PERSON and words[at + 1 : at + 2] and words[at + 1] in _THINGS:
+        if masks[at] & _PERSON and words[at + 1 : at + 2] and words[at + 1] in _USER_NOUNS:
             masks[at] &= ~_PERSON
         union |= masks[at]
     sentence.union = union

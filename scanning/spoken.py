@@ -1,6 +1,6 @@
-"""Secrets told in words: "my password is …", "PIN: …", "API key …", in many languages.
-A label announces the secret; the value is the first word behind it (or before "as my password") that looks like
-one. What looks like a policy, a place or a placeholder is passed over."""
+"""Secrets announced by words: "my password is …", "PIN: …", "API key …", in many languages.
+A label announces the secret; the value is the first word after it (or before "as my password") that looks like one.
+Policies, places and placeholders are ignored."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import chain
 
 from scanning import secret_words
 from scanning.formats import is_placeholder
-from scanning.password_sentences import told_spans
+from scanning.password_sentences import sentence_spans
 from scanning.provider_keys import Span
 from scanning.secret_values import (
     is_plain_password,
@@ -22,13 +22,13 @@ from scanning.secret_values import (
 from scanning.views import View
 from scanning.words import UNSPACED, any_of, entries_of, fold_word, word_set
 
-_FAR = 70  # characters between a label and its value
-_WORDS = 9  # words between them
+_MAX_CHARS_APART = 70  # between a label and its value
+_MAX_WORDS_APART = 9
 
 
 def _labels(source: str) -> re.Pattern[str]:
-    """Return a pattern of all labels, longest first; in spaced scripts only whole words, also as part of
-    NAME_LIKE_THIS."""
+    """Return a pattern of all labels, longest first; in scripts with spaces only whole words, including parts of
+    NAMES_LIKE_THIS."""
     words = set(entries_of(source))
     unspaced = any_of(word for word in words if UNSPACED.match(word))
     spaced = any_of(word for word in words if not UNSPACED.match(word))
@@ -53,8 +53,8 @@ _WORD = re.compile(r"[^\s\"'`“”„«»「」『』<>，。、；,;()\[\]{}]+
 _QUOTED = re.compile(r"[\"'`“„«「『](?P<value>[^\"'`“”„«»「」『』\n]{3,60})[\"'`”“»」』]")
 _STOP = re.compile(r"[.!。]\s|\n|; ")
 _ASCII = re.compile(r"[!-~]{4,}")
-# Repetitions that end in "+" do not give back what they took: what follows them is none of their characters, so trying
-# shorter ones would only cost time, on a long run of letters at every place of it.
+# The repetitions are possessive (`}+`): what follows them cannot be one of their characters, so backtracking would only
+# cost time, at every position of a long run of letters.
 _AS_LABEL = re.compile(
     r"(?P<value>[^\s\"'`]{5,64}+)[\"'`]? (?:as|als|como|come|comme|jako|как|як|ως)(?: (?:the|a|my|their|his"
     r"|her|our|das|mein|meine|le|mon|ma|la|mi|il|mia|minha|a|het|mijn|свой|мой))? "
@@ -63,8 +63,8 @@ _IS_MY = re.compile(
     r"(?P<value>[^\s\"'`]{5,64}+)[\"'`]? (?:is|ist|est|es|e|is|jest|—|-) (?:the|my|our|their|his|her|das"
     r"|mein|unser|le|mon|ma|la|mi|il|mia|minha|mijn|мой|твой|наш)? ?(?:[\w\-]{2,12} ){0,2}"
 )
-# A text without one of these words between spaces has nothing that the two patterns above could find.
-_LINKS = re.compile(r" (?:as|als|como|come|comme|jako|как|як|ως|is|ist|est|es|e|jest|—|-) ")
+# The two patterns above can only match texts with one of these words.
+_LINK_WORDS = re.compile(r" (?:as|als|como|come|comme|jako|как|як|ως|is|ist|est|es|e|jest|—|-) ")
 _USER_PASS = re.compile(
     r"(?:login|user(?:name)?|creds|credentials|account|logins?"
     r"|admin)\b[^\n]{0,40}?(?:[\s:=])(?P<user>[\w.+\-]{1,40}+(?:@[\w.\-]{3,60}+)?)(?:[:|]"
@@ -84,36 +84,36 @@ _NETWORK = re.compile(r"wi-?fi|ssid|wlan|wpa|network|hotspot|router|netzwerk|res
 
 
 def spoken_spans(view: View, original: str) -> Iterator[Span]:
-    """Values announced by a label in a folded view, as spans of the view; `original` is the text it was made from."""
+    """Yield values announced by a label, as spans of a folded view; `original` is the text it was made from."""
     text = view.text
-    for start, end in told_spans(text):
+    for start, end in sentence_spans(text):
         if is_strong_password(_cased(view, original, start, end)):
             yield start, end, "password"
     for match in _PASSWORD.finditer(text):
-        yield from _values_behind(view, original, match, "password")
+        yield from _values_after(view, original, match, "password")
     for match in (*_PIN.finditer(text), *_DEVICE_CODE.finditer(text)):
-        yield from _digits_behind(text, match)
+        yield from _digits_after(text, match)
     for match in _KEY.finditer(text):
         network = _NETWORK.search(text, max(0, match.start() - 50), match.start())
-        yield from _values_behind(view, original, match, "password" if network else "token")
+        yield from _values_after(view, original, match, "password" if network else "token")
     for match in _values_before(text):
         if looks_like_password(_cased(view, original, *match.span("value"))):
             yield *match.span("value"), "password"
 
 
 def _values_before(text: str) -> Iterator[re.Match[str]]:
-    """Yield what may be a password by what stands around it: "… as my password", "user/…"."""
+    """Yield possible passwords by their context: "… as my password", "user/…"."""
     yield from _USER_PASS.finditer(text)
     if "@" in text:
         yield from _EMAIL_PASS.finditer(text)
-    if _LINKS.search(text):
+    if _LINK_WORDS.search(text):
         for match in chain(_AS_LABEL.finditer(text), _IS_MY.finditer(text)):
             if _PASSWORD.match(text, match.end()) or _PIN.match(text, match.end()):
                 yield match
 
 
 def _cased(view: View, original: str, start: int, end: int) -> str:
-    """Return the value as it was written, when the view still shows it letter by letter."""
+    """Return the value in its original case if the view still corresponds to it letter by letter."""
     if view.decoded:
         return view.text[start:end]
     first, last = view.located(start, end)
@@ -121,9 +121,9 @@ def _cased(view: View, original: str, start: int, end: int) -> str:
     return piece if fold_word(piece) == view.text[start:end] else view.text[start:end]
 
 
-def _values_behind(view: View, original: str, label: re.Match[str], rule: str) -> Iterator[Span]:
+def _values_after(view: View, original: str, label: re.Match[str], rule: str) -> Iterator[Span]:
     text = view.text
-    limit = min(len(text), label.end() + _FAR)
+    limit = min(len(text), label.end() + _MAX_CHARS_APART)
     stop = _STOP.search(text, label.end(), limit)
     limit = stop.start() if stop else limit
     connector = _CONNECTOR.match(text, label.end(), limit)
@@ -136,9 +136,9 @@ def _values_behind(view: View, original: str, label: re.Match[str], rule: str) -
     before = ""
     first = connector.end() if connector else label.end()
     for count, match in enumerate(_WORD.finditer(text, first, limit + 60)):
-        if match.start() >= limit or count > _WORDS:
+        if match.start() >= limit or count > _MAX_WORDS_APART:
             return
-        start, end = _trimmed(text, *match.span())
+        start, end = _without_punctuation(text, *match.span())
         value = _cased(view, original, start, end)
         if is_placeholder(value) or text[end : end + 1] == "(" or value.startswith("[redacted"):
             return
@@ -153,7 +153,7 @@ def _values_behind(view: View, original: str, label: re.Match[str], rule: str) -
 
 
 def _may_do_without_connector(text: str, label: re.Match[str], limit: int) -> bool:
-    """Return True if "password hunter22" can be meant, as opposed to `"password"` and "boarding pass LH1234"."""
+    """Return True for labels as in "password hunter22", False as in `"password"` and "boarding pass LH1234"."""
     if label.end() < limit and text[label.end()] not in " ,)]*":
         return bool(UNSPACED.match(label.group()))
     if label.group() not in _ABBREVIATIONS:
@@ -189,13 +189,13 @@ def _accepts(rule: str, value: str, *, direct: bool, before: str) -> bool:
         return False
     if rule == "token":
         return looks_like_key(value, direct=direct)
-    # Words of other scripts only right behind a connector: "пароль: кошка77".
+    # Words of other scripts must directly follow a connector: "пароль: кошка77".
     return looks_like_password(value) and (direct or value.isascii())
 
 
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """Without the sentence's punctuation ("!" stays, it is often part of a password) and the letters of a script
-    without spaces that follow: "natsu2024です"."""
+def _without_punctuation(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the span without the sentence's punctuation (except "!", which is often part of a password) and without
+    following letters of a script without spaces: "natsu2024です"."""
     while end > start + 1 and text[end - 1] in ".:?…":
         end -= 1
     while start < end - 1 and text[start] in ":=→":
@@ -217,7 +217,7 @@ _PIN_NOT = re.compile(
 )
 
 
-def _digits_behind(text: str, label: re.Match[str]) -> Iterator[Span]:
+def _digits_after(text: str, label: re.Match[str]) -> Iterator[Span]:
     limit = min(len(text), label.end() + 45)
     stop = _STOP.search(text, label.end(), limit)
     match = _PIN_VALUE.search(text, label.end(), stop.start() + 1 if stop else limit)
@@ -233,7 +233,7 @@ def _digits_behind(text: str, label: re.Match[str]) -> Iterator[Span]:
         and re.fullmatch(r"\W*", between)
         and not re.search(r"[:=]", between)
     ):
-        return  # "door code 90412" in a description of the way; "door code: …" and "door code is …" are told as secrets
+        return  # "door code 90412" describes the way; "door code: …" and "door code is …" announce a secret
     if len(value) == 3 and not label.group().startswith(("cv", "pin", "security")):
         return
     yield match.start(), match.end(), "pin"

@@ -1,6 +1,6 @@
-"""What a scan says: findings (what, where, why), gathered in a verdict.
-Neither ever holds the text that was found, so both are safe to log, store and show.
-Positions count characters of the scanned text: the content, a line break, then the keywords."""
+"""The result of a scan: findings (what, where, why), collected in a verdict.
+Neither contains the text that was found, so both are safe to log, store and show.
+Positions are character offsets in the scanned text: the content, a line break, then the keywords."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Kind = Literal["injection", "secret"]
 
 
 class Outcome(StrEnum):
-    """What becomes of a write: it is stored, waits for a person, or is refused."""
+    """What happens to a write: it is stored, held for a person's decision, or refused."""
 
-    PASS = "pass"  # noqa: S105 - no password
+    PASS = "pass"  # noqa: S105 - not a password
     HOLD = "hold"
     BLOCK = "block"
 
@@ -23,9 +23,9 @@ class Outcome(StrEnum):
 class Finding:
     """One match of one rule.
 
-    `rule` is a snake_case name, `reason` completes the sentence "This text …" for a person.
-    `start` and `end` are character positions in the scanned text, `end` exclusive.
-    What is not `certain` is a doubt, which a person decides.
+    `rule` is a snake_case name, `reason` completes the sentence "This text …" for people. `start` and `end` are
+    character offsets in the scanned text, `end` exclusive. A finding that is not `certain` is a doubt, which a person
+    must decide.
     """
 
     kind: Kind
@@ -38,45 +38,45 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What one scan found, in order of position: certain findings, and doubts.
+    """The findings of a scan, in order of position: certain ones, and doubts.
 
-    `findings` forbid the text. `doubts` only ask for a person's decision, which is the caller's part: `blocked`,
-    `rule`, `kind` and `reason` don't speak of them."""
+    `findings` block the text. `doubts` require a person's decision, which is up to the caller: `blocked`, `rule`,
+    `kind` and `reason` do not include them."""
 
     findings: tuple[Finding, ...] = ()
     doubts: tuple[Finding, ...] = ()
 
     @property
     def outcome(self) -> Outcome:
-        """What is to become of the text: the caller's part, where it is HOLD."""
+        """What should happen to the text; for HOLD, the caller must obtain a person's decision."""
         if self.findings:
             return Outcome.BLOCK
         return Outcome.HOLD if self.doubts else Outcome.PASS
 
     @property
     def blocked(self) -> bool:
-        """Whether anything certain was found."""
+        """True if there are certain findings."""
         return bool(self.findings)
 
     @property
     def rule(self) -> str:
-        """Name of the first rule that matched, or the empty string."""
+        """The rule of the first finding, or ""."""
         return self.findings[0].rule if self.findings else ""
 
     @property
     def kind(self) -> str:
-        """`injection` or `secret` of the first finding, or the empty string."""
+        """The kind of the first finding, `injection` or `secret`, or ""."""
         return self.findings[0].kind if self.findings else ""
 
     @property
     def reason(self) -> str:
-        """The first finding's reason in a person's words, or the empty string."""
+        """The reason of the first finding, or ""."""
         return self.findings[0].reason if self.findings else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redaction:
-    """A text without its secrets: the new text, how many were replaced, and their rules, each once."""
+    """A text without its secrets, the number of replaced secrets, and their distinct rules."""
 
     text: str
     count: int

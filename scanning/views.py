@@ -1,7 +1,7 @@
-"""Views of a text: the same words with case, accents, disguise and spacing taken away.
-Each view keeps, for every character, where it came from, so that findings point into the original. `rejoining.py` has
-those of words that were taken apart, `decoding.py` those of encoded passages. What a text's letters are decides most
-views, and a text has few different letters: they are looked at first."""
+"""Views of a text: the same words without case, accents and disguises.
+Each view maps every character to its position in the original, so that findings point into the original. `rejoining.py`
+has the views for split words, `decoding.py` those for encoded passages. Most views depend only on which characters a
+text contains, which are few, so these are checked first."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from scanning.characters import LOOKALIKES, cleaned, folded
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A text to look at. `origin[i]` is the position in the scanned text of character `i`;
-    `origin` has one more item than the text, the end."""
+    """A text to scan. `origin[i]` is the position of character `i` in the scanned text; `origin` has one more item, the
+    end."""
 
     text: str
     origin: Sequence[int]
-    decoded: bool = False  # its characters do not stand in the scanned text
+    decoded: bool = False  # True if its characters do not occur in the scanned text
 
     def located(self, start: int, end: int) -> tuple[int, int]:
-        """Positions in the scanned text of a span of this view; the end is exclusive."""
+        """Return the positions in the scanned text of a span of this view; the end is exclusive."""
         first = self.origin[min(start, len(self.text))]
         last = self.origin[max(end - 1, start)] + 1 if end > start else first
         return first, max(first, min(last, self.origin[-1]))
 
     def edited(self, edits: Iterable[tuple[int, int, str]]) -> View:
-        """Return the view with some spans replaced, given in order; what is new stands for a span's first character."""
+        """Return the view with spans replaced, in order. New text is mapped to the first character of its span."""
         letters: list[str] = []
         origin: list[int] = []
         at = 0
@@ -43,31 +43,31 @@ class View:
         return View("".join(letters), origin, self.decoded)
 
     def respelled(self, text: str) -> View | None:
-        """Return the view with a text of the same length; None if it is the same text."""
+        """Return the view with another text of the same length, or None if the text is the same."""
         return replace(self, text=text) if text != self.text else None
 
 
 def raw_view(text: str) -> View:
-    """Return the text as it is."""
+    """Return the unchanged text as a view."""
     return View(text, range(len(text) + 1))
 
 
-_MARKS = frozenset({"Mn", "Me"})
+_MARK_CATEGORIES = frozenset({"Mn", "Me"})
 
 
 def folded_view(view: View) -> View:
-    """Without case, accents, width, style and invisible characters; same length for plain ASCII."""
+    """Return the view without case, accents, width, style and invisible characters. ASCII keeps its length."""
     if view.text.isascii():
         return replace(view, text=view.text.lower())
     plain = {char: folded(char) for char in set(view.text)}
-    marks = {char for char in plain if char > "\x7f" and unicodedata.category(char) in _MARKS}
+    marks = {char for char in plain if char > "\x7f" and unicodedata.category(char) in _MARK_CATEGORIES}
     if not marks and all(len(letter) == 1 for letter in plain.values()):
         return replace(view, text=view.text.translate({ord(char): letter for char, letter in plain.items()}))
     edits: list[tuple[int, int, str]] = []
     after_latin = False
     for at, char in enumerate(view.text):
         letter = plain[char]
-        # A mark of another script says nothing on a Latin letter; it only hides the word.
+        # A mark of another script on a Latin letter only hides the word.
         if after_latin and char in marks:
             letter = ""
         elif letter:
@@ -78,7 +78,8 @@ def folded_view(view: View) -> View:
 
 
 def cleaned_view(view: View) -> View | None:
-    """Width and style normalised and invisible characters taken out, case kept; None if nothing changes."""
+    """Return the view with width and style normalised and without invisible characters, in its original case; None if
+    nothing changes."""
     if view.text.isascii():
         return None
     clean = {char: cleaned(char) for char in set(view.text)}
@@ -91,37 +92,37 @@ _LOOKALIKES = str.maketrans({char: letters[0] for char, letters in LOOKALIKES.it
 
 
 def lookalike_view(view: View) -> View | None:
-    """Letters of other scripts turned into the Latin letters they look like; None if there are none."""
+    """Return the view with look-alikes replaced by Latin letters, or None if there are none."""
     return None if view.text.isascii() else view.respelled(view.text.translate(_LOOKALIKES))
 
 
 _LEET = str.maketrans("0134578@$!|", "oleastbasil")
 _LEET_I = str.maketrans("0134578@$!|", "oieastbasil")
-_LEET_PLACE = re.compile(r"[a-z][013457@$!]|[013457@$!][a-z]")
-_LEET_WORDS = 3
+_LEET_PAIR = re.compile(r"[a-z][013457@$!]|[013457@$!][a-z]")
+_MIN_LEET_WORDS = 3
 
 
 def leet_views(view: View) -> Iterator[View]:
-    """Digits and signs read as the letters they stand for, when several words are written that way."""
-    if len(_LEET_PLACE.findall(view.text)) < _LEET_WORDS:
+    """Yield views with digits and symbols replaced by the letters they stand for, if several words have them."""
+    if len(_LEET_PAIR.findall(view.text)) < _MIN_LEET_WORDS:
         return
-    if sum(1 for word in view.text.split() if _LEET_PLACE.search(word)) >= _LEET_WORDS:
+    if sum(1 for word in view.text.split() if _LEET_PAIR.search(word)) >= _MIN_LEET_WORDS:
         yield from (replace(view, text=view.text.translate(table)) for table in (_LEET, _LEET_I))
 
 
-# Words that announce a secret, with digits or signs for some letters: one such word is enough to disguise the label.
+# Words that announce a secret, with digits or symbols for some letters. One such word is enough to disguise a label.
 _LEET_LABEL = re.compile(
     r"(?<![^\W_])(?:p[a4@][s5$]{2}(?:[_-]?(?:w[o0]rd|c[o0]d[e3]|phr[a4@][s5$][e3])|wd)|[a4@]p[i1!][_ -]?k[e3]y"
     r"|s[e3]cr[e3]t|t[o0]k[e3]n|p[i1!]n)(?![^\W_])"
 )
-_LEET_LABEL_LETTERS = str.maketrans("01345@$!", "oieasasi")
+_LEET_LABEL_TABLE = str.maketrans("01345@$!", "oieasasi")
 
 
 def labels_view(view: View) -> View | None:
-    """Words such as "passw0rd" as they are read, everything else as it is; None if there are none."""
-    return view.respelled(_LEET_LABEL.sub(lambda label: label.group().translate(_LEET_LABEL_LETTERS), view.text))
+    """Return the view with words such as "passw0rd" spelled correctly, or None if there are none."""
+    return view.respelled(_LEET_LABEL.sub(lambda label: label.group().translate(_LEET_LABEL_TABLE), view.text))
 
 
 def reversed_view(view: View) -> View:
-    """Return the text from back to front."""
+    """Return the view with its text reversed."""
     return View(view.text[::-1], [*reversed(view.origin[:-1]), view.origin[-1]], decoded=True)

@@ -1,6 +1,5 @@
-"""Reads the word classes of `vocabulary` and says to which of them a word or a phrase belongs.
-Look-ups are dictionary look-ups by word, by first letters and by phrase: their cost does not grow with the
-number of words, and no pattern is tried in turn."""
+"""Reads the word classes of `vocabulary` and determines the classes of words and phrases.
+Words, prefixes and phrases are looked up in dictionaries, so the cost does not grow with the size of the vocabulary."""
 
 from __future__ import annotations
 
@@ -13,39 +12,40 @@ from scanning.vocabulary import actions, orders, roles, secrecy, sending, settin
 
 _FAMILIES = (orders, standing, roles, secrecy, sending, showing, spreading, actions, settings)
 SOURCES: dict[str, str] = {name: words for family in _FAMILIES for name, words in family.CLASSES.items()}
-# Classes whose members are recognised by shape, not by a list.
+# Classes whose members are recognised by their format, not by a list.
 SHAPES = ("URL", "EMAIL", "HOST")
 
 BIT: dict[str, int] = {name: 1 << place for place, name in enumerate((*SOURCES, *SHAPES))}
 
-# Scripts written without spaces: their words are found inside a run of letters.
+# Scripts without spaces: their words are found inside a run of letters.
 UNSPACED = re.compile("[\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7af]+")
 _ARABIC_PREFIX = re.compile("^(?:[وفبكل]?ال|لل|[وفبلس])(?=.{3})")
 
 
 def fold_word(word: str) -> str:
-    """Return a vocabulary word as it appears in a folded view."""
+    """Return a word as it appears in a folded view."""
     return "".join(folded(char) for char in word)
 
 
 def entries_of(source: str) -> list[str]:
-    """Folded entries of a class: behind "language:", separated by commas; indented lines continue the one above."""
+    """Return the folded entries of a class. They follow "language:", separated by commas; indented lines continue the
+    previous one."""
     lines = source.replace(",\n    ", ", ").strip().splitlines()
     entries = (entry.strip() for line in lines for entry in line.partition(":")[2].split(","))
     return [fold_word(entry) for entry in entries if entry]
 
 
 class _Lexicon:
-    """Word, prefix and phrase tables over all classes."""
+    """Tables of words, prefixes and phrases of all classes, with bit masks."""
 
     def __init__(self) -> None:
         self.exact: dict[str, int] = {}
         self.prefix: dict[str, int] = {}
         self.inside: dict[str, int] = {}
-        # first word -> the rest of the phrase, its mask
+        # first word -> (the other words, mask)
         self.phrases: dict[str, list[tuple[tuple[str, ...], int]]] = {}
-        # The same by the first two words, and by the first alone where the second may have any ending: a text that
-        # repeats a word with which many phrases begin costs no more than another one.
+        # The same by the first two words, or by the first if the second ends in `*`, so that a text which repeats the
+        # first word of many phrases is not slower than others.
         self._by_pair: dict[tuple[str, str], list[tuple[tuple[str, ...], int]]] = {}
         self._open: dict[str, list[tuple[tuple[str, ...], int]]] = {}
         for name, source in SOURCES.items():
@@ -74,7 +74,7 @@ class _Lexicon:
             self.exact[entry] = self.exact.get(entry, 0) | bit
 
     def phrase_mask(self, words: list[str], at: int) -> int:
-        """Bits of the classes whose phrases begin with the word at that place."""
+        """Return the classes of the phrases that begin with the word at index `at`."""
         mask = 0
         for rest, bit in self._open.get(words[at], ()):
             if phrase_matches(rest, words, at + 1):
@@ -91,7 +91,7 @@ LEXICON = _Lexicon()
 
 @lru_cache(maxsize=16384)
 def classes_of(word: str) -> int:
-    """Bits of the classes a single folded word belongs to; 0 if none."""
+    """Return the bit mask of the classes of a folded word; 0 if it has none."""
     mask = LEXICON.exact.get(word, 0)
     for length in range(2, min(len(word), LEXICON.longest_prefix) + 1):
         mask |= LEXICON.prefix.get(word[:length], 0)
@@ -105,24 +105,24 @@ def classes_of(word: str) -> int:
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Return the words of a text, as a set."""
+    """Return the words of a text as a set."""
     return frozenset(text.split())
 
 
 def any_of(words: Iterable[str]) -> str:
-    """Return a pattern that matches any of the words, the longest first; shared beginnings are tried once (a trie)."""
-    heads: dict[str, set[str]] = {}
+    """Return a pattern that matches any of the words, the longest first; shared prefixes are tried once (a trie)."""
+    by_first: dict[str, set[str]] = {}
     for word in words:
-        heads.setdefault(word[:1], set()).add(word[1:])
-    if set(heads) == {""}:
+        by_first.setdefault(word[:1], set()).add(word[1:])
+    if set(by_first) == {""}:
         return ""
-    branches = [re.escape(head) + any_of(tails) for head, tails in sorted(heads.items()) if head]
-    pattern = branches[0] if len(branches) == 1 and "" not in heads else "(?:" + "|".join(branches) + ")"
-    return pattern + "?" if "" in heads else pattern
+    branches = [re.escape(head) + any_of(tails) for head, tails in sorted(by_first.items()) if head]
+    pattern = branches[0] if len(branches) == 1 and "" not in by_first else "(?:" + "|".join(branches) + ")"
+    return pattern + "?" if "" in by_first else pattern
 
 
 def phrase_matches(rest: tuple[str, ...], words: list[str], at: int) -> bool:
-    """Return True if the words from `at` on are these; a last word with `*` may have any ending."""
+    """Return True if the words from index `at` on match `rest`; an item that ends in `*` matches any ending."""
     if at + len(rest) > len(words):
         return False
     for offset, expected in enumerate(rest):

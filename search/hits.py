@@ -105,7 +105,7 @@ def sentence(reasons: Sequence[Reason]) -> str:
 
 _CLAUSES: Final[dict[str, Callable[[Reason], str]]] = {
     "words": lambda r: f"shares the {'word' if len(r.words) == 1 else 'words'} {_listed(r.words)}",
-    "keywords": lambda r: f"written to be found by {_listed(r.words)}",
+    "keywords": lambda r: f"has the {'keyword' if len(r.words) == 1 else 'keywords'} {_listed(r.words)}",
     "near_words": lambda r: (
         f"{_listed(r.words)} in it {'is' if len(r.words) == 1 else 'are'} close to words of the message"
     ),
@@ -113,8 +113,8 @@ _CLAUSES: Final[dict[str, Callable[[Reason], str]]] = {
     "meaning": lambda r: "similar meaning",
     "speaker": lambda r: f"said by {r.words[0]}",
     "date": lambda r: f"said on {r.words[0]}, near the day asked about",
-    "time": lambda r: "says when",
-    "all_keywords": lambda r: "holds every keyword of the message",
+    "time": lambda r: "states a time",
+    "all_keywords": lambda r: "contains every keyword of the message",
     "no_keywords": lambda r: "listed because the message gave no keywords",
     "rest": lambda r: "the next best in this book",
 }

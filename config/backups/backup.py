@@ -1,8 +1,8 @@
-"""Backups: a folder with a copy of the database, the attachments and signing key if they are kept in DAYBOOK_HOME, and
-a manifest that describes them. Used by `manage.py backup` and `manage.py restore`.
+"""Backups: a folder with a copy of the database, the attachments and signing key if they are stored in DAYBOOK_HOME,
+and a manifest. Used by `manage.py backup` and `manage.py restore`.
 
-A backup can be made while Daybook runs: SQLite's online backup and pg_dump copy one consistent state. It is written to
-a temporary folder, which is renamed at the end, so a folder with a manifest is always complete."""
+A backup can be made while Daybook runs: SQLite's online backup and pg_dump copy a consistent state. It is written to a
+temporary folder that is renamed at the end, so a folder with a manifest is always complete."""
 
 import hashlib
 import os
@@ -37,8 +37,9 @@ _DATABASE = {"sqlite": "daybook.sqlite3", "postgresql": "daybook.dump"}
 
 
 class Manifest(BaseModel):
-    """The description of a backup. `files` maps names to SHA-256; `migrations` are the applied ones; `attachments` is
-    their number, each file named by its SHA-256, or None if they are in another storage."""
+    """The description of a backup. `files` maps names to SHA-256 hashes, `migrations` lists the applied migrations, and
+    `attachments` is the number of attachments (their files are named by SHA-256), or None if they are in another
+    storage."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
@@ -65,7 +66,7 @@ class Manifest(BaseModel):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
     """The result of a restore. `replaced` is the folder with a backup of the replaced data, if there was any. `left` is
-    the schema of PostgreSQL that still holds them, since somebody reads it, or ""."""
+    the PostgreSQL schema that still has that data because it could not be dropped while in use, or ""."""
 
     manifest: Manifest
     secret_key: Literal["restored", "environment", "missing"]
@@ -79,7 +80,7 @@ def backup(folder: Path | None = None) -> tuple[Path, Manifest]:
     DAYBOOK_HOME/backups. Raises CommandError."""
     target = (folder or _default_folder("daybook")).absolute()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise CommandError(f"{target} is not empty. Name a folder that does not exist yet.")
+        raise CommandError(f"{target} is not empty. Give a folder that does not exist yet.")
     target.parent.mkdir(parents=True, exist_ok=True)
     with sqlite_tools.temporary_folder(target.parent) as part:
         manifest = _write(part)
@@ -88,21 +89,21 @@ def backup(folder: Path | None = None) -> tuple[Path, Manifest]:
 
 
 def restore(folder: Path, *, force: bool = False) -> Restored:
-    """Restore a backup. It is checked before anything is changed, and what takes long comes last. Raises CommandError
-    for a backup that is incomplete or of another kind of installation and, without `force`, if there are data already
-    or Daybook runs. With `force`, existing data are backed up first. A restore that fails leaves everything as it
-    was."""
+    """Restore a backup, after checking it. A restore that fails leaves everything as it was.
+
+    Raises CommandError if the backup is incomplete or from another database engine and, without `force`, if there is
+    already data or Daybook is running. With `force`, existing data is backed up first."""
     manifest = _read_manifest(folder)
-    there = _is_there(refuse=not force)
+    has_data = _has_data(refuse=not force)
     verify(folder, manifest)
-    if there and manifest.engine == "sqlite":
+    if has_data and manifest.engine == "sqlite":
         sqlite_tools.refuse_damaged(Path(connection.settings_dict["NAME"]))
-    replaced, known = (backup(_default_folder("replaced"))[0], attachments_known()) if there else (None, set())
+    replaced, known = (backup(_default_folder("replaced"))[0], attachments_known()) if has_data else (None, set())
     with attachments_added(folder) as added:
         connections.close_all()
         left = ""
         if manifest.engine == "sqlite":
-            sqlite_tools.load(folder / manifest.database, into=there)
+            sqlite_tools.load(folder / manifest.database, into=has_data)
         else:
             left = postgres_tools.load(folder / manifest.database)
     return Restored(
@@ -114,19 +115,19 @@ def restore(folder: Path, *, force: bool = False) -> Restored:
     )
 
 
-def _is_there(*, refuse: bool) -> bool:
-    """Return True if there are data already. Raises CommandError if there are and these are to be refused."""
+def _has_data(*, refuse: bool) -> bool:
+    """Return True if the database has tables. With `refuse`, raise CommandError instead."""
     try:
-        there = bool(connection.introspection.table_names())
-        if there and refuse and heartbeat.alive():
-            raise CommandError("Daybook runs on this database. Stop it first, or use --force.")
+        has_data = bool(connection.introspection.table_names())
+        if has_data and refuse and heartbeat.alive():
+            raise CommandError("Daybook is running on this database. Stop it first, or use --force.")
     except DatabaseError:
         if connection.vendor == "sqlite":
             sqlite_tools.refuse_damaged(Path(connection.settings_dict["NAME"]))
         raise
-    if there and refuse:
-        raise CommandError("The database is not empty. --force replaces it, after a backup of what is there.")
-    return there
+    if has_data and refuse:
+        raise CommandError("The database is not empty. --force replaces it, after a backup of the existing data.")
+    return has_data
 
 
 def verify(folder: Path, manifest: Manifest) -> None:
@@ -171,7 +172,8 @@ def _write(folder: Path) -> Manifest:
 
 
 def _applied(database: Path) -> set[tuple[str, str]]:
-    """Return the migrations in the copy if it can be queried, since the server may be migrated in the meantime."""
+    """Return the applied migrations: those of the copy if it can be queried, since the server may be migrated
+    meanwhile."""
     if connection.vendor == "sqlite":
         with closing(sqlite3.connect(database)) as copy:
             return set(copy.execute("SELECT app, name FROM django_migrations").fetchall())
@@ -182,11 +184,11 @@ def _read_manifest(folder: Path) -> Manifest:
     try:
         manifest = Manifest.model_validate_json((folder / MANIFEST).read_bytes())
     except FileNotFoundError:
-        raise CommandError(f"{folder} holds no {MANIFEST}: it is not a backup, or not a whole one.") from None
+        raise CommandError(f"{folder} contains no {MANIFEST}: it is not a backup, or an incomplete one.") from None
     except OSError as error:
         raise CommandError(f"{folder / MANIFEST} cannot be read ({type(error).__name__}).") from None
     except ValidationError:
-        raise CommandError(f"{folder / MANIFEST} is of a form that this version does not know.") from None
+        raise CommandError(f"{folder / MANIFEST} has a format that this version does not know.") from None
     if manifest.engine != connection.vendor:
         raise CommandError(f"This is a backup of {manifest.engine}; this installation uses {connection.vendor}.")
     return manifest

@@ -1,5 +1,5 @@
-"""The attachments of a backup: the files that rows name, if they are in a folder of this machine. Other storages have
-their own means of backup. A restore keeps only files with a restored row, since a file without a row would never be
+"""The attachments of a backup: the files that the database refers to, if they are in a local folder. Other storages
+need a backup of their own. A restore keeps only files with a restored row, since a file without a row would never be
 deleted."""
 
 import os
@@ -17,20 +17,20 @@ from gateway.models import Attachment
 
 FOLDER = "attachments"
 _TABLE = Attachment._meta.db_table
-Named = tuple[UUID, str]  # an owner and the hash of a file
-Stored = tuple[UUID, str, int]  # the same and its size
+FileKey = tuple[UUID, str]  # owner id and SHA-256
+SizedFile = tuple[UUID, str, int]  # owner id, SHA-256 and size
 
 
-def attachments_known() -> set[Stored]:
-    """Return the files that the database names; none for a database of an earlier version or without tables."""
+def attachments_known() -> set[SizedFile]:
+    """Return the files in the database; none if it is empty or of a version without attachments."""
     if _TABLE not in connection.introspection.table_names():
         return set()
     return set(Attachment.objects.values_list("owner_id", "sha256", "size"))
 
 
 def attachments_copy(folder: Path, database: Path) -> int | None:
-    """Copy attachments into a backup, after the database was copied. Returns how many; None if they are in another
-    storage."""
+    """Copy attachments into a backup, after the database was copied. Returns their number, or None if they are in
+    another storage."""
     if not is_local():
         return None
     count = 0
@@ -42,8 +42,8 @@ def attachments_copy(folder: Path, database: Path) -> int | None:
     return count
 
 
-def _known_in(database: Path) -> set[Stored]:
-    """Return the files that a copy of the database names, if it can be queried, or else those in the database now."""
+def _known_in(database: Path) -> set[SizedFile]:
+    """Return the files in a copy of the database if it can be queried, or else those in the current database."""
     if connection.vendor != "sqlite":
         return attachments_known()
     with closing(sqlite3.connect(database)) as copy:
@@ -54,20 +54,20 @@ def _known_in(database: Path) -> set[Stored]:
 
 
 def attachments_check(folder: Path, count: int | None) -> None:
-    """Raises CommandError if the files of a backup are not those that were backed up."""
-    found = [path for path in (folder / FOLDER).rglob("*") if path.is_file()]
-    for path in found:
+    """Raise CommandError if the files of a backup are not those that were backed up."""
+    files = [path for path in (folder / FOLDER).rglob("*") if path.is_file()]
+    for path in files:
         if sha256_of(path.read_bytes()) != path.name:
             raise CommandError(f"{path} is not the file that was backed up. Nothing was changed.")
-    if len(found) != (count or 0):
-        raise CommandError(f"{folder / FOLDER} has {len(found)} files, not {count or 0}. Nothing was changed.")
+    if len(files) != (count or 0):
+        raise CommandError(f"{folder / FOLDER} has {len(files)} files, not {count or 0}. Nothing was changed.")
 
 
 @contextmanager
-def attachments_added(folder: Path) -> Iterator[set[Named]]:
-    """Store the files of a backup before its database is restored in the block, since there may be no room for them.
-    Yields those that were not there; if storing or the block fails, they are deleted again."""
-    added: set[Named] = set()
+def attachments_added(folder: Path) -> Iterator[set[FileKey]]:
+    """Store the files of a backup, before the block restores its database, since the disk may be full. Yields the new
+    files; if storing or the block fails, they are deleted again."""
+    added: set[FileKey] = set()
     try:
         for owner_id, sha256 in _in_backup(folder):
             if file_is_gone(owner_id, sha256):
@@ -80,24 +80,24 @@ def attachments_added(folder: Path) -> Iterator[set[Named]]:
         raise
 
 
-def attachments_settle(folder: Path, *, added: Iterable[Named], replaced: Iterable[Stored]) -> int:
-    """Delete the files that the restored database does not name: those of the backup that were `added`, and those that
-    only the `replaced` database named from a local folder; its backup has a copy. Returns how many files of the backup
-    it names."""
+def attachments_settle(folder: Path, *, added: Iterable[FileKey], replaced: Iterable[SizedFile]) -> int:
+    """Delete the files that are not in the restored database: those that were `added` from the backup and, in a local
+    folder, those of the `replaced` database, whose backup has a copy. Returns how many files of the backup are in the
+    database."""
     known = {(owner_id, sha256) for owner_id, sha256, _ in attachments_known()}
     former = {(owner_id, sha256) for owner_id, sha256, _ in replaced} if is_local() else set()
     for owner_id, sha256 in (set(added) | former) - known:
         file_delete(owner_id, sha256)
-    return sum(named in known for named in _in_backup(folder))
+    return sum(key in known for key in _in_backup(folder))
 
 
-def _in_backup(folder: Path) -> Iterator[Named]:
-    """Yield the files of a backup that are named as attachments are."""
+def _in_backup(folder: Path) -> Iterator[FileKey]:
+    """Yield the files of a backup whose paths are those of attachments."""
     for path in sorted((folder / FOLDER).glob("*/*/*")):
-        with suppress(ValueError):  # the folder is not named by an owner
-            named = UUID(path.parts[-3]), path.name
-            if path == folder / FOLDER / file_name(*named):
-                yield named
+        with suppress(ValueError):  # the folder's name is not an owner id
+            key = UUID(path.parts[-3]), path.name
+            if path == folder / FOLDER / file_name(*key):
+                yield key
 
 
 def _write(path: Path, data: bytes) -> None:

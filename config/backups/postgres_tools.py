@@ -1,4 +1,4 @@
-"""pg_dump and pg_restore, for `backup`. The password is passed in the environment, never in an argument."""
+"""Running pg_dump and pg_restore for backups. The password is passed in the environment, never as an argument."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from django.db import DatabaseError, connection
 from django.utils import timezone
 
 _ASIDE = "replaced_"
-_LOCK_WAIT = "-c lock_timeout=10s"
+_LOCK_TIMEOUT = "-c lock_timeout=10s"
 _TLS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 _WITHOUT_ROLES = ("--no-owner", "--no-privileges")
 
@@ -28,9 +28,9 @@ def check(source: Path) -> None:
 
 
 def load(source: Path) -> str:
-    """Replace the schema `public` by a dump, in one transaction. The existing schema is renamed in the meantime, and
-    restored if the dump cannot be loaded; after a kill `set_aside` names it. Returns the name that it has still if it
-    could not be deleted, since somebody reads it; else "". Raises CommandError."""
+    """Replace the schema `public` with a dump, in one transaction. The existing schema is renamed, and restored if the
+    dump cannot be loaded; after a kill, `set_aside` returns its name. Returns the new name of the existing schema if it
+    could not be dropped because it is in use, else "". Raises CommandError."""
     aside = f"{_ASIDE}{timezone.now():%Y%m%d%H%M%S%f}"
     with connection.cursor() as cursor:
         cursor.execute("SET lock_timeout = '10s'")
@@ -46,14 +46,13 @@ def load(source: Path) -> str:
             raise
         try:
             cursor.execute(f'DROP SCHEMA "{aside}" CASCADE')
-        except DatabaseError:  # the dump is loaded: it is too late to fail
+        except DatabaseError:  # the dump is already loaded, so this must not fail
             return aside
     return ""
 
 
 def set_aside() -> str:
-    """Return the name of the newest schema that holds what was there before a restore that was killed; "" if there is
-    none."""
+    """Return the name of the newest schema with the data from before a restore that was killed, or ""."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT max(nspname) FROM pg_namespace WHERE nspname ~ %s", [f"^{_ASIDE}[0-9]{{20}}$"])
         (name,) = cursor.fetchone()
@@ -64,17 +63,17 @@ def _run(program: str, *arguments: str) -> None:
     path = shutil.which(program)
     if path is None:
         raise CommandError(f"{program} is not installed; it comes with PostgreSQL's client programs.")
-    done = subprocess.run(  # noqa: S603 - the program and its arguments are ours
+    result = subprocess.run(  # noqa: S603 - the program and its arguments are ours
         [path, *arguments], env=_environment(connection.settings_dict), capture_output=True, text=True, check=False
     )
-    if done.returncode:
-        said = done.stderr.strip().splitlines()
-        raise CommandError(f"{program} failed: {said[-1] if said else f'exit code {done.returncode}'}")
+    if result.returncode:
+        lines = result.stderr.strip().splitlines()
+        raise CommandError(f"{program} failed: {lines[-1] if lines else f'exit code {result.returncode}'}")
 
 
 def _environment(database: Mapping[str, Any]) -> dict[str, str]:
     names = {"HOST": "PGHOST", "PORT": "PGPORT", "USER": "PGUSER", "PASSWORD": "PGPASSWORD", "NAME": "PGDATABASE"}
-    given = {variable: str(database[name]) for name, variable in names.items() if database.get(name)}
+    variables = {variable: str(database[name]) for name, variable in names.items() if database.get(name)}
     options = database.get("OPTIONS") or {}
     tls = {f"PG{name.upper()}": str(options[name]) for name in _TLS if name in options}
-    return {**os.environ, **given, **tls, "PGOPTIONS": _LOCK_WAIT}
+    return {**os.environ, **variables, **tls, "PGOPTIONS": _LOCK_TIMEOUT}

@@ -1,1 +1,1 @@
-"""The processes of an installation: what prepares, starts, supervises and ends them, and the worker."""
+"""The processes of an installation: preparing, starting, supervising and ending them, and the worker."""

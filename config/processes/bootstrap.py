@@ -1,5 +1,5 @@
-"""The preparation in `up`: the database is backed up and migrated; the first administrator, key and agents are created.
-A lock ensures that several starts at once do it only once."""
+"""The preparation done by `up`: back up and migrate the database, and create the first administrator, key and agents. A
+lock ensures that concurrent starts do it only once."""
 
 import fcntl
 import secrets
@@ -29,15 +29,15 @@ from gateway.runs.lapsed import stop_left_behind
 from memories.errors import DomainError
 from memories.services import owner_for_user
 
-KEPT_BACKUPS = 3
-_UNFINISHED = "unfinished"  # names the copy with which an upgrade began that has not ended
-_LOCK_NUMBER = 0x6461_7962_6F6F_6B  # "daybook": advisory locks of PostgreSQL are numbers
+MAX_BACKUPS = 3
+_UNFINISHED = "unfinished"  # a file with the name of the copy made at the beginning of an unfinished upgrade
+_LOCK_NUMBER = 0x6461_7962_6F6F_6B  # "daybook", since PostgreSQL's advisory locks are numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """The result. `admin_user` is "" if there was one already; password and key are set only if they were generated.
-    `no_administrator`: there is no administrator, and an account already has the name that one would get."""
+    """The result. `admin_user` is "" unless an administrator was created; password and key are set only if they were
+    generated. `no_administrator`: there is none, and none was created because an account already has the name."""
 
     admin_user: str = ""
     admin_password: str = ""
@@ -48,14 +48,14 @@ class Prepared:
 
 
 def prepare() -> Prepared:
-    """Migrate and create what is missing. Raises ConfigurationError with one line for an unusable database and for
-    invalid first values."""
+    """Migrate and create what is missing. Raises ConfigurationError with one line for an unusable database or invalid
+    initial values."""
     tighten(settings.DAYBOOK_HOME)
     sqlite = _sqlite_path()
     existed = sqlite is not None and sqlite.exists() and sqlite.stat().st_size > 0
     try:
-        with _one_at_a_time():
-            _refuse_half_restored()
+        with _exclusive():
+            _refuse_interrupted_restore()
             backup = _migrate(sqlite if existed else None)
             heartbeat.forget_dead()
             stop_left_behind()
@@ -65,7 +65,7 @@ def prepare() -> Prepared:
         raise ConfigurationError(unusable_database(error)) from error
     except DomainError as error:
         raise ConfigurationError(str(error)) from None
-    except (OSError, sqlite3.Error) as error:  # a folder of somebody else, or a full disk
+    except (OSError, sqlite3.Error) as error:  # another user's folder, or a full disk
         home = settings.DAYBOOK_HOME
         raise ConfigurationError(f"DAYBOOK_HOME is '{home}'; it cannot be prepared: {error}.") from error
     return Prepared(
@@ -80,8 +80,8 @@ def prepare() -> Prepared:
 
 @transaction.atomic
 def first_credentials() -> tuple[str, str, str]:
-    """Create the first administrator if there is none, and the first key if there never was one. Returns the name of
-    the new administrator, and the generated password and key (or "")."""
+    """Create the first administrator if there is none, and the first key if there never was one. Returns the new
+    administrator's name, and the generated password and key, or "" for what was not created or generated."""
     users = User.objects
     name = password = key = ""
     admin = users.filter(is_superuser=True, is_active=True).order_by("pk").first()
@@ -89,9 +89,9 @@ def first_credentials() -> tuple[str, str, str]:
         name, password = settings.DAYBOOK_ADMIN_USER, settings.DAYBOOK_ADMIN_PASSWORD
         if users.filter(username=name).exists():
             return "", "", ""  # do not silently make an existing account an administrator
-        made_up = "" if password else secrets.token_urlsafe(12)
-        admin = users.create_superuser(username=name, password=password or made_up)
-        password = made_up
+        generated = "" if password else secrets.token_urlsafe(12)
+        admin = users.create_superuser(username=name, password=password or generated)
+        password = generated
     if not plain_keys().exists():
         key = _first_key(admin)
     return name, password, key
@@ -106,37 +106,37 @@ def _first_key(admin: User) -> str:
     return "" if given else plain
 
 
-def _refuse_half_restored() -> None:
-    """Raise ConfigurationError if a restore was killed between two schemas: the installation would seem to be new."""
+def _refuse_interrupted_restore() -> None:
+    """Raise ConfigurationError if a restore was killed between two schemas, when the installation looks new."""
     if connection.vendor != "postgresql" or connection.introspection.table_names():
         return
     if aside := postgres_tools.set_aside():
         raise ConfigurationError(
-            f"A restore was interrupted: what was there before it is in the schema {aside}. Restore again, or put it "
-            f'back: DROP SCHEMA public CASCADE; ALTER SCHEMA "{aside}" RENAME TO public.'
+            f"A restore was interrupted: the data from before it is in the schema {aside}. Restore again, or rename "
+            f'it: DROP SCHEMA public CASCADE; ALTER SCHEMA "{aside}" RENAME TO public.'
         )
 
 
 def _migrate(sqlite: Path | None) -> Path | None:
-    """Apply pending migrations. An existing SQLite file is copied first; returns the copy."""
+    """Apply pending migrations. An existing SQLite file is copied first; returns the path of the copy."""
     folder, backup = settings.DAYBOOK_HOME / "backups", None
     if pending_migrations():
         backup = back_up(sqlite, folder) if sqlite else None
         call_command("migrate", interactive=False, verbosity=0)
     else:
-        # A start that was killed after its last migration has not made permissions and triggers.
+        # A start that was killed after its last migration has not created permissions and triggers.
         emit_post_migrate_signal(verbosity=0, interactive=False, db=connection.alias)
     (folder / _UNFINISHED).unlink(missing_ok=True)
     return backup
 
 
 def back_up(database: Path, folder: Path) -> Path:
-    """Copy a SQLite database, which may be in use, to `folder/before-<UTC time>.sqlite3`. The newest three copies are
-    kept, and the first one of an upgrade until it has ended: an upgrade that is interrupted again and again copies what
-    it has migrated so far. Raises ConfigurationError for a damaged database."""
+    """Copy a SQLite database, which may be in use, to `folder/before-<UTC time>.sqlite3`. Keeps the newest MAX_BACKUPS
+    copies and, until an upgrade has finished, its first one, since a repeatedly interrupted upgrade copies a partly
+    migrated database. Raises ConfigurationError for a damaged database."""
     folder.mkdir(mode=0o700, exist_ok=True)
-    for left in folder.glob("before-*.part"):
-        left.unlink()
+    for unfinished in folder.glob("before-*.part"):
+        unfinished.unlink()
     target = folder / f"before-{timezone.now():%Y%m%dT%H%M%S%f}Z.sqlite3"
     part = target.with_suffix(".part")
     part.touch(mode=0o600)
@@ -144,19 +144,19 @@ def back_up(database: Path, folder: Path) -> Path:
         sqlite_tools.copy(database, part)
     except CommandError as error:
         raise ConfigurationError(" ".join(str(error).split())) from None
-    part.replace(target)  # an interrupted copy never looks complete
+    part.replace(target)  # so that an interrupted copy never looks complete
     first = folder / _UNFINISHED
     if not first.exists():
         first.write_text(target.name)
-    for old in sorted(folder.glob("before-*.sqlite3"))[:-KEPT_BACKUPS]:
+    for old in sorted(folder.glob("before-*.sqlite3"))[:-MAX_BACKUPS]:
         if old.name != first.read_text():
             old.unlink()
     return target
 
 
 @contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    """Hold a lock that ends with the process: one of PostgreSQL's, or one on a file in DAYBOOK_HOME."""
+def _exclusive() -> Iterator[None]:
+    """Hold a lock that ends with the process: an advisory lock of PostgreSQL, or one on a file in DAYBOOK_HOME."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_lock(%s)", [_LOCK_NUMBER])

@@ -1,7 +1,7 @@
-"""Processes that must not outlive their parent, and signals as plain events.
+"""Child processes that end with their parent, and signals as events.
 
-Linux can end a child with its parent. macOS cannot: there, kill -9 of the supervisor may leave its children running;
-after any other way of stopping none remain."""
+Linux can end a child with its parent. macOS cannot: there, `kill -9` of the supervisor may leave its children running,
+but no other way of stopping does."""
 
 import ctypes
 import os
@@ -15,44 +15,44 @@ from types import FrameType
 
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
 STOPS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
-"""Signals that ask for the end: Ctrl-C, a service manager's SIGTERM, a closed terminal."""
+"""Signals to stop: Ctrl-C, a service manager's SIGTERM, a closed terminal."""
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 _forking_pid = 0
 
 
 def die_with_parent(parent: int) -> None:
-    """Ask the kernel to kill this process when its parent (a process id) ends. Exits if it has ended already. The
-    kernel watches the thread that started this process, so children are started from main threads only."""
+    """Ask the kernel to kill this process when its parent (a process id) ends. Exit if it has already ended. The kernel
+    watches the thread that started this process, so children must be started from main threads."""
     if _libc is not None and _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) was refused")
-    if os.getppid() != parent:  # it ended before we asked
+    if os.getppid() != parent:  # it ended before the call
         os._exit(1)
 
 
 def name_process(name: str) -> None:
-    """Set the name of this process, up to 15 bytes, which `ps -e` and `top` show. Linux only."""
+    """Set the name that `ps -e` and `top` show for this process, up to 15 bytes. Linux only."""
     if _libc is not None:
         _libc.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
 def may_fork() -> bool:
-    """Return True if this process may fork and continue in the forks: with other threads these could hang, and macOS
-    forbids it to processes that use its frameworks."""
+    """Return True if this process may fork without exec: with other threads the forks could hang, and macOS forbids it
+    to processes that use its frameworks."""
     return sys.platform == "linux" and threading.active_count() == 1
 
 
 def fork(name: str) -> int:
-    """Fork, as `os.fork` does. The child is called `name`, ends with its parent, and has its own session, so that
-    Ctrl-C does not reach it. From main threads only."""
+    """Fork, as `os.fork` does. The child gets this process name, ends with its parent, and has its own session, so that
+    Ctrl-C does not reach it. Call it from main threads only."""
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         os.setsid()
         die_with_parent(parent)
         name_process(name)
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, 0)
-        os.close(nothing)
+        devnull = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(devnull, 0)
+        os.close(devnull)
     return pid
 
 
@@ -71,15 +71,15 @@ def _after_fork() -> None:
 
 
 class SignalInbox:
-    """Signals as bytes in a socket. Nothing else is done in a handler, so it cannot deadlock. There is one per process,
-    made in the main thread. A hang-up that nohup has set to be ignored stays ignored."""
+    """Signals as bytes in a socket. The handler does nothing else, so it cannot deadlock. Create only one per process,
+    in the main thread. SIGHUP stays ignored if nohup has set it so."""
 
     def __init__(self, *numbers: signal.Signals) -> None:
         self._reader, self._writer = socket.socketpair()
         self._reader.setblocking(False)
         self._writer.setblocking(False)
         self._before = {
-            number: signal.signal(number, _noted)
+            number: signal.signal(number, _handler)
             for number in numbers
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN
         }
@@ -105,17 +105,17 @@ class SignalInbox:
         self._writer.close()
 
     def _forget(self) -> None:
-        # A forked child shares the socket, so its signals would look like ours.
+        # A forked child shares the socket, so its signals would look like those of the parent.
         if self._before:
             signal.set_wakeup_fd(-1)
             for number in self._before:
                 signal.signal(number, signal.SIG_DFL)
 
 
-def _noted(number: int, frame: FrameType | None) -> None:
-    """The handler. The interpreter has written the number into the socket already."""
+def _handler(number: int, frame: FrameType | None) -> None:
+    """Do nothing: the interpreter has already written the number into the socket."""
 
 
 def is_stop(signals: Iterable[int]) -> bool:
-    """Return True if one of the signals asks the process to end."""
+    """Return True if one of the signals is a stop signal."""
     return not STOPS.isdisjoint(signals)

@@ -1,8 +1,8 @@
-"""The guard of the queue: django-q2's own, which starts a process again that ended, with locks that outlive it.
+"""The guard of the queue: django-q2's, which restarts processes that ended, but with locks that survive a kill.
 
-A worker that waits for a job holds the lock of the queue meanwhile, and one that notes what is done that of its timer.
-A lock of multiprocessing stays taken when its holder is killed: no other worker would ever get a job, or the guard
-would wait for it for ever."""
+A worker holds the lock of the queue while it waits for a job, and the lock of its timer while it records progress. A
+multiprocessing lock stays taken when its holder is killed, so no other worker would ever get a job, or the guard would
+wait forever."""
 
 import fcntl
 import os
@@ -20,24 +20,23 @@ from django_q.worker import worker
 
 
 class KernelLock:
-    """A lock between processes that the kernel takes back when its holder ends, however that ends. The holder may take
-    it several times. Within a process only one thread may use it."""
+    """A reentrant lock between processes that the kernel releases when its holder ends, even if it is killed. Only one
+    thread of a process may use it."""
 
     def __init__(self) -> None:
-        # Locks of lockf belong to a process, so that forks can share the open file.
+        # lockf locks belong to a process, so that forks can share the open file.
         with tempfile.TemporaryFile() as file:
             self._file = os.dup(file.fileno())
         weakref.finalize(self, os.close, self._file)
         self._depth = 0
 
     def acquire(self) -> bool:
-        """Wait until it is free, and take it."""
         fcntl.lockf(self._file, fcntl.LOCK_EX)
         self._depth += 1
         return True
 
     def release(self) -> None:
-        """Give it back, when it was given back as often as it was taken."""
+        """Undo one `acquire`. The last one frees the lock."""
         self._depth -= 1
         if not self._depth:
             fcntl.lockf(self._file, fcntl.LOCK_UN)
@@ -50,22 +49,22 @@ class KernelLock:
 
 
 class Guard(Sentinel):  # type: ignore[misc]  # django-q2 has no types
-    """Starts the processes of the queue and looks after them. Works as long as its process does."""
+    """Starts and supervises the processes of the queue. The constructor returns when the queue has ended."""
 
     def start(self) -> None:
-        """Change the locks of both queues, before anybody else knows them, and begin."""
+        """Replace the locks of both queues, before they are shared, and start."""
         for queue in (self.task_queue, self.result_queue):
             queue._rlock, queue._wlock = KernelLock(), KernelLock()
             queue.size.count = _shared("i", 0)
         super().start()
 
     def spawn_worker(self) -> None:
-        """Start a worker with a timer of its own."""
+        """Start a worker with its own timer."""
         self.spawn_process(worker, self.task_queue, self.result_queue, _shared("f", -1), self.timeout)
 
 
 def guard_start() -> tuple[ForkProcess, Event]:
-    """Start the queue in a process of its own. Returns it, and the event that asks it to end."""
+    """Start the queue in its own process. Returns the process, and the event that stops it."""
     context = get_context("fork")
     stop, started = context.Event(), context.Event()
     process = context.Process(target=Guard, args=(stop, started, uuid4()))
@@ -73,7 +72,7 @@ def guard_start() -> tuple[ForkProcess, Event]:
     return process, stop
 
 
-def _shared(form: str, value: int) -> Any:
-    """Return a number that processes share, with such a lock."""
-    lock: Any = KernelLock()  # multiprocessing asks only for its methods
-    return Value(form, value, lock=lock)
+def _shared(typecode: str, value: int) -> Any:
+    """Return a number that processes share, with a KernelLock."""
+    lock: Any = KernelLock()  # multiprocessing only uses its methods
+    return Value(typecode, value, lock=lock)

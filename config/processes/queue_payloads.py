@@ -1,6 +1,6 @@
-"""Jobs in the queue as JSON. django-q2 signs jobs but pickles them, so somebody who knew the signing key, or a way
-around it, could run code in a worker. It has no setting for this, only one class in a module that all its parts use to
-sign and read packages; that class is replaced here (docs/decisions/0018)."""
+"""Jobs in the queue as JSON. django-q2 signs jobs but pickles them, so anyone who knew the signing key, or a way around
+it, could run code in a worker. It has no setting for this, but all its parts use one serializer class to sign and read
+packages, which is replaced here (docs/decisions/0018)."""
 
 import json
 from datetime import datetime
@@ -17,8 +17,8 @@ _TIME, _ID, _STATUS = "@time", "@id", "@status"
 
 
 class JsonSerializer:
-    """The serializer for `django_q.signing`. It supports strings, numbers, lists, objects, times, UUIDs, and the status
-    of a cluster; anything else raises TypeError when the job is queued."""
+    """A serializer for `django_q.signing`. It supports JSON values, datetimes, UUIDs, and the status of a cluster;
+    anything else raises TypeError when the job is queued."""
 
     @staticmethod
     def dumps(package: Any) -> bytes:
@@ -27,8 +27,8 @@ class JsonSerializer:
 
     @staticmethod
     def loads(data: bytes) -> Any:
-        """Read a package. Raises BadSignature for one that is not JSON. django-q2 drops it, and the sweeps queue the
-        work of such jobs of an older version again."""
+        """Read a package. Raises BadSignature for one that is not JSON, such as a job of an older version: django-q2
+        drops it, and the sweeps queue the work again."""
         try:
             return json.loads(data, object_hook=_object)
         except ValueError:
@@ -42,7 +42,7 @@ def install() -> None:
     signed = signing.SignedPackage.dumps(package, False)
     plain = b64_encode(JsonSerializer.dumps(package)).decode()
     if signed.split(":", 1)[0] != plain or signing.SignedPackage.loads(signed) != package:
-        raise ImproperlyConfigured("This version of django-q2 does not take the JSON serializer for its packages.")
+        raise ImproperlyConfigured("This version of django-q2 does not use the JSON serializer for its packages.")
 
 
 def _plain(value: Any) -> dict[str, Any] | str:
@@ -52,18 +52,18 @@ def _plain(value: Any) -> dict[str, Any] | str:
         return {_ID: str(value)}
     if isinstance(value, Stat):
         return {_STATUS: value.__getstate__()}
-    if isinstance(value, Promise):  # django-q2 names the states of a cluster with texts to be translated
+    if isinstance(value, Promise):  # django-q2's names of cluster states are lazy translations
         return str(value)
-    raise TypeError(f"A job carries plain values, not {type(value).__name__}.")
+    raise TypeError(f"A job cannot contain a {type(value).__name__}.")
 
 
-def _object(found: dict[str, Any]) -> Any:
-    if _TIME in found:
-        return datetime.fromisoformat(found[_TIME])
-    if _ID in found:
-        return UUID(found[_ID])
-    if _STATUS in found:
+def _object(value: dict[str, Any]) -> Any:
+    if _TIME in value:
+        return datetime.fromisoformat(value[_TIME])
+    if _ID in value:
+        return UUID(value[_ID])
+    if _STATUS in value:
         status = Stat.__new__(Stat)
-        status.__dict__.update(found[_STATUS])
+        status.__dict__.update(value[_STATUS])
         return status
-    return found
+    return value

@@ -1,5 +1,5 @@
-r"""What `manage.py up` becomes once everything is prepared: a program that imports nothing but the standard library,
-and looks after the processes that `up` has started.
+r"""The program that replaces `manage.py up` once everything is prepared. It supervises the processes that `up` has
+started, and imports only the standard library.
 
     python -m config.processes.supervise \
         '{"children": [["worker", 123]], "host": "127.0.0.1", "port": 8000, "ready": ["…"]}'
@@ -15,21 +15,22 @@ from config.processes.supervisor import Supervisor, readiness
 
 
 def main() -> int:
-    """Return the exit code: 0 when a signal asked for the end."""
-    told = json.loads(sys.argv[1])
+    """Return the exit code: 0 after a stop signal."""
+    options = json.loads(sys.argv[1])
     name_process("daybook")
-    with Supervisor(tell=lambda line: _say(sys.stderr, f"daybook: {line}")) as supervisor:
-        for name, pid in told["children"]:
+    with Supervisor(report=lambda line: _say(sys.stderr, f"daybook: {line}")) as supervisor:
+        for name, pid in options["children"]:
             supervisor.adopt(name, pid)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)  # `up` blocked them, so that none is lost on the way
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)  # `up` blocked them, so that none is lost during exec
         return supervisor.watch(
-            probe=lambda: readiness(told["host"], told["port"]), on_ready=lambda: _say(sys.stdout, *told["ready"])
+            probe=lambda: readiness(options["host"], options["port"]),
+            on_ready=lambda: _say(sys.stdout, *options["ready"]),
         )
 
 
 def _say(stream: TextIO, *lines: str) -> None:
     stream.writelines(f"{line}\n" for line in lines)
-    stream.flush()  # through a pipe too, at once
+    stream.flush()  # do not buffer the lines if the stream is a pipe
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Starts the web server and the worker as two children, reports when they are ready, and ends them together. If one
-child ends the other is ended, too: otherwise Daybook would seem to run and yet lose reviews."""
+"""Supervises the web servers and the worker as child processes, reports when they are ready, and ends them together. If
+one child ends, the others are ended, too: otherwise Daybook would seem to run but lose reviews."""
 
 import http.client
 import json
@@ -14,25 +14,25 @@ from typing import Self
 
 from config.processes.forking import STOPS, SignalInbox, is_stop
 
-GRACE_SECONDS = 6.0  # the worker gives a running task 3 of them, the web server its open streams 2
+GRACE_SECONDS = 6.0  # the worker gives a running task 3 s, the web server its open streams 2 s
 READY_SECONDS = 90.0
 _PROBE_SECONDS = 1.0
-_LITTLE_ROOM = "the disk of "  # how config.health says it
+_DISK_FULL = "the disk of "  # how reasons of config.health about a full disk begin
 _PAUSE_SECONDS = 0.05
-_ECHO_SECONDS = 0.5  # make and service managers may pass the same signal on a second time
+_ECHO_SECONDS = 0.5  # within which make or a service manager may forward the same signal again
 
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """The answer of /readyz. `reasons` say why it is not ready, or what is wrong all the same."""
+    """The answer of /readyz. `reasons` say why Daybook is not ready, or what is wrong although it is."""
 
     ready: bool
     reasons: tuple[str, ...] = ()
 
 
 def readiness(host: str, port: int) -> Readiness:
-    """Ask /readyz once, for about a second at most. Does not raise if the server does not answer. A disk with little
-    room counts as ready: reading goes on, and it is where something can be deleted."""
+    """Query /readyz once, for about a second at most. Does not raise if the server does not answer. A full disk counts
+    as ready, since people can still read, and need the pages in order to delete something."""
     connection = http.client.HTTPConnection(host, port, timeout=_PROBE_SECONDS)
     try:
         connection.request("GET", "/readyz")
@@ -41,7 +41,7 @@ def readiness(host: str, port: int) -> Readiness:
         if response.status == http.client.OK:
             return Readiness(ready=True)
         reasons = tuple(json.loads(body)["reasons"])
-        return Readiness(ready=all(reason.startswith(_LITTLE_ROOM) for reason in reasons), reasons=reasons)
+        return Readiness(ready=all(reason.startswith(_DISK_FULL) for reason in reasons), reasons=reasons)
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         return Readiness(ready=False, reasons=("the web server does not answer",))
     finally:
@@ -49,23 +49,23 @@ def readiness(host: str, port: int) -> Readiness:
 
 
 def ending(returncode: int) -> str:
-    """Return how a process ended, in words."""
+    """Return a description of how a process ended."""
     return f"killed by {signal.Signals(-returncode).name}" if returncode < 0 else f"exit code {returncode}"
 
 
 class _Child:
-    """A child of this process, by its process id: it was started by the program that this process was before."""
+    """A child of this process, by process id. It was started by the program that this process executed before."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self._code: int | None = None
 
     def poll(self) -> int | None:
-        """Return how it ended; None if it is running."""
-        return self._look(os.WNOHANG)
+        """Return the exit code, or None if the child is running."""
+        return self._waitpid(os.WNOHANG)
 
     def wait(self) -> int:
-        code = self._look(0)
+        code = self._waitpid(0)
         assert code is not None
         return code
 
@@ -73,7 +73,7 @@ class _Child:
         if self.poll() is None:
             os.kill(self.pid, signal.SIGTERM)
 
-    def _look(self, options: int) -> int | None:
+    def _waitpid(self, options: int) -> int | None:
         if self._code is None:
             pid, status = os.waitpid(self.pid, options)
             self._code = os.waitstatus_to_exitcode(status) if pid else None
@@ -81,18 +81,18 @@ class _Child:
 
 
 def start(command: Sequence[str], *, env: Mapping[str, str], pass_fds: Sequence[int] = ()) -> subprocess.Popen[bytes]:
-    """Start a child in a session of its own, so that Ctrl-C reaches only us."""
+    """Start a child in its own session, so that Ctrl-C reaches only this process."""
     return subprocess.Popen(  # noqa: S603 - the command is ours
         command, env=env, pass_fds=pass_fds, start_new_session=True, stdin=subprocess.DEVNULL
     )
 
 
 class Supervisor:
-    """Children by name; a context manager that ends all of them. `tell` is called with one line for the operator about
-    anything that goes wrong; `grace` is in seconds."""
+    """Child processes by name; a context manager that ends all of them. `report` is called with a line for the operator
+    when something goes wrong; `grace` is in seconds."""
 
-    def __init__(self, *, tell: Callable[[str], None], grace: float = GRACE_SECONDS) -> None:
-        self._tell = tell
+    def __init__(self, *, report: Callable[[str], None], grace: float = GRACE_SECONDS) -> None:
+        self._report = report
         self._grace = grace
         self._children: dict[str, _Child] = {}
         self._inbox = SignalInbox(*STOPS, signal.SIGCHLD)
@@ -104,22 +104,22 @@ class Supervisor:
         self.stop()
 
     def adopt(self, name: str, pid: int) -> None:
-        """Supervise a child of this process that was started before."""
+        """Supervise a running child of this process."""
         self._children[name] = _Child(pid)
 
     def watch(
         self, *, probe: Callable[[], Readiness], on_ready: Callable[[], None], within: float = READY_SECONDS
     ) -> int:
-        """Return 0 after a signal to end, 1 after a failure. Calls `on_ready` once."""
+        """Wait until a stop signal (returns 0) or a failure (returns 1). Calls `on_ready` once."""
         deadline = time.monotonic() + within
         ready = False
         while True:
-            # SIGCHLD wakes us; the long pause is for a signal that was merged with another.
+            # SIGCHLD interrupts the wait; the timeout is for a signal that was merged with another.
             if is_stop(self._inbox.wait(5.0 if ready else _PAUSE_SECONDS)):
                 return 0
             if dead := self._ended():
                 name, returncode = dead
-                self._tell(f"The {name} ended unexpectedly ({ending(returncode)}); stopping everything.")
+                self._report(f"The {name} ended unexpectedly ({ending(returncode)}); stopping everything.")
                 return 1
             if ready:
                 continue
@@ -127,10 +127,10 @@ class Supervisor:
             if state.ready:
                 ready = True
                 if state.reasons:
-                    self._tell(f"Started, but {'; '.join(state.reasons)}.")
+                    self._report(f"Started, but {'; '.join(state.reasons)}.")
                 on_ready()
             elif time.monotonic() > deadline:
-                self._tell(f"Not ready after {within:.0f} s ({'; '.join(state.reasons)}); stopping everything.")
+                self._report(f"Not ready after {within:.0f} s ({'; '.join(state.reasons)}); stopping everything.")
                 return 1
 
     def _ended(self) -> tuple[str, int] | None:
@@ -140,9 +140,9 @@ class Supervisor:
         return None
 
     def stop(self) -> None:
-        """Ask every child to end; kill its group after the grace period or a second Ctrl-C."""
+        """Terminate the children; kill their process groups after the grace period or a second Ctrl-C."""
         for child in self._children.values():
-            child.terminate()  # does nothing if the child has ended
+            child.terminate()
         begun = time.monotonic()
         while any(child.poll() is None for child in self._children.values()):
             passed = time.monotonic() - begun
@@ -150,7 +150,7 @@ class Supervisor:
             if impatient or passed > self._grace:
                 break
         for child in self._children.values():
-            _kill_group(child.pid)  # also processes that an ended child has left
+            _kill_group(child.pid)  # includes processes that an ended child has left behind
             child.wait()
         self._children.clear()
         self._inbox.close()
@@ -160,7 +160,7 @@ def _kill_group(group: int) -> None:
     try:
         os.killpg(group, signal.SIGKILL)
     except ProcessLookupError:
-        return  # nobody is left in it
+        return  # the group is empty
     except PermissionError:
         if sys.platform != "darwin":  # macOS raises this for a group of ended processes
             raise

@@ -1,5 +1,5 @@
-"""The worker process: the queue (config.processes.queue_guard) and, beside it, the loop of sweeps with the heartbeat.
-django-q2 looks at its own schedules only every 30 s and waits for running tasks for ever; this doesn't."""
+"""The worker process: the queue (config.processes.queue_guard) and the loop of sweeps with the heartbeat. django-q2's
+own schedules run only every 30 s, and it waits forever for running tasks; this does not."""
 
 import logging
 import signal
@@ -46,8 +46,8 @@ SWEEPS: tuple[Sweep, ...] = (
     alerts_sweep,
     wal_sweep,
 )
-"""What is done every few seconds, in this order: idempotent, safe in several workers at once. Each ends what was left
-behind (lost jobs, expired leases, old rows)."""
+"""Run every few seconds, in this order. Sweeps clean up (lost jobs, expired leases, old rows); they are idempotent and
+safe in several workers at once."""
 
 
 class SweepLoop:
@@ -61,19 +61,18 @@ class SweepLoop:
         self._thread = threading.Thread(target=self._run, name="daybook-sweeps", daemon=True)
 
     def start(self) -> None:
-        """Start with a round at once."""
         self._thread.start()
 
     def is_alive(self) -> bool:
         return self._thread.is_alive()
 
     def stop(self, within: float) -> None:
-        """Stop after the current sweep; wait up to `within` seconds for it."""
+        """Stop after the current sweep. Waits up to `within` seconds for it."""
         self._stopping.set()
         self._thread.join(within)
 
     def round(self) -> None:
-        """Beat once and call each sweep once."""
+        """Send a heartbeat and call each sweep once."""
         for step in (self._beat, *self._sweeps):
             if self._stopping.is_set():
                 return
@@ -82,7 +81,7 @@ class SweepLoop:
     def _run(self) -> None:
         try:
             while not self._stopping.is_set():
-                close_old_connections()  # one that failed in the last round is replaced
+                close_old_connections()  # replaces one that failed in the last round
                 self.round()
                 self._stopping.wait(settings.SWEEP_SECONDS)
             self._guarded(self._end)
@@ -92,7 +91,7 @@ class SweepLoop:
     def _guarded(self, step: Sweep) -> None:
         try:
             step()
-        except Exception:  # whatever it is, the other sweeps must run, and this one is tried again
+        except Exception:  # the other sweeps must run, and the next round retries this one
             sweep_logger.exception("%s failed; it is tried again in %s s", step.__name__, settings.SWEEP_SECONDS)
 
     def _beat(self) -> None:
@@ -103,12 +102,12 @@ class SweepLoop:
 
 
 def run_worker(processes: int | None = None) -> int:
-    """Work until SIGTERM or SIGINT, with this many processes (DAYBOOK_WORKERS). Returns the exit code: 1 if queue or
-    sweeps ended by themselves."""
+    """Work until SIGTERM or SIGINT, with this many processes (default: DAYBOOK_WORKERS). Returns the exit code: 1 if
+    the queue or the sweeps ended unexpectedly."""
     if processes is not None:
         Conf.WORKERS = Conf.QUEUE_LIMIT = processes
     forks_die_with_parent()
-    known.sync()  # the queue's processes inherit it
+    known.sync()  # before the fork, so that the queue's processes inherit it
     become_worker()
     inbox = SignalInbox(signal.SIGTERM, signal.SIGINT)
     guard, stop = guard_start()
@@ -135,11 +134,11 @@ def _watch(guard: ForkProcess, inbox: SignalInbox, sweeps: SweepLoop) -> int:
 
 
 def _stop_queue(guard: ForkProcess, stop: Event) -> None:
-    """Give running tasks some seconds, then kill the queue: their leases run out, and sweeps take them up."""
+    """Give running tasks TASK_GRACE_SECONDS, then kill the queue: their leases expire, and sweeps reschedule them."""
     if guard.is_alive():
         stop.set()
         guard.join(TASK_GRACE_SECONDS)
     if guard.is_alive():
         logger.warning("A task still ran after %s s and was cut off.", TASK_GRACE_SECONDS)
-        guard.kill()  # its processes go with it
+        guard.kill()  # its processes end with it
         guard.join()

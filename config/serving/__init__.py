@@ -1,1 +1,1 @@
-"""The web server: sockets, protocols and their limits, middlewares, static files."""
+"""The web server: sockets, protocols and their limits, middleware, static files."""

@@ -1,8 +1,8 @@
 """HTTP under ASGI: pages use Django's handler, API requests a smaller one.
 
-Django's handler gives each request a thread of its own, in which it runs three synchronous signal receivers and closes
-the response. API requests use the ORM only in the long-lived database threads, which manage their own connections, so
-they need none of that."""
+Django's handler uses a thread for each request, in which it runs three synchronous signal receivers and closes the
+response. API requests use the ORM only in the long-lived database threads, which manage their own connections, so they
+do not need that."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ from django.urls import set_script_prefix
 from config.serving.bodies import SMALL_BYTES, Disconnected, Receive, Scope, Send, body_of, has_body
 from config.serving.middleware import refused_page
 from gateway.api.anthropic_errors import is_anthropic
-from gateway.api.body_parser import read_ahead
+from gateway.api.body_parser import parse_ahead
 from gateway.api.errors import as_domain_error, error_response
 from gateway.oauth.addresses import RESOURCE_PATH, challenge
 from gateway.requests import OPERATIONS, is_api, request_id, request_id_of
@@ -38,14 +38,15 @@ class HttpApplication:
         self.pages = ASGIHandler()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Django would read the whole body of a page before it checks anything, so bodies are read here."""
+        """Answer a request. Bodies are read here, because for pages Django would read them whole before checking
+        anything."""
         api = is_api(scope["path"])
         if not api and not has_body(scope):
             await self.pages(scope, receive, send)
             return
-        async with contextlib.AsyncExitStack() as held:
+        async with contextlib.AsyncExitStack() as stack:
             try:
-                body = await held.enter_async_context(body_of(scope, receive))
+                body = await stack.enter_async_context(body_of(scope, receive))
                 request = _request(scope, body) if api else None
             except Disconnected:
                 return
@@ -64,10 +65,10 @@ class HttpApplication:
         try:
             await asyncio.wait({answering, watching}, return_when=asyncio.FIRST_COMPLETED)
             if not answering.done():
-                answering.cancel()  # the client is gone: the view ends its upstream request and closes the run
+                answering.cancel()  # the client disconnected: the view ends its upstream request and closes the run
             await answering
         except asyncio.CancelledError:
-            if not answering.done():  # we are cancelled ourselves (shutdown)
+            if not answering.done():  # this task was cancelled (shutdown)
                 answering.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await answering
@@ -77,15 +78,15 @@ class HttpApplication:
 
     async def _answer(self, request: ASGIRequest, send: Send) -> None:
         if len(request.body) > SMALL_BYTES:
-            await read_ahead(request)
+            await parse_ahead(request)
         response = await self.pages.get_response_async(request)
         await _send_response(response, send)
 
 
 class _Headers(HttpHeaders):
     def get(self, key: str, default: Any = None) -> Any:
-        """As a mapping does, without an error raised and caught for each of some twenty headers that a turn looks for
-        and most clients do not send."""
+        """Return a header. The inherited method raises and catches an error for each missing header, and a turn looks
+        for some twenty that most clients do not send."""
         _, value = self._store.get(key.replace("_", "-").lower(), (key, default))
         return value
 
@@ -97,12 +98,12 @@ class _ApiRequest(ASGIRequest):
 
 
 def _request(scope: Scope, body: bytes) -> ASGIRequest:
-    """Raises InvalidRequest for an address or a host that cannot be."""
+    """Raises InvalidRequest for an invalid path or host."""
     try:
         set_script_prefix(get_script_prefix(scope))
         request = _ApiRequest(scope, io.BytesIO(body))
         if not request.path_info.startswith(OPERATIONS):
-            request.get_host()  # raises DisallowedHost, as every page does
+            request.get_host()  # raises DisallowedHost, as for every page
     except UnicodeDecodeError:
         raise InvalidRequest("The address is not valid UTF-8.") from None
     except DisallowedHost:
@@ -116,7 +117,7 @@ async def _disconnect(receive: Receive) -> None:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that gives a body, which was read already, as one message and then continues."""
+    """Return a `receive` that first returns a body, which was already read, as one message."""
     read = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def replayed() -> dict[str, Any]:
@@ -136,9 +137,9 @@ def _refused(error: DomainError, scope: Scope) -> HttpResponse:
     response["X-Content-Type-Options"] = "nosniff"
     response["Cache-Control"] = "no-store"
     if response.status_code == Unauthorized.http_status and scope["path"].startswith(RESOURCE_PATH):
-        with contextlib.suppress(DisallowedHost):  # then there is no address to name
+        with contextlib.suppress(DisallowedHost):  # the challenge needs the host
             response["WWW-Authenticate"] = challenge(ASGIRequest(scope, io.BytesIO()))
-    with contextlib.suppress(UnicodeDecodeError):  # then it is no address
+    with contextlib.suppress(UnicodeDecodeError):  # the path is invalid
         _cors.add_response_headers(ASGIRequest(scope, io.BytesIO()), response)
     return response
 
@@ -154,7 +155,7 @@ async def _send_response(response: HttpResponseBase, send: Send) -> None:
         await send({"type": "http.response.body", "body": response.content})  # type: ignore[attr-defined]
         return
     source: Any = response.source if isinstance(response, EventStream) else response.streaming_content  # type: ignore[attr-defined]
-    # Closing the generator here, and not when it is collected, is what ends the upstream request at once.
+    # Closing the generator here, instead of when it is garbage collected, ends the upstream request at once.
     async with contextlib.aclosing(source) as pieces:
         await send(start)
         async for piece in pieces:

@@ -1,8 +1,8 @@
 """The static files of pages: joined (config.serving.joined_files), named by a hash of their content, and compressed.
 
-The first web process of a version prepares them in STATIC_ROOT, which takes up to two seconds; other processes find
-them there. There is no build step and no network access. Templates use `{% static %}`, and browsers cache the files for
-ever."""
+The first web process of a version prepares them in STATIC_ROOT, which takes up to two seconds; other processes use them
+from there. There is no build step and no network access. Templates use `{% static %}`, and browsers cache the files
+forever."""
 
 import fcntl
 import functools
@@ -22,9 +22,9 @@ from servestatic.storage import CompressedManifestStaticFilesStorage
 
 from config.serving import joined_files
 
-# What packages bring and no page of ours loads: maps of sources, another viewer of the API, other editions of htmx, and
-# what Django's admin loads with DEBUG only.
-_LEFT_OUT = [
+# Files of packages that no page loads: source maps, another API viewer, other builds of htmx, and what Django's admin
+# loads only with DEBUG.
+_IGNORED = [
     "*.map",
     "redoc*",
     "htmax-*",
@@ -37,25 +37,25 @@ _LEFT_OUT = [
     "xregexp.js",
     "jquery.js",
 ]
-_KEPT_SECONDS = 86_400
-_THOROUGH_BYTES = 400_000  # only the API viewer is larger; compressing it would take seconds
+_KEEP_SECONDS = 86_400
+_BEST_QUALITY_BYTES = 400_000  # only the API viewer is larger, and would take seconds
 
 
 def _without_maps(patterns: Any) -> Any:
     return tuple(
-        (extension, tuple(each for each in each_of if "sourceMappingURL" not in str(each)))
-        for extension, each_of in patterns
+        (extension, tuple(pattern for pattern in group if "sourceMappingURL" not in str(pattern)))
+        for extension, group in patterns
     )
 
 
 class _Compressor(Compressor):  # type: ignore[misc]  # the package has no types
     @staticmethod
     def compress_brotli(data: bytes) -> bytes:
-        return bytes(brotli.compress(data, quality=11 if len(data) <= _THOROUGH_BYTES else 7))
+        return bytes(brotli.compress(data, quality=11 if len(data) <= _BEST_QUALITY_BYTES else 7))
 
 
 class AssetStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # the package has no types
-    """servestatic's storage with manifest. It ignores references to source maps, which are left out."""
+    """servestatic's storage with a manifest. It ignores references to source maps, which are not collected."""
 
     patterns = _without_maps(CompressedManifestStaticFilesStorage.patterns)
     keep_intermediate_files = False
@@ -65,7 +65,7 @@ class AssetStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc] 
 
 
 class AssetMiddleware(ServeStaticMiddleware):  # type: ignore[misc]  # the package has no types
-    """Serves the static files, and has them prepared before the first request."""
+    """Serves the static files, which it prepares before the first request."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         prepare_assets()
@@ -74,8 +74,8 @@ class AssetMiddleware(ServeStaticMiddleware):  # type: ignore[misc]  # the packa
 
 @functools.cache
 def prepare_assets() -> None:
-    """Bring STATIC_ROOT up to date with the static files of this version. Each process checks once, and only one of
-    several processes does the work."""
+    """Bring STATIC_ROOT up to date with the static files of this version. Each process checks once, and only one does
+    the work."""
     folder = Path(settings.STATIC_ROOT)
     state = _state()
     if _prepared(folder) != state:
@@ -90,7 +90,7 @@ def _prepare(folder: Path, state: str) -> None:
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if _prepared(folder) != state:
-            call_command("collectstatic", interactive=False, verbosity=0, ignore_patterns=_LEFT_OUT)
+            call_command("collectstatic", interactive=False, verbosity=0, ignore_patterns=_IGNORED)
             _remove_old(folder)
             (folder / ".prepared").write_text(state)
 
@@ -108,19 +108,19 @@ def _state() -> str:
     for module in (__file__, joined_files.__file__):
         digest.update(Path(module).read_bytes())
     for finder in finders.get_finders():
-        for name, storage in finder.list(_LEFT_OUT):
+        for name, storage in finder.list(_IGNORED):
             digest.update(f"\0{name}\0".encode())
             digest.update(Path(storage.path(name)).read_bytes())
     return digest.hexdigest()
 
 
 def _remove_old(folder: Path) -> None:
-    """Remove files of earlier versions, except those of the last day, which a process that is about to end may still
+    """Remove files of earlier versions, except those of the last day, which a process of the old version may still
     serve."""
     storage = cast(AssetStorage, staticfiles_storage)
-    named = {name for each in storage.hashed_files.values() for name in (each, f"{each}.gz", f"{each}.br")}
-    before = time.time() - _KEPT_SECONDS
+    current = {name for file in storage.hashed_files.values() for name in (file, f"{file}.gz", f"{file}.br")}
+    before = time.time() - _KEEP_SECONDS
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()
-        if path.is_file() and "/" in name and name not in named and path.stat().st_mtime < before:
+        if path.is_file() and "/" in name and name not in current and path.stat().st_mtime < before:
             path.unlink()

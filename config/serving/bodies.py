@@ -1,7 +1,7 @@
-"""Reads the bodies of requests, with bounds on size, time and memory.
+"""Reads the bodies of requests, with limits on size, time and memory.
 
-Small bodies are read as they arrive. For a body above SMALL_BYTES the key or login is looked up first, so that nobody
-without one can make this process hold it, and all large bodies together have a budget."""
+Small bodies are read as they arrive. For a body above SMALL_BYTES the key or login is looked up first, so that a client
+without one cannot make this process hold it in memory, and all large bodies together have a budget."""
 
 import asyncio
 import io
@@ -31,12 +31,12 @@ SMALL_BYTES = 64_000
 # DAYBOOK_MAX_BODY.
 JSON_BYTES = 4_000_000
 _LARGE = re.compile(r"/v1/|/api/import|/api/memories/ingest/?$|/api/sessions/[^/]+/turns(/[^/]+/results)?/?$")
-_BYTES_PER_CHARACTER = 12  # of JSON that escapes everything
-# How much of a body that is too large is read (and thrown away), as a multiple of DAYBOOK_MAX_BODY: a client that is
-# cut off in the middle never reads the answer.
+_BYTES_PER_CHARACTER = 12  # in JSON that escapes everything
+# How much of a body that is too large is read and discarded, as a multiple of DAYBOOK_MAX_BODY: a client that is
+# disconnected while it sends never reads the response.
 DRAINED = 4
-# A body may take BODY_SECONDS and a second more for each of these bytes.
-_LEAST_BYTES_PER_SECOND = 50_000
+# A body may take BODY_SECONDS plus the time for its size at this rate.
+_MIN_BYTES_PER_SECOND = 50_000
 _RETRY_SECONDS = 2
 
 
@@ -51,13 +51,13 @@ class TooSlow(DomainError):
 
 
 class _Budget:
-    """The bytes of large bodies that this process holds."""
+    """The bytes of large bodies that this process holds in memory."""
 
     def __init__(self) -> None:
         self.held = 0
 
     def take(self, count: int) -> None:
-        """Add to the bytes. Raises Overloaded if they would be too many."""
+        """Take bytes from the budget. Raises Overloaded if it is exhausted."""
         if self.held + count > settings.BODY_BUDGET:
             raise Overloaded(
                 "Too many large requests are being read. Try again in a moment.", retry_after=_RETRY_SECONDS
@@ -80,8 +80,8 @@ def has_body(scope: Scope) -> bool:
 
 @asynccontextmanager
 async def body_of(scope: Scope, receive: Receive) -> AsyncIterator[bytes]:
-    """Yield the complete body of a request, which counts towards the budget until the block ends. Raises Disconnected,
-    TooLarge, TooSlow, Overloaded, and Unauthorized if the API requires a key and there is none."""
+    """Yield the complete body of a request; a large one counts towards the budget until the block ends. Raises
+    Disconnected, TooLarge, TooSlow, Overloaded, and Unauthorized if the API requires a key and there is none."""
     reading = _Reading(scope, receive)
     try:
         yield await reading.whole()
@@ -89,7 +89,7 @@ async def body_of(scope: Scope, receive: Receive) -> AsyncIterator[bytes]:
         _budget.give_back(reading.counted)
 
 
-def _most_bytes(path: str) -> int:
+def _size_limit(path: str) -> int:
     if not is_api(path) or _LARGE.match(path):
         return settings.DAYBOOK_MAX_BODY
     return min(settings.DAYBOOK_MAX_BODY, max(JSON_BYTES, _BYTES_PER_CHARACTER * settings.DAYBOOK_MAX_MESSAGE))
@@ -100,7 +100,7 @@ class _Reading:
         self._scope, self._receive = scope, receive
         self._headers = {name.decode("latin1"): value.decode("latin1") for name, value in scope["headers"]}
         self._api = is_api(scope["path"])
-        self._limit = _most_bytes(scope["path"])
+        self._limit = _size_limit(scope["path"])
         self._drained = settings.DAYBOOK_MAX_BODY * DRAINED
         self._begun = time.monotonic()
         self._admitted = False
@@ -124,9 +124,9 @@ class _Reading:
             size += len(piece)
             if size > SMALL_BYTES:
                 await self._admit()
-                more_bytes = min(size, self._limit) - self.counted
-                _budget.take(more_bytes)
-                self.counted += more_bytes
+                growth = min(size, self._limit) - self.counted
+                _budget.take(growth)
+                self.counted += growth
             if not more and not body:
                 body = piece  # most bodies arrive in one piece
             elif size <= self._limit:
@@ -138,7 +138,7 @@ class _Reading:
         return bytes(body)
 
     def _announced(self) -> int | None:
-        """Return the length in the headers; None if the body arrives in chunks."""
+        """Return the length in the headers, or None for a chunked body."""
         text = self._headers.get("content-length", "").strip()
         if "transfer-encoding" in self._headers or not text.isdecimal():
             return None
@@ -151,14 +151,14 @@ class _Reading:
             raise Unauthorized("An API key is needed: send it as Authorization: Bearer dbk_….")
 
     async def _admit(self) -> None:
-        """Look up the sender of a large body once. On pages, only logged-in users may send one."""
+        """Authenticate the sender of a large body, once. On pages, only logged-in users may send one."""
         if self._admitted:
             return
         self._admitted = True
         key = given_key(self._headers.get)
         try:
             if self._scope["path"].startswith(OPEN):
-                raise Unauthorized("Nobody is asked for a login here.")
+                raise Unauthorized("This address needs no login.")
             if self._api and is_access_token(key):
                 if await in_read_thread(token_find, token_hash(key)) is None:
                     raise Unauthorized(UNKNOWN_TOKEN)
@@ -182,13 +182,13 @@ class _Reading:
         return TooLarge(f"A request has at most {self._limit} bytes.", limit=self._limit)
 
     async def _next(self, size: int) -> dict[str, Any]:
-        """Return the next message of the client, within the time limits between messages and for the whole body."""
-        left = self._begun + settings.BODY_SECONDS + size / _LEAST_BYTES_PER_SECOND - time.monotonic()
+        """Return the client's next message. Raises TooSlow at the time limit of the body or between messages."""
+        left = self._begun + settings.BODY_SECONDS + size / _MIN_BYTES_PER_SECOND - time.monotonic()
         try:
             async with asyncio.timeout(max(0.0, min(left, settings.BODY_SILENCE_SECONDS))):
                 message = await self._receive()
         except TimeoutError:
-            raise TooSlow("The body of the request did not come in time.") from None
+            raise TooSlow("The body of the request did not arrive in time.") from None
         if message["type"] == "http.disconnect":
             raise Disconnected
         return message

@@ -1,5 +1,5 @@
-"""The garbage collector. Objects that are created by imports stay for ever, so collection pauses while a process loads,
-and later ignores them: a full collection of 200,000 objects stops every thread for a fifth of a second."""
+"""Tuning of the garbage collector. Objects created by imports live forever, so collection pauses while a process loads
+and ignores them later: a full collection of 200,000 objects stops all threads for a fifth of a second."""
 
 import gc
 
@@ -12,7 +12,8 @@ def pause() -> None:
 
 
 def resume(*, collect: bool = False) -> None:
-    """Collect again, without the objects that exist now; forks can share those. `collect` frees unused ones first."""
+    """Resume collection, excluding the objects that exist now, so that forks share their memory. `collect` frees unused
+    ones first."""
     if collect:
         gc.collect()
     gc.freeze()
@@ -20,7 +21,7 @@ def resume(*, collect: bool = False) -> None:
 
 
 def seldom() -> None:
-    """Let a full collection come after a hundred of the middle generation instead of ten. It stops every thread for as
-    long as the caches are large (0.1 s), and requests leave little that only it finds."""
+    """Run a full collection after a hundred of the middle generation instead of ten. With full caches it stops all
+    threads for 0.1 s, and requests leave little garbage that only it finds."""
     young, middle, _ = gc.get_threshold()
     gc.set_threshold(young, middle, _FULL_AFTER)

@@ -1,4 +1,4 @@
-"""The headers that a web page of another origin may send to the APIs, and may read of their answers."""
+"""The headers that pages of other origins may send to the APIs, and may read in responses."""
 
 from gateway.limits.rate_headers import ANTHROPIC_HEADERS, OPENAI_HEADERS
 
@@ -8,7 +8,7 @@ _REQUEST = """
     openai-organization openai-project traceparent tracestate user-agent x-api-key x-daybook-book x-daybook-session
     x-daybook-user x-request-id
 """
-# What the SDKs of OpenAI and Anthropic add to every request.
+# The SDKs of OpenAI and Anthropic add these to every request.
 _STAINLESS = "arch helper-method lang os package-version poll-helper retry-count runtime runtime-version timeout"
 _ANSWER = """
     etag mcp-session-id request-id retry-after www-authenticate x-daybook-run x-daybook-session x-request-id

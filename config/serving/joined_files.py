@@ -1,8 +1,8 @@
-"""Joins our scripts and styles into few files: imports of a module or a style sheet are replaced by the imported file.
+"""Joins scripts and styles into few files, by replacing the imports of modules and style sheets with their contents.
 
-Browsers would request each imported file separately, one level after the other. In the folder `static` files remain
-small and say what they need; a collected file contains all of it, once and in order. Only the forms that our own files
-use are supported; any other is refused, so that nothing is joined wrongly."""
+Browsers would request each imported file separately, one level after the other. The files in the folder `static` stay
+small and import what they need; a collected file contains all of it, once and in order. Only the forms of import that
+Daybook's files use are supported; any other is refused, so that nothing is joined wrongly."""
 
 import posixpath
 import re
@@ -24,36 +24,36 @@ _CSS_OTHER = re.compile(r"@import\b.*")
 
 
 def joined_script(name: str, read: Read) -> str:
-    """Return a module with all its imports, each once in a function that returns its exports. The module's own exports
-    remain. `read` returns the text of a file by its name below `static`. Raises ImproperlyConfigured for an unsupported
-    form of import or export."""
+    """Return a module with all its imports, each once and as a function that returns its exports. The module keeps its
+    own exports. `read` returns the text of a file by its name below `static`. Raises ImproperlyConfigured for an
+    unsupported form of import or export."""
     source = read(name)
     if not _JS_IMPORT.search(source):
         return source
-    parts = [_as_function(each, read(each)) for each in _in_order(name, read, _JS_IMPORT)]
+    parts = [_as_function(file, read(file)) for file in _in_order(name, read, _JS_IMPORT)]
     if names := _JS_EXPORT.findall(source):
         parts.append(f"export const {{ {', '.join(names)} }} = {_variable(name)};\n")
     return "".join(parts)
 
 
 def joined_styles(name: str, read: Read) -> str:
-    """Return a style sheet with its imports in their places, each once."""
-    return "".join(_styles(each, name, read(each)) for each in _in_order(name, read, _CSS_IMPORT))
+    """Return a style sheet with its imports inlined, each once."""
+    return "".join(_styles(file, name, read(file)) for file in _in_order(name, read, _CSS_IMPORT))
 
 
 def _in_order(name: str, read: Read, pattern: re.Pattern[str]) -> Iterator[str]:
-    """Yield the names of all files that this one needs, each after its own imports."""
+    """Yield the names of all files that this one needs and then its own, each after its imports."""
     done: set[str] = set()
 
-    def visit(each: str, path: tuple[str, ...]) -> Iterator[str]:
-        if each in path:
-            raise ImproperlyConfigured(f"static/{each} imports itself, by {' and '.join(path)}.")
-        if each in done:
+    def visit(file: str, path: tuple[str, ...]) -> Iterator[str]:
+        if file in path:
+            raise ImproperlyConfigured(f"static/{file} imports itself, by {' and '.join(path)}.")
+        if file in done:
             return
-        for match in pattern.finditer(read(each)):
-            yield from visit(_target(each, match["file"]), (*path, each))
-        done.add(each)
-        yield each
+        for match in pattern.finditer(read(file)):
+            yield from visit(_target(file, match["file"]), (*path, file))
+        done.add(file)
+        yield file
 
     yield from visit(name, ())
 
@@ -61,11 +61,11 @@ def _in_order(name: str, read: Read, pattern: re.Pattern[str]) -> Iterator[str]:
 def _as_function(name: str, source: str) -> str:
     exports = _JS_EXPORT.findall(source)
 
-    def known(match: re.Match[str]) -> str:
+    def assignment(match: re.Match[str]) -> str:
         target = _variable(_target(name, match["file"]))
         return f"const {{ {match['names']} }} = {target};\n" if match["names"] else ""
 
-    body = _JS_EXPORT.sub("", _JS_IMPORT.sub(known, source))
+    body = _JS_EXPORT.sub("", _JS_IMPORT.sub(assignment, source))
     if other := _JS_OTHER.search(body):
         raise ImproperlyConfigured(f"static/{name} cannot be joined: {other[0]}")
     returned = f"return {{ {', '.join(exports)} }};\n" if exports else ""
@@ -77,7 +77,7 @@ def _styles(name: str, into: str, source: str) -> str:
     if other := _CSS_OTHER.search(body):
         raise ImproperlyConfigured(f"static/{name} cannot be joined: {other[0]}")
     if "url(" in body and posixpath.dirname(name) != posixpath.dirname(into):
-        raise ImproperlyConfigured(f"static/{name} names files beside it; only a sheet of its folder can import it.")
+        raise ImproperlyConfigured(f"static/{name} refers to files, so only sheets in the same folder can import it.")
     return body
 
 
@@ -107,10 +107,10 @@ class JoinedFiles(FileSystemStorage):
 
 
 class JoinedFinder(FileSystemFinder):
-    """Finds the files of STATICFILES_DIRS, joined."""
+    """Finds the files of STATICFILES_DIRS and joins them."""
 
     def __init__(self, app_names: Any = None, *args: Any, **kwargs: Any) -> None:
         super().__init__(app_names, *args, **kwargs)
         for prefix, root in self.locations:
             self.storages[root] = JoinedFiles(location=root)
-            self.storages[root].prefix = prefix  # the finder's own attribute of its storages
+            self.storages[root].prefix = prefix  # as FileSystemFinder does

@@ -1,5 +1,5 @@
-"""Middlewares. Under ASGI each of Django's own costs a switch of threads per request, so API requests skip them and use
-only RequestBoundary."""
+"""Middleware. Under ASGI each of Django's middlewares costs a thread switch per request, so API requests skip them and
+use only RequestBoundary."""
 
 import sys
 from collections.abc import Awaitable, Callable
@@ -40,33 +40,32 @@ GetResponse = Callable[[HttpRequest], Any]
 
 _STRICT = content_policy()
 _INLINE = {"style_src": "'self' 'unsafe-inline'", "font_src": "'self' data:", "manifest_src": "'none'"}
-# The admin theme uses Alpine's eval build and inline styles. The API docs page loads nothing from other hosts, either.
+# The admin theme uses Alpine's eval build and inline styles.
 _ADMIN = content_policy(script_src="'self' 'unsafe-eval'", **_INLINE)
-# Swagger's page has inline styles; its scripts are our files.
+# The API docs page (Swagger) has inline styles; its scripts are served by Daybook.
 _DOCS = content_policy(form_action="'none'", **_INLINE)
 
 _FAILED_PAGE = (
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{0} · Daybook</title></head>'
     "<body><main><h1>{0}</h1><p>{1}</p></main></body></html>"
 )
-_FAILED = "The server’s log says more. Go back and try again."
+_FAILED = "The server’s log has details. Go back and try again."
 _UNREADABLE = "This request cannot be read: send forms in UTF-8, to the address of this Daybook, with fewer fields."
-_NOT_OURS = (
+_CSRF_FAILED = (
     "This form is older than your sign-in, or your browser sent no cookie with it. Go back, reload the page and try "
-    "again. A Daybook whose address is https takes no forms over http."
+    "again. A Daybook whose address is https accepts no forms over http."
 )
 
 
 def _policy(path: str) -> str:
-    """Return the content security policy of a page; "" for other answers of the APIs."""
+    """Return the content security policy of a page, or "" for API responses other than the docs."""
     if is_api(path):
         return _DOCS if path == "/api/docs" else ""
     return _ADMIN if path.startswith("/admin/") else _STRICT
 
 
 def _as_json(response: HttpResponseBase, path: str) -> HttpResponseBase:
-    """Return a page or plain text of Django or ninja as JSON of the APIs, which pages of other origins may read like
-    any answer."""
+    """Return an error page or text of Django or ninja as JSON of the APIs, with its headers (such as those of CORS)."""
     kind = response.headers.get("Content-Type", "")
     if response.status_code < 400 or kind.startswith("application/json"):
         return response
@@ -78,7 +77,7 @@ def _as_json(response: HttpResponseBase, path: str) -> HttpResponseBase:
 
 
 def _unreadable(request: HttpRequest) -> HttpResponse | None:
-    """Return the refusal of an address with a NUL, which no database stores, so that nothing can have that address."""
+    """Return the response to a URL with a NUL character, which no database can store, or None for other URLs."""
     if "\x00" in request.path_info:
         return HttpResponseNotFound()
     if "%00" in request.META.get("QUERY_STRING", ""):
@@ -87,8 +86,8 @@ def _unreadable(request: HttpRequest) -> HttpResponse | None:
 
 
 def page_failed(request: HttpRequest) -> HttpResponse:
-    """Django's handler500: a plain page, with 503 and Retry-After if the database is busy or full. It uses no session,
-    no database, and no template that would."""
+    """Django's handler500: a plain page, with 503 and Retry-After if the database is busy or full. It uses neither the
+    session nor the database nor templates that would."""
     error = sys.exc_info()[1]
     busy = overloaded(error) if error else None
     if busy is None:
@@ -97,20 +96,20 @@ def page_failed(request: HttpRequest) -> HttpResponse:
 
 
 def page_unreadable(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's handler400: a plain page. Django's own looks for a token in the form, which may be unreadable itself."""
+    """Django's handler400: a plain page. Django's default reads the CSRF token from the form, which may be invalid."""
     return refused_page(InvalidRequest(_UNREADABLE))
 
 
 def page_missing(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's handler404: a page with a link back. RequestBoundary gives APIs JSON."""
+    """Django's handler404: a page with a link back. For API requests RequestBoundary replaces it with JSON."""
     if is_api(request.path_info) or request.path_info.startswith(settings.STATIC_URL):
         return HttpResponseNotFound()
     return render(request, "gateway/not_found.html", status=404)
 
 
-def page_not_ours(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """Django's CSRF_FAILURE_VIEW: explains to the person what happened to their form."""
-    return refused_page(Forbidden(_NOT_OURS))
+def page_csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """Django's CSRF_FAILURE_VIEW: a page that explains why the form was refused."""
+    return refused_page(Forbidden(_CSRF_FAILED))
 
 
 def refused_page(error: DomainError) -> HttpResponse:
@@ -126,7 +125,7 @@ def refused_page(error: DomainError) -> HttpResponse:
 
 
 class RequestBoundary:
-    """The outermost middleware: gives the request its id and every response its headers."""
+    """The outermost middleware: sets the request's id and the headers of every response."""
 
     async_capable = True
     sync_capable = True
@@ -155,7 +154,7 @@ class RequestBoundary:
         windows.set({})
         origin.set(Origin(client_address(request) or "", request_id.get()))
         if is_api(request.path_info) and request.path_info.endswith("/"):
-            request.path_info = request.path_info.rstrip("/")  # API addresses work with and without a trailing slash
+            request.path_info = request.path_info.rstrip("/")  # API URLs work with and without a trailing slash
 
     @staticmethod
     def _leave(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
@@ -177,8 +176,8 @@ class RequestBoundary:
 
 
 def _for_pages(base: type) -> type:
-    """Return a middleware that API requests skip. Its `process_view` becomes a coroutine, since Django would otherwise
-    use a thread for it on every request."""
+    """Return a subclass of a middleware that API requests skip. Its `process_view` becomes a coroutine, since Django
+    would otherwise use a thread for it on every request."""
 
     class ForPages(base):  # type: ignore[misc]  # a dynamic base
         def __call__(self, request: HttpRequest) -> Any:
@@ -194,7 +193,7 @@ def _for_pages(base: type) -> type:
 
 
 class CompressionMiddleware(GZipMiddleware):
-    """Compresses pages. All else is compressed already (static files, pictures) or is a download."""
+    """Compresses pages. Other responses are already compressed (static files, pictures) or are downloads."""
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         if response.streaming or not response.headers.get("Content-Type", "").startswith("text/html"):

@@ -1,5 +1,5 @@
-"""The listening socket and the choice of the ASGI server. The socket is opened before anything is started, so that a
-port in use is reported at once."""
+"""The listening socket and the choice of the ASGI server. The socket is opened first, so that a port in use is reported
+at once."""
 
 import errno
 import os
@@ -16,18 +16,18 @@ from config.environment import ConfigurationError, allowed_hosts
 from config.serving import collector
 from config.serving.cores import keep_on_one_core
 
-# By name, since each server imports an event loop library, and a process needs only one.
+# Dotted paths, since each server imports an event loop library, and a process needs only one.
 SERVERS = {"daphne": "config.serving.serve_daphne.serve", "uvicorn": "config.serving.serve_uvicorn.serve"}
 _BACKLOG = 2048
-# How long a thread that computes keeps the interpreter while another one waits. An answer takes several turns of the
-# event loop, and each may wait that long behind somebody's search or import; Python's own 5 ms show in the answer.
+# How long a busy thread keeps the GIL while another one waits. A response takes several turns of the event loop, and
+# each may wait that long for a search or an import in another thread; Python's default of 5 ms would be noticeable.
 _SWITCH_SECONDS = 0.001
-_MOST_FILES = 65_536
-_ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
+_MAX_FILES = 65_536
+_LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
 
 
 def allow_host(host: str) -> None:
-    """Accept requests for the host on the command line, as settings do for DAYBOOK_HOST."""
+    """Allow requests for the host on the command line, as the settings do for DAYBOOK_HOST."""
     if host != settings.DAYBOOK_HOST:
         settings.ALLOWED_HOSTS = allowed_hosts(settings.ENV.allowed_hosts, host)
 
@@ -39,7 +39,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except socket.gaierror as error:
-        raise ConfigurationError(f"DAYBOOK_HOST is {host!r}; it is no address ({error.strerror}).") from None
+        raise ConfigurationError(f"DAYBOOK_HOST is {host!r}; it is not an address ({error.strerror}).") from None
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -61,31 +61,31 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 
 def reachable(listener: socket.socket) -> tuple[str, int]:
-    """Return host and port at which a listener is reached from this machine."""
+    """Return the host and port at which a listener can be reached from this machine."""
     host, port = listener.getsockname()[:2]
-    return _ANY.get(host, host), port
+    return _LOOPBACK_OF.get(host, host), port
 
 
 def address(listener: socket.socket) -> str:
-    """Return the URL of the server for people."""
+    """Return the server's URL, to show to people."""
     host, port = reachable(listener)
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
 def preload(name: str) -> None:
-    """Import the named server so that forks share it; not daphne, whose reactor belongs to one process."""
+    """Import the named server so that forks share it, except daphne, whose reactor cannot be shared."""
     if name == "uvicorn":
         import_string(SERVERS[name])
 
 
 def raise_open_files() -> None:
-    """Let this process open as many files as the system allows, up to _MOST_FILES: each connection is one, and the
-    1,024 that systems begin with are fewer than one address can hold open."""
+    """Raise this process's limit of open files as far as the system allows, up to _MAX_FILES. Each connection needs
+    one, and a single client can open more than the usual limit of 1,024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(_MOST_FILES, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        with suppress(OSError, ValueError):  # macOS allows less than it says
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    limit = _MAX_FILES if hard == resource.RLIM_INFINITY else min(_MAX_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        with suppress(OSError, ValueError):  # macOS allows less than it reports
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 def serve(name: str, listener: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""Daphne, in this process. Importing this installs Twisted's reactor."""
+"""Running Daphne in this process. Importing this module installs Twisted's reactor."""
 
 import asyncio
 import socket
@@ -19,8 +19,8 @@ _GRACEFUL_SECONDS = 1.0
 
 
 class _Request(WebRequest):  # type: ignore[misc]  # daphne has no types
-    """A request that is cut off once its body is more than what `bodies` throws away. Daphne would read it to its
-    end, into a file."""
+    """A request whose connection is aborted once its body exceeds what `bodies` discards. Daphne would read all of it,
+    into a file."""
 
     _body_bytes = 0
 
@@ -47,7 +47,7 @@ class _Socket(WebSocketProtocol):  # type: ignore[misc]
         self._sent = ClientBytes()
 
     def dataReceived(self, data: bytes) -> None:
-        if self._sent.too_much(len(data)):
+        if self._sent.exceeded(len(data)):
             self.transport.abortConnection()
         else:
             super().dataReceived(data)
@@ -57,19 +57,19 @@ class _SocketFactory(WebSocketFactory):  # type: ignore[misc]
     protocol = _Socket
 
 
-# Its server names the factories itself.
+# Daphne's server uses these names of its module.
 daphne.server.HTTPFactory = _HttpFactory
 daphne.server.WebSocketFactory = _SocketFactory
 
 
 class _Server(daphne.server.Server):  # type: ignore[misc]
     def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
-        """Daphne takes the root path from a header, which anybody may send: what is checked by path would then be
-        another path than the one that is answered."""
+        """Ignore the root path, which Daphne takes from a header that anybody may send: path checks would then see a
+        different path than the views."""
         return super().create_application(protocol, scope | {"root_path": ""})
 
     def kill_all_applications(self) -> "Deferred[Any]":
-        """Before the reactor stops: open runs end as stopped, their streams tell it, and then all else is cut."""
+        """Before the reactor stops, stop open runs, let their streams report it, and then cancel all requests."""
         ended = Deferred.fromFuture(asyncio.ensure_future(self._end_runs()))
         ended.addBoth(lambda _: super(_Server, self).kill_all_applications())
         return ended
@@ -86,5 +86,5 @@ class _Server(daphne.server.Server):  # type: ignore[misc]
 
 
 def serve(listener: socket.socket) -> None:
-    """Serve until SIGINT or SIGTERM. No access log: runs are rows."""
+    """Serve until SIGINT or SIGTERM. There is no access log, since runs are recorded as rows."""
     _Server(application, endpoints=[f"fd:fileno={listener.fileno()}"], server_name="").run()

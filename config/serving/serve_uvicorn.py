@@ -1,4 +1,4 @@
-"""Uvicorn, in this process."""
+"""Running uvicorn in this process."""
 
 import socket
 
@@ -10,31 +10,31 @@ from config.serving.socket_protocol import CLIENT_BYTES, ListenerProtocol
 from gateway.runs.held import shut_down
 
 _GRACEFUL_SECONDS = 2
-# Longer than clients and proxies keep theirs (httpx 5 s, aiohttp 15, nginx 60): who closes an idle connection just when
-# the other side sends a request on it loses that request.
+# Longer than clients and proxies keep idle connections (httpx 5 s, aiohttp 15, nginx 60), since a request that is sent
+# while the server closes the connection is lost.
 _KEEP_ALIVE_SECONDS = 75
 
 
 class _Server(Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for server in self.servers:
-            server.close()  # no new connections while open runs are closed
+            server.close()  # accept no new connections while open runs are stopped
         await shut_down()
         await super().shutdown(sockets)
 
 
 def serve(listener: socket.socket) -> None:
-    """Serve until SIGINT or SIGTERM: then open runs end as stopped, and other requests get two seconds. There is no
-    access log, since runs are recorded as rows.
+    """Serve until SIGINT or SIGTERM, after which open runs are stopped and other requests get two seconds.
 
-    There is no lifespan, since daphne has none and nothing may depend on it. Django handles proxy headers."""
+    There is no access log, since runs are recorded as rows. The lifespan protocol is off, since daphne does not support
+    it. Django handles proxy headers."""
     bound_waiting()
     config = Config(
         application,
         loop="uvloop",
         http=DeadlineProtocol,
         ws=ListenerProtocol,
-        ws_max_size=CLIENT_BYTES,  # also of a message that is unpacked
+        ws_max_size=CLIENT_BYTES,  # also limits decompressed messages
         lifespan="off",
         log_config=None,
         access_log=False,

@@ -1,6 +1,6 @@
-"""How much the client of a websocket may send, for both servers, and uvicorn's websocket protocol with that limit.
-Clients of our sockets only listen: what they send is answers to pings and the end. Without a limit many small frames
-hold up everybody, since a read is handled in one go."""
+"""A limit on what websocket clients send, for both servers, and uvicorn's websocket protocol with that limit. Clients
+only listen, so they send nothing but pongs and close frames. Without a limit, many small frames would block the event
+loop, since all frames of a read are handled at once."""
 
 import time
 from typing import Any
@@ -19,8 +19,8 @@ class ClientBytes:
         self._count = 0
         self._since = 0.0
 
-    def too_much(self, count: int) -> bool:
-        """Count bytes. Return True if there are more than CLIENT_BYTES in CLIENT_SECONDS."""
+    def exceeded(self, count: int) -> bool:
+        """Count bytes. Return True if there were more than CLIENT_BYTES within CLIENT_SECONDS."""
         now = time.monotonic()
         if now - self._since > CLIENT_SECONDS:
             self._since, self._count = now, 0
@@ -29,23 +29,23 @@ class ClientBytes:
 
 
 class ListenerProtocol(WebSocketsSansIOProtocol):
-    """One websocket. It is closed if its client sends more than CLIENT_BYTES in CLIENT_SECONDS, or a head that cannot
-    be read."""
+    """A websocket that is closed if its client sends more than CLIENT_BYTES in CLIENT_SECONDS, or an invalid
+    handshake."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._sent = ClientBytes()
 
     def data_received(self, data: bytes) -> None:
-        if self.handshake_initiated and self._sent.too_much(len(data)):
+        if self.handshake_initiated and self._sent.exceeded(len(data)):
             self._refuse()
             return
         super().data_received(data)
         if not self.handshake_initiated:
-            self._answer_unreadable_head()
+            self._answer_invalid_handshake()
 
     def _refuse(self) -> None:
-        """Say why, and close without waiting for the other side."""
+        """Send the reason, and close without waiting for the client."""
         if self.transport.is_closing():
             return
         if self.handshake_complete and not self.close_sent:
@@ -54,7 +54,7 @@ class ListenerProtocol(WebSocketsSansIOProtocol):
             self.close_sent = True
         self.transport.close()
 
-    def _answer_unreadable_head(self) -> None:
-        """Send the refusal that websockets prepared. Uvicorn starts no task for such a head, so nothing else would."""
+    def _answer_invalid_handshake(self) -> None:
+        """Send the refusal that websockets prepared, since uvicorn starts no task for an invalid handshake."""
         self.transport.write(b"".join(self.conn.data_to_send()))
         self.transport.close()

@@ -1,4 +1,4 @@
-"""What a web process loads before it is needed."""
+"""Loading in advance what a web process will need."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,20 +14,20 @@ from search.index import BookIndex
 
 
 @contextmanager
-def first_work_beside() -> Iterator[None]:
-    """Prepare the static files and the scanner's rules in threads during the block. At the first start of a version
-    this takes seconds, but needs no database and only a little of the interpreter's time. The threads have ended when
-    the block ends, so that the process may fork."""
+def first_start_in_threads() -> Iterator[None]:
+    """Prepare the static files and the scanner's rules in threads while the block runs. At the first start of a version
+    this takes seconds, but needs no database and rarely holds the GIL. The threads have ended when the block ends, so
+    that the process may fork."""
     with ThreadPoolExecutor(2) as pool:
-        works = [pool.submit(prepare_assets), pool.submit(scanning.warm)]
+        futures = [pool.submit(prepare_assets), pool.submit(scanning.warm)]
         yield
-    for work in works:
-        work.result()
+    for future in futures:
+        future.result()
 
 
 def warm_up() -> None:
-    """Load all views, what is known of upstreams, the scanner's rules, and the stemmers and embeddings of the search,
-    so that no turn has to."""
+    """Load all views, the known properties of upstreams, the scanner's rules, and the stemmers and embeddings of the
+    search, so that no turn has to."""
     get_resolver().url_patterns  # noqa: B018 - reading it imports them
     known.sync()
     scanning.warm()

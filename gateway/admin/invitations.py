@@ -61,7 +61,7 @@ class InvitationAdmin(ShownOnceAdmin):
     search_fields = ("email",)
     fields = (("whom", "role"), ("state", "by"), ("mailed", "account"), ("created", "expires"))
     mailed = moment_column("mailed_at", "Mailed")
-    created = moment_column("created_at", "Made", ordering="pk")
+    created = moment_column("created_at", "Created", ordering="pk")
     expires = moment_column("expires_at", "Valid until")
 
     def get_fieldsets(self, request: HttpRequest, obj: Invitation | None = None) -> Any:

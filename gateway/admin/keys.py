@@ -46,13 +46,13 @@ class ApiKeyForm(RefusableForm):
         min_value=0,
         max_value=MOST_MONEY,
         widget=UnfoldAdminTextInputWidget,
-        help_text="In the currency of the prices, a UTC day; 0 = no limit.",
+        help_text="In the currency of the prices, per UTC day; 0 = no limit.",
     )
     agents = forms.MultipleChoiceField(
         required=False,
         choices=_agent_names,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        help_text="The agents it may use; none ticked: all.",
+        help_text="The agents it may use; none selected: all.",
     )
     books = forms.CharField(
         required=False,

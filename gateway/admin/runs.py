@@ -51,7 +51,7 @@ class RunAdmin(SessionTitles, ReadOnlyAdmin):
     is_counted = yes_no_column("counted", "Counted as a user turn")
     is_superseded = yes_no_column("superseded", "Superseded")
     lease_until = moment_column("lease_expires_at", "Lease until")
-    stop_asked = yes_no_column("stop_requested", "Stop asked for")
+    stop_asked = yes_no_column("stop_requested", "Stop requested")
     session_link = column("Session", session_link)
     started = moment_column("started_at", "Started", ordering="pk")
     turn_of = column("Turn", lambda run: f"Turn {run.turn} of {title_of(run)}")

@@ -28,7 +28,7 @@ class PricesField(forms.CharField):
             required=False,
             label="Prices",
             widget=UnfoldAdminTextareaWidget(attrs={"rows": 5, "spellcheck": "false"}),
-            help_text=f"{description} One model a line: name: input, output, per million tokens; "
+            help_text=f"{description} One model per line: name: input, output, per million tokens; "
             "for example gpt-4o-mini: 0.15, 0.60",
         )
 

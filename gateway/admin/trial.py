@@ -13,7 +13,7 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from gateway.agents.trial import MOST, SECONDS, trial_run
+from gateway.agents.trial import MAX_CHARS, SECONDS, trial_run
 from gateway.models import Agent
 from gateway.requests import request_id_for
 from memories.admin.access import action_record
@@ -23,11 +23,11 @@ from memories.errors import DomainError
 
 class TrialForm(forms.Form):
     message = forms.CharField(
-        max_length=MOST,
+        max_length=MAX_CHARS,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3, "aria-describedby": "trial-note"}),
         error_messages={
             "required": "Type a message first.",
-            "max_length": f"A message to try has at most {MOST:,} characters.",
+            "max_length": f"A message to try has at most {MAX_CHARS:,} characters.",
         },
     )
 

@@ -69,10 +69,10 @@ def _figures(run: Run, steps: Sequence[dict[str, Any]]) -> list[tuple[str, str]]
     step_count = _step_count(run) or len(steps)
     calls = sum(len(step["calls"]) for step in steps)
     return [
-        ("Time", f"{seconds(run.started_at, run.finished_at)} s" if run.finished_at else "Not over"),
+        ("Time", f"{seconds(run.started_at, run.finished_at)} s" if run.finished_at else "Not finished"),
         ("Tokens", usage_words(run.usage)),
         ("Cost", _cost(run)),
-        ("Model", run.model or "None answered"),
+        ("Model", run.model or "No model answered"),
         ("Agent", run.session.agent.name),
         ("Model steps", str(step_count)),
         ("Tool calls", str(calls)),

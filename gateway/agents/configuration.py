@@ -2,23 +2,23 @@
 
 from typing import Any
 
-from gateway.agents.rows import ByVersion, of_version
+from gateway.agents.rows import VersionCache, cached_by_version
 from gateway.agents.settings import ConsolidationSettings, ModelRoles, Price
 from gateway.models import Agent, Configuration
 
-# Every change of these settings raises the versions of all agents.
-_checked: ByVersion[ConsolidationSettings] = {}
-_prices: ByVersion[dict[str, Price]] = {}
+# Every change of these settings increments the versions of all agents.
+_checked: VersionCache[ConsolidationSettings] = {}
+_prices: VersionCache[dict[str, Price]] = {}
 
 
 def consolidation_settings() -> ConsolidationSettings:
-    """Return the settings of consolidation. One query."""
+    """Return the current consolidation settings. One query."""
     return ConsolidationSettings.model_validate(_section("memories"))
 
 
 def consolidation_settings_of(agent: Agent) -> ConsolidationSettings:
-    """Return the settings of consolidation for a turn, cached with its agent."""
-    return of_version(_checked, agent, consolidation_settings)
+    """Return the consolidation settings for a turn, cached by its agent's version."""
+    return cached_by_version(_checked, agent, consolidation_settings)
 
 
 def prices() -> dict[str, Price]:
@@ -27,12 +27,12 @@ def prices() -> dict[str, Price]:
 
 
 def prices_of(agent: Agent) -> dict[str, Price]:
-    """Return the prices for a turn, cached with its agent."""
-    return of_version(_prices, agent, prices)
+    """Return the prices for a turn, cached by its agent's version."""
+    return cached_by_version(_prices, agent, prices)
 
 
 def price_of(model: str) -> Price | None:
-    """Return the price of a model; None if none is set. One query."""
+    """Return the price of a model, or None. One query."""
     return prices().get(model)
 
 

@@ -1,5 +1,5 @@
-"""Settings of an agent that contradict each other, so that what they set up can never work; for `doctor` and the form.
-Only what is certain: a sentence of each says what never happens, and why."""
+"""Finds settings of an agent that contradict each other, for `doctor` and the admin form. Only certain contradictions
+are reported: each sentence says what can never happen, and why."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from memories.tokens import CHARS_PER_TOKEN, text_tokens
 
 
 def of_agent(agent: AgentSettings) -> Iterator[str]:
-    """Yield what an agent's settings can never do."""
+    """Yield a sentence for each contradiction in an agent's settings."""
     if agent.memory_tools and settings.RUN_STEPS == 1:
         yield "It is never given its memory tools: DAYBOOK_RUN_STEPS is 1, and the last step of a run has no tools."
     if agent.reviews_on and not agent.memory_review_max_writes:
@@ -23,6 +23,6 @@ def of_agent(agent: AgentSettings) -> Iterator[str]:
 
 
 def _frozen_tokens(agent: AgentSettings) -> int:
-    """Return about how many tokens the frozen block has when the budgets are full."""
+    """Return the approximate tokens of the frozen block when the budgets are full."""
     budgets = (agent.user_char_limit, agent.memory_char_limit)
     return min(agent.frozen_char_limit, sum(budgets) if all(budgets) else agent.frozen_char_limit) // CHARS_PER_TOKEN

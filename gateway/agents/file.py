@@ -1,4 +1,4 @@
-"""The agents file: agents and memory settings as text. Read with `agents apply`, printed with `agents export`."""
+"""Reads and writes the agents file, which contains agents and memory settings (`agents apply`, `agents export`)."""
 
 import hashlib
 from pathlib import Path
@@ -13,15 +13,15 @@ from gateway.services import agents_apply, settings_check
 from memories.errors import InvalidRequest
 from memories.storable import storable_text
 
-_APPLIED = "agents_file"
-# What the YAML library raises: its own errors, and those of its constructors for a value that looks like a date, a
-# number or a truth value and is none, or that is nested too deeply.
+_APPLIED_FILE = "agents_file"
+# What the YAML library raises: its own errors, and those of its constructors for a value that is nested too deeply, or
+# looks like a date, a number or a boolean without being one.
 _UNREADABLE = (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError)
 
 
 class _Loader(yaml.SafeLoader):
-    """A YAML loader that refuses a name which a mapping holds twice, since YAML would silently take the last one, and
-    that removes characters which no database stores."""
+    """A YAML loader that rejects duplicate keys in a mapping, of which YAML would silently use the last, and removes
+    characters that databases cannot store."""
 
     def construct_scalar(self, node: Any) -> Any:
         value = super().construct_scalar(node)
@@ -39,7 +39,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def parse(text: str) -> AgentsFile:
-    """Read and check a file's text. Raises InvalidRequest, which names the key; nothing is applied."""
+    """Parse and validate the text of a file. Raises InvalidRequest, which names the key. Nothing is applied."""
     try:
         data = yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader
     except _UNREADABLE as error:
@@ -58,7 +58,7 @@ def parse(text: str) -> AgentsFile:
 
 
 def apply_file(path: Path) -> list[str]:
-    """Apply a file, and return the names of its agents. Raises InvalidRequest."""
+    """Apply a file and return the names of its agents. Raises InvalidRequest."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -67,8 +67,9 @@ def apply_file(path: Path) -> list[str]:
 
 
 def bootstrap_agents() -> list[str]:
-    """At `up`: apply DAYBOOK_AGENTS if its content has changed since it was last applied; apply the packaged file only
-    if there are no agents. Returns the names of the agents applied. Raises InvalidRequest."""
+    """Apply DAYBOOK_AGENTS if its content has changed since it was last applied; without that setting, apply the
+    packaged file if there are no agents. Called by `up`. Return the names of the applied agents. Raises
+    InvalidRequest."""
     if settings.DAYBOOK_AGENTS is None:
         return [] if Agent.objects.exists() else apply_file(settings.DAYBOOK_PACKAGED_AGENTS)
     path = Path(settings.DAYBOOK_AGENTS)
@@ -76,17 +77,17 @@ def bootstrap_agents() -> list[str]:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
         raise InvalidRequest(f"DAYBOOK_AGENTS is '{path}', which cannot be read: {error.strerror}.") from None
-    row = Configuration.objects.filter(section=_APPLIED).first()
+    row = Configuration.objects.filter(section=_APPLIED_FILE).first()
     if row and row.value.get("sha256") == digest:
         return []
     names = apply_file(path)
-    Configuration.objects.update_or_create(section=_APPLIED, defaults={"value": {"sha256": digest}})
+    Configuration.objects.update_or_create(section=_APPLIED_FILE, defaults={"value": {"sha256": digest}})
     return names
 
 
 def export() -> str:
-    """All agents and memory settings as a file's text; applying it changes nothing."""
-    sections = {row.section: row.value for row in Configuration.objects.exclude(section=_APPLIED)}
+    """Return all agents and memory settings as the text of an agents file. Applying it changes nothing."""
+    sections = {row.section: row.value for row in Configuration.objects.exclude(section=_APPLIED_FILE)}
     data: dict[str, Any] = {
         "agents": {
             agent.name: AgentSettings.model_validate(agent.settings).model_dump(mode="json")

@@ -1,11 +1,11 @@
 """Chooses the upstream and the model: for turns, reviews and all background jobs.
 
-A conversation goes to the upstream of its agent. `model_roles` name the models of background work: a plain model name
-is a model of the home upstream and is ignored for other upstreams; `upstream/model` names both. An agent on an upstream
-other than the home upstream has its background work done there, by its own model unless a role names that upstream.
-Background work for a book that agents of different upstreams share goes to the upstream that `memories.upstream` names,
-and is not done if none is named (docs/decisions/0015-which-upstream-answers.md). If an agent names several models, the
-first one answers and the others are its fall-backs, for all of this work."""
+A conversation goes to its agent's upstream. `model_roles` name the models of background work: a plain model name is a
+model of the home upstream and is ignored for other upstreams; `upstream/model` names both. Background work of an agent
+on another upstream is done there, by its own model unless a role names that upstream. Background work for a book that
+agents of different upstreams share goes to the upstream in `memories.upstream`, and is not done if that is empty
+(docs/decisions/0015-which-upstream-answers.md). If an agent names several models, the first one answers and the others
+are its fall-backs, for all of this work."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -28,18 +28,18 @@ Row = TypeVar("Row", bound=Model)
 
 
 class UpstreamUndecided(Conflict):
-    """No administrator has decided which upstream may read a book. The message says why, and what to set."""
+    """No administrator has decided which upstream may read a book. The message gives the reason and the setting."""
 
 
 def home_upstream() -> str:
-    """Return the upstream of plain model names: the default one, or the only one that is configured."""
+    """Return the upstream of plain model names: the only configured one, or `default`."""
     configured = settings.DAYBOOK_UPSTREAMS
     return next(iter(configured)) if len(configured) == 1 else DEFAULT
 
 
 def named_target(name: str, upstream: str) -> ModelTarget:
     """Return the model of that name on `upstream`, unless the name is `upstream/model` with a configured upstream.
-    Model names may contain slashes themselves."""
+    Model names may contain slashes."""
     found = _qualified(name)
     return found or ModelTarget(upstream, name)
 
@@ -49,7 +49,7 @@ def agent_target(agent: AgentSettings) -> ModelTarget:
     upstreams, models = as_list(agent.upstream), as_list(agent.model)
     most = max(len(upstreams), len(models))
     pairs = zip(upstreams * (most // len(upstreams)), models * (most // len(models)), strict=True)
-    # A single model is on the agent's upstream. Its name may contain a slash, as on OpenRouter.
+    # A single model is always on the agent's upstream. Its name may contain a slash, as on OpenRouter.
     read = not isinstance(agent.model, str)
     first, *rest = (
         (_qualified(model) if read else None) or ModelTarget(upstream, model or settings.DAYBOOK_MODEL)
@@ -63,13 +63,13 @@ def agent_upstreams(agent: AgentSettings) -> frozenset[str]:
     return frozenset(target.upstream for target in agent_target(agent).all)
 
 
-def review_target(kept: Mapping[str, Any]) -> ModelTarget:
-    """Return the model of a review from the settings that it was scheduled with: `memory_review_model`, or else the
-    agent's. The agent's fall-backs apply to both."""
-    named = {name: kept[name] for name in ("upstream", "model") if kept.get(name)}
+def review_target(stored: Mapping[str, Any]) -> ModelTarget:
+    """Return the model of a review from the settings `stored` when it was scheduled: `memory_review_model`, or else the
+    agent's model. The agent's fall-backs apply to both."""
+    named = {name: stored[name] for name in ("upstream", "model") if stored.get(name)}
     agent = agent_target(AgentSettings(**named))
-    name = kept.get("memory_review_model")
-    return _before(named_target(str(name), agent.upstream), agent) if name else agent
+    name = stored.get("memory_review_model")
+    return _with_fallbacks(named_target(str(name), agent.upstream), agent) if name else agent
 
 
 def embedding_upstream() -> str:
@@ -78,7 +78,7 @@ def embedding_upstream() -> str:
 
 def may_embed(upstreams: Collection[str]) -> bool:
     """Return True if texts of an agent on these upstreams may be sent to the embedding model: always if it runs in this
-    process or an administrator named its upstream, else only if its upstream is the agent's own."""
+    process or an administrator named its upstream, otherwise only if the agent uses the same upstream."""
     return _embeds_all() or home_upstream() in upstreams
 
 
@@ -88,7 +88,7 @@ def _embeds_all() -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundModels:
-    """Chooses models for background jobs from agents and settings that were read once. `agents` are by book."""
+    """Chooses models for background jobs from agents, by book, and settings that were read once."""
 
     roles: ModelRoles
     shared_upstream: str
@@ -96,7 +96,7 @@ class BackgroundModels:
 
     @classmethod
     def now(cls, book: str | None = None) -> "BackgroundModels":
-        """Read the current agents, of one book or of all, and settings. Three queries."""
+        """Read the settings and the agents of one book or of all. Three queries."""
         rows = Agent.objects.order_by("name")
         agents: dict[str, tuple[AgentSettings, ...]] = {}
         for row in rows.filter(book=book) if book is not None else rows:
@@ -107,11 +107,11 @@ class BackgroundModels:
         """Return the model of a role for an agent's conversations."""
         named, own, upstreams = self._role(role), agent_target(agent), agent_upstreams(agent)
         if upstreams == {DEFAULT} == {home_upstream()}:
-            return _before(named or ModelTarget(DEFAULT, settings.DAYBOOK_MODEL), own)
-        return _before(named, own) if named and named.upstream in upstreams else own
+            return _with_fallbacks(named or ModelTarget(DEFAULT, settings.DAYBOOK_MODEL), own)
+        return _with_fallbacks(named, own) if named and named.upstream in upstreams else own
 
     def of_session(self, book: str, agent: AgentSettings, role: str) -> ModelTarget:
-        """Return the model of a role for a session of this agent that is read for a book. Raises UpstreamUndecided."""
+        """Return the model of a role for reading a session of this agent for a book. Raises UpstreamUndecided."""
         upstreams = self._upstreams(book) | {agent_upstreams(agent)}
         return self.of_agent(agent, role) if len(upstreams) == 1 else self._of_shared(book, upstreams, role)
 
@@ -121,11 +121,11 @@ class BackgroundModels:
         if len(upstreams) == 1:
             return self.of_agent(self.agents[book][0], role)
         if not upstreams and len(settings.DAYBOOK_UPSTREAMS) <= 1:
-            return self.of_agent(AgentSettings(upstream=home_upstream()), role)  # nothing else could answer
+            return self.of_agent(AgentSettings(upstream=home_upstream()), role)  # there is no other upstream
         return self._of_shared(book, upstreams, role)
 
     def obstacle(self, book: str) -> str:
-        """Return a sentence that says why no upstream may read a book; "" if one may."""
+        """Return a sentence explaining why no upstream may read a book; "" if one may."""
         try:
             self.of_book(book, DEFAULT)
         except UpstreamUndecided as undecided:
@@ -133,18 +133,18 @@ class BackgroundModels:
         return ""
 
     def obstacles(self) -> dict[str, str]:
-        """Return the books of agents that no upstream may read, each with the reason."""
+        """Return the books of agents that no upstream may read, with the reasons."""
         return {book: reason for book in sorted(self.agents) if (reason := self.obstacle(book))}
 
-    def given(self, rows: "QuerySet[Row]", field: str) -> "QuerySet[Row]":
-        """Return the rows of books that an upstream may read; `field` leads to the book's name."""
+    def readable(self, rows: "QuerySet[Row]", field: str) -> "QuerySet[Row]":
+        """Return the rows whose book an upstream may read; `field` is the look-up of the book's name."""
         if self.obstacle(""):  # the result for every book without an agent
             rows = rows.filter(**{f"{field}__in": list(self.agents)})
         refused = list(self.obstacles())
         return rows.exclude(**{f"{field}__in": refused}) if refused else rows
 
     def embeddable(self, rows: "QuerySet[Row]", field: str) -> "QuerySet[Row]":
-        """Return the rows of books whose texts may be sent to the embedding model; `field` leads to the book's name."""
+        """Return the rows whose book may be sent to the embedding model; `field` is the look-up of the book's name."""
         if _embeds_all():
             return rows
         if len(settings.DAYBOOK_UPSTREAMS) > 1:
@@ -153,7 +153,7 @@ class BackgroundModels:
         return rows.exclude(**{f"{field}__in": refused}) if refused else rows
 
     def _of_shared(self, book: str, upstreams: Collection[frozenset[str]], role: str) -> ModelTarget:
-        """Return the model on the upstream that is named for shared books, and on no other."""
+        """Return a model on the upstream for shared books. Raises UpstreamUndecided if none is named."""
         upstream, named = self._shared_upstream(_why(book, upstreams)), self._role(role)
         if named and named.upstream == upstream:
             return named
@@ -172,17 +172,17 @@ class BackgroundModels:
         return upstream
 
     def _upstreams(self, book: str) -> set[frozenset[str]]:
-        """Return the upstreams of each agent of a book: a single set if all agents name the same."""
+        """Return the sets of upstreams of a book's agents; there is only one if all agents use the same."""
         return {agent_upstreams(agent) for agent in self.agents.get(book, ())}
 
     def _role(self, role: str) -> ModelTarget | None:
-        """Return the model of a role, with `default` in place of an empty `smol`. None if neither is set."""
+        """Return the model of a role, with `default` for an empty `smol`; None if neither is set."""
         name = (self.roles.smol if role == "smol" else "") or self.roles.default
         return named_target(name, home_upstream()) if name else None
 
 
-def _before(first: ModelTarget, own: ModelTarget) -> ModelTarget:
-    """Return a target with the agent's own models as its fall-backs, if the agent names fall-backs."""
+def _with_fallbacks(first: ModelTarget, own: ModelTarget) -> ModelTarget:
+    """Return a target with the agent's own models as fall-backs, if the agent has fall-backs."""
     return own.preferring(first) if own.fallbacks else first
 
 

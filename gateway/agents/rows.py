@@ -1,6 +1,5 @@
-"""Agents by name, for the opening transaction of every turn.
-One statement, written by hand, that looks at the key, too: the ORM took longer to build it anew each time than the
-database took to answer it."""
+"""Finds agents by name, and checks the caller's key, in the opening transaction of every turn. It is a single statement
+written by hand, since the ORM took longer to build it each time than the database to execute it."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -19,26 +18,26 @@ from memories.errors import ModelNotFound, Unauthorized
 from memories.models import Owner
 
 KEY_REVOKED = "This API key was revoked, or it has expired."
-# Agents by name as they were last read. A row is read again when its id or version is not that one any more.
-_known: dict[str, Agent] = {}
+# The agents last read, by name. A row is read again when its id or version has changed.
+_agents: dict[str, Agent] = {}
 T = TypeVar("T")
-ByVersion = dict[UUID, tuple[int, T]]
-"""A cache by agents: for each the version of the agent, and what was read then."""
-_checked: ByVersion[AgentSettings] = {}
+VersionCache = dict[UUID, tuple[int, T]]
+"""A cache by agent id, with the agent's version for which each value was read."""
+_checked: VersionCache[AgentSettings] = {}
 
 
 def agent_and_key(name: str, caller: Caller) -> tuple[Agent | None, bool]:
-    """Return the agent of that name, and whether the caller's key may be used (as gateway.keys.keys_of says). The agent
-    is shared between requests: it is only read."""
+    """Return the agent of that name, and whether the caller's key is valid (as in gateway.keys.keys_of). The agent is
+    shared between requests and must not be changed."""
     key = ApiKey._meta.get_field("id").get_db_prep_value(caller.key_id, connection) if caller.key_id else None
     now = ApiKey._meta.get_field("expires_at").get_db_prep_value(timezone.now(), connection)
     row = _AGENT_AND_KEY.row([key, now, caller.key_sha256, caller.key_sha256, now, name])
     if row is None:
         return None, False
     agent_id, version, key_valid = UUID(str(row[0])), int(row[1]), bool(row[2])
-    agent = _known.get(name)
+    agent = _agents.get(name)
     if agent is None or (agent.pk, agent.version) != (agent_id, version):
-        agent = _known[name] = Agent.objects.get(pk=agent_id)
+        agent = _agents[name] = Agent.objects.get(pk=agent_id)
     return agent, key_valid
 
 
@@ -59,13 +58,13 @@ _AGENT_AND_KEY = RawStatement(_statement)
 
 
 def require_agent(caller: Caller, name: str, *, param: str = "model") -> None:
-    """Raises ModelNotFound for an agent the key may not use, as if it did not exist."""
+    """Raise ModelNotFound for an agent that the key may not use, as if it did not exist."""
     if caller.limits and name not in caller.agents:
         raise ModelNotFound(f"There is no agent called {name}.", param=param)
 
 
 def agent_find(caller: Caller, name: str, *, param: str = "model") -> Agent:
-    """Return the agent a client named in that parameter; looks at the key again in the same query.
+    """Return the agent that a client names in `param`, and check the key again in the same query.
 
     Raises ModelNotFound, Unauthorized."""
     require_agent(caller, name, param=param)
@@ -79,18 +78,18 @@ def agent_find(caller: Caller, name: str, *, param: str = "model") -> Agent:
 
 
 def require_key(caller: Caller) -> None:
-    """Look at the key again: caches may have missed its revocation. Raises Unauthorized."""
+    """Check the key again, since caches may have missed its revocation. Raises Unauthorized."""
     if caller.key_id and not keys_of(caller).exists():
         raise Unauthorized(KEY_REVOKED)
 
 
 def agent_settings(agent: Agent) -> AgentSettings:
-    """Return the checked settings of a row; kept by its version, which grows with every change."""
-    return of_version(_checked, agent, lambda: AgentSettings.model_validate(agent.settings))
+    """Return the validated settings of an agent, cached by its version."""
+    return cached_by_version(_checked, agent, lambda: AgentSettings.model_validate(agent.settings))
 
 
-def of_version(cache: ByVersion[T], agent: Agent, read: Callable[[], T]) -> T:
-    """Return what is cached for the agent's version; what `read` returns if there is nothing."""
+def cached_by_version(cache: VersionCache[T], agent: Agent, read: Callable[[], T]) -> T:
+    """Return the value cached for the agent's version, or cache and return what `read` returns."""
     found = cache.get(agent.pk)
     if found is None or found[0] != agent.version:
         found = cache[agent.pk] = (agent.version, read())

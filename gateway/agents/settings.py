@@ -1,5 +1,5 @@
-"""The settings of an agent, with their defaults, limits and descriptions. The JSON Schema of the agents file, the help
-texts of the admin and the checks of both are made from these models."""
+"""The settings of the agents file, with their defaults, limits and descriptions. Its JSON Schema, the admin's help
+texts and the validation of both are derived from these models."""
 
 import json
 from typing import Annotated, Any, Literal
@@ -24,18 +24,18 @@ Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,6
 
 OptionalName = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9][A-Za-z0-9_.-]{0,63})?$")]
 
-MOST_TARGETS = 5
+MAX_TARGETS = 5
 FORMS = ("text", "list")
-"""The two forms of a setting that is a text or a list of texts. Pydantic puts these names into the path of an error."""
+"""The two forms of a setting that is a text or a list of texts. Pydantic puts these names into error paths."""
 _BY_FORM = Discriminator(lambda value: FORMS[isinstance(value, list | tuple)])
-_SEVERAL = Field(strict=False, min_length=1, max_length=MOST_TARGETS)
+_SEVERAL = Field(strict=False, min_length=1, max_length=MAX_TARGETS)
 _Model = Annotated[str, StringConstraints(max_length=200)]
 _Named = Annotated[_Model, StringConstraints(min_length=1)]
 Models = Annotated[Annotated[_Model, Tag("text")] | Annotated[tuple[_Named, ...], _SEVERAL, Tag("list")], _BY_FORM]
 Upstreams = Annotated[Annotated[Name, Tag("text")] | Annotated[tuple[Name, ...], _SEVERAL, Tag("list")], _BY_FORM]
 
-_MOST_PARAMETERS = 4000  # characters of JSON
-# What the gateway itself puts into a request, or reads from a client's.
+_MAX_PARAMETERS = 4000  # characters of JSON
+# Parameters that the gateway itself sets, or reads from a client's request.
 RESERVED = frozenset(
     {
         "function_call", "functions", "messages", "metadata", "model", "n", "stream", "stream_options", "tool_choice",
@@ -45,11 +45,11 @@ RESERVED = frozenset(
 
 
 def _checked_parameters(value: dict[str, Any]) -> dict[str, Any]:
-    """Return default parameters as they are. Raises ValueError."""
+    """Return default parameters unchanged. Raises ValueError if they are not allowed."""
     if reserved := sorted(RESERVED & value.keys()):
         raise ValueError(f"{', '.join(reserved)} can't be a default: each request says it itself")
-    if len(json.dumps(value, allow_nan=False)) > _MOST_PARAMETERS:
-        raise ValueError(f"at most {_MOST_PARAMETERS} characters of JSON")
+    if len(json.dumps(value, allow_nan=False)) > _MAX_PARAMETERS:
+        raise ValueError(f"at most {_MAX_PARAMETERS} characters of JSON")
     return value
 
 
@@ -61,7 +61,7 @@ class _Strict(BaseModel):
 
 
 class Tool(_Strict):
-    """A group of tools the agent is given."""
+    """A group of tools that the agent gets."""
 
     type: Literal["memory"] = Field(
         description="memory: add, update, delete, search and list memories in the conversation."
@@ -69,7 +69,7 @@ class Tool(_Strict):
 
 
 def as_list(value: str | tuple[str, ...]) -> tuple[str, ...]:
-    """Return a setting that is one text or several as several."""
+    """Return a setting that is a text or a list of texts as a tuple."""
     return (value,) if isinstance(value, str) else tuple(value)
 
 
@@ -91,10 +91,10 @@ class AgentSettings(_Strict):
         description="Parameters of a turn's requests that the client does not give itself, such as temperature, "
         "max_tokens and reasoning_effort.",
     )
-    instructions: str = Field("", max_length=100_000, description="What the agent is told first, in every request.")
+    instructions: str = Field("", max_length=100_000, description="The system prompt, sent first in every request.")
     tools: tuple[Tool, ...] = Field((), strict=False, description="Tools of the main conversation.")
     book: Name = Field("main", description="The memory book; agents that name the same book share it.")
-    inject_memories: bool = Field(False, description="Give the model what is remembered.")
+    inject_memories: bool = Field(False, description="Give the model its memories.")
     inject_memories_strategy: Literal["local", "llm"] = Field(
         "local", description="How keywords are found: by rule, or by one extra request."
     )
@@ -151,7 +151,7 @@ class AgentSettings(_Strict):
     )
 
     @model_validator(mode="after")
-    def _pairs(self) -> "AgentSettings":
+    def _check_pairs(self) -> "AgentSettings":
         models, upstreams = map(as_list, (self.model, self.upstream))
         if 1 not in {len(models), len(upstreams)} and len(models) != len(upstreams):
             counts = f"{len(models)} models and {len(upstreams)} upstreams"
@@ -160,12 +160,12 @@ class AgentSettings(_Strict):
 
     @property
     def reviews_on(self) -> bool:
-        """Whether sessions are reviewed without anybody asking."""
+        """Whether sessions are reviewed automatically."""
         return bool(self.memory_review_interval or self.memory_review_idle_minutes)
 
     @property
     def memory_tools(self) -> bool:
-        """Whether the main conversation is given the memory tools."""
+        """Whether the main conversation has the memory tools."""
         return any(tool.type == "memory" for tool in self.tools)
 
 
@@ -239,8 +239,8 @@ class ConsolidationSettings(_Strict):
 
 
 class ModelRoles(_Strict):
-    """Models of background work by role, written model or upstream/model. They hold for agents on the default upstream,
-    and for agents on the upstream they name; an agent on another upstream keeps its own model."""
+    """Models of background work by role, written model or upstream/model. They apply to agents on the default upstream,
+    and to agents on the upstream that they name; an agent on another upstream uses its own model."""
 
     default: str = Field(
         "", max_length=300, description="Reads past sessions; model or upstream/model. Empty: DAYBOOK_MODEL."
@@ -274,8 +274,8 @@ class AgentsFile(_Strict):
 
 
 def agents_file_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the agents file. The memory settings are there by both names that are read:
-    `scan_limit` and `scanLimit`; a file that gives both of one setting is refused."""
+    """Return the JSON Schema of the agents file. It contains both accepted names of each memory setting, such as
+    `scan_limit` and `scanLimit`, and does not allow a file to use both."""
     schema = AgentsFile.model_json_schema(by_alias=False)
     memories = schema["$defs"][ConsolidationSettings.__name__]
     twice = {name: to_camel(name) for name in memories["properties"] if to_camel(name) != name}

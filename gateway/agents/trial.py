@@ -1,5 +1,5 @@
-"""A trial of an agent: one message and one model step, as in the first turn of a temporary session. It reads and writes
-no memory, stores no session, run or message, and counts for no limit."""
+"""Runs trials of an agent: one message and one model step, as in the first turn of a temporary session. A trial reads
+and writes no memory, stores no session, run or message, and does not count towards limits."""
 
 import time
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from gateway.model_call import ask
 from gateway.models import Agent
 
 SECONDS = 60
-MOST = 8000  # characters of a message
+MAX_CHARS = 8000  # maximum length of a message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """The model's answer, the usage it gave, and the seconds it took."""
+    """The model's answer, its usage, and its duration in seconds."""
 
     answer: str
     model: str
@@ -28,8 +28,8 @@ class Trial:
 
 
 async def trial_run(agent: Agent, message: str, *, request_id: str) -> Trial:
-    """Send a message to the agent as it is saved, for at most SECONDS, with its instructions and without our tools,
-    which are about memory. Raises DomainErrors."""
+    """Send a message to the agent as saved, for at most SECONDS, with its instructions but without our tools, which are
+    about memory. Raises DomainErrors."""
     checked = agent_settings(agent)
     target = agent_target(checked)
     instructions = [{"role": "system", "content": checked.instructions}] if checked.instructions else []

@@ -1,7 +1,7 @@
-"""The options of an upstream's dialect in the environment, the agents file and the admin, checked by one model.
+"""The options of an upstream's dialect. The environment, the agents file and the admin validate them with one model.
 
-This is plain data because the environment is read before Django is set up. gateway.upstream.dialects holds the dialects
-themselves; a test compares the two."""
+The module does not use Django, since the environment is read before Django is set up. The dialects themselves are in
+gateway.upstream.dialects; a test compares the two."""
 
 import json
 import re
@@ -16,17 +16,17 @@ DialectName = Literal[
 DIALECTS: tuple[str, ...] = get_args(DialectName)
 MOST_AT_ONCE = 10_000
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_NEVER = frozenset({"model", "messages", "stream"})  # essential to a request: not to be dropped, renamed or set
+_FIXED = frozenset({"model", "messages", "stream"})  # essential fields, which must not be dropped, renamed or set
 
 
 def _without_defaults(schema: dict[str, Any]) -> None:
-    """Remove the defaults from a schema: the dialect's own values apply to options that are not given."""
+    """Remove the defaults from a schema, since options that are not given have the dialect's values."""
     for part in schema["properties"].values():
         part.pop("default", None)
 
 
 class UpstreamOptions(BaseModel):
-    """Changes to a dialect. Lists and maps are added to its own, other values replace them."""
+    """Changes to a dialect. Lists and maps extend the dialect's own; other values replace them."""
 
     model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra=_without_defaults)
 
@@ -48,7 +48,7 @@ class UpstreamOptions(BaseModel):
 
     @model_validator(mode="after")
     def _check_names(self) -> "UpstreamOptions":
-        if wrong := _NEVER & {*self.drop, *self.rename, *self.rename.values(), *self.set}:
+        if wrong := _FIXED & {*self.drop, *self.rename, *self.rename.values(), *self.set}:
             raise ValueError(f"{sorted(wrong)[0]} can't be dropped, renamed or set")
         for name, value in self.headers.items():
             if not _HEADER.fullmatch(name) or not value.isprintable():
@@ -57,7 +57,7 @@ class UpstreamOptions(BaseModel):
 
 
 class UpstreamSettings(BaseModel):
-    """What one upstream takes. Its address and key are in the environment only."""
+    """The dialect and the options of one upstream. Its address and key are in the environment only."""
 
     model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra=_without_defaults)
 
@@ -66,7 +66,7 @@ class UpstreamSettings(BaseModel):
 
 
 def read_dialect(value: str) -> str:
-    """Return the name of a dialect. Raises ValueError, whose message says what is allowed."""
+    """Return the name of a dialect. Raises ValueError, whose message lists the allowed names."""
     name = value.strip().lower()
     if name not in DIALECTS:
         raise ValueError(f"allowed are {', '.join(DIALECTS)}")
@@ -74,14 +74,15 @@ def read_dialect(value: str) -> str:
 
 
 def read_at_once(value: str) -> int:
-    """Return how many requests an upstream is sent at once. Raises ValueError, whose message says what is allowed."""
+    """Return the maximum number of concurrent requests to an upstream. Raises ValueError with the allowed range."""
     if not value.strip().isdecimal() or not 1 <= int(value) <= MOST_AT_ONCE:
         raise ValueError(f"allowed are numbers from 1 to {MOST_AT_ONCE}")
     return int(value)
 
 
 def read_options(value: str) -> dict[str, Any]:
-    """Return the given options, checked. Raises ValueError, whose message repeats no value, since one may be a key."""
+    """Return the validated options in a JSON text. Raises ValueError, whose message repeats no value, since a value may
+    be a key."""
     try:
         given = json.loads(value)
     except ValueError:

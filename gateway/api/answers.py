@@ -1,4 +1,4 @@
-"""What the operations of the native API answer, for the OpenAPI document: see memories/api/answers.py."""
+"""Types of the answers of the native API, for the OpenAPI document. See memories/api/answers.py."""
 
 from datetime import date
 from typing import Annotated, Any, Literal, NotRequired
@@ -52,12 +52,12 @@ class SessionMatch(TypedDict):
     turn_id: Id | None
     role: Literal["user", "assistant"]
     snippet: str
-    highlights: Annotated[list[tuple[int, int]], Field(description="Where words of the query are in the snippet.")]
+    highlights: Annotated[list[tuple[int, int]], Field(description="Where the query's words are in the snippet.")]
     created_at: Moment
 
 
 class ListedSession(Session):
-    """A session of a list; what matches is there only where `search` was given."""
+    """A session in a list, with its matches if `search` was given."""
 
     matches: NotRequired[Annotated[list[SessionMatch], Field(description="The newest three.")]]
     match_count: NotRequired[int]
@@ -76,13 +76,13 @@ class Message(TypedDict):
     turn_id: Id | None
     superseded: Annotated[bool, Field(description="True for a turn of a branch that is not shown.")]
     follows: Annotated[
-        Id | None, Field(description="The turn before it; turns that follow the same one are versions of each other.")
+        Id | None, Field(description="The previous turn. Turns that follow the same turn are versions of each other.")
     ]
     created_at: Moment
 
 
 class Recalled(TypedDict):
-    """Something the model was given from memory."""
+    """A memory that the model was given."""
 
     memory_id: MemoryId | None
     turn_id: Id | None
@@ -91,17 +91,17 @@ class Recalled(TypedDict):
 
 
 class Turn(TypedDict):
-    """What was said and what came of it."""
+    """A message and its answer."""
 
     id: Id
     object: Literal["turn"]
     session_id: Id
     turn: int
-    kind: NotRequired[Annotated[Literal["command"], Field(description="It was a command and asked no model.")]]
+    kind: NotRequired[Annotated[Literal["command"], Field(description="A command, for which no model was called.")]]
     state: str
     content: str
-    reasoning: NotRequired[Annotated[str, Field(description="What the model told of its thinking, up to a limit.")]]
-    tool_calls: Annotated[list[dict[str, Any]], Field(description="Calls of your tools that wait for their results.")]
+    reasoning: NotRequired[Annotated[str, Field(description="The model's reasoning, up to a limit.")]]
+    tool_calls: Annotated[list[dict[str, Any]], Field(description="Calls of your tools that wait for results.")]
     recalled: list[Recalled]
     memory_changes: list[Change]
     usage: dict[str, Any]
@@ -140,19 +140,19 @@ class Key(TypedDict):
 
 
 class NewKey(Key):
-    """An API key with its plain text, which is in this answer only."""
+    """An API key with its plain text, which is only in this answer."""
 
     key: str
 
 
 class Usage(TypedDict):
-    """What models did for a day, a key, an agent or a model."""
+    """The usage of a day, a key, an agent or a model."""
 
     id: str
     object: Literal["usage"]
     day: NotRequired[Annotated[date, Field(description="With `by=day`.")]]
-    key: NotRequired[Annotated[Id | None, Field(description="With `by=key`; null for what a login asked.")]]
-    agent: NotRequired[Annotated[str, Field(description="With `by=agent`; empty: a model was asked without one.")]]
+    key: NotRequired[Annotated[Id | None, Field(description="With `by=key`; null for usage by a login.")]]
+    agent: NotRequired[Annotated[str, Field(description="With `by=agent`; empty for usage without an agent.")]]
     model: NotRequired[Annotated[str, Field(description="With `by=model`.")]]
     name: NotRequired[Annotated[str | None, Field(description="With `by=key`: the key's name.")]]
     turns: int
@@ -161,10 +161,10 @@ class Usage(TypedDict):
     output_tokens: int
     cached_tokens: int
     unpriced_requests: int
-    cost: Annotated[float | None, Field(description="In the currency of the prices; null where nothing has one.")]
+    cost: Annotated[float | None, Field(description="In the currency of the prices; null if nothing has a price.")]
 
 
-# `from` is no name that a class could have.
+# In call syntax, since `from` is a keyword.
 _Days = TypedDict("_Days", {"from": date, "to": date})
 
 
@@ -176,7 +176,7 @@ class UsageList(Page, _Days):
 
 
 class Webhook(TypedDict):
-    """An address that notifications are sent to."""
+    """An address to which notifications are sent."""
 
     id: Id
     object: Literal["webhook"]
@@ -193,7 +193,7 @@ class Webhook(TypedDict):
 
 
 class NewWebhook(Webhook):
-    """A webhook with the secret that signs what it is sent, which is in this answer only."""
+    """A webhook with the secret that signs its notifications, which is only in this answer."""
 
     secret: Annotated[str, Field(examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"])]
 

@@ -1,4 +1,4 @@
-"""/v1/messages: the Anthropic Messages API. A translation: the turns are those of chat completions."""
+"""/v1/messages: the Anthropic Messages API, translated to and from chat completions."""
 
 from dataclasses import replace
 from functools import partial
@@ -6,11 +6,11 @@ from functools import partial
 from django.http import HttpResponse, HttpResponseBase
 from ninja import Router
 
-from gateway.api.anthropic_answer import PING, error_event, message_events, streamed, whole
+from gateway.api.anthropic_answer import PING, error_event, event_lines, message_events, whole_message
 from gateway.api.anthropic_body import read_messages, session_in
 from gateway.api.anthropic_events import MessageEvents
-from gateway.api.counting import tokens_given, tokens_sent
-from gateway.api.openai_body import CompletionBody, read_aside
+from gateway.api.counting import estimate_request, estimate_with_memory
+from gateway.api.openai_body import CompletionBody, parse_async
 from gateway.api.openai_schemas import ANTHROPIC_MESSAGES, COUNT_TOKENS
 from gateway.api.responding import json_response, respond
 from gateway.api.v1_turn import begin_turn, v1_request_of
@@ -29,42 +29,41 @@ async def messages(request: ApiRequest) -> HttpResponseBase:
     """A message, streamed or not."""
     caller: Caller = request.auth
     require_writer(caller)
-    body, given = await read_aside(_read, request.body)
-    message, context = MessageEvents(body.agent, body.names, given=given), None
+    body, input_tokens = await parse_async(_read, request.body)
+    builder, context = MessageEvents(body.agent, body.names, input_tokens=input_tokens), None
     if body.is_turn(request.headers):
         turn = await begin_turn(caller, _v1_request(request, body), body)
-        told, context = turn.events(), turn.context
+        turn_events, context = turn.events(), turn.context
     else:
-        told = plain_events(await open_plain(caller, body), stream=body.stream)
-    events = message_events(told, message, body.parameters)
-    sent, pieces = partial(whole, events), partial(streamed, events)
-    return await respond(sent, pieces, error_event, stream=body.stream, context=context, keep_alive=PING)
+        turn_events = plain_events(await open_plain(caller, body), stream=body.stream)
+    events = message_events(turn_events, builder, body.parameters)
+    whole, pieces = partial(whole_message, events), partial(event_lines, events)
+    return await respond(whole, pieces, error_event, stream=body.stream, context=context, keep_alive=PING)
 
 
 @router.post("/messages/count_tokens", openapi_extra=COUNT_TOKENS)
 async def count_tokens(request: ApiRequest) -> HttpResponse:
-    """About how many tokens a request would take, with what Daybook adds to it. Nothing is asked or stored."""
-    body = await read_aside(read_messages, request.body)
-    counted = await in_read_thread(tokens_sent, request.auth, body, turn=body.is_turn(request.headers))
-    return json_response({"input_tokens": counted})
+    """Estimate the input tokens of a request, including what Daybook adds. No model is called and nothing is stored."""
+    body = await parse_async(read_messages, request.body)
+    tokens = await in_read_thread(estimate_with_memory, request.auth, body, turn=body.is_turn(request.headers))
+    return json_response({"input_tokens": tokens})
 
 
 def _v1_request(request: ApiRequest, body: CompletionBody) -> V1Request:
-    """Return the request for a turn. Claude Code names its session, and the subagent that asks, if one does. It may ask
-    several of our agents within one session."""
-    asked = v1_request_of(request, body)
-    if asked.session_ref:
-        return asked
+    """Return the request for a turn. Claude Code sends the id of its session and that of a subagent. It may use several
+    of our agents in one session."""
+    v1_request = v1_request_of(request, body)
+    if v1_request.session_ref:
+        return v1_request
     header = request.headers.get
-    named = header("x-claude-code-session-id", "") or session_in(body.metadata)
-    session_ref = " ".join(name for name in (named, header("x-claude-code-agent-id", "")) if name)
-    if not named or len(session_ref) > MAX_EXTERNAL_ID:
-        return asked
-    return replace(asked, session_ref=session_ref, shared_ref=True)
+    session_id = header("x-claude-code-session-id", "") or session_in(body.metadata)
+    session_ref = " ".join(id for id in (session_id, header("x-claude-code-agent-id", "")) if id)
+    if not session_id or len(session_ref) > MAX_EXTERNAL_ID:
+        return v1_request
+    return replace(v1_request, session_ref=session_ref, shared_ref=True)
 
 
 def _read(raw: bytes) -> tuple[CompletionBody, int]:
-    """Return what a request asks for and, for a stream, about how many tokens it holds. Raises InvalidRequest,
-    TooLarge."""
+    """Return the request and, for a stream, an estimate of its tokens. Raises InvalidRequest, TooLarge."""
     body = read_messages(raw)
-    return body, tokens_given(body) if body.stream else 0
+    return body, estimate_request(body) if body.stream else 0

@@ -1,5 +1,5 @@
-"""The answers of /v1/messages: a turn, or a task of the client, as the events of one message. An answer that is not
-streamed is built from the same events."""
+"""Answers of /v1/messages: the events of a turn, or of a client's own task, as the events of one Anthropic message. An
+answer that is not streamed is built from the same events."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
@@ -18,18 +18,17 @@ from gateway.turns.events import Event as TurnEvent
 from gateway.upstream.reasoning import reasoning_in
 
 PING = sse.event("ping", {"type": "ping"})
-_FIELDS = dict(DELTAS.values())  # of a delta, the name of what it adds
+_FIELDS = dict(DELTAS.values())  # by type of delta, the field with its text
 _STOP_REASONS = {"length": "max_tokens", "content_filter": "refusal"}
-_STOPPED_BY = ("stop_reason", "matched_stop")  # vLLM, SGLang: the sequence at which the model stopped
+_STOP_SEQUENCE_FIELDS = ("stop_reason", "matched_stop")  # vLLM, SGLang
 
 
 async def message_events(
-    told: AsyncGenerator[TurnEvent], message: MessageEvents, parameters: Mapping[str, Any]
+    turn_events: AsyncGenerator[TurnEvent], builder: MessageEvents, parameters: Mapping[str, Any]
 ) -> AsyncGenerator[Event]:
-    """Yield the events of a message for those of a turn, which is run to its end. `parameters` are the request's.
-    Raises DomainErrors."""
+    """Run a turn and yield the events of its message. `parameters` are those of the request. Raises DomainErrors."""
     refused = False
-    async with aclosing(told) as events:
+    async with aclosing(turn_events) as events:
         async for event in events:
             if isinstance(event, Delta):
                 if event.choice.get("index"):
@@ -37,18 +36,18 @@ async def message_events(
                 part = event.choice.get("delta") or event.choice.get("message")
                 part = part if isinstance(part, dict) else {}
                 refused = refused or bool(refusal_in(part))
-                for sent in message.take(reasoning_in(part), event.text, event.calls):
-                    yield sent
+                for message_event in builder.add(reasoning_in(part), event.text, event.calls):
+                    yield message_event
             elif isinstance(event, Done):
-                waits = event.state == Run.State.AWAITING_CLIENT_TOOLS
-                finish = "content_filter" if refused else event.finish_reason
-                reason = _stop_reason(finish, event.choice, parameters, called=waits)
-                for sent in message.end(*reason, _usage(event.new_usage)):
-                    yield sent
+                awaits_tools = event.state == Run.State.AWAITING_CLIENT_TOOLS
+                finish_reason = "content_filter" if refused else event.finish_reason
+                stop = _stop_reason(finish_reason, event.choice, parameters, awaits_tools=awaits_tools)
+                for message_event in builder.end(*stop, _usage(event.new_usage)):
+                    yield message_event
 
 
-async def streamed(events: AsyncGenerator[Event]) -> AsyncGenerator[bytes]:
-    """Yield the events as server-sent events."""
+async def event_lines(events: AsyncGenerator[Event]) -> AsyncGenerator[bytes]:
+    """Yield the events encoded as server-sent events."""
     async with aclosing(events):
         async for event in events:
             yield sse.event(event["type"], event)
@@ -59,13 +58,13 @@ def error_event(error: Exception) -> bytes:
     return sse.event("error", anthropic_error(as_domain_error(error)))
 
 
-async def whole(events: AsyncIterator[Event]) -> dict[str, Any]:
-    """Return the message that the events make. Raises what the generator raises."""
-    return whole_message([event async for event in events])
+async def whole_message(events: AsyncIterator[Event]) -> dict[str, Any]:
+    """Return the message that the events describe."""
+    return assemble([event async for event in events])
 
 
-def whole_message(events: Sequence[Event]) -> dict[str, Any]:
-    """Return the message that these events make."""
+def assemble(events: Sequence[Event]) -> dict[str, Any]:
+    """Return the message that the events describe."""
     message: dict[str, Any] = {}
     blocks: list[dict[str, Any]] = []
     pieces: list[list[str]] = []
@@ -92,21 +91,21 @@ def whole_message(events: Sequence[Event]) -> dict[str, Any]:
 
 
 def _stop_reason(
-    finish_reason: str, choice: Mapping[str, Any], parameters: Mapping[str, Any], *, called: bool
+    finish_reason: str, choice: Mapping[str, Any], parameters: Mapping[str, Any], *, awaits_tools: bool
 ) -> tuple[str, str | None]:
-    """Return `stop_reason` and `stop_sequence`. `choice` is the one that ended the answer, or the whole answer."""
-    if called:
+    """Return `stop_reason` and `stop_sequence`. `choice` is the last choice of a stream, or a whole completion."""
+    if awaits_tools:
         return "tool_use", None
     choices = choice.get("choices")
     last = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else choice
-    for name in _STOPPED_BY:
+    for name in _STOP_SEQUENCE_FIELDS:
         if isinstance(last.get(name), str) and last[name] in (parameters.get("stop") or ()):
             return "stop_sequence", last[name]
     return _STOP_REASONS.get(finish_reason, "end_turn"), None
 
 
 def _usage(usage: Mapping[str, Any]) -> dict[str, int]:
-    """Return the usage of an upstream in Anthropic's figures. `input_tokens` are those that no cache had."""
+    """Return an upstream's usage with Anthropic's fields, in which `input_tokens` excludes cached tokens."""
     details = usage.get("prompt_tokens_details") or {}
     read, written = figure_of(details, "cached_tokens"), figure_of(details, "cache_write_tokens")
     return {

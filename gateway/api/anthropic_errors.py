@@ -1,4 +1,4 @@
-"""Errors in the form of the Anthropic Messages API."""
+"""Errors in the format of the Anthropic Messages API."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from gateway.requests import request_id
 from memories.errors import DomainError, ModelNotFound, Overloaded
 
 PATH = "/v1/messages"
-NOT_HERE = f"There is nothing here. Of the Messages API there are POST {PATH} and POST {PATH}/count_tokens."
+NOT_HERE = f"There is nothing here. The Messages API has POST {PATH} and POST {PATH}/count_tokens."
 _TYPES = {
     401: "authentication_error",
     403: "permission_error",
@@ -19,32 +19,32 @@ _TYPES = {
 }
 _OVERLOADED = 529
 _DETAILS = ("memory_changes", "error_code", "unsupported")
-# Clients look for these words to know that they have to shorten the conversation.
+# Clients look for these words and then shorten the conversation.
 _TOO_LONG = "prompt is too long"
 _TOO_LONG_CODE = "context_length_exceeded"
 
 
 def is_anthropic(path: str) -> bool:
-    """Return True if a path's answers have Anthropic's form."""
+    """Return True if a path belongs to the Messages API."""
     return path == PATH or path.startswith(PATH + "/")
 
 
 def anthropic_status(error: DomainError) -> int:
-    """Return the status of an error: 529 for an overload, otherwise the same as in the other APIs."""
+    """Return the HTTP status of an error, which is 529 for an overload and otherwise that of the other APIs."""
     return _OVERLOADED if isinstance(error, Overloaded) else error.http_status
 
 
 def anthropic_error(error: DomainError) -> dict[str, Any]:
-    """Return the body of an error. If a failed answer wrote to memory, the body names these changes; what the SDKs of
-    this API look for in a refusal is there, too."""
+    """Return the body of an error. Its details include the changes that a failed answer made to memory, and fields that
+    the SDKs of this API look for."""
     status = anthropic_status(error)
-    told: dict[str, Any] = {
+    body: dict[str, Any] = {
         "type": _TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error"),
         "message": _message(error),
     }
     if details := {name: error.details[name] for name in _DETAILS if error.details.get(name)}:
-        told["details"] = details
-    return {"type": "error", "error": told, "request_id": request_id.get()}
+        body["details"] = details
+    return {"type": "error", "error": body, "request_id": request_id.get()}
 
 
 def _message(error: DomainError) -> str:

@@ -1,5 +1,5 @@
-"""The events of one message of the Anthropic Messages API, made from the pieces of a model's answer. Only one block is
-open at a time: a piece of another block waits until the open one is complete."""
+"""Builds the events of one message of the Anthropic Messages API from the pieces of a model's answer. Only one block is
+open at a time: pieces of another block wait until the open one is complete."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,8 +11,7 @@ from gateway.tool_calls import object_in
 from memories.ids import uuid7
 
 Event = dict[str, Any]
-# Clients send thinking back with its signature. It is not needed: Daybook stores the reasoning that a server wants
-# back.
+# Clients send thinking back with a signature. It is ignored, since Daybook stores the reasoning that servers need.
 _SIGNATURE = "daybook"
 _NO_USAGE = {"input_tokens": 0, "output_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
 DELTAS = {
@@ -22,46 +21,45 @@ DELTAS = {
 }
 
 
-Block = tuple[str, int]  # its kind, and the number of a call within its step
+Block = tuple[str, int]  # its type, and the index of a call within its step
 _TEXT, _THINKING = ("text", -1), ("thinking", -1)
-_GOES_ON: Mapping[str, Any] = {}  # a call that has begun
+_CONTINUED: Mapping[str, Any] = {}  # for pieces of a call after the first
 
 
 class MessageEvents:
-    """Makes the events of a message from its pieces. `model` is the name that the client asked for; `names` are the
-    client's names of tools, by the names that the model knows; `given` is about how many tokens the client sent, which
-    some clients read in the first event only."""
+    """Builds the events of a message. `model` is the name in the request; `names` are the client's tool names by those
+    the model sees; `input_tokens` is an estimate, for clients that read it only in the first event."""
 
-    def __init__(self, model: str, names: Mapping[str, str], *, given: int = 0) -> None:
+    def __init__(self, model: str, names: Mapping[str, str], *, input_tokens: int = 0) -> None:
         self._model = model
-        self._given = given
+        self._input_tokens = input_tokens
         self._names = names
         self._begun = False
         self._index = -1
         self._open: Block | None = None
         self._order = BlockOrder()
         self._arguments: list[str] = []  # of the open call
-        # Whether they begin as an object does, None before their first sign. Others are told when they are complete.
+        # Whether they begin like a JSON object; None before the first character. Others are sent once complete.
         self._is_object: bool | None = None
-        self._blank = ""  # white space before the first word of a text: alone it is no block
+        self._leading_space = ""  # held back, since white space alone does not make a text block
 
-    def take(self, thought: str, text: str, calls: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
+    def add(self, thinking: str, text: str, calls: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
         """Yield the events for one delta. `calls` are pieces of tool calls as chat completions stream them."""
         yield from self._begin()
-        if thought:
-            yield from self._add(_THINKING, thought)
+        if thinking:
+            yield from self._add(_THINKING, thinking)
         if text:
             yield from self._add_text(text)
         for call in calls:
             function = call.get("function") or {}
-            first = call if call.get("id") else _GOES_ON
+            first = call if call.get("id") else _CONTINUED
             yield from self._add(("tool_use", call["index"]), function.get("arguments") or "", first)
 
     def end(self, reason: str, sequence: str | None, usage: Mapping[str, int]) -> Iterator[Event]:
         """Yield the events that end the message."""
         yield from self._begin()
-        for tell in self._order.end():
-            yield from tell()
+        for emit in self._order.end():
+            yield from emit()
         yield from self._close()
         stop = {"stop_reason": reason, "stop_sequence": sequence}
         yield {"type": "message_delta", "delta": stop, "usage": dict(usage)}
@@ -79,28 +77,28 @@ class MessageEvents:
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": {**_NO_USAGE, "input_tokens": self._given},
+            "usage": {**_NO_USAGE, "input_tokens": self._input_tokens},
         }
         yield {"type": "message_start", "message": message}
 
     def _add_text(self, text: str) -> Iterator[Event]:
         if self._open != _TEXT and not self._order.waits:
-            text = self._blank + text
-            self._blank = "" if text.strip() else text
-            if self._blank:
+            text = self._leading_space + text
+            self._leading_space = "" if text.strip() else text
+            if self._leading_space:
                 return
         yield from self._add(_TEXT, text)
 
-    def _add(self, block: Block, text: str, call: Mapping[str, Any] = _GOES_ON) -> Iterator[Event]:
+    def _add(self, block: Block, text: str, call: Mapping[str, Any] = _CONTINUED) -> Iterator[Event]:
         arguments = text if block[0] == "tool_use" else None
-        for tell in self._order.add(block, partial(self._tell, block, text, call), arguments):
-            yield from tell()
+        for emit in self._order.add(block, partial(self._emit, block, text, call), arguments):
+            yield from emit()
 
-    def _tell(self, block: Block, text: str, call: Mapping[str, Any]) -> Iterator[Event]:
+    def _emit(self, block: Block, text: str, call: Mapping[str, Any]) -> Iterator[Event]:
         if self._open != block:
             yield from self._close()
             self._index += 1
-            self._open, self._arguments, self._is_object, self._blank = block, [], None, ""
+            self._open, self._arguments, self._is_object, self._leading_space = block, [], None, ""
             yield {"type": "content_block_start", "index": self._index, "content_block": self._empty(block[0], call)}
         if block[0] == "tool_use" and text:
             self._arguments.append(text)
@@ -111,18 +109,18 @@ class MessageEvents:
         if text:
             yield self._delta(block[0], text)
 
-    def _delta(self, of: str, text: str) -> Event:
-        kind, name = DELTAS[of]
+    def _delta(self, block_type: str, text: str) -> Event:
+        kind, name = DELTAS[block_type]
         return {"type": "content_block_delta", "index": self._index, "delta": {"type": kind, name: text}}
 
     def _close(self) -> Iterator[Event]:
         if self._open is None:
             return
-        if self._open[0] == "tool_use" and not self._is_object and (given := object_in("".join(self._arguments))):
-            yield self._delta("tool_use", json.dumps(given, ensure_ascii=False))
+        if self._open[0] == "tool_use" and not self._is_object and (parsed := object_in("".join(self._arguments))):
+            yield self._delta("tool_use", json.dumps(parsed, ensure_ascii=False))
         if self._open[0] == "thinking":
-            signed = {"type": "signature_delta", "signature": _SIGNATURE}
-            yield {"type": "content_block_delta", "index": self._index, "delta": signed}
+            signature = {"type": "signature_delta", "signature": _SIGNATURE}
+            yield {"type": "content_block_delta", "index": self._index, "delta": signature}
         self._open = None
         yield {"type": "content_block_stop", "index": self._index}
 

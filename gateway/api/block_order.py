@@ -1,58 +1,58 @@
-"""The order in which an answer's blocks (texts, thinking, calls of tools) are told in events: one after the other, also
-where a model writes several calls at once. Clients put them together by what came last."""
+"""Orders the events of an answer's blocks (text, thinking, tool calls) so that blocks follow one another, even if a
+model writes several calls at once. Clients add each piece to the block that began last."""
 
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from gateway.tool_calls import ObjectEnd
 
-Tell = Callable[[], Any]  # tells a piece of a block
+Emit = Callable[[], Any]  # produces the events of one piece
 
 
 class BlockOrder:
-    """Puts pieces of blocks into an order in which each block is complete before the next one begins. A call is
-    complete when its arguments are an object, or at the end; what belongs to other blocks waits until then."""
+    """Reorders the pieces of blocks so that each block is complete before the next one begins. A call is complete when
+    its arguments are a whole JSON object, or at the end of the answer. Pieces of other blocks wait until then."""
 
     def __init__(self) -> None:
         self._open: Hashable | None = None
         self._arguments: list[str] | None = None  # of the open call
         self._end = ObjectEnd()
-        self._closed: set[Hashable] = set()  # calls that are complete
-        self._held: dict[Hashable, list[tuple[Tell, str | None]]] = {}
+        self._closed: set[Hashable] = set()  # complete calls
+        self._waiting: dict[Hashable, list[tuple[Emit, str | None]]] = {}
 
-    def add(self, block: Hashable, piece: Tell, arguments: str | None = None) -> Iterator[Tell]:
-        """Take in a piece of a block, for a call with what it adds to its arguments; yields what may be told now. What
-        comes of a call after its end is left out."""
+    def add(self, block: Hashable, piece: Emit, arguments: str | None = None) -> Iterator[Emit]:
+        """Add a piece of a block and yield the pieces that may be sent now. For a call, `arguments` is the text that
+        the piece adds to its arguments. Pieces of a complete call are dropped."""
         if block in self._closed:
             return
         if block == self._open:
-            yield self._told(piece, arguments)
+            yield self._accept(piece, arguments)
             return
-        self._held.setdefault(block, []).append((piece, arguments))
-        while self._held and (self._arguments is None or self._end.reached(self._arguments)):
-            yield from self._release()
+        self._waiting.setdefault(block, []).append((piece, arguments))
+        while self._waiting and (self._arguments is None or self._end.reached(self._arguments)):
+            yield from self._open_next()
 
     @property
     def waits(self) -> bool:
-        """Return True if something waits for the end of a call."""
-        return bool(self._held)
+        """Return True if pieces wait for the end of a call."""
+        return bool(self._waiting)
 
-    def end(self) -> Iterator[Tell]:
-        """Yield what still waits; nothing more comes."""
-        while self._held:
-            yield from self._release()
+    def end(self) -> Iterator[Emit]:
+        """Yield all waiting pieces at the end of the answer."""
+        while self._waiting:
+            yield from self._open_next()
 
-    def _release(self) -> Iterator[Tell]:
-        """Open the block that has waited longest, and yield all there is of it."""
+    def _open_next(self) -> Iterator[Emit]:
+        """Open the block that has waited longest and yield its pieces."""
         if self._arguments is not None:
             self._closed.add(self._open)
-        self._open = next(iter(self._held))
-        held = self._held.pop(self._open)
-        self._arguments, self._end = (None if held[0][1] is None else []), ObjectEnd()
-        for piece, arguments in held:
-            yield self._told(piece, arguments)
+        self._open = next(iter(self._waiting))
+        pieces = self._waiting.pop(self._open)
+        self._arguments, self._end = (None if pieces[0][1] is None else []), ObjectEnd()
+        for piece, arguments in pieces:
+            yield self._accept(piece, arguments)
 
-    def _told(self, piece: Tell, arguments: str | None) -> Tell:
+    def _accept(self, piece: Emit, arguments: str | None) -> Emit:
         if self._arguments is not None and arguments:
             self._arguments.append(arguments)
         return piece

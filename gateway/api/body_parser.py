@@ -1,4 +1,4 @@
-"""How the native API reads bodies: as the OpenAI API does, so that a database takes every text in them."""
+"""The body parser of the native API. Like the OpenAI API, it makes sure that every text can be stored in a database."""
 
 from typing import Any, cast
 
@@ -9,25 +9,25 @@ from memories.database.access import in_read_thread
 from memories.errors import InvalidRequest
 from memories.json_input import read_json
 
-_READ = "_read_ahead"
+_PARSED = "_parsed_ahead"
 
 
 class BodyParser(Parser):
-    """ninja answers 400 for any exception of it."""
+    """A parser whose exceptions ninja answers with 400."""
 
     def parse_body(self, request: HttpRequest) -> dict[str, Any]:
-        read = getattr(request, _READ, None)
-        if isinstance(read, InvalidRequest):
-            raise read
-        return cast(dict[str, Any], read_json(request.body) if read is None else read)
+        parsed = getattr(request, _PARSED, None)
+        if isinstance(parsed, InvalidRequest):
+            raise parsed
+        return cast(dict[str, Any], read_json(request.body) if parsed is None else parsed)
 
 
-async def read_ahead(request: HttpRequest) -> None:
-    """Read a large JSON body of the native API in a thread: on the event loop every other request would wait for it."""
+async def parse_ahead(request: HttpRequest) -> None:
+    """Parse a large JSON body of the native API in a thread, so that it does not block the event loop."""
     if request.content_type != "application/json" or not request.path_info.startswith("/api/"):
         return
     try:
-        read = await in_read_thread(read_json, request.body)
+        parsed = await in_read_thread(read_json, request.body)
     except InvalidRequest as error:
-        read = error
-    setattr(request, _READ, read)
+        parsed = error
+    setattr(request, _PARSED, parsed)

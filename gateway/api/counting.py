@@ -1,4 +1,4 @@
-"""About how many tokens a request takes, for the APIs that let a client ask. No model is asked."""
+"""Token estimates for requests, for the token counting endpoints. No model is called."""
 
 import json
 from collections.abc import Sequence
@@ -15,26 +15,26 @@ from memories.caller import Caller
 from memories.tokens import text_tokens
 
 
-def tokens_given(body: CompletionBody) -> int:
-    """Return about how many tokens a request holds, without what Daybook adds to it."""
-    return estimate(body.messages) + _tokens_of(body.tools)
+def estimate_request(body: CompletionBody) -> int:
+    """Return the estimated tokens of a request without what Daybook adds."""
+    return estimate(body.messages) + _tool_tokens(body.tools)
 
 
-def tokens_sent(caller: Caller, body: CompletionBody, *, turn: bool) -> int:
-    """Return about how many tokens the first model step would get. Uses the database. Raises ModelNotFound,
-    Unauthorized."""
+def estimate_with_memory(caller: Caller, body: CompletionBody, *, turn: bool) -> int:
+    """Return the estimated tokens of the first model step, with what Daybook adds if the request is a turn. Uses the
+    database. Raises ModelNotFound, Unauthorized."""
     agent = agent_find(caller, body.agent)
-    counted = tokens_given(body)
+    tokens = estimate_request(body)
     if not turn:
-        return counted
+        return tokens
     config = agent_config(agent)
-    counted += text_tokens(config.settings.instructions)
+    tokens += text_tokens(config.settings.instructions)
     book = book_state_if_made(caller.owner_id, agent.book) if caller.remembers else None
     if caller.remembers and (config.settings.memory_tools or config.consolidation.enabled):
-        ours = memory_tools.tools_of_turn(memory=config.settings.memory_tools)
-        counted += _tokens_of(memory_tools.definitions(ours))
-    return counted + (text_tokens(injected_blocks(book, config)) if book else 0)
+        own_tools = memory_tools.tools_of_turn(memory=config.settings.memory_tools)
+        tokens += _tool_tokens(memory_tools.definitions(own_tools))
+    return tokens + (text_tokens(injected_blocks(book, config)) if book else 0)
 
 
-def _tokens_of(tools: Sequence[dict[str, Any]]) -> int:
+def _tool_tokens(tools: Sequence[dict[str, Any]]) -> int:
     return text_tokens(json.dumps(tools, ensure_ascii=False)) if tools else 0

@@ -1,5 +1,5 @@
-"""The errors of an API in its OpenAPI document: one schema, one response for each status, and the rule which
-operations can answer which. `described` is for operations that read their bodies themselves."""
+"""Adds errors to the OpenAPI document of an API: one schema, one response per status, and the statuses that each
+operation can answer. `described` is for operations that parse their bodies themselves."""
 
 import json
 from collections.abc import Sequence
@@ -38,34 +38,34 @@ _ERROR: dict[str, Any] = {
 }
 _MEANING = {
     400: "The request is not valid.",
-    401: "There is no key and no login, or the key is not known.",
+    401: "There is no key and no login, or the key is unknown.",
     403: "The key or login may not do this.",
     404: "What the request names does not exist for this key or login.",
-    408: "The body did not come in time.",
-    409: "It does not fit the present state: changed meanwhile, in use, decided already, or no room.",
+    408: "The body did not arrive in time.",
+    409: "It conflicts with the present state: changed meanwhile, in use, already decided, or no room left.",
     413: "The body, a text or a list is larger than the gateway takes.",
-    415: "The body is not of a media type that is read here.",
+    415: "The media type of the body is not supported.",
     422: "The scan refused the text.",
-    429: "Too much for this key or the model server: requests, answers at once, tokens or money of the day.",
+    429: "A limit of this key or the model server: requests, concurrent answers, or tokens or money of the day.",
     500: "Something went wrong in the gateway; the log has the details under the answer's x-request-id.",
     502: "The model server cannot be reached, or gave no usable answer.",
     503: "The database is busy, or too much is going on.",
     504: "The model server took too long.",
 }
-_ALWAYS = (400, 401, 403, 413, 429, 500, 503)  # each request may carry a key, and a body, though none is expected
+_ALWAYS = (400, 401, 403, 413, 429, 500, 503)  # any request may have a key and, even if not expected, a body
 _OF_WRITES = (404, 408, 409, 415, 422)
 _OF_MODELS = (502, 504)
-_RETRY = {"Retry-After": {"description": "Seconds to wait, where they are known.", "schema": {"type": "string"}}}
-_SIGN_IN = {"WWW-Authenticate": {"description": "How to prove who asks.", "schema": {"type": "string"}}}
+_RETRY = {"Retry-After": {"description": "Seconds to wait, if known.", "schema": {"type": "string"}}}
+_SIGN_IN = {"WWW-Authenticate": {"description": "How to authenticate.", "schema": {"type": "string"}}}
 _HEADERS = {401: _SIGN_IN, 429: _RETRY, 503: _RETRY}
-_WRITES = frozenset({"post", "put", "patch", "delete"})
+_WRITE_METHODS = frozenset({"post", "put", "patch", "delete"})
 _LIMIT_PARTS = {"limit": "The limit of", "remaining": "What is left of the", "reset": "When there will be more"}
-_NAMES = frozenset({"book", "session_id"})
-"""Query parameters that name something which may not be there."""
+_REFERENCES = frozenset({"book", "session_id"})
+"""Query parameters that refer to something which may not exist."""
 
 
 class DocumentedAPI(NinjaAPI):
-    """A NinjaAPI whose OpenAPI document says what each operation answers, errors included."""
+    """A NinjaAPI whose OpenAPI document has all answers of each operation, including errors."""
 
     def __init__(self, *, answers: Answers | None = None, **options: Any) -> None:
         super().__init__(**options)
@@ -74,23 +74,22 @@ class DocumentedAPI(NinjaAPI):
     def validation_error_from_error_contexts(
         self, error_contexts: list[ValidationErrorContext[Any]]
     ) -> ValidationError:
-        """Return the first error, which is all that is answered. ninja makes objects for all of them, and there are as
-        many as a body has unknown keys; pydantic writes them as JSON in a tenth of the time."""
+        """Return only the first error, which is all that an answer shows. There is an error for each unknown key of a
+        body: ninja would create an object for each, pydantic's JSON takes a tenth of the time."""
         context = error_contexts[0]
         text = context.pydantic_validation_error.json(include_url=False, include_context=False, include_input=False)
         first, _ = json.JSONDecoder().raw_decode(text, 1)
-        place = tuple(first["loc"])
-        place = context.model.__ninja_flatten_map_reverse__.get(place, place)
-        return ValidationError([first | {"loc": (context.model.__ninja_param_source__, *place)}])
+        loc = tuple(first["loc"])
+        loc = context.model.__ninja_flatten_map_reverse__.get(loc, loc)
+        return ValidationError([first | {"loc": (context.model.__ninja_param_source__, *loc)}])
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
-        """Return the name of the view: it stays when the view moves to another module."""
+        """Return the name of the view, which stays the same if the view moves to another module."""
         return operation.view_func.__name__.rstrip("_")
 
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> OpenAPISchema:
-        """Return the document, errors included."""
         document = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
         if self._answers:
             document_answers(document, self._answers)
@@ -98,13 +97,13 @@ class DocumentedAPI(NinjaAPI):
         return document
 
     def addresses(self) -> list[str]:
-        """Return what is there: `POST /v1/embeddings`, and so on."""
+        """Return the method and path of each operation, such as `POST /v1/embeddings`."""
         paths = self.get_openapi_schema()["paths"]
         return [f"{method.upper()} {path}" for path, operations in paths.items() for method in operations]
 
 
 def document_errors(document: dict[str, Any]) -> None:
-    """Add the error schema, a response for each status, and to each operation those that it can answer."""
+    """Add the error schema, a response per status, and to each operation the responses that it can give."""
     components = document["components"]
     components.setdefault("schemas", {})[_SCHEMA] = _ERROR
     components["responses"] = {_name(status): _response(status) for status in _MEANING}
@@ -119,7 +118,7 @@ def document_errors(document: dict[str, Any]) -> None:
 
 
 def _document_limits(path: str, operation: dict[str, Any]) -> None:
-    """Add the headers that say what is left of a key's limits to the answers of what asks models."""
+    """Add the headers about a key's limits to the answers of operations that use models."""
     if path.startswith("/v1/") or path.endswith(("/turns", "/results")):
         names = ANTHROPIC_HEADERS if is_anthropic(path) else OPENAI_HEADERS
         for answer in operation["responses"].values():
@@ -138,15 +137,15 @@ def _header(name: str) -> dict[str, Any]:
 
 
 def _statuses(path: str, method: str, operation: dict[str, Any]) -> list[int]:
-    found = set(_ALWAYS)
+    statuses = set(_ALWAYS)
     names = {parameter["name"] for parameter in operation.get("parameters", ()) if parameter["in"] == "query"}
-    if "{" in path or names & _NAMES:
-        found.add(404)
-    if method in _WRITES:
-        found.update(_OF_WRITES)
+    if "{" in path or names & _REFERENCES:
+        statuses.add(404)
+    if method in _WRITE_METHODS:
+        statuses.update(_OF_WRITES)
     if method == "post" and (path.endswith(("/turns", "/results")) or path.startswith("/v1/")):
-        found.update(_OF_MODELS)
-    return sorted(found)
+        statuses.update(_OF_MODELS)
+    return sorted(statuses)
 
 
 def described(
@@ -157,8 +156,8 @@ def described(
     error: dict[str, Any] | None = None,
     parameters: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
-    """Return the `openapi_extra` of an operation, from JSON Schemas: of its body, of the JSON it answers, of the data
-    of each server-sent event, and of its errors where they have a form of their own. `parameters` are OpenAPI's own."""
+    """Return the `openapi_extra` of an operation from the JSON Schemas of its body, its JSON answer, the data of its
+    server-sent events, and its errors if they have another format than usual. `parameters` are OpenAPI parameters."""
     content = {"application/json": {"schema": answer}} if answer else {}
     if event:
         content["text/event-stream"] = {"schema": _events(event)}
@@ -174,11 +173,11 @@ def described(
 
 
 def _events(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of each event of a stream. An error after the first one is an event, too, and the last."""
+    """Return the schema of the events of a stream. An error after the first event is sent as the last event."""
     content = {"anyOf": [data, {"$ref": f"#/components/schemas/{_SCHEMA}"}]}
-    said = {"type": "string", "contentMediaType": "application/json", "contentSchema": content}
-    either = {"anyOf": [said, {"const": "[DONE]"}]}
-    return {"type": "object", "required": ["data"], "properties": {"event": {"type": "string"}, "data": either}}
+    encoded = {"type": "string", "contentMediaType": "application/json", "contentSchema": content}
+    data_schema = {"anyOf": [encoded, {"const": "[DONE]"}]}
+    return {"type": "object", "required": ["data"], "properties": {"event": {"type": "string"}, "data": data_schema}}
 
 
 def _name(status: int) -> str:

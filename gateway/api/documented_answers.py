@@ -1,8 +1,8 @@
-"""The answers of an API in its OpenAPI document, from tables of types (memories/api/answers.py and others): a named
-schema for each type, the headers of answers and requests, and an example of each body.
+"""Adds answers to the OpenAPI document of an API, from tables of types (memories/api/answers.py and others): a named
+schema per type, the headers of answers and requests, and examples of bodies.
 
-The types only describe. Answers are not passed through them: that would cost time with each request. A test compares
-them instead (tests/config/test_documented_answers.py)."""
+The types are documentation only. Answers are not validated against them, which would slow down every request; a test
+compares them instead (tests/config/test_documented_answers.py)."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -19,23 +19,22 @@ _USER = {
     "in": "header",
     "required": False,
     "schema": {"type": "string", "maxLength": 255},
-    "description": "With a trusted key: your id of the person this request is about.",
+    "description": "With a trusted key: your id for the person this request is about.",
 }
 _IF_MATCH = {
     "name": "If-Match",
     "in": "header",
     "required": False,
     "schema": {"type": "string", "maxLength": 100},
-    "description": "The ETag of what you read: it is changed only if it still is that.",
+    "description": "The ETag of the version you read. The change is only made if that is still the current version.",
 }
-_ETAG = {"description": "The version of what was answered, for If-Match.", "schema": _TEXT}
-_REQUEST_ID = {"description": "Names this request in the log. What you send as x-request-id is kept.", "schema": _TEXT}
+_ETAG = {"description": "The version of this object, for If-Match.", "schema": _TEXT}
+_REQUEST_ID = {"description": "Identifies this request in the log. Your own x-request-id is used.", "schema": _TEXT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What operations answer, by the name of the view and by status; examples of bodies; which operations know
-    ETags."""
+    """The types of answers by view name and status, examples of bodies, and the operations that use ETags."""
 
     types: Mapping[str, Mapping[int, Any]]
     examples: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -44,7 +43,7 @@ class Answers:
 
 
 def document_answers(document: dict[str, Any], answers: Answers) -> None:
-    """Add schemas of answers, examples and headers to a document whose operation ids are those of `answers`."""
+    """Add schemas, examples and headers to a document whose operation ids are the view names in `answers`."""
     schemas = document["components"].setdefault("schemas", {})
     for name, example in answers.examples.items():
         schemas[name]["examples"] = [example]
@@ -58,7 +57,7 @@ def document_answers(document: dict[str, Any], answers: Answers) -> None:
 
 
 def _schema(shape: Any, schemas: dict[str, Any]) -> dict[str, Any]:
-    """Return a reference to the schema of a type, which is put among the schemas with those that it uses."""
+    """Return a reference to the schema of a type, and add that schema and those it uses to `schemas`."""
     schema = TypeAdapter(shape).json_schema(mode="serialization", ref_template=_REFERENCE)
     schemas.update(schema.pop("$defs", {}))
     if "title" not in schema:  # a union

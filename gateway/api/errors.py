@@ -1,4 +1,5 @@
-"""Errors as JSON: one handler for everything an API raises. No answer holds a stack trace or what was sent."""
+"""Error responses: one handler for every exception in an API. They never contain a traceback or the request's
+content."""
 
 import json
 import math
@@ -17,10 +18,10 @@ from gateway.upstream.fault_classes import LOCKED, fault_class
 from gateway.upstream.faults import retry_after_seconds
 from memories.errors import DomainError, Forbidden, InvalidRequest, NotFound, RateLimited, TooLarge, Unauthorized
 
-# Parts of a place that are no fields: ninja's names of bodies, and the type that pydantic tried first of several.
-_NO_FIELDS = frozenset({"body", "payload", "data", "str", "constrained-str"})
-# The longest time for which the SDKs of OpenAI and Anthropic wait; after a longer one they come again at once.
-_LONGEST_WAIT = 60
+# Parts of pydantic's `loc` that are not fields: ninja's names for bodies, and the first type of a union.
+_NOT_FIELDS = frozenset({"body", "payload", "data", "str", "constrained-str"})
+# The longest Retry-After that the SDKs of OpenAI and Anthropic respect. They ignore a longer one and retry immediately.
+_MAX_SDK_WAIT = 60
 
 
 class MethodNotAllowed(DomainError):
@@ -30,7 +31,7 @@ class MethodNotAllowed(DomainError):
 
 
 def error_response(error: DomainError, path: str) -> HttpResponse:
-    """The JSON answer of an error to a request for this path, in the form of that API."""
+    """Return an error as JSON, in the format of the API at this path."""
     body, status = error.as_json(), error.http_status
     if is_anthropic(path):
         body, status = anthropic_error(error), anthropic_status(error)
@@ -45,20 +46,20 @@ def error_response(error: DomainError, path: str) -> HttpResponse:
 
 
 def _is_final(error: DomainError) -> bool:
-    """Return True if the same request would end the same way, or should not be begun again. The SDKs repeat requests
-    by their status, unless they are told not to: a turn would run three times."""
+    """Return True if the request should not be repeated. The SDKs otherwise retry by status, and a turn would run three
+    times."""
     match error:
         case RunStopped() | SessionEnded() | TooManySteps():
             return True
         case UpstreamRefused():
             return fault_class(error) is LOCKED
         case RateLimited():
-            return retry_after_seconds(error) > _LONGEST_WAIT
+            return retry_after_seconds(error) > _MAX_SDK_WAIT
     return False
 
 
 def _whole_seconds(wait: str) -> str:
-    """Return what Retry-After may hold: whole seconds, or the date as a model server gave it."""
+    """Return a valid Retry-After: whole seconds, or the date as the model server sent it."""
     try:
         return str(math.ceil(float(wait)))
     except (ValueError, OverflowError):
@@ -77,13 +78,13 @@ _BY_STATUS: dict[int, DomainError] = {
 _addresses: dict[str, Callable[[], Iterable[str]]] = {}
 
 
-def name_addresses(prefix: str, addresses: Callable[[], Iterable[str]]) -> None:
-    """From now on what is not there below a prefix is answered with what is."""
+def register_addresses(prefix: str, addresses: Callable[[], Iterable[str]]) -> None:
+    """List these addresses in every 404 for a path below the prefix."""
     _addresses[prefix] = addresses
 
 
 def error_of_status(status: int, path: str) -> DomainError:
-    """Return the error for an answer to this path that something below the APIs gave as a page."""
+    """Return the error that replaces an HTML error page with this status, sent by Django or a middleware."""
     if status == NotFound.http_status and is_anthropic(path):
         return NotFound(NOT_HERE)
     for prefix, addresses in _addresses.items():
@@ -93,14 +94,14 @@ def error_of_status(status: int, path: str) -> DomainError:
 
 
 def as_domain_error(error: Exception) -> DomainError:
-    """Return the refusal for what Django, ninja, pydantic and everything below them raise."""
+    """Return the DomainError for any exception that Django, ninja, pydantic or our code raises."""
     if isinstance(error, ValidationError):
         first: dict[str, Any] = error.errors[0] if error.errors else {}
-        where = list(first.get("loc", ()))
-        where = where[1:] if where[:1] in (["query"], ["header"]) else where
-        path = ".".join(str(part) for part in where if part not in _NO_FIELDS)
-        why = first.get("msg", "not valid").replace(" after validation", "")  # how pydantic says what was counted
-        return InvalidRequest(f"{path or 'body'}: {why}.", param=path or None)
+        loc = list(first.get("loc", ()))
+        loc = loc[1:] if loc[:1] in (["query"], ["header"]) else loc
+        path = ".".join(str(part) for part in loc if part not in _NOT_FIELDS)
+        reason = first.get("msg", "not valid").replace(" after validation", "")  # pydantic's addition to lengths
+        return InvalidRequest(f"{path or 'body'}: {reason}.", param=path or None)
     if isinstance(error, AuthenticationError):
         return Unauthorized("Sign in, or send an API key as Authorization: Bearer dbk_….")
     if isinstance(error, Http404):
@@ -110,14 +111,13 @@ def as_domain_error(error: Exception) -> DomainError:
     if isinstance(error, BadRequest | MultiPartParserError):
         return InvalidRequest("The Content-Type of this request cannot be read.")
     if isinstance(error, HttpError):
-        if isinstance(error.__cause__, DomainError):  # ninja's words for a body that cannot be read say nothing
+        if isinstance(error.__cause__, DomainError):  # raised by BodyParser; ninja's own message is generic
             return error.__cause__
         return InvalidRequest("The body is not valid JSON." if error.status_code == 400 else str(error))
     return public_error(error)
 
 
 def install_handlers(api: NinjaAPI) -> None:
-
     def respond(request: HttpRequest, error: Any) -> HttpResponse:
         return error_response(as_domain_error(error), request.path_info)
 

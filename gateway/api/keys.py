@@ -1,7 +1,7 @@
-"""/api/keys: a person's own API keys. A key is in the answer that makes or rotates it, and nowhere else.
+"""/api/keys: a person's own API keys. The plain text of a key is only in the answer that creates or rotates it.
 
-They are managed with a login, or with a key that is limited in nothing: another could give itself more than it has. To
-name end users (`trusted`) is an administrator's to give, so a key without that right changes none that has it."""
+Keys are managed with a login or with a key without limits, since a limited key could grant itself more. Only an
+administrator lets a key act for end users (`trusted`), so a key without that right cannot change one that has it."""
 
 from datetime import timedelta
 from typing import Annotated, Any
@@ -48,8 +48,8 @@ _TokensPerDay = Annotated[int, Field(ge=0, le=10**15, description="Input and out
 _MoneyPerDay = Annotated[
     float, Field(ge=0, le=MOST_MONEY, allow_inf_nan=False, description="In the currency of the prices; 0 = no limit.")
 ]
-_AtOnce = Annotated[int, Field(ge=0, le=100_000, description="Answers under way, streamed or not; 0 = no limit.")]
-_End = Annotated[AwareDatetime | None, Field(description="From then on it is refused.")]
+_AtOnce = Annotated[int, Field(ge=0, le=100_000, description="Concurrent answers, streamed or not; 0 = no limit.")]
+_End = Annotated[AwareDatetime | None, Field(description="When the key expires.")]
 
 
 class KeyIn(Body):
@@ -70,7 +70,7 @@ class KeyPatch(KeyIn):
 
 class RotateIn(Body):
     overlap_seconds: Annotated[
-        int, Field(ge=0, le=int(LONGEST_OVERLAP.total_seconds()), description="How long the old key is still taken.")
+        int, Field(ge=0, le=int(LONGEST_OVERLAP.total_seconds()), description="How long the old key still works.")
     ] = 0
 
 
@@ -84,7 +84,7 @@ def key_list(request: ApiRequest, limit: PageSize = DEFAULT_LIMIT, after: ShortT
 @router.post("/keys", response={201: Any})
 @writing
 def key_create(request: ApiRequest, body: KeyIn) -> Status[Any]:
-    """Make a key. `key` is its plain text: it is in this answer only."""
+    """Create a key. Its plain text, `key`, is only in this answer."""
     _keys(request.auth)
     owner = Owner.objects.get(pk=request.auth.owner_id)
     key, plain = own_key_create(owner=owner, by=_by(request.auth), **body.model_dump())
@@ -101,7 +101,7 @@ def key_get(request: ApiRequest, key_id: str) -> dict[str, Any]:
 @router.patch("/keys/{key_id}")
 @writing
 def key_patch(request: ApiRequest, key_id: str, body: KeyPatch) -> dict[str, Any]:
-    """Change its name, or what it may do. It may take a minute until every process knows."""
+    """Change a key's name or its limits. It may take a minute until every process applies the change."""
     key = _own_key(request.auth, key_id)
     api_key_update(key, by=_by(request.auth), **body.model_dump(exclude_unset=True))
     forget_keys()
@@ -111,7 +111,7 @@ def key_patch(request: ApiRequest, key_id: str, body: KeyPatch) -> dict[str, Any
 @router.delete("/keys/{key_id}", response={204: None})
 @writing
 def key_delete(request: ApiRequest, key_id: str) -> Status[Any]:
-    """Revoke a key, at once and in every process."""
+    """Revoke a key immediately, in every process."""
     api_key_revoke(_key(request.auth, key_id), by=_by(request.auth))
     forget_keys()
     return Status(204, None)
@@ -120,7 +120,7 @@ def key_delete(request: ApiRequest, key_id: str) -> Status[Any]:
 @router.post("/keys/{key_id}/rotate")
 @writing
 def key_rotate(request: ApiRequest, key_id: str, body: RotateIn | None = None) -> dict[str, Any]:
-    """Give it a new plain text, which is in this answer only. The old one is taken for `overlap_seconds` more."""
+    """Replace the plain text of a key. The new one is only in this answer; the old one works for `overlap_seconds`."""
     key, overlap = _own_key(request.auth, key_id), timedelta(seconds=body.overlap_seconds if body else 0)
     plain = api_key_rotate(key, overlap=overlap, by=_by(request.auth))
     forget_keys()
@@ -128,16 +128,15 @@ def key_rotate(request: ApiRequest, key_id: str, body: RotateIn | None = None) -
 
 
 def key_json(key: ApiKey) -> dict[str, Any]:
-    """Return a key as the API shows it."""
     return as_shape(Key, key, id=str(key.pk), object="key")
 
 
 def _keys(caller: Caller) -> Any:
-    """Raises Forbidden for a key that is limited."""
+    """Return the caller's keys. Raises Forbidden if the caller uses a limited key."""
     if caller.key_id:
         own = ApiKey.objects.filter(pk=caller.key_id, owner_id=caller.owner_id).first()
         if own is None or own.read_only or own.agents or own.books or own.expires_at or rate_words(own):
-            raise Forbidden("Keys are managed with a login, or with a key that is limited in nothing.")
+            raise Forbidden("Keys are managed with a login, or with a key without limits.")
     return plain_keys().filter(owner_id=caller.owner_id)
 
 
@@ -150,11 +149,11 @@ def _key(caller: Caller, key_id: str) -> ApiKey:
 
 
 def _own_key(caller: Caller, key_id: str) -> ApiKey:
-    """Return a key that the caller may change. Raises Forbidden where it may name end users and the caller's may not:
-    a rotation would hand it over."""
+    """Return a key that the caller may change. Raises Forbidden if the key is trusted and the caller's is not, which
+    could otherwise take it over by rotating it."""
     key = _key(caller, key_id)
     if key.trusted and caller.key_id and not caller.trusted:
-        raise Forbidden("A key that may name end users is changed with a login, or with such a key.")
+        raise Forbidden("A key that may name end users can only be changed with a login, or with such a key.")
     return key
 
 

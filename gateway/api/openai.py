@@ -1,4 +1,4 @@
-"""/v1: the OpenAI-compatible API. The request's messages are the whole context; Daybook adds what it injects."""
+"""/v1: the OpenAI-compatible API. The request's messages are the whole context, to which Daybook adds memories."""
 
 from functools import partial
 from typing import Any
@@ -8,7 +8,7 @@ from ninja import Router
 
 from gateway.agents.rows import agent_find, require_key
 from gateway.api.openai_answer import completion_chunks, error_line, whole_completion
-from gateway.api.openai_body import read_aside, read_body
+from gateway.api.openai_body import parse_async, read_body
 from gateway.api.openai_plain import plain_answer
 from gateway.api.openai_schemas import CHAT_COMPLETIONS, MODEL, MODELS
 from gateway.api.responding import json_response, respond
@@ -30,7 +30,7 @@ def models(request: ApiRequest) -> HttpResponse:
     require_key(caller)
     agents = Agent.objects.order_by("name")
     data = [_model_json(agent) for agent in agents if not caller.limits or agent.name in caller.agents]
-    return json_response(page_json(data))  # as clients of either API read it
+    return json_response(page_json(data))  # a form that clients of either API can read
 
 
 @router.get("/models/{path:name}", openapi_extra=MODEL)
@@ -45,7 +45,7 @@ async def chat_completions(request: ApiRequest) -> HttpResponseBase:
     """A chat completion, streamed or not."""
     caller: Caller = request.auth
     require_writer(caller)
-    body = await read_aside(read_body, request.body)
+    body = await parse_async(read_body, request.body)
     if not body.is_turn(request.headers):
         return await plain_answer(caller, body, stream=body.stream, include_usage=body.include_usage)
     turn = await begin_turn(caller, v1_request_of(request, body), body)
@@ -59,7 +59,7 @@ async def chat_completions(request: ApiRequest) -> HttpResponseBase:
 
 
 def _model_json(agent: Agent) -> dict[str, Any]:
-    """Return an agent as a model, in the forms of OpenAI and of Anthropic at once."""
+    """Return an agent as a model, with the fields of both OpenAI's and Anthropic's API."""
     return {
         "id": agent.name,
         "object": "model",

@@ -1,6 +1,6 @@
-"""A turn as a chat completion of OpenAI, or as the chunks of a stream. Fields of the upstream are passed on, except
-ids, the name of the model, the usage and the tool calls, which are those of the whole turn. Each completion
-has an id of its own: a turn that calls tools of the client is several, and clients keep their messages by these ids."""
+"""Writes a turn as an OpenAI chat completion or as a stream of chunks. Fields of the upstream are passed on, except the
+id, the model name, the usage and the tool calls, which are those of the whole turn. A turn that calls the client's
+tools consists of several completions, each with its own id, since clients store messages by these ids."""
 
 import time
 from collections.abc import AsyncGenerator, Mapping
@@ -19,7 +19,7 @@ from memories.ids import uuid7
 
 _NO_FIELDS: Mapping[str, Any] = {}
 _PLAIN_DELTA = frozenset({"role", "content"})
-_CHOICE_FIELDS = frozenset({"index", "delta", "finish_reason", "logprobs"})  # of a choice
+_CHOICE_FIELDS = frozenset({"index", "delta", "finish_reason", "logprobs"})
 
 
 async def whole_completion(turn: AnyTurn) -> dict[str, Any]:
@@ -34,30 +34,30 @@ async def whole_completion(turn: AnyTurn) -> dict[str, Any]:
 def _completion(context: TurnContext, done: Done) -> dict[str, Any]:
     answer = {
         "created": int(time.time()),
-        "system_fingerprint": None,  # some clients want the field, whether the server has one or not
+        "system_fingerprint": None,  # some clients require the field
         **done.choice,
         "id": _new_id(),
         "object": "chat.completion",
         "model": context.agent.name,
     }
     first, *others = (dict(choice) for choice in answer["choices"])
-    given = first.get("message") or {}
+    upstream_message = first.get("message") or {}
     text = done.new_text
-    if refused := refusal_in(given):  # a refusal has a field of its own
-        text = text.removesuffix(refused).rstrip()
-    message = {"role": "assistant", **given, "content": text or None}
+    if refusal := refusal_in(upstream_message):  # it has its own field
+        text = text.removesuffix(refusal).rstrip()
+    message = {"role": "assistant", **upstream_message, "content": text or None}
     message.pop("tool_calls", None)
     if done.client_calls:
         message["tool_calls"] = done.client_calls
     first |= {"message": message, "finish_reason": _finish_reason(done)}
     answer["choices"] = [first, *others]
     if done.new_usage:
-        answer["usage"] = {**(answer.get("usage") or {}), **_figures(done.new_usage)}
+        answer["usage"] = {**(answer.get("usage") or {}), **_usage(done.new_usage)}
     return answer
 
 
 async def completion_chunks(turn: AnyTurn, *, include_usage: bool) -> AsyncGenerator[bytes]:
-    """Run a turn and yield its chunks as server-sent events; `[DONE]` follows the closing commit. Raises
+    """Run a turn and yield its chunks as server-sent events. `[DONE]` is sent after the turn is committed. Raises
     DomainErrors."""
     completion_id, agent, around = _new_id(), turn.context.agent.name, _NO_FIELDS
     head = _chunk_head(completion_id, agent, around)
@@ -77,15 +77,15 @@ async def completion_chunks(turn: AnyTurn, *, include_usage: bool) -> AsyncGener
                 continue
             yield head + sse.encode(_last_choice(event)) + b"]}\n\n"
             if include_usage:
-                yield head + b'],"usage":' + sse.encode(_figures(event.new_usage)) + b"}\n\n"
+                yield head + b'],"usage":' + sse.encode(_usage(event.new_usage)) + b"}\n\n"
     yield sse.DONE_LINE
 
 
-def _figures(usage: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a usage with every figure that a client which asked for it adds up; 0 is what no server told."""
-    given, made = usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0)
-    total = usage.get("total_tokens") or given + made
-    return {"prompt_tokens": given, "completion_tokens": made, **usage, "total_tokens": total}
+def _usage(usage: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a usage with the totals that clients add up, as 0 if the server did not report them."""
+    prompt, completion = usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0)
+    total = usage.get("total_tokens") or prompt + completion
+    return {"prompt_tokens": prompt, "completion_tokens": completion, **usage, "total_tokens": total}
 
 
 def _new_id() -> str:
@@ -93,8 +93,7 @@ def _new_id() -> str:
 
 
 def _chunk_head(completion_id: str, agent: str, around: Mapping[str, Any]) -> bytes:
-    """Return the beginning of a chunk, up to its choices. It is encoded again only when the fields beside them
-    change."""
+    """Return the encoded start of a chunk, up to its choices. It is reused until a field in it changes."""
     head = {
         **around,
         "id": completion_id,
@@ -106,7 +105,7 @@ def _chunk_head(completion_id: str, agent: str, around: Mapping[str, Any]) -> by
 
 
 def error_line(error: Exception) -> bytes:
-    """Return an error as the last chunk of a stream, as OpenAI clients understand it."""
+    """Return an error as the last chunk of a stream, in OpenAI's format."""
     return sse.data_line(as_domain_error(error).as_json())
 
 
@@ -114,21 +113,21 @@ def _delta(event: Delta) -> bytes:
     choice = event.choice
     delta = choice.get("delta") or {}
     if choice.get("index"):
-        return sse.encode(choice)  # a further choice that the client asked for is passed on as it is
+        return sse.encode(choice)  # additional choices (`n` above 1) are passed on unchanged
     is_text_only = delta.keys() <= _PLAIN_DELTA and choice.keys() <= _CHOICE_FIELDS and not choice.get("logprobs")
     if is_text_only and not event.calls:
         return b'{"index":0,"delta":{"content":' + sse.encode(event.text) + b'},"finish_reason":null}'
-    kept = {key: value for key, value in delta.items() if key not in {"tool_calls", "role"}}
+    sent = {key: value for key, value in delta.items() if key not in {"tool_calls", "role"}}
     if event.text and not refusal_in(delta):
-        kept["content"] = event.text
+        sent["content"] = event.text
     if event.calls:
-        kept["tool_calls"] = event.calls
-    return sse.encode({"index": 0, **choice, "delta": kept, "finish_reason": None})
+        sent["tool_calls"] = event.calls
+    return sse.encode({"index": 0, **choice, "delta": sent, "finish_reason": None})
 
 
 def _last_choice(done: Done) -> dict[str, Any]:
-    beside = {name: value for name, value in done.choice.items() if name not in _CHOICE_FIELDS}
-    return {"index": 0, **beside, "delta": {}, "finish_reason": _finish_reason(done)}
+    extra = {name: value for name, value in done.choice.items() if name not in _CHOICE_FIELDS}
+    return {"index": 0, **extra, "delta": {}, "finish_reason": _finish_reason(done)}
 
 
 def _finish_reason(done: Done) -> str:

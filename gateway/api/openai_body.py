@@ -1,5 +1,4 @@
-"""The body of a chat completion request: read, checked and split into its parts.
-Parameters that are not known here are passed through."""
+"""Parses and validates the body of a chat completion request. Unknown parameters are passed through."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -21,24 +20,25 @@ from memories.limits import MESSAGES, SHORT_LENGTH, TOOLS
 LARGE_BYTES = 64_000
 T = TypeVar("T")
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
-# Fields that do not go upstream with the other parameters, and the entries of `metadata` that are meant for Daybook.
-_READ_HERE = frozenset({"model", "messages", "stream", "tools", "metadata"})
-_DAYBOOK_METADATA = frozenset({"session_id", "temporary"})
-_LONGEST_NAME, _HASH = 64, 8  # characters
-_KINDS = {bool: "true or false", list: "a list", dict: "an object"}
+# Fields that are not passed through as parameters, and entries of `metadata` that are for Daybook only.
+_OWN_FIELDS = frozenset({"model", "messages", "stream", "tools", "metadata"})
+_OWN_METADATA = frozenset({"session_id", "temporary"})
+_MAX_NAME_CHARS, _HASH_CHARS = 64, 8
+_TYPE_NAMES = {bool: "true or false", list: "a list", dict: "an object"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionBody(PlainRequest):
-    """What a client asks for. `parameters` go upstream as they came."""
+    """A validated request. `parameters` go to the upstream unchanged."""
 
     stream: bool
     include_usage: bool
     metadata: dict[str, Any]
-    names: Mapping[str, str] = field(default_factory=dict)  # the client's names of tools, by the names the model knows
+    names: Mapping[str, str] = field(default_factory=dict)  # the client's tool names by those the model sees
 
     def is_turn(self, headers: Mapping[str, str]) -> bool:
-        """Return True for a turn of a conversation, False for a task of the client itself, which is not stored."""
+        """Return True for a turn of a conversation, False for a client's own task, such as a title. Tasks are not
+        stored."""
         if last_user_index(self.messages) < 0 and named_run_id(self.messages) is None:
             return False
         return not is_client_task(
@@ -51,28 +51,28 @@ class CompletionBody(PlainRequest):
         )
 
 
-async def read_aside(read: Callable[[bytes], T], raw: bytes) -> T:
-    """Return what `read` makes of a body. A large body is read in a thread, so that the event loop does not wait."""
-    return await in_read_thread(read, raw) if len(raw) > LARGE_BYTES else read(raw)
+async def parse_async(parse: Callable[[bytes], T], raw: bytes) -> T:
+    """Return `parse(raw)`, called in a thread for a large body so that the event loop is not blocked."""
+    return await in_read_thread(parse, raw) if len(raw) > LARGE_BYTES else parse(raw)
 
 
 def read_object(raw: bytes) -> dict[str, Any]:
-    """Return a JSON body, which has to name a model. Raises InvalidRequest."""
+    """Return a JSON object that has a `model`. Raises InvalidRequest."""
     body = read_json(raw)
     if not isinstance(body, dict):
-        raise InvalidRequest("The body is a JSON object.")
+        raise InvalidRequest("The body must be a JSON object.")
     if not isinstance(body.get("model"), str) or not body["model"]:
-        raise InvalidRequest("`model` names an agent.", param="model")
+        raise InvalidRequest("`model` must be the name of an agent.", param="model")
     if len(body["model"]) > SHORT_LENGTH:  # it is repeated in answers and in the log
-        raise InvalidRequest(f"`model` has at most {SHORT_LENGTH} characters.", param="model")
+        raise InvalidRequest(f"`model` must have at most {SHORT_LENGTH} characters.", param="model")
     return body
 
 
-def checked(body: Mapping[str, Any], name: str, kind: type[T]) -> T | None:
-    """Return a field of a body, or None if it is left out. Raises InvalidRequest for a value of another type."""
+def typed_field(body: Mapping[str, Any], name: str, kind: type[T]) -> T | None:
+    """Return a field of a body, or None if it is missing. Raises InvalidRequest for a value of another type."""
     value = body.get(name)
     if value is not None and not isinstance(value, kind):
-        raise InvalidRequest(f"`{name}` is {_KINDS[kind]}.", param=name)
+        raise InvalidRequest(f"`{name}` must be {_TYPE_NAMES[kind]}.", param=name)
     return value
 
 
@@ -82,35 +82,35 @@ def read_body(raw: bytes) -> CompletionBody:
 
 
 def completion_body(body: dict[str, Any]) -> CompletionBody:
-    """Return what a request asks for, from a body that names a model. Raises InvalidRequest, TooLarge."""
+    """Validate a body that has a `model`. Raises InvalidRequest, TooLarge."""
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
-        raise InvalidRequest("`messages` is a list with at least one message.", param="messages")
+        raise InvalidRequest("`messages` must be a list with at least one message.", param="messages")
     if len(messages) > MESSAGES:
         raise InvalidRequest(f"A request has at most {MESSAGES} messages.", param="messages")
     for index, message in enumerate(messages):
         _check_message(message, f"messages[{index}]")
-    # Only the last message, which is answered, must not be empty.
+    # Earlier messages may be empty, but not the one that is answered.
     if (last := last_user_index(messages)) >= 0:
         check_not_empty(messages[last].get("content"), f"messages[{last}]")
     include_usage = read_include_usage(body)
-    named = body.get("metadata")
-    metadata = named if isinstance(named, dict) else {}
-    passed = {key: value for key, value in metadata.items() if key not in _DAYBOOK_METADATA}
+    given = body.get("metadata")
+    metadata = given if isinstance(given, dict) else {}
+    client_metadata = {key: value for key, value in metadata.items() if key not in _OWN_METADATA}
     return CompletionBody(
         agent=body["model"],
         messages=tuple(map(_with_refusal_as_content, messages)),
-        stream=bool(checked(body, "stream", bool)),
+        stream=bool(typed_field(body, "stream", bool)),
         include_usage=include_usage,
-        tools=read_tools(checked(body, "tools", list) or []),
+        tools=read_tools(typed_field(body, "tools", list) or []),
         metadata=metadata,
-        parameters={key: value for key, value in body.items() if key not in _READ_HERE}
-        | ({"metadata": passed} if passed else {}),
+        parameters={key: value for key, value in body.items() if key not in _OWN_FIELDS}
+        | ({"metadata": client_metadata} if client_metadata else {}),
     )
 
 
 def read_include_usage(body: dict[str, Any]) -> bool:
-    """Return True if a stream should end with the usage. Stream options that are not an object are removed."""
+    """Return True if the stream should end with the usage. Remove stream options that are not an object."""
     stream_options = body.get("stream_options")
     if isinstance(stream_options, dict):
         return bool(stream_options.get("include_usage"))
@@ -119,8 +119,7 @@ def read_include_usage(body: dict[str, Any]) -> bool:
 
 
 def _with_refusal_as_content(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message. A refusal of the assistant becomes its content, which is stored and which every server
-    takes."""
+    """Move an assistant's refusal to its content, which is stored and which every server accepts."""
     refusal = message.get("refusal")
     if not refusal or not isinstance(refusal, str) or message.get("content") or message["role"] != "assistant":
         return message
@@ -130,15 +129,15 @@ def _with_refusal_as_content(message: dict[str, Any]) -> dict[str, Any]:
 def _check_message(message: Any, where: str) -> None:
     role = message.get("role") if isinstance(message, dict) else None
     if not isinstance(role, str):
-        raise InvalidRequest(f"{where} is an object with a role.", param=where)
+        raise InvalidRequest(f"{where} must be an object with a role.", param=where)
     if role not in _ROLES:
-        raise InvalidRequest(f"{where}.role is not one of system, developer, user, assistant, tool.", param=where)
+        raise InvalidRequest(f"{where}.role must be one of system, developer, user, assistant, tool.", param=where)
     content = message.get("content")
     if isinstance(content, list):
         if any(not isinstance(part, dict) for part in content):
-            raise InvalidRequest(f"{where}.content holds a part that is no object.", param=where)
+            raise InvalidRequest(f"{where}.content has a part that is not an object.", param=where)
     elif content is not None and not isinstance(content, str):
-        raise InvalidRequest(f"{where}.content is text or a list of parts.", param=where)
+        raise InvalidRequest(f"{where}.content must be text or a list of parts.", param=where)
     if role == "user":
         check_length(content, where)
     if "tool_calls" in message or "tool_call_id" in message:
@@ -146,40 +145,39 @@ def _check_message(message: Any, where: str) -> None:
 
 
 def _check_calls(message: dict[str, Any], where: str) -> None:
-    """Raises InvalidRequest for tool calls, or the id of one, of a wrong type."""
+    """Raise InvalidRequest if the tool calls of a message, or its `tool_call_id`, have a wrong type."""
     if not isinstance(message.get("tool_call_id"), str | None):
-        raise InvalidRequest(f"{where}.tool_call_id is text.", param=f"{where}.tool_call_id")
+        raise InvalidRequest(f"{where}.tool_call_id must be text.", param=f"{where}.tool_call_id")
     calls, where = message.get("tool_calls"), f"{where}.tool_calls"
     if calls is None:
         return
     if not isinstance(calls, list):
-        raise InvalidRequest(f"{where} is a list.", param=where)
+        raise InvalidRequest(f"{where} must be a list.", param=where)
     if len(calls) > TOOLS:
-        raise InvalidRequest(f"{where} holds more than {TOOLS} calls.", param=where)
+        raise InvalidRequest(f"{where} has more than {TOOLS} calls.", param=where)
     for index, call in enumerate(calls):
         if fault := call_fault(call):
-            place = f"{where}[{index}]{fault[0]}"
-            raise InvalidRequest(f"{place} is {fault[1]}.", param=place)
+            path = f"{where}[{index}]{fault[0]}"
+            raise InvalidRequest(f"{path} must be {fault[1]}.", param=path)
 
 
 def check_length(content: Any, where: str) -> None:
-    """Raises TooLarge for a person's message with too many characters."""
-    most, size = settings.DAYBOOK_MAX_MESSAGE, len(text_of(content))
-    if size > most:
-        raise TooLarge(
-            f"A message has at most {most} characters; this one has {size}. Send it in parts.", param=where, limit=most
-        )
+    """Raise TooLarge if a user message has too many characters."""
+    limit, size = settings.DAYBOOK_MAX_MESSAGE, len(text_of(content))
+    if size > limit:
+        message = f"A message has at most {limit} characters; this one has {size}. Send it in parts."
+        raise TooLarge(message, param=where, limit=limit)
 
 
 def check_not_empty(content: Any, where: str) -> None:
-    """Raises InvalidRequest for a message without text or other parts."""
+    """Raise InvalidRequest if a message has neither text nor other parts."""
     has_other_parts = isinstance(content, list) and any(part.get("type") != "text" for part in content)
     if not has_other_parts and not text_of(content).strip():
         raise InvalidRequest("The message is empty. Write something first.", param=where)
 
 
 def read_tools(tools: Sequence[Any]) -> tuple[dict[str, Any], ...]:
-    """Return the tools that a request defines. Raises InvalidRequest."""
+    """Return the tools of a request. Raises InvalidRequest."""
     if len(tools) > TOOLS:
         raise InvalidRequest(f"A request has at most {TOOLS} tools.", param="tools")
     for index, tool in enumerate(tools):
@@ -188,18 +186,18 @@ def read_tools(tools: Sequence[Any]) -> tuple[dict[str, Any], ...]:
 
 
 def short_name(name: str) -> str:
-    """Return the name under which a tool is known to the model: the same, or for one that is too long its beginning and
-    a hash of it."""
-    if len(name) <= _LONGEST_NAME:
+    """Return the name of a tool for the model. A name that is too long is cut and gets a hash as its end."""
+    if len(name) <= _MAX_NAME_CHARS:
         return name
-    return f"{name[: _LONGEST_NAME - _HASH - 1]}_{hashlib.sha256(name.encode()).hexdigest()[:_HASH]}"
+    hashed = hashlib.sha256(name.encode()).hexdigest()[:_HASH_CHARS]
+    return f"{name[: _MAX_NAME_CHARS - _HASH_CHARS - 1]}_{hashed}"
 
 
 def _check_tool(tool: Any, where: str) -> None:
     if not isinstance(tool, dict):
-        raise InvalidRequest(f"{where} is an object.", param=where)
+        raise InvalidRequest(f"{where} must be an object.", param=where)
     function = tool.get("function") or {}
     if not isinstance(function, dict):
-        raise InvalidRequest(f"{where}.function is an object.", param=f"{where}.function")
+        raise InvalidRequest(f"{where}.function must be an object.", param=f"{where}.function")
     if not isinstance(function.get("name", ""), str):
-        raise InvalidRequest(f"{where}.function.name is text.", param=f"{where}.function.name")
+        raise InvalidRequest(f"{where}.function.name must be text.", param=f"{where}.function.name")

@@ -1,5 +1,5 @@
-"""What /v1 takes and answers, as JSON Schema for its OpenAPI document. Fields that are not named here pass as they are;
-the bounds are those of memories/limits.py, and are checked where a body is read."""
+"""JSON Schemas of the requests and answers of /v1, for its OpenAPI document. Other fields are passed through. The
+limits come from memories/limits.py and are enforced where a body is parsed."""
 
 from typing import Any
 
@@ -220,4 +220,4 @@ ANTHROPIC_MESSAGES = described(
 )
 COUNT_TOKENS = described(body=_MESSAGES_REQUEST, answer=_whole(input_tokens=_NUMBER), error=_ANTHROPIC_ERROR)
 for _operation in (ANTHROPIC_MESSAGES, COUNT_TOKENS):
-    _operation["responses"][529] = _operation["responses"].pop(503)  # Anthropic's status of an overload
+    _operation["responses"][529] = _operation["responses"].pop(503)  # Anthropic's status for an overload

@@ -1,4 +1,4 @@
-"""Responses of the APIs whose answers come from models: whole as JSON, or streamed."""
+"""HTTP responses for answers of models: JSON, or a stream of server-sent events."""
 
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -21,15 +21,15 @@ async def respond(
     context: TurnContext | None = None,
     keep_alive: bytes = sse.KEEP_ALIVE,
 ) -> HttpResponseBase:
-    """Return the response to a request that a model answers: the JSON of `whole`, or with `stream` the server-sent
-    events of `pieces`. `late_error` writes an error that is raised after the first piece.
+    """Return the JSON of `whole`, or with `stream` the server-sent events of `pieces`. `late_error` encodes an error
+    that is raised after the first piece.
 
-    With the `context` of a turn, the response has the headers that name its session and run; so has the DomainError
-    that is raised if the turn fails."""
+    With the `context` of a turn, the response has headers with the ids of its session and run. A DomainError raised
+    here has them, too."""
     response: HttpResponseBase
     try:
         if stream:
-            # Wait for the first piece, so that an error before it is answered with its own status.
+            # Wait for the first piece, so that an error before it gets its own HTTP status.
             response = sse.EventStream(await sse.Alive(pieces(), late_error, keep_alive).begin())
         else:
             response = json_response(await whole())
@@ -37,11 +37,10 @@ async def respond(
         if context:
             error.headers |= _headers(context.session_id, context.run_id)
         raise
-    return headed(response, context.session_id, context.run_id) if context else response
+    return with_run_headers(response, context.session_id, context.run_id) if context else response
 
 
-def headed(response: HttpResponseBase, session_id: UUID, run_id: UUID) -> HttpResponseBase:
-    """Return the response with the headers that name a session and a run."""
+def with_run_headers(response: HttpResponseBase, session_id: UUID, run_id: UUID) -> HttpResponseBase:
     for name, value in _headers(session_id, run_id).items():
         response[name] = value
     return response
@@ -52,5 +51,5 @@ def _headers(session_id: UUID, run_id: UUID) -> dict[str, str]:
 
 
 def json_response(data: Any, *, status: int = 200) -> HttpResponse:
-    """Return a JSON response. Letters of all scripts are written as they are, and not as escapes."""
+    """Return a JSON response without escaping non-ASCII characters."""
     return HttpResponse(json.dumps(data, ensure_ascii=False), content_type="application/json", status=status)

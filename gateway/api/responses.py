@@ -1,5 +1,5 @@
-"""/v1/responses: the OpenAI Responses API, translated to the turns of chat completions. If a request names its previous
-response, the conversation before it is the stored transcript."""
+"""/v1/responses: the OpenAI Responses API, translated to and from chat completions. If a request has a
+`previous_response_id`, the stored transcript is the conversation before it."""
 
 import re
 from collections.abc import AsyncGenerator, Sequence
@@ -12,11 +12,11 @@ from django.http import HttpResponse, HttpResponseBase
 from ninja import Router
 
 from gateway.agents.rows import agent_find, agent_settings, require_key
-from gateway.api.counting import tokens_sent
-from gateway.api.openai_body import LARGE_BYTES, CompletionBody, read_aside
+from gateway.api.counting import estimate_with_memory
+from gateway.api.openai_body import LARGE_BYTES, CompletionBody, parse_async
 from gateway.api.openai_schemas import INPUT_ITEMS, INPUT_TOKENS, RESPONSE, RESPONSE_DELETED, RESPONSES
 from gateway.api.responding import json_response, respond
-from gateway.api.responses_answer import Answer
+from gateway.api.responses_answer import ResponseBuilder
 from gateway.api.responses_body import ResponsesBody, read_responses_body
 from gateway.api.responses_items import as_messages
 from gateway.api.responses_stored import input_items, items_shown, output_items, stored_response
@@ -38,9 +38,9 @@ from memories.ids import parse_uuid
 from memories.pagination import page_json
 
 router = Router()
-_MOST_REFERRED = 100  # runs whose items one request may name
-_LONGEST_PAGE = 100
-_REFERENCE = re.compile(r"(?:msg|fc|ctc)_([0-9a-f]{32})_")
+_MAX_REFERENCED_RUNS = 100
+_MAX_PAGE_SIZE = 100
+_ITEM_ID = re.compile(r"(?:msg|fc|ctc)_([0-9a-f]{32})_")
 
 
 @router.post("/responses", openapi_extra=RESPONSES)
@@ -48,50 +48,49 @@ async def response_create(request: ApiRequest) -> HttpResponseBase:
     """A response, streamed or not."""
     caller: Caller = request.auth
     require_writer(caller)
-    asked = await read_aside(read_responses_body, request.body)
-    is_slow = len(request.body) > LARGE_BYTES or asked.truncate or asked.previous_response_id or _references(asked)
-    body, after = await in_read_thread(_conversation, caller, asked) if is_slow else _conversation(caller, asked)
-    if not body.is_turn(request.headers):  # nothing of it is stored
-        told = plain_events(await open_plain(caller, body), stream=body.stream)
-        return await _answered(told, Answer(asked.unstored()), body)
-    v1_request = replace(v1_request_of(request, body), response=asked.kept())
+    parsed = await parse_async(read_responses_body, request.body)
+    is_slow = len(request.body) > LARGE_BYTES or parsed.truncate or parsed.previous_response_id or _references(parsed)
+    body, after = await in_read_thread(_conversation, caller, parsed) if is_slow else _conversation(caller, parsed)
+    if not body.is_turn(request.headers):
+        events = plain_events(await open_plain(caller, body), stream=body.stream)
+        return await _respond(events, ResponseBuilder(parsed.without_store()), body)
+    v1_request = replace(v1_request_of(request, body), response=parsed.to_store())
     if after is not None:
         v1_request = replace(v1_request, after=after.run_id, session_ref=str(after.session_id), shared_ref=False)
     if command_in(body.messages):
-        asked = asked.unstored()
+        parsed = parsed.without_store()
     turn = await begin_turn(caller, v1_request, body)
-    return await _answered(turn.events(), Answer(asked, turn.context), body, turn.context)
+    return await _respond(turn.events(), ResponseBuilder(parsed, turn.context), body, turn.context)
 
 
-# These two stand before the addresses of a response, which would take their names for ids.
+# These two must come before the paths with a response id, which would match them, too.
 @router.post("/responses/input_tokens", openapi_extra=INPUT_TOKENS)
 async def response_input_tokens(request: ApiRequest) -> HttpResponse:
-    """About how many tokens a request would take, with what Daybook adds to it. Nothing is asked or stored."""
-    asked = await read_aside(read_responses_body, request.body)
-    body, _ = await in_read_thread(_conversation, request.auth, asked)
-    counted = await in_read_thread(tokens_sent, request.auth, body, turn=body.is_turn(request.headers))
-    return json_response({"object": "response.input_tokens", "input_tokens": counted})
+    """Estimate the input tokens of a request, including what Daybook adds. No model is called and nothing is stored."""
+    parsed = await parse_async(read_responses_body, request.body)
+    body, _ = await in_read_thread(_conversation, request.auth, parsed)
+    tokens = await in_read_thread(estimate_with_memory, request.auth, body, turn=body.is_turn(request.headers))
+    return json_response({"object": "response.input_tokens", "input_tokens": tokens})
 
 
 @router.post("/responses/compact", include_in_schema=False)
 async def response_compact(request: ApiRequest) -> HttpResponse:
-    """Refuse to compact a conversation."""
-    raise NotFound('Compacting is not offered here. `truncation: "auto"` leaves out the oldest turns.')
+    raise NotFound('Compacting is not supported. `truncation: "auto"` leaves out the oldest turns.')
 
 
 @router.get("/responses/{response_id}", openapi_extra=RESPONSE)
 @reading
 def response_get(request: ApiRequest, response_id: str, stream: bool = False) -> HttpResponse:
-    """A stored response, as far as it is written; as JSON only."""
+    """A stored response, or the part written so far. JSON only."""
     if stream:
-        raise InvalidRequest("`stream` is not offered here. Ask for the response without it.", param="stream")
+        raise InvalidRequest("`stream` is not supported. Request the response without it.", param="stream")
     return json_response(_stored(request.auth, response_id))
 
 
 @router.delete("/responses/{response_id}", openapi_extra=RESPONSE_DELETED)
 @writing
 def response_forget(request: ApiRequest, response_id: str) -> HttpResponse:
-    """Forget a response. What was said stays in its session."""
+    """Delete a response. Its messages stay in the session."""
     require_writer(request.auth)
     response_delete(request.auth, response_id)
     return json_response({"id": response_id, "object": "response", "deleted": True})
@@ -101,24 +100,23 @@ def response_forget(request: ApiRequest, response_id: str) -> HttpResponse:
 async def response_input(
     request: ApiRequest, response_id: str, limit: int = 20, after: str = "", order: Literal["asc", "desc"] = "desc"
 ) -> HttpResponse:
-    """What a response was given: the conversation before it, its own input last; newest first, unless asked for in
-    the other order."""
-    if not 1 <= limit <= _LONGEST_PAGE:
-        raise InvalidRequest(f"limit is a number from 1 to {_LONGEST_PAGE}.", param="limit")
+    """The input of a response, including the conversation before it. Newest first by default."""
+    if not 1 <= limit <= _MAX_PAGE_SIZE:
+        raise InvalidRequest(f"limit must be a number from 1 to {_MAX_PAGE_SIZE}.", param="limit")
     items = await in_read_thread(lambda: input_items(*response_find(request.auth, response_id)))
     listed = items if order == "asc" else items[::-1]
     if after:
-        place = next((index for index, item in enumerate(listed) if item["id"] == after), None)
-        if place is None:
-            raise InvalidRequest("after is the id of an entry of this list.", param="after")
-        listed = listed[place + 1 :]
+        position = next((index for index, item in enumerate(listed) if item["id"] == after), None)
+        if position is None:
+            raise InvalidRequest("after must be the id of an entry of this list.", param="after")
+        listed = listed[position + 1 :]
     shown = await items_shown(request.auth.owner_id, listed[:limit])
     return json_response(page_json(shown, has_more=len(listed) > limit))
 
 
 @router.post("/responses/{response_id}/cancel", openapi_extra=RESPONSE)
 async def response_cancel(request: ApiRequest, response_id: str) -> HttpResponse:
-    """Stop a response that is being written; what was said so far is kept."""
+    """Stop a response that is being written. The text so far is kept."""
     caller: Caller = request.auth
     require_writer(caller)
     await in_read_thread(require_key, caller)
@@ -128,75 +126,75 @@ async def response_cancel(request: ApiRequest, response_id: str) -> HttpResponse
         await stopping.stop_turn(caller.owner_id, run.session_id, run.pk, limits=caller.limits)
         stored = await in_read_thread(_stored, caller, response_id)
     elif stored["status"] != "cancelled":
-        # OpenAI's words: clients know them.
-        over = "an incomplete" if stored["status"] == "incomplete" else f"a {stored['status']}"
-        raise InvalidRequest(f"Cannot cancel {over} response.", param="response_id")
+        # OpenAI's message, which clients recognise.
+        status = "an incomplete" if stored["status"] == "incomplete" else f"a {stored['status']}"
+        raise InvalidRequest(f"Cannot cancel {status} response.", param="response_id")
     return json_response(stored)
 
 
-def _conversation(caller: Caller, asked: ResponsesBody) -> tuple[CompletionBody, Previous | None]:
-    """Return the request with its whole conversation, and the previous response if there is one. The database is asked
-    only for a previous response, for items that are referred to, and for the agent whose limit the conversation is cut
-    to."""
-    named = asked.previous_response_id
-    after = previous_response(caller, named) if named else None
-    runs = _references(asked)
+def _conversation(caller: Caller, parsed: ResponsesBody) -> tuple[CompletionBody, Previous | None]:
+    """Return the request with its whole conversation, and the previous response if it has one. The database is queried
+    only for a previous response, for item references, and for truncation."""
+    response_id = parsed.previous_response_id
+    after = previous_response(caller, response_id) if response_id else None
+    runs = _references(parsed)
     stored = {
         item["id"]: item
         for run_id, number, part in (stored_parts(caller, runs) if runs else ())
         for item in output_items(run_id, number, part.output)
     }
-    messages = as_messages(after.messages if after else [], asked.items, stored)
-    if asked.truncate:
-        agent = agent_find(caller, asked.chat["model"])
-        messages = _cut(messages, agent_settings(agent).context_token_limit)
-    return asked.completion(messages), after
+    messages = as_messages(after.messages if after else [], parsed.items, stored)
+    if parsed.truncate:
+        agent = agent_find(caller, parsed.chat["model"])
+        messages = _truncated(messages, agent_settings(agent).context_token_limit)
+    return parsed.completion(messages), after
 
 
-def _references(asked: ResponsesBody) -> list[Any]:
-    named = (str(item.get("id")) for item in asked.items if item.get("type") == "item_reference")
-    found = {match[1]: None for match in map(_REFERENCE.match, named) if match}
-    return [parse_uuid(run_id) for run_id in list(found)[:_MOST_REFERRED]]
+def _references(parsed: ResponsesBody) -> list[Any]:
+    """Return the ids of the runs whose items the request refers to."""
+    item_ids = (str(item.get("id")) for item in parsed.items if item.get("type") == "item_reference")
+    run_ids = {match[1]: None for match in map(_ITEM_ID.match, item_ids) if match}
+    return [parse_uuid(run_id) for run_id in list(run_ids)[:_MAX_REFERENCED_RUNS]]
 
 
-def _cut(messages: Sequence[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
-    """Return a conversation of at most about `limit` tokens, without its oldest turns. The last turn always stays."""
-    begins = [index for index, message in enumerate(messages) if message["role"] == "user"]
+def _truncated(messages: Sequence[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
+    """Remove the oldest turns until at most about `limit` tokens are left. The last turn always stays."""
+    turn_starts = [index for index, message in enumerate(messages) if message["role"] == "user"]
     sizes = [estimate_message(message) for message in messages]
-    left, cut = sum(sizes), 0
-    for begin in begins[1:]:
-        if left <= limit:
+    tokens, first = sum(sizes), 0
+    for start in turn_starts[1:]:
+        if tokens <= limit:
             break
-        left -= sum(sizes[cut:begin])
-        cut = begin
-    return list(messages[cut:])
+        tokens -= sum(sizes[first:start])
+        first = start
+    return list(messages[first:])
 
 
 def _stored(caller: Caller, response_id: str) -> dict[str, Any]:
     return stored_response(*response_find(caller, response_id))
 
 
-async def _answered(
-    told: AsyncGenerator[Event], answer: Answer, body: CompletionBody, context: TurnContext | None = None
+async def _respond(
+    events: AsyncGenerator[Event], builder: ResponseBuilder, body: CompletionBody, context: TurnContext | None = None
 ) -> HttpResponseBase:
-    whole, events = partial(_whole, told, answer), partial(_streamed, told, answer)
-    return await respond(whole, events, answer.fail, stream=body.stream, context=context)
+    whole, pieces = partial(_whole, events, builder), partial(_pieces, events, builder)
+    return await respond(whole, pieces, builder.fail, stream=body.stream, context=context)
 
 
-async def _whole(told: AsyncGenerator[Event], answer: Answer) -> dict[str, Any]:
-    """Run a turn to its end and return the response. Raises DomainErrors."""
-    async with aclosing(told) as events:
+async def _whole(events: AsyncGenerator[Event], builder: ResponseBuilder) -> dict[str, Any]:
+    """Run a turn and return the response. Raises DomainErrors."""
+    async with aclosing(events):
         async for event in events:
-            answer.take(event)
-    if not answer.final:
+            builder.add(event)
+    if not builder.final:
         raise UpstreamUnreachable("The model server gave no answer.")
-    return answer.final
+    return builder.final
 
 
-async def _streamed(told: AsyncGenerator[Event], answer: Answer) -> AsyncGenerator[bytes]:
-    """Run a turn to its end and yield the server-sent events. Raises DomainErrors."""
-    async with aclosing(told) as events:
+async def _pieces(events: AsyncGenerator[Event], builder: ResponseBuilder) -> AsyncGenerator[bytes]:
+    """Run a turn and yield the server-sent events of the response. Raises DomainErrors."""
+    async with aclosing(events):
         async for event in events:
-            answer.take(event)
-            if news := answer.news():
-                yield news
+            builder.add(event)
+            if pending := builder.take_events():
+                yield pending

@@ -1,4 +1,4 @@
-"""A response while it is written: its items, and the events of the stream."""
+"""Builds a response from the events of a turn: its items, and the events of its stream."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ from gateway.api.responses_json import (
     response_object,
     wants_summary,
 )
-from gateway.api.responses_parts import ARGUMENTS, IN_SUMMARY, INPUT, REASONING, REFUSAL, TEXT, Item, Part
+from gateway.api.responses_parts import ARGUMENTS, INPUT, REASONING, REFUSAL, SUMMARY, TEXT, Item, Part
 from gateway.errors import RunStopped
 from gateway.runs.context import TurnContext
 from gateway.runs.responses import part_of, response_id
@@ -26,107 +26,106 @@ from gateway.turns.events import Delta, Done, Event
 from gateway.upstream.reasoning import reasoning_in
 from memories.ids import uuid7
 
-# Begins the `encrypted_content` of reasoning, for clients that send back only items which have one. It holds only the
-# item's id and is not read when it comes back: the reasoning that a model needs again is stored here, and found by the
-# ids of its calls.
-_SEAL = "daybook.1."
-# Codes of OpenAI that clients act on. All others are passed on.
+# Prefix of the `encrypted_content` of reasoning, for clients that only send back items which have it. The item's id
+# follows. It is ignored when sent back: Daybook stores the reasoning that a model needs and finds it by its calls.
+_ENCRYPTED_PREFIX = "daybook.1."
+# OpenAI's codes that clients act on. All other codes are unchanged.
 _CODES = {"rate_limited": "rate_limit_exceeded", "overloaded": "server_is_overloaded"}
 
 
-class Answer:
-    """A response while it is written, of a turn if its context is given. `take` and `fail` add to it; `news` returns
-    the events since the last call."""
+class ResponseBuilder:
+    """A response while it is written. `context` is that of its turn, or None for a request that is not a turn. `final`
+    is the complete response, empty until `fail` or the end of the turn."""
 
-    def __init__(self, asked: ResponsesBody, context: TurnContext | None = None) -> None:
+    def __init__(self, request: ResponsesBody, context: TurnContext | None = None) -> None:
         run_id, part = (context.run_id, part_of(context)) if context else (uuid7(), 0)
         self.id = response_id(run_id, part)
         self.final: dict[str, Any] = {}
-        self._asked = asked
+        self._request = request
         self._begun = False
-        self._tail = f"{run_id.hex}_{part}"
+        self._id_suffix = f"{run_id.hex}_{part}"
         self._created_at = int(context.started_at.timestamp() if context else time.time())
-        self._thinks = IN_SUMMARY if wants_summary(asked.echo) else REASONING
+        self._reasoning_part = SUMMARY if wants_summary(request.echo) else REASONING
         self._events: list[dict[str, Any]] = []
         self._number = 0
         self._items: list[Item] = []
-        self._open: dict[str, Item] = {}  # items that are being written: a thought, a message, a call
-        self._called = False
+        self._open: dict[str, Item] = {}  # items being written, by "reasoning", "message" and "call"
+        self._has_calls = False
         self._order = BlockOrder()
-        self._took_message = False
+        self._has_whole_message = False
 
-    def news(self) -> bytes:
-        """Return the events since the last call as server-sent events."""
+    def take_events(self) -> bytes:
+        """Return the events since the last call, encoded as server-sent events."""
         events, self._events = self._events, []
         return b"".join(sse.event(event["type"], event) for event in events)
 
-    def take(self, event: Event) -> None:
-        """Add what a turn tells."""
+    def add(self, event: Event) -> None:
+        """Add an event of the turn."""
         if isinstance(event, Delta):
-            self._take_delta(event)
+            self._add_delta(event)
         elif isinstance(event, Done):
             self._finish(event)
 
-    def _take_delta(self, event: Delta) -> None:
+    def _add_delta(self, event: Delta) -> None:
         choice = event.choice
         if choice.get("index"):
             return  # a response has only one choice
         self._begin()
-        self._took_message = self._took_message or "message" in choice
+        self._has_whole_message = self._has_whole_message or "message" in choice
         part = _object(choice.get("delta") or choice.get("message"))
         refused = bool(refusal_in(part))
-        self._take_thought_and_refusal(part, before=bool(event.text) and not refused)
+        self._add_reasoning_and_refusal(part, has_text=bool(event.text) and not refused)
         if event.text and not refused:
             logprobs = _list(_object(choice.get("logprobs")).get("content"))
-            self._in_order("message", partial(self._say, TEXT, event.text, logprobs=logprobs))
+            self._in_order("message", partial(self._write_message, TEXT, event.text, logprobs=logprobs))
         for annotation in _list(part.get("annotations")):
             self._in_order("message", partial(self._annotate, annotation))
         for call in event.calls:
-            given = _given_in(call)
-            self._in_order(f"call {call['index']}", partial(self._take_call, call, given), given)
+            arguments = _arguments_in(call)
+            self._in_order(f"call {call['index']}", partial(self._write_call, call, arguments), arguments)
 
     def _finish(self, done: Done) -> None:
-        """End the response, which is stored by now."""
+        """End the response. Its turn has been stored."""
         self._begin()
-        choices = done.choice.get("choices")  # of an answer that came in one piece
-        if choices and not self._took_message:
-            self._take_thought_and_refusal(_object(choices[0].get("message")), before=False)
-        for told in self._order.end():
-            told()
-        status = "incomplete" if done.finish_reason in INCOMPLETE and not self._called else "completed"
-        self._close("thought", status)
+        choices = done.choice.get("choices")  # of an answer that was not streamed
+        if choices and not self._has_whole_message:
+            self._add_reasoning_and_refusal(_object(choices[0].get("message")), has_text=False)
+        for emit in self._order.end():
+            emit()
+        status = "incomplete" if done.finish_reason in INCOMPLETE and not self._has_calls else "completed"
+        self._close("reasoning", status)
         self._close("message", status)
         self._close("call")
-        reason = "" if self._called else done.finish_reason
+        reason = "" if self._has_calls else done.finish_reason
         self.final = self._response("completed", usage=done.new_usage, finish_reason=reason)
         if tier := done.around.get("service_tier") or done.choice.get("service_tier"):
             self.final["service_tier"] = tier
         self._emit(f"response.{self.final['status']}", response=self.final)
 
     def fail(self, error: Exception) -> bytes:
-        """End the response with an error; returns the last events."""
+        """End the response with an error, and return its last events like `take_events`."""
         self._begin()
-        told = as_domain_error(error).as_json()["error"]
-        problem = {"code": _CODES.get(told["code"], told["code"]), "message": told["message"]}
-        if told["details"]:
-            problem["details"] = told["details"]
-        if one := self._open.get("message"):
-            one.end()
-            one.item["status"] = "incomplete"
-        self._items = [one for one in self._items if one.item["status"] != "in_progress"]
+        described = as_domain_error(error).as_json()["error"]
+        body = {"code": _CODES.get(described["code"], described["code"]), "message": described["message"]}
+        if described["details"]:
+            body["details"] = described["details"]
+        if message := self._open.get("message"):
+            message.end()
+            message.data["status"] = "incomplete"
+        self._items = [item for item in self._items if item.data["status"] != "in_progress"]
         status = "cancelled" if isinstance(error, RunStopped) else "failed"
-        self.final = self._response(status, error=problem)
+        self.final = self._response(status, error=body)
         self._emit("response.failed", response=self.final)
-        return self.news()
+        return self.take_events()
 
     def _response(self, status: str, **more: Any) -> dict[str, Any]:
         return response_object(
             id=self.id,
             created_at=self._created_at,
-            model=self._asked.chat["model"],
+            model=self._request.chat["model"],
             status=status,
-            output=[one.item for one in self._items],
-            echo=self._asked.echo,
+            output=[item.data for item in self._items],
+            echo=self._request.echo,
             **more,
         )
 
@@ -140,96 +139,96 @@ class Answer:
             for name in ("created", "in_progress"):
                 self._emit(f"response.{name}", response=self._response("in_progress"))
 
-    def _opened(self, kind: str, item: dict[str, Any]) -> Item:
-        opened = self._open[kind] = Item(len(self._items), item)
-        self._items.append(opened)
-        self._emit("response.output_item.added", output_index=opened.index, item=dict(item))
-        return opened
+    def _add_item(self, kind: str, data: dict[str, Any]) -> Item:
+        item = self._open[kind] = Item(len(self._items), data)
+        self._items.append(item)
+        self._emit("response.output_item.added", output_index=item.index, item=dict(data))
+        return item
 
     def _item_id(self, prefix: str, kind: str) -> str:
-        return f"{prefix}_{self._tail}_{sum(one.item['type'] == kind for one in self._items)}"
+        return f"{prefix}_{self._id_suffix}_{sum(item.data['type'] == kind for item in self._items)}"
 
-    def _take_thought_and_refusal(self, part: Mapping[str, Any], *, before: bool) -> None:
-        if thought := reasoning_in(part):
-            self._in_order("thought", partial(self._think, thought))
+    def _add_reasoning_and_refusal(self, part: Mapping[str, Any], *, has_text: bool) -> None:
+        if reasoning := reasoning_in(part):
+            self._in_order("reasoning", partial(self._write_reasoning, reasoning))
         refusal = part.get("refusal")
-        if isinstance(refusal, str) and refusal and not before:
-            self._in_order("message", partial(self._say, REFUSAL, refusal))
+        if isinstance(refusal, str) and refusal and not has_text:
+            self._in_order("message", partial(self._write_message, REFUSAL, refusal))
 
-    def _in_order(self, block: str, tell: Callable[[], None], arguments: str | None = None) -> None:
-        for told in self._order.add(block, tell, arguments):
-            told()
+    def _in_order(self, block: str, emit: Callable[[], None], arguments: str | None = None) -> None:
+        for ready in self._order.add(block, emit, arguments):
+            ready()
 
-    def _think(self, text: str) -> None:
+    def _write_reasoning(self, text: str) -> None:
         self._close("call")
-        one = self._open.get("thought")
-        if one is None:
-            one = self._opened("thought", reasoning_item(self._item_id("rs", "reasoning"), "", "in_progress"))
-        self._write(one, self._thinks, text)
+        item = self._open.get("reasoning")
+        if item is None:
+            item = self._add_item("reasoning", reasoning_item(self._item_id("rs", "reasoning"), "", "in_progress"))
+        self._write(item, self._reasoning_part, text)
 
-    def _say(self, part: Part, text: str, **beside: list[Any]) -> None:
+    def _write_message(self, part: Part, text: str, **lists: list[Any]) -> None:
         self._close("call")
-        self._close("thought")
-        one = self._open.get("message")
-        if one is None:
-            one = self._opened("message", message_item(self._item_id("msg", "message"), [], "in_progress"))
-        self._write(one, part, text, **beside)
+        self._close("reasoning")
+        item = self._open.get("message")
+        if item is None:
+            item = self._add_item("message", message_item(self._item_id("msg", "message"), [], "in_progress"))
+        self._write(item, part, text, **lists)
 
     def _annotate(self, given: Any) -> None:
-        one = self._open.get("message")
-        if one is None or one.part is not TEXT or not isinstance(given, dict):
+        item = self._open.get("message")
+        if item is None or item.part is not TEXT or not isinstance(given, dict):
             return
         inner = given.get(str(given.get("type")))  # {"type": "url_citation", "url_citation": {…}} in chat completions
         annotation = {"type": given.get("type"), **inner} if isinstance(inner, dict) else given
-        annotations = one.beside["annotations"]
+        annotations = item.lists["annotations"]
         added = {"annotation_index": len(annotations), "annotation": annotation}
         annotations.append(annotation)
-        self._emit("response.output_text.annotation.added", **one.at(), **added)
+        self._emit("response.output_text.annotation.added", **item.position(), **added)
 
-    def _take_call(self, piece: Mapping[str, Any], given: str) -> None:
-        if piece.get("id"):  # it begins here
-            for kind in ("call", "thought", "message"):
+    def _write_call(self, piece: Mapping[str, Any], arguments: str) -> None:
+        if piece.get("id"):  # the first piece
+            for kind in ("call", "reasoning", "message"):
                 self._close(kind)
-            begun = call_item(piece, self._asked.names, "in_progress")
-            part = ARGUMENTS if "arguments" in begun else INPUT
-            self._opened("call", {**begun, part.field: ""}).begin(part)
-            self._called = True
-        if given and (one := self._open.get("call")) and one.part:
-            self._write(one, one.part, given)
+            data = call_item(piece, self._request.names, "in_progress")
+            part = ARGUMENTS if "arguments" in data else INPUT
+            self._add_item("call", {**data, part.field: ""}).begin(part)
+            self._has_calls = True
+        if arguments and (item := self._open.get("call")) and item.part:
+            self._write(item, item.part, arguments)
 
-    def _write(self, one: Item, part: Part, text: str, **beside: list[Any]) -> None:
-        """Add a text to a part of an item, which is begun if the text before it belongs to another."""
-        if one.part is not part:
-            self._end_part(one)
-            one.begin(part)
-            self._emit(f"response.{part.part}.added", **one.at(), part=part.content(""))
-        one.pieces.append(text)
-        for name, values in beside.items():
-            one.beside[name].extend(values)
-        self._emit(f"response.{part.text}.delta", **one.at(), delta=text, **beside)
+    def _write(self, item: Item, part: Part, text: str, **lists: list[Any]) -> None:
+        """Append text to an item's current part, or begin a new part if that is another kind of part."""
+        if item.part is not part:
+            self._end_part(item)
+            item.begin(part)
+            self._emit(f"response.{part.part_event}.added", **item.position(), part=part.as_json(""))
+        item.pieces.append(text)
+        for name, values in lists.items():
+            item.lists[name].extend(values)
+        self._emit(f"response.{part.text_event}.delta", **item.position(), delta=text, **lists)
 
-    def _end_part(self, one: Item) -> None:
-        if (part := one.part) is None:
+    def _end_part(self, item: Item) -> None:
+        if (part := item.part) is None:
             return
-        at, written = one.at(), one.content()
-        more = {"name": one.item["name"]} if part is ARGUMENTS else {}
+        position, written = item.position(), item.current_part()
+        more = {"name": item.data["name"]} if part is ARGUMENTS else {}
         if part is TEXT:
             more = {"logprobs": written["logprobs"]}
-        self._emit(f"response.{part.text}.done", **at, **more, **{part.field: written[part.field]})
-        if part.place:
-            self._emit(f"response.{part.part}.done", **at, part=written)
-        one.end()
+        self._emit(f"response.{part.text_event}.done", **position, **more, **{part.field: written[part.field]})
+        if part.container:
+            self._emit(f"response.{part.part_event}.done", **position, part=written)
+        item.end()
 
     def _close(self, kind: str, status: str = "completed") -> None:
-        if (one := self._open.get(kind)) is None:
+        if (item := self._open.get(kind)) is None:
             return
-        if one.part is ARGUMENTS and not one.pieces:
-            self._write(one, ARGUMENTS, "{}")
-        self._end_part(one)
-        one.item["status"] = status
-        if kind == "thought" and self._asked.sealed:
-            one.item["encrypted_content"] = _SEAL + one.item["id"]
-        self._emit("response.output_item.done", output_index=one.index, item=one.item)
+        if item.part is ARGUMENTS and not item.pieces:
+            self._write(item, ARGUMENTS, "{}")
+        self._end_part(item)
+        item.data["status"] = status
+        if kind == "reasoning" and self._request.encrypted_reasoning:
+            item.data["encrypted_content"] = _ENCRYPTED_PREFIX + item.data["id"]
+        self._emit("response.output_item.done", output_index=item.index, item=item.data)
         del self._open[kind]
 
 
@@ -241,8 +240,8 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _given_in(piece: Mapping[str, Any]) -> str:
-    """Return what a piece of a call adds to its arguments, or to the input of a custom tool."""
+def _arguments_in(piece: Mapping[str, Any]) -> str:
+    """Return the text that a piece of a call adds to its arguments, or to the input of a custom tool."""
     custom = piece.get("custom")
-    given = custom.get("input") if isinstance(custom, dict) else (piece.get("function") or {}).get("arguments")
-    return given or ""
+    text = custom.get("input") if isinstance(custom, dict) else (piece.get("function") or {}).get("arguments")
+    return text or ""

@@ -1,5 +1,5 @@
-"""Items of /v1/responses as messages of a conversation, after the messages that are stored. Text and calls of the
-assistant that follow each other make one message; results stand after their calls."""
+"""Translates the items of /v1/responses to messages and appends them to the stored ones. Consecutive text and calls of
+the assistant become one message, and results are placed directly after their calls."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,10 +13,10 @@ from memories.errors import InvalidRequest
 from memories.limits import MESSAGES, TOOLS
 from prompts.conversation import NO_RESULT
 
-_TEXTS = frozenset({"input_text", "output_text", "text"})
-_OF_OUTPUT = frozenset({"type", "annotations", "logprobs"})
-_SPOKEN = frozenset({"user", "system", "developer"})
-# Calls: their type in chat completions, the field of what the model wrote, and what stands for nothing there.
+_TEXT_TYPES = frozenset({"input_text", "output_text", "text"})
+_OUTPUT_FIELDS = frozenset({"type", "annotations", "logprobs"})
+_INPUT_ROLES = frozenset({"user", "system", "developer"})
+# Call items: their type in chat completions, the field with the arguments, and its value if empty.
 _CALLS = {"function_call": ("function", "arguments", "{}"), "custom_tool_call": ("custom", "input", "")}
 
 Item = dict[str, Any]
@@ -24,32 +24,32 @@ Message = dict[str, Any]
 
 
 def read_items(given: Any) -> list[Item]:
-    """Return the items of `input`; a text is a message of the user. Raises InvalidRequest."""
+    """Return the items of `input`. A string becomes a user message. Raises InvalidRequest."""
     if isinstance(given, str):
         return [{"type": "message", "role": "user", "content": given}]
     if not given:
         raise InvalidRequest("`input` is empty. Write something first.", param="input")
     if not isinstance(given, list) or any(not isinstance(item, dict) for item in given):
-        raise InvalidRequest("`input` is text or a list of items.", param="input")
+        raise InvalidRequest("`input` must be text or a list of items.", param="input")
     if len(given) > MESSAGES:
         raise InvalidRequest(f"A request has at most {MESSAGES} items.", param="input")
     return given
 
 
 def as_messages(before: Sequence[Message], items: Sequence[Item], stored: Mapping[str, Item]) -> list[Message]:
-    """Return stored messages and a client's items as one conversation. `stored` holds the items that references may
-    name, by id. Items that are not known here are left out. Raises InvalidRequest, PreviousResponseNotFound."""
-    found = _Conversation(before)
+    """Return stored messages and a client's items as one conversation. `stored` has the items that references may point
+    to, by id. Items of unknown types are left out. Raises InvalidRequest, PreviousResponseNotFound."""
+    conversation = _Conversation(before)
     for index, item in enumerate(items):
         where = f"input[{index}]"
         if item.get("type") == "item_reference":
-            item = _referred(item, stored, where)
-        found.take(item, where)
-    return found.messages()
+            item = _resolved(item, stored, where)
+        conversation.add(item, where)
+    return conversation.messages()
 
 
 def flat_name(namespace: Any, name: str) -> str:
-    """Return the name under which a tool, perhaps of a namespace, is known to the model."""
+    """Return the name of a tool for the model, which includes its namespace."""
     if not isinstance(namespace, str) or not namespace:
         return short_name(name)
     joined = namespace + name if namespace.endswith("__") else f"{namespace}__{name}"
@@ -57,12 +57,12 @@ def flat_name(namespace: Any, name: str) -> str:
 
 
 class _Conversation:
-    """The messages so far, in groups: an assistant's message with the results of its calls, or any other message."""
+    """The messages so far, in groups: an assistant message with the results of its calls, or a single other message."""
 
     def __init__(self, before: Sequence[Message]) -> None:
         self._groups: list[list[Message]] = []
         self._unanswered: dict[str, list[Message]] = {}  # groups by the ids of their calls without a result
-        self._open: list[Message] | None = None  # the group that the assistant's next words or call belong to
+        self._open: list[Message] | None = None  # the group to which the assistant's next text or call belongs
         for message in before:
             if message["role"] == "tool" and (group := self._unanswered.pop(str(message.get("tool_call_id")), None)):
                 group.append(message)
@@ -71,17 +71,17 @@ class _Conversation:
             for call in message.get("tool_calls") or ():
                 self._unanswered[str(call.get("id", ""))] = self._groups[-1]
 
-    def take(self, item: Item, where: str) -> None:
-        kind = str(item.get("type") or ("message" if "role" in item else ""))  # a message may leave it out
+    def add(self, item: Item, where: str) -> None:
+        kind = str(item.get("type") or ("message" if "role" in item else ""))  # optional for messages
         if kind == "message":
-            self._take_message(item, where)
+            self._add_message(item, where)
         elif kind in _CALLS:
-            self._take_call(item, *_CALLS[kind], where)
+            self._add_call(item, *_CALLS[kind], where)
         elif kind in {"function_call_output", "custom_tool_call_output"}:
-            self._take_result(item, where)
+            self._add_result(item, where)
 
     def messages(self) -> list[Message]:
-        """Return the conversation. A call without a result gets one that says so: servers refuse calls without one."""
+        """Return the conversation. Calls without a result get a placeholder, since servers refuse them otherwise."""
         for call_id, group in self._unanswered.items():
             group.append({"role": "tool", "tool_call_id": call_id, "content": NO_RESULT})
         return [message for group in self._groups for message in group]
@@ -90,65 +90,65 @@ class _Conversation:
         self._groups.append([message])
         return self._groups[-1]
 
-    def _take_message(self, item: Item, where: str) -> None:
+    def _add_message(self, item: Item, where: str) -> None:
         role = str(item.get("role"))
         content = _content(item.get("content"), f"{where}.content", joined=role == "assistant")
-        if role in _SPOKEN:
+        if role in _INPUT_ROLES:
             self._open = None
             self._begin({"role": role, "content": content})
         elif role != "assistant":
             raise InvalidRequest(
-                f"{where}.role is not one of system, developer, user, assistant.", param=f"{where}.role"
+                f"{where}.role must be one of system, developer, user, assistant.", param=f"{where}.role"
             )
         elif self._open is None:
             self._open = self._begin({"role": "assistant", "content": content})
         else:
-            said = self._open[0]
-            said["content"] = joined_content(said["content"], content, gap="")
+            message = self._open[0]
+            message["content"] = joined_content(message["content"], content, gap="")
 
-    def _take_call(self, item: Item, kind: str, given: str, empty: str, where: str) -> None:
+    def _add_call(self, item: Item, kind: str, arguments_field: str, empty: str, where: str) -> None:
         name = flat_name(item.get("namespace"), _text(item, "name", where))
-        called = {"name": name, given: _text(item, given, where) or empty}
+        call = {"name": name, arguments_field: _text(item, arguments_field, where) or empty}
         call_id = _call_id(item, where)
         if self._open is None:
             self._open = self._begin({"role": "assistant", "content": None})
         calls = self._open[0].setdefault("tool_calls", [])
         if len(calls) == TOOLS:
-            raise InvalidRequest(f"{where} is one call more than the {TOOLS} of one answer.", param="input")
-        calls.append({"id": call_id, "type": kind, kind: called})
+            raise InvalidRequest(f"{where}: an answer has at most {TOOLS} calls.", param="input")
+        calls.append({"id": call_id, "type": kind, kind: call})
         self._unanswered[call_id] = self._open
 
-    def _take_result(self, item: Item, where: str) -> None:
+    def _add_result(self, item: Item, where: str) -> None:
         call_id = _call_id(item, where)
         message = {"role": "tool", "tool_call_id": call_id, "content": _result(item.get("output"), where)}
         self._open = None
         if group := self._unanswered.pop(call_id, None):
             group.append(message)
-        elif run_of_call(call_id):  # the turn that made the call is stored here
+        elif run_of_call(call_id):  # the call is in a stored turn
             self._begin(message)
         else:
             raise InvalidRequest(
-                f"{where}.call_id names {call_id}, which no call before it has, or which has its output already. "
+                f"{where}.call_id: no earlier call has the id {call_id}, or it already has its output. "
                 "Send the call, too.",
                 param=f"{where}.call_id",
             )
 
 
-def _referred(item: Item, stored: Mapping[str, Item], where: str) -> Item:
-    named = str(item.get("id", ""))
-    if named.startswith("rs_"):
-        return {"type": "reasoning"}  # reasoning is stored with its calls and sent back with them
-    if named not in stored:
+def _resolved(item: Item, stored: Mapping[str, Item], where: str) -> Item:
+    item_id = str(item.get("id", ""))
+    if item_id.startswith("rs_"):
+        return {"type": "reasoning"}  # ignored: reasoning is stored with its calls and sent back with them
+    if item_id not in stored:
         raise PreviousResponseNotFound(
-            f"{where} names item {named[:80]}, which is not stored here. Send the item itself.", param=where
+            f"{where} refers to item {item_id[:80]}, which is not stored. Send the item itself.", param=where
         )
-    return stored[named]
+    return stored[item_id]
 
 
 def _call_id(item: Item, where: str) -> str:
     call_id = _text(item, "call_id", where)
     if not call_id:
-        raise InvalidRequest(f"{where}.call_id names a call.", param=f"{where}.call_id")
+        raise InvalidRequest(f"{where}.call_id must be the id of a call.", param=f"{where}.call_id")
     return call_id
 
 
@@ -158,7 +158,7 @@ def _text(item: Item, name: str, where: str) -> str:
         return value or ""
     if name == "arguments":
         return json.dumps(value, ensure_ascii=False)
-    raise InvalidRequest(f"{where}.{name} is text.", param=f"{where}.{name}")
+    raise InvalidRequest(f"{where}.{name} must be text.", param=f"{where}.{name}")
 
 
 def _result(output: Any, where: str) -> Any:
@@ -168,11 +168,11 @@ def _result(output: Any, where: str) -> Any:
 
 
 def _content(content: Any, where: str, *, joined: bool) -> Any:
-    """Return content as a text or as parts of a message. With `joined`, several texts become one."""
+    """Return an item's content as text or message parts. With `joined`, several texts become one."""
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, list) or any(not isinstance(part, dict) for part in content):
-        raise InvalidRequest(f"{where} is text or a list of parts.", param=where)
+        raise InvalidRequest(f"{where} must be text or a list of parts.", param=where)
     parts = [_part(part, f"{where}[{index}]") for index, part in enumerate(content)]
     texts = [str(part.get("text") or "") for part in parts if part.keys() == {"type", "text"}]
     if len(texts) == len(parts) and (joined or len(parts) < 2):
@@ -182,8 +182,8 @@ def _content(content: Any, where: str, *, joined: bool) -> Any:
 
 def _part(part: dict[str, Any], where: str) -> dict[str, Any]:
     kind = str(part.get("type"))
-    rest = {name: value for name, value in part.items() if name not in _OF_OUTPUT and value is not None}
-    if kind in _TEXTS:
+    rest = {name: value for name, value in part.items() if name not in _OUTPUT_FIELDS and value is not None}
+    if kind in _TEXT_TYPES:
         return {"type": "text", **rest}
     if kind == "input_image":
         if not isinstance(part.get("image_url"), str):
@@ -201,5 +201,5 @@ def _part(part: dict[str, Any], where: str) -> dict[str, Any]:
     if kind in {"input_audio", "image_url", "file"}:
         return {"type": kind, **rest}
     raise InvalidRequest(
-        f"{where}.type is not one of input_text, input_image, input_file, input_audio.", param=f"{where}.type"
+        f"{where}.type must be one of input_text, input_image, input_file, input_audio.", param=f"{where}.type"
     )

@@ -6,7 +6,7 @@ from typing import Any
 from gateway.api.responses_body import Names
 
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
-"""Why a response is incomplete, by the reason for which the model ended."""
+"""Reasons in `incomplete_details` by the model's finish reason."""
 _NO_NAMES: Names = {}
 
 
@@ -22,13 +22,14 @@ def response_object(
     error: Mapping[str, Any] | None = None,
     finish_reason: str = "",
 ) -> dict[str, Any]:
-    """Return a response. A completed one that was cut off, by its `finish_reason`, has the status `incomplete`."""
+    """Return a response object. If `finish_reason` shows that a completed response was cut off, its status is
+    `incomplete`."""
     reason = INCOMPLETE.get(finish_reason) if status == "completed" else None
     return {
         "id": id,
         "object": "response",
         "created_at": created_at,
-        "completed_at": None,  # strict clients want the field, and the stored response is to be the one that was sent
+        "completed_at": None,  # required by strict clients; not set, so that the stored response equals the one sent
         "status": "incomplete" if reason else status,
         "background": False,
         "error": error,
@@ -41,15 +42,14 @@ def response_object(
 
 
 def usage_json(usage: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the usage of a chat completion with the names of the Responses API."""
-    given, made = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
-    of_input, of_output = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
+    """Return the usage of a chat completion with the field names of the Responses API."""
+    prompt, completion = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
     return {
-        "input_tokens": given,
-        "input_tokens_details": {"cached_tokens": 0, **(of_input or {})},
-        "output_tokens": made,
-        "output_tokens_details": {"reasoning_tokens": 0, **(of_output or {})},
-        "total_tokens": usage.get("total_tokens") or given + made,
+        "input_tokens": prompt,
+        "input_tokens_details": {"cached_tokens": 0, **(usage.get("prompt_tokens_details") or {})},
+        "output_tokens": completion,
+        "output_tokens_details": {"reasoning_tokens": 0, **(usage.get("completion_tokens_details") or {})},
+        "total_tokens": usage.get("total_tokens") or prompt + completion,
     }
 
 
@@ -62,10 +62,10 @@ def text_part(text: str) -> dict[str, Any]:
 
 
 def reasoning_item(id: str, text: str, status: str = "completed", *, as_summary: bool = False) -> dict[str, Any]:
-    """Return reasoning as an item; with `as_summary` as its summary, for clients that asked for one."""
-    kind, place = ("summary_text", "summary") if as_summary else ("reasoning_text", "content")
+    """Return reasoning as an item. With `as_summary` the text is its summary, for clients that asked for one."""
+    kind, container = ("summary_text", "summary") if as_summary else ("reasoning_text", "content")
     parts = [{"type": kind, "text": text}] if text else []
-    return {"id": id, "type": "reasoning", "summary": [], "content": [], place: parts, "status": status}
+    return {"id": id, "type": "reasoning", "summary": [], "content": [], container: parts, "status": status}
 
 
 def wants_summary(echo: Mapping[str, Any]) -> bool:
@@ -77,12 +77,12 @@ def wants_summary(echo: Mapping[str, Any]) -> bool:
 def call_item(call: Mapping[str, Any], names: Names = _NO_NAMES, status: str = "completed") -> dict[str, Any]:
     """Return a call of a client's tool as an item."""
     call_id, custom = str(call.get("id", "")), call.get("custom")
-    called = custom if isinstance(custom, dict) else call.get("function") or {}
-    name, namespace = names.get(called.get("name", ""), (called.get("name", ""), ""))
-    kind, prefix, given = (
-        ("custom_tool_call", "ctc_", {"input": called.get("input") or ""})
+    tool = custom if isinstance(custom, dict) else call.get("function") or {}
+    name, namespace = names.get(tool.get("name", ""), (tool.get("name", ""), ""))
+    kind, prefix, arguments = (
+        ("custom_tool_call", "ctc_", {"input": tool.get("input") or ""})
         if isinstance(custom, dict)
-        else ("function_call", "fc_", {"arguments": called.get("arguments") or ""})
+        else ("function_call", "fc_", {"arguments": tool.get("arguments") or ""})
     )
     item = {"id": prefix + call_id.removeprefix("call_"), "type": kind, "status": status, "call_id": call_id}
-    return {**item, "name": name, **({"namespace": namespace} if namespace else {}), **given}
+    return {**item, "name": name, **({"namespace": namespace} if namespace else {}), **arguments}

@@ -1,4 +1,4 @@
-"""Stored runs as responses: what GET /v1/responses/{id} and its input items show, and what items may be referred to."""
+"""Stored runs as responses, for GET /v1/responses/{id}, its input items, and references to items."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -26,16 +26,15 @@ _STATUS = {Run.State.RUNNING: "in_progress", Run.State.FAILED: "failed", Run.Sta
 
 
 def stored_response(run: Run, part: int) -> dict[str, Any]:
-    """Return a response from its rows. The row comes with its session and agent."""
-    parts, kept = parts_of(run), run.responses or {}
+    """Return a stored response. The run's session and agent must be selected with it."""
+    parts, stored = parts_of(run), run.responses or {}
     is_last = part >= len(parts) - 1
     status = _STATUS.get(Run.State(run.state), "completed") if is_last else "completed"
     finish_reason = str(run.trace.get("finish_reason", "")) if is_last else ""
-    asked = dict(kept.get(str(part)) or {})
-    usage_before, names = asked.pop("usage_before", {}), asked.pop("names", {})
-    usage_after = next(
-        (kept[str(later)]["usage_before"] for later in range(part + 1, len(parts)) if str(later) in kept), run.usage
-    )
+    request = dict(stored.get(str(part)) or {})
+    usage_before, names = request.pop("usage_before", {}), request.pop("names", {})
+    later_parts = (str(later) for later in range(part + 1, len(parts)))
+    usage_after = next((stored[later]["usage_before"] for later in later_parts if later in stored), run.usage)
     return response_object(
         id=response_id(run.pk, part),
         created_at=int(run.started_at.timestamp()),
@@ -46,13 +45,13 @@ def stored_response(run: Run, part: int) -> dict[str, Any]:
             part,
             parts[part].output if part < len(parts) else (),
             status=_message_status(status, finish_reason),
-            as_summary=wants_summary(asked),
+            as_summary=wants_summary(request),
             names=names,
         ),
         usage=None if status == "in_progress" else usage_since(usage_after, usage_before),
         error=run.error if status == "failed" else None,
         finish_reason=finish_reason,
-        echo={**ECHOED, **asked},
+        echo={**ECHOED, **request},
     )
 
 
@@ -71,39 +70,40 @@ def output_items(
     as_summary: bool = False,
     names: Names = _NO_NAMES,
 ) -> list[dict[str, Any]]:
-    """Return the items of a response, with the ids that its stream had. Only reasoning that came with calls is stored.
-    `status` is that of the message, `names` the client's names of its tools."""
-    tail, prefix = f"{run_id.hex}_{part}", call_prefix(run_id)
-    thoughts: list[dict[str, Any]] = []
+    """Return the items of a response, with the ids they had in its stream. Only reasoning that came with calls is
+    stored. `status` is that of the message; `names` are the client's tool names."""
+    id_suffix, prefix = f"{run_id.hex}_{part}", call_prefix(run_id)
+    reasoning: list[dict[str, Any]] = []
     calls: list[dict[str, Any]] = []
     text = ""
     for row in rows:
         if row.role != Message.Role.ASSISTANT:
             continue
-        if thought := reasoning_in((row.kept or {}).get("fields") or {}):
-            thoughts.append(reasoning_item(f"rs_{tail}_{len(thoughts)}", thought, as_summary=as_summary))
+        if thinking := reasoning_in((row.kept or {}).get("fields") or {}):
+            reasoning.append(reasoning_item(f"rs_{id_suffix}_{len(reasoning)}", thinking, as_summary=as_summary))
         if text and row.text and not (text[-1].isspace() or row.text[0].isspace()):
             text += "\n\n"
         text += row.text
         calls += [call_item(call, names) for call in row.calls if str(call.get("id", "")).startswith(prefix)]
-    said = [message_item(f"msg_{tail}_0", [text_part(text)], status)] if text else []
-    return [*thoughts, *said, *calls]
+    message = [message_item(f"msg_{id_suffix}_0", [text_part(text)], status)] if text else []
+    return [*reasoning, *message, *calls]
 
 
 def input_items(run: Run, part: int) -> list[dict[str, Any]]:
     """Return the input of a response, oldest first, without calls of Daybook's own tools and their results. Content
-    parts are as they are stored: `items_shown` reads their bytes and translates them."""
+    parts are in their stored form, for `items_shown`."""
     parts = parts_of(run)
     given = parts[part].input if part < len(parts) else []
-    own = [row for one in parts[:part] for row in (*one.input, *one.output)]
-    first = next(iter([*own, *given]), None)
+    earlier = [row for earlier in parts[:part] for row in (*earlier.input, *earlier.output)]
+    first = next(iter([*earlier, *given]), None)
     before = [row for row in transcript(run, 0) if first is None or row.seq < first.seq]
-    names = {flat: name for asked in (run.responses or {}).values() for flat, name in asked.get("names", {}).items()}
-    return list(_as_input([*before, *own, *given], names, forked=run.session.parent_id is not None))
+    requests = (run.responses or {}).values()
+    names = {flat: name for request in requests for flat, name in request.get("names", {}).items()}
+    return list(_as_input([*before, *earlier, *given], names, forked=run.session.parent_id is not None))
 
 
 async def items_shown(owner_id: UUID, items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return items of `input_items` in the form that clients get."""
+    """Return items from `input_items` as clients get them, with the bytes of attachments."""
     shown = []
     for item in await contents_read(owner_id, await contents_read(owner_id, items), name="output"):
         name = "content" if item.get("role") == "user" else "output"
@@ -135,8 +135,8 @@ def _as_input(rows: Iterable[Message], names: Names, *, forked: bool) -> Iterabl
 
 
 def _is_shown(call_id: str, row: Message, *, forked: bool) -> bool:
-    """Return True if a call was one of the client's tools. Messages before the first turn of a session were brought by
-    the client, with ids of its own; those of a fork come from the parent."""
+    """Return True if a call was of one of the client's tools. Messages without a run were sent by the client with its
+    own ids, or in a fork come from the parent session."""
     if row.run_id:
         return call_id.startswith(call_prefix(row.run_id))
     return not forked or run_of_call(call_id) is not None

@@ -1,5 +1,5 @@
-"""A conversation as a file: Markdown for people, JSON for programs. Replaced turns are left out, and so are the
-memories that a model was given. Rows are read in pages."""
+"""Exports a conversation as a file: Markdown for people, JSON for programs. Replaced turns and injected memories are
+left out. Rows are read in pages."""
 
 import json
 from collections.abc import Iterator
@@ -19,8 +19,6 @@ _NAME_LENGTH = 60
 
 
 class ExportFormat(StrEnum):
-    """The formats of an exported session."""
-
     MARKDOWN = "markdown"
     JSON = "json"
 
@@ -35,7 +33,7 @@ def export_name(session: Session, title: str, kind: ExportFormat) -> str:
 
 
 def export_session(session: Session, title: str, kind: ExportFormat) -> Iterator[str]:
-    """Yield the conversation, one piece per message. The agent must be selected with the session."""
+    """Yield the file in pieces, one per message. The agent must be selected with the session."""
     rows = Message.objects.filter(owner_id=session.owner_id, session=session).exclude(run__superseded=True)
     messages = paged(rows.select_related("run"), "seq")
     return _json(session, messages) if kind is ExportFormat.JSON else _markdown(session, title, messages)
@@ -63,6 +61,6 @@ def _markdown(session: Session, title: str, messages: Iterator[Message]) -> Iter
         attached = [f"*Attached: {name_of(part)}*" for part in attached_parts(parts)]
         if message.role == Message.Role.TOOL or not (text or attached):
             continue
-        who = "You" if message.role == Message.Role.USER else session.agent.name
+        author = "You" if message.role == Message.Role.USER else session.agent.name
         body = "\n\n".join(filter(None, [text.strip(), *attached]))
-        yield f"\n## {who}, {message.created_at:%Y-%m-%d %H:%M}\n\n{body}\n"
+        yield f"\n## {author}, {message.created_at:%Y-%m-%d %H:%M}\n\n{body}\n"

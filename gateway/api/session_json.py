@@ -1,4 +1,4 @@
-"""Sessions, messages and search results as the native API shows them."""
+"""Sessions, messages and search results as JSON of the native API."""
 
 from typing import Any
 
@@ -9,14 +9,21 @@ from memories.api.answers import as_shape
 
 
 def session_json(session: Session) -> dict[str, Any]:
-    """Return a session as the API shows it. Its agent must be selected with it."""
-    kept = {"pinned": session.pinned_at is not None, "archived": session.archived_at is not None}
-    named = {"id": str(session.pk), "object": "session", "agent": session.agent.name, "tags": session.tag_list}
-    return as_shape(answers.Session, session, **named, **kept)
+    """Return a session. Its agent must be selected with it."""
+    return as_shape(
+        answers.Session,
+        session,
+        id=str(session.pk),
+        object="session",
+        agent=session.agent.name,
+        tags=session.tag_list,
+        pinned=session.pinned_at is not None,
+        archived=session.archived_at is not None,
+    )
 
 
 def message_json(message: Message) -> dict[str, Any]:
-    """Return a message as the API shows it, without the bytes of attachments. Its run must be selected with it."""
+    """Return a message without the bytes of its attachments. Its run must be selected with it."""
     return {
         "id": str(message.seq),
         "object": "message",
@@ -33,12 +40,9 @@ def message_json(message: Message) -> dict[str, Any]:
 
 
 def found_json(found: FoundSession) -> dict[str, Any]:
-    """Return a session that a search found, with its newest matching messages."""
-    return {
-        **session_json(found.session),
-        "matches": [_hit_json(hit) for hit in found.hits],
-        "match_count": found.count,
-    }
+    """Return a search result: a session with its newest matching messages."""
+    matches = [_hit_json(hit) for hit in found.hits]
+    return {**session_json(found.session), "matches": matches, "match_count": found.count}
 
 
 def _hit_json(hit: Hit) -> dict[str, Any]:

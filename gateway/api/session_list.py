@@ -1,4 +1,4 @@
-"""/api/sessions: sessions and their transcripts; searching, keeping, exporting and deleting them."""
+"""/api/sessions: creating, listing, searching, changing, exporting and deleting sessions, and their transcripts."""
 
 from typing import Annotated, Any
 
@@ -22,7 +22,7 @@ from memories.database.access import in_read_thread
 from memories.ids import parse_uuid
 from memories.limits import PageSize, ShortText
 from memories.models import Owner
-from memories.pagination import DEFAULT_LIMIT, list_json, page_json, parse_number, place_after
+from memories.pagination import DEFAULT_LIMIT, list_json, page_json, parse_cursor, parse_number
 from memories.portability import download
 
 router = Router()
@@ -42,7 +42,7 @@ class SessionPatch(Body):
     title: Title | None = None
     pinned: bool | None = None
     archived: bool | None = None
-    tags: Annotated[list[Tag] | None, Field(max_length=MAX_TAGS, description="All of them, from now on.")] = None
+    tags: Annotated[list[Tag] | None, Field(max_length=MAX_TAGS, description="Replaces all tags.")] = None
 
 
 class SessionQuery(Schema):
@@ -52,10 +52,10 @@ class SessionQuery(Schema):
         str | None,
         Field(
             max_length=MAX_QUERY,
-            description="Sessions whose messages, or titles, hold all of these words; the last one may go on.",
+            description="Sessions with all of these words in a message or the title; the last word may be incomplete.",
         ),
     ] = None
-    archived: Annotated[bool | None, Field(description="Only archived sessions, or only others.")] = None
+    archived: Annotated[bool | None, Field(description="Only archived sessions, or only those that are not.")] = None
     tag: Annotated[Tag | None, Field(description="Only sessions that have this tag.")] = None
 
 
@@ -72,7 +72,7 @@ def session_create(request: ApiRequest, body: SessionIn) -> Status[Any]:
 @router.get("/sessions")
 @reading
 def session_list(request: ApiRequest, query: Query[SessionQuery]) -> dict[str, Any]:
-    """The owner's sessions, newest first; or what a search finds, by its newest message, with the words around it."""
+    """The owner's sessions, newest first. With `search`, the matching sessions by their newest match, with snippets."""
     caller = request.auth
     rows = Session.objects.filter(owner_id=caller.owner_id).select_related("agent")
     rows = caller.limits.filter(rows, agent="agent__name")
@@ -87,7 +87,7 @@ def session_list(request: ApiRequest, query: Query[SessionQuery]) -> dict[str, A
         caller.owner_id,
         query.search or "",
         limit=query.limit,
-        after=place_after(query.after, parse_uuid),
+        after=parse_cursor(query.after, parse_uuid),
         limits=caller.limits,
         narrowed=query.archived is not None or bool(query.tag),
     )
@@ -104,7 +104,7 @@ def session_get(request: ApiRequest, session_id: str) -> dict[str, Any]:
 @router.patch("/sessions/{session_id}")
 @writing
 def session_patch(request: ApiRequest, session_id: str, body: SessionPatch) -> dict[str, Any]:
-    """Rename, tag, pin or archive a session; what is left out stays."""
+    """Rename, tag, pin or archive a session. Fields that are left out do not change."""
     session = _session(request.auth, session_id)
     session = session_change(session, title=body.title, pinned=body.pinned, archived=body.archived, tags=body.tags)
     return session_json(session)
@@ -113,8 +113,7 @@ def session_patch(request: ApiRequest, session_id: str, body: SessionPatch) -> d
 @router.delete("/sessions/{session_id}", response={204: None})
 @writing
 def session_delete(request: ApiRequest, session_id: str, restorable: bool = False) -> Status[Any]:
-    """Delete a session and its transcript; the memories it gave stay. With `restorable` it can be restored for a
-    minute."""
+    """Delete a session and its transcript. Memories from it stay. With `restorable` it can be restored for a minute."""
     delete = session_discard if restorable else services.session_delete
     delete(_session(request.auth, session_id))
     return Status(204, None)
@@ -131,7 +130,7 @@ def session_restored(request: ApiRequest, session_id: str) -> dict[str, Any]:
 @router.post("/sessions/{session_id}/end")
 @writing
 def session_end(request: ApiRequest, session_id: str) -> dict[str, Any]:
-    """End a session; its snapshot is dropped."""
+    """End a session and drop its snapshot."""
     return session_json(services.session_end(_session(request.auth, session_id)))
 
 
@@ -150,7 +149,7 @@ async def session_export(
 async def message_list(
     request: ApiRequest, session_id: str, limit: PageSize = DEFAULT_LIMIT, after: ShortText | None = None
 ) -> dict[str, Any]:
-    """The transcript, oldest first, without anything that was injected."""
+    """The transcript, oldest first, without injected memories."""
     page = await in_read_thread(_messages, request.auth, session_id, limit=limit, after=after)
     return {**page, "data": await contents_read(request.auth.owner_id, page["data"])}
 

@@ -1,4 +1,4 @@
-"""/api/sessions/{id}/turns: what is said in a session, and what comes of it."""
+"""/api/sessions/{id}/turns: sending messages in a session, and following and stopping their turns."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -10,7 +10,7 @@ from django.http import HttpResponseBase
 from ninja import Router
 
 from gateway import commands, sse
-from gateway.api.responding import headed
+from gateway.api.responding import with_run_headers
 from gateway.api.session_json import session_json
 from gateway.api.turn_body import Render, ToolResultsIn, TurnIn
 from gateway.attachments.storing import AttachmentStore
@@ -36,12 +36,12 @@ from memories.ids import parse_uuid
 from memories.limits import AfterNumber
 
 router = Router()
-# An answer that comes as server-sent events, in the OpenAPI document: the schema is that of each event.
+# The schema of each server-sent event, for the OpenAPI document.
 _EVENT = {
     "type": "object",
     "required": ["event", "data"],
     "properties": {
-        "id": {"type": "string", "description": "What `after` names to go on from here."},
+        "id": {"type": "string", "description": "The value of `after` to continue from here."},
         "event": {
             "type": "string",
             "description": "`started` first, `delta`, `reasoning`, `tool`, `recalled`, `done` or `error` last.",
@@ -54,7 +54,8 @@ _EVENTS: dict[str, Any] = {"responses": {200: {"content": {"text/event-stream": 
 
 @router.post("/sessions/{session_id}/turns", response={200: Any}, openapi_extra=_EVENTS)
 async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any:
-    """Say something. With `stream` the answer comes as server-sent events; a disconnect only detaches."""
+    """Send a message. With `stream` the answer comes as server-sent events. If the client disconnects, the turn
+    continues."""
     content, options = body.checked_content(), body.options()
     if isinstance(content, str) and parse_command(content, native=True):
         return await _command(request, session_id, content, stream=bool(body.stream), render=body.render)
@@ -76,7 +77,8 @@ async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any
 
 @router.post("/sessions/{session_id}/turns/{turn_id}/results", response={200: Any}, openapi_extra=_EVENTS)
 async def turn_results(request: ApiRequest, session_id: str, turn_id: str, body: ToolResultsIn) -> Any:
-    """Bring the results of the client's own tools, for which a turn waits (`awaiting_client_tools`); it goes on."""
+    """Send the results of the client's own tools that a turn waits for (`awaiting_client_tools`).
+    The turn continues."""
     options, results = body.options(), body.messages()
     async with allowed(request.auth) as allowance, AttachmentStore(request.auth.owner_id) as attachments:
         context = await open_run(
@@ -97,8 +99,8 @@ def turn_get(request: ApiRequest, session_id: str, turn_id: str) -> dict[str, An
     try:
         return turn_shown(run_json(leases.run_get(caller.owner_id, session, turn, limits=caller.limits)), caller)
     except NotFound:
-        if found := commands.stored_command(caller.owner_id, session, turn, limits=caller.limits):
-            return found
+        if command := commands.stored_command(caller.owner_id, session, turn, limits=caller.limits):
+            return command
         raise
 
 
@@ -106,7 +108,7 @@ def turn_get(request: ApiRequest, session_id: str, turn_id: str) -> dict[str, An
 async def turn_events(
     request: ApiRequest, session_id: str, turn_id: str, after: AfterNumber = 0, render: Render = "text"
 ) -> HttpResponseBase:
-    """The rest of a running turn as server-sent events, from the number `after` on; as HTML, always all of it."""
+    """The events of a running turn after the number `after`, as server-sent events. As HTML, always all of them."""
     caller, session, turn = request.auth, parse_uuid(session_id), parse_uuid(turn_id)
     row = await in_read_thread(leases.run_get, caller.owner_id, session, turn, limits=caller.limits)
     running, after = live.find(row.pk), 0 if render == "html" else after
@@ -116,7 +118,7 @@ async def turn_events(
 
 @router.post("/sessions/{session_id}/turns/{turn_id}/stop")
 async def turn_stop(request: ApiRequest, session_id: str, turn_id: str) -> dict[str, Any]:
-    """Stop answering; what was said so far is kept. Answered when the turn is over."""
+    """Stop a turn and wait until it has ended. The text so far is kept."""
     caller, session, turn = request.auth, parse_uuid(session_id), parse_uuid(turn_id)
     row = await stopping.stop_turn(caller.owner_id, session, turn, limits=caller.limits)
     return {"id": str(row.pk), "object": "turn", "session_id": str(row.session_id), "state": row.state}
@@ -125,8 +127,8 @@ async def turn_stop(request: ApiRequest, session_id: str, turn_id: str) -> dict[
 @router.post("/sessions/{session_id}/turns/{turn_id}/choose")
 @writing
 def turn_choose(request: ApiRequest, session_id: str, turn_id: str) -> dict[str, Any]:
-    """Show the branch of a turn that was replaced, up to what was said after it last; the next message goes on from
-    there. Nothing is lost: the branch that was shown can be chosen again."""
+    """Show the branch of a turn that was replaced, up to its newest turn. The next message continues from there. The
+    branch that was shown before can be chosen again."""
     caller, session, turn = request.auth, parse_uuid(session_id), parse_uuid(turn_id)
     return session_json(branch_choose(caller, session, turn))
 
@@ -142,10 +144,10 @@ async def _answer(
 ) -> Any:
     turn = live.LiveTurn(replace(context, allowance=allowance))
     turn.start(options)
-    said = len(context.earlier.text)
+    sent = len(context.earlier.text)
     if stream:
-        return _streamed(request, context.session_id, context.run_id, turn.watch(said), render)
-    async with aclosing(turn.watch(said)) as events:
+        return _streamed(request, context.session_id, context.run_id, turn.watch(sent), render)
+    async with aclosing(turn.watch(sent)) as events:
         async for _, (name, data) in events:
             if name == "done":
                 return data
@@ -164,20 +166,20 @@ def _streamed(
     async def stream() -> AsyncGenerator[bytes]:
         yield sse.event("started", {"turn": {"id": str(run_id), "session_id": str(session_id), "state": "running"}})
         async with aclosing(events) as watched:
-            async for at, (name, data) in watched:
-                yield sse.event(name, data, id=at)
+            async for number, (name, data) in watched:
+                yield sse.event(name, data, id=number)
 
-    return headed(sse.EventStream(sse.Alive(stream())), session_id, run_id)
+    return with_run_headers(sse.EventStream(sse.Alive(stream())), session_id, run_id)
 
 
 async def _command(request: ApiRequest, session_id: str, line: str, *, stream: bool, render: str) -> Any:
-    answered = await in_slices_to_the_end(commands.answer_native(request.auth, parse_uuid(session_id), line))
-    context, text = answered.context, answered.result.output.text
+    reply = await in_slices_to_the_end(commands.answer_native(request.auth, parse_uuid(session_id), line))
+    context, text = reply.context, reply.result.output.text
     if not stream:
-        return answered.as_json()
+        return reply.as_json()
 
     async def events() -> AsyncGenerator[tuple[int, live.Note]]:
         yield len(text), ("delta", {"text": text})
-        yield len(text), ("done", answered.as_json())
+        yield len(text), ("done", reply.as_json())
 
     return _streamed(request, context.session_id, context.run_id, events(), render)

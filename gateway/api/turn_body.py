@@ -1,4 +1,4 @@
-"""The bodies of the native API's turns: what is said, the client's own tools, and the results of their calls."""
+"""Request bodies for turns of the native API: the message, the client's own tools, and the results of their calls."""
 
 from typing import Annotated, Any, Literal
 
@@ -17,9 +17,9 @@ _PART_TYPES = ("text", "image_url", "input_audio", "file")
 _RESERVED = frozenset({"model", "messages", "tools", "stream", "stream_options"})
 Render = Annotated[
     Literal["text", "html"],
-    Field(description="How a stream tells the answer: its text in `delta` events, or `html` events for a page."),
+    Field(description="How a stream sends the answer: as text in `delta` events, or as HTML in `html` events."),
 ]
-# What is longer is answered 413, so the bound of a text is only documented here.
+# A longer text is answered with 413, so this limit is only documentation.
 MessageText = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": settings.DAYBOOK_MAX_MESSAGE})]
 MessageParts = Annotated[
     list[dict[str, Any]],
@@ -29,7 +29,7 @@ _CallId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_CALL_ID)
 
 
 class TurnOptionsIn(Body):
-    """How a turn is answered."""
+    """Options of the answer to a turn."""
 
     stream: Annotated[StrictBool | None, Field(description="null is false.")] = False
     tools: Annotated[
@@ -41,26 +41,27 @@ class TurnOptionsIn(Body):
     ] = {}
 
     def options(self) -> TurnOptions:
-        """Raises InvalidRequest."""
+        """Return the options of the turn. Raises InvalidRequest."""
         if reserved := sorted(_RESERVED & self.parameters.keys()):
             raise InvalidRequest(
-                f"`parameters` cannot hold {', '.join(reserved)}: the agent and the session say it.", param="parameters"
+                f"`parameters` cannot contain {', '.join(reserved)}: these come from the agent and the session.",
+                param="parameters",
             )
         return TurnOptions(stream=True, parameters=self.parameters, client_tools=read_tools(self.tools))
 
 
 class TurnIn(TurnOptionsIn):
-    """What a person says; with `replaces` and no content, the message of that turn again."""
+    """A person's message. With `replaces` and no content, the message of that turn is sent again."""
 
     content: MessageText | MessageParts | None = None
     replaces: ShortText | None = None
     keep_attached: Annotated[
-        bool, Field(description="With `replaces` and a text: what was attached to that turn's message stays.")
+        bool, Field(description="With `replaces` and a text: keep the attachments of that turn's message.")
     ] = False
     render: Render = "text"
 
     def checked_content(self) -> str | list[dict[str, Any]] | None:
-        """Return what is said, None for the same again. Raises InvalidRequest, TooLarge."""
+        """Return the content, or None to send the same message again. Raises InvalidRequest, TooLarge."""
         if self.content is None and self.replaces:
             return None
         check_parts(self.content, "content")
@@ -70,15 +71,15 @@ class TurnIn(TurnOptionsIn):
 
 
 class ToolResult(Schema):
-    """The result of one call of the client's tools; fields of a message that are not named here are ignored."""
+    """The result of one call of the client's tools. Other fields of a tool message are ignored."""
 
     tool_call_id: _CallId
     content: Annotated[str, Field(max_length=TOOL_RESULT)] | MessageParts
 
 
 class ToolResultsIn(TurnOptionsIn):
-    """Results of the calls that a turn waits for. Tools and parameters are those of the next model step: send them
-    again."""
+    """Results of the calls that a turn waits for. Send the tools and parameters again: those of this request apply to
+    the next model step."""
 
     results: Annotated[list[ToolResult], Field(min_length=1, max_length=TOOLS)]
 
@@ -90,19 +91,19 @@ class ToolResultsIn(TurnOptionsIn):
 
 
 def check_types(content: Any, where: str) -> None:
-    """Raises InvalidRequest for a part without a type."""
+    """Raise InvalidRequest if a part has no type."""
     for index, part in enumerate(content if isinstance(content, list) else ()):
         if not isinstance(part.get("type"), str):
-            raise InvalidRequest(f"{where}[{index}].type is text, such as text or image_url.", param=where)
+            raise InvalidRequest(f"{where}[{index}].type must be text, such as text or image_url.", param=where)
 
 
 def check_parts(content: Any, where: str) -> None:
-    """Raises InvalidRequest for a part of a type that is none of those of MessageParts, and for a text part without."""
+    """Raise InvalidRequest if a part has none of the types of MessageParts, or is a text part without a text."""
     check_types(content, where)
     for index, part in enumerate(content if isinstance(content, list) else ()):
         if part["type"] not in _PART_TYPES:
-            named = f"{where}[{index}].type"
-            raise InvalidRequest(f"{named} is {', '.join(_PART_TYPES[:-1])} or {_PART_TYPES[-1]}.", param=named)
+            path = f"{where}[{index}].type"
+            raise InvalidRequest(f"{path} must be {', '.join(_PART_TYPES[:-1])} or {_PART_TYPES[-1]}.", param=path)
         if part["type"] == "text" and not isinstance(part.get("text"), str):
-            named = f"{where}[{index}].text"
-            raise InvalidRequest(f"{named} is text.", param=named)
+            path = f"{where}[{index}].text"
+            raise InvalidRequest(f"{path} must be text.", param=path)

@@ -1,4 +1,4 @@
-"""/api/usage: what models did for the owner, as totals of UTC days."""
+"""/api/usage: the owner's model usage, in totals per UTC day."""
 
 from datetime import date
 from typing import Annotated, Any, Literal
@@ -15,9 +15,9 @@ from memories.errors import InvalidRequest
 from memories.pagination import page_json
 
 router = Router()
-MOST_GROUPS = 1_000
-_DIGITS = 9
-_LOGIN = "login"  # the id of what was asked without a key
+MAX_GROUPS = 1_000
+_DECIMALS = 9
+_LOGIN = "login"  # the id of the usage without a key
 
 
 class UsageQuery(Schema):
@@ -28,31 +28,31 @@ class UsageQuery(Schema):
 
 @router.get("/usage")
 @reading
-def usage(request: ApiRequest, asked: Query[UsageQuery]) -> dict[str, Any]:
+def usage(request: ApiRequest, query: Query[UsageQuery]) -> dict[str, Any]:
     """Turns, requests to models, tokens and cost, by day (newest first), or by key, agent or model (most tokens first).
-    `cost` is in the currency of the prices, and null where no model of an entry had one. A limited key sees the totals
-    of its agents, and of the names of keys its own."""
-    last = asked.last or today()
-    first = asked.first or first_day(last)
+    `cost` is in the currency of the prices, and null if no model of an entry has a price. A limited key sees the totals
+    of its agents, and no names of other keys."""
+    last = query.last or today()
+    first = query.first or first_day(last)
     if first > last:
-        raise InvalidRequest("`from` is a day before `to`, or the same.", param="from")
+        raise InvalidRequest("`from` must not be later than `to`.", param="from")
     if (last - first).days >= MOST_DAYS:
-        raise InvalidRequest(f"`from` and `to` are at most {MOST_DAYS} days apart, both included.", param="from")
-    by, column, owner_id = asked.by, COLUMNS[asked.by], request.auth.owner_id
+        raise InvalidRequest(f"`from` and `to` may cover at most {MOST_DAYS} days, both included.", param="from")
+    by, column, owner_id = query.by, COLUMNS[query.by], request.auth.owner_id
     rows = UsageDay.objects.filter(owner_id=owner_id, day__range=(first, last))
-    found = totals(request.auth.limits.filter(rows, agent="agent"), by, most=MOST_GROUPS)
-    keys = [group[column] for group in found] if by == "key" else []
+    groups = totals(request.auth.limits.filter(rows, agent="agent"), by, most=MAX_GROUPS)
+    keys = [group[column] for group in groups] if by == "key" else []
     if request.auth.limits:
         keys = [key for key in keys if key == request.auth.key_id]
     names = dict(ApiKey.objects.filter(owner_id=owner_id, pk__in=keys).values_list("pk", "name"))
-    data = [_group_json(by, group[column], group, names) for group in found[:MOST_GROUPS]]
-    page = page_json(data, has_more=len(found) > MOST_GROUPS)
+    data = [_group_json(by, group[column], group, names) for group in groups[:MAX_GROUPS]]
+    page = page_json(data, has_more=len(groups) > MAX_GROUPS)
     return {**page, "by": by, "from": first.isoformat(), "to": last.isoformat()}
 
 
 def _group_json(by: str, value: Any, group: dict[str, Any], names: dict[Any, str]) -> dict[str, Any]:
     shown = None if value == UsageDay.NO_KEY else str(value)
     figures = {name: group[name] for name in FIGURES}
-    figures["cost"] = round(figures["cost"], _DIGITS) if is_priced(group) else None
-    named = {"name": names.get(value)} if by == "key" else {}
-    return {"id": _LOGIN if shown is None else shown, "object": "usage", by: shown, **named, **figures}
+    figures["cost"] = round(figures["cost"], _DECIMALS) if is_priced(group) else None
+    key_name = {"name": names.get(value)} if by == "key" else {}
+    return {"id": _LOGIN if shown is None else shown, "object": "usage", by: shown, **key_name, **figures}

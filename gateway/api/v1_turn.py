@@ -1,4 +1,4 @@
-"""How a request to /v1 becomes a turn: which session it names, and the run that is opened in it."""
+"""Turns a request to /v1 into a turn: finds the session that it names and opens a run in it."""
 
 import asyncio
 import time
@@ -36,30 +36,30 @@ BUSY_SECONDS = 2.0
 _BUSY_POLL = 0.1
 JOIN_SECONDS = 10.0
 _MAX_KEY = 255
-_MANY = 500
-_MOST_SEARCHES = 50
+_MANY = 500  # messages, or parts of one message
+_MAX_SEARCHES = 50
 _OPEN_WEBUI_CHAT = "x-openwebui-chat-id"
-# Open WebUI names a temporary chat, which it does not store, after its browser tab, so several chats share such a name.
-_UNSAVED = ("local:", "temporary:")
-# Headers by which well-known clients name a conversation, in this order, as they sent them in November 2026.
+# Open WebUI does not store temporary chats and names them after the browser tab, so several chats share such an id.
+_TEMPORARY_PREFIXES = ("local:", "temporary:")
+# Headers in which well-known clients send a conversation id, most specific first, as of November 2026.
 _CONVERSATION_HEADERS = (
     _OPEN_WEBUI_CHAT,
     "x-session-affinity",  # opencode
     "x-session-id",  # opencode, Crush
     "x-goose-session-id",
-    "thread-id",  # Codex; its helpers have threads of their own in one session
+    "thread-id",  # Codex; its subagents have their own threads in one session
     "session-id",
 )
 
 
 def v1_request_of(request: ApiRequest, body: CompletionBody) -> V1Request:
-    """Return the request for a turn, with what its headers and metadata say about the session."""
+    """Return the request for a turn, including what its headers and metadata say about the session."""
     client_system, messages = split_system(body.messages)
     header, caller = request.headers.get, request.auth
-    named = body.metadata.get("session_id")
-    session_ref = header("x-daybook-session", "") or (str(named) if isinstance(named, str | int) else "")
+    session_id = body.metadata.get("session_id")
+    session_ref = header("x-daybook-session", "") or (str(session_id) if isinstance(session_id, str | int) else "")
     chat_id = _conversation_id(request.headers)
-    unsaved = header(_OPEN_WEBUI_CHAT, "").strip().startswith(_UNSAVED)
+    unsaved = header(_OPEN_WEBUI_CHAT, "").strip().startswith(_TEMPORARY_PREFIXES)
     return V1Request(
         agent=body.agent,
         messages=messages,
@@ -74,25 +74,26 @@ def v1_request_of(request: ApiRequest, body: CompletionBody) -> V1Request:
 
 
 def _is_temporary(metadata: Mapping[str, Any]) -> bool:
-    """Return True if `metadata.temporary` is true. Raises InvalidRequest for a value that is neither true nor false."""
-    said = str(metadata.get("temporary") or "false").lower()
-    if said not in {"true", "false"}:
-        raise InvalidRequest('`metadata.temporary` is "true" or "false".', param="metadata.temporary")
-    return said == "true"
+    """Return the value of `metadata.temporary`. Raises InvalidRequest unless it is true or false."""
+    value = str(metadata.get("temporary") or "false").lower()
+    if value not in {"true", "false"}:
+        raise InvalidRequest('`metadata.temporary` must be "true" or "false".', param="metadata.temporary")
+    return value == "true"
 
 
 def _conversation_id(headers: HttpHeaders) -> str:
-    """Return the id by which a client names its conversation, or "". If a client asks several agents in one
-    conversation, each agent has a session of its own with that id."""
-    given = (headers.get(name, "").strip() for name in _CONVERSATION_HEADERS)
-    return next((ref for ref in given if ref and len(ref) <= MAX_EXTERNAL_ID and not ref.startswith(_UNSAVED)), "")
+    """Return the id that a client gives its conversation, or "". If the client uses several agents in one conversation,
+    each agent gets its own session with that id."""
+    ids = (headers.get(name, "").strip() for name in _CONVERSATION_HEADERS)
+    usable = (id for id in ids if id and len(id) <= MAX_EXTERNAL_ID and not id.startswith(_TEMPORARY_PREFIXES))
+    return next(usable, "")
 
 
-async def begin_turn(caller: Caller, asked: V1Request, body: CompletionBody) -> AnyTurn:
-    """Carry out a `/memory` command, or open the run of a turn if the key may still spend something.
+async def begin_turn(caller: Caller, v1_request: V1Request, body: CompletionBody) -> AnyTurn:
+    """Run a `/memory` command, or open the run of a turn if the key's limits allow it.
 
-    While another run of the session is open this waits for BUSY_SECONDS and then forks the session. A request that is
-    being answered already is joined to that run. Raises what open_v1 raises, and RateLimited."""
+    While the session has another open run, wait for up to BUSY_SECONDS and then fork the session. A request that is
+    already being answered joins that run. Raises the errors of open_v1, and RateLimited."""
     options = TurnOptions(
         stream=body.stream,
         parameters=body.parameters,
@@ -100,11 +101,12 @@ async def begin_turn(caller: Caller, asked: V1Request, body: CompletionBody) -> 
         functions_only=body.functions_only,
     )
     if command_in(body.messages):
-        reply = await in_slices_to_the_end(answer_v1(caller, asked))
+        reply = await in_slices_to_the_end(answer_v1(caller, v1_request))
         return JoinedTurn(reply.context, options, reply.result)
     async with allowed(caller) as allowance, AttachmentStore(caller.owner_id) as attachments:
-        kept, answered = without_commands(asked.messages)
-        context = await _open(caller, replace(asked, messages=kept, after_command=answered), attachments)
+        messages, after_command = without_commands(v1_request.messages)
+        v1_request = replace(v1_request, messages=messages, after_command=after_command)
+        context = await _open(caller, v1_request, attachments)
         return turn_of(replace(context, allowance=allowance), options)
 
 
@@ -113,7 +115,7 @@ async def _open(caller: Caller, v1_request: V1Request, attachments: AttachmentSt
     conversation, verdict, searches = None, None, 0
     newest = max(0, last_user_index(v1_request.messages))
     v1_request = replace(v1_request, messages=await attachments.messages(v1_request.messages, first=newest))
-    if _takes_a_while(v1_request.messages, newest):  # the thread that writes must not wait for it
+    if _is_large(v1_request.messages, newest):  # so that the database thread that writes is not kept waiting
         conversation = await in_read_thread(read_conversation, caller.owner_id, v1_request.agent, v1_request.messages)
     while True:
         last_try = time.monotonic() >= deadline
@@ -121,9 +123,9 @@ async def _open(caller: Caller, v1_request: V1Request, attachments: AttachmentSt
             return await open_run(
                 open_v1, caller, v1_request, fork_if_busy=last_try, conversation=conversation, verdict=verdict
             )
-        except ComparisonNeeded:  # compare its turns outside of the transaction, without a lock
+        except ComparisonNeeded:  # compare turns outside the transaction, without a lock
             searches += 1
-            if searches > _MOST_SEARCHES:
+            if searches > _MAX_SEARCHES:
                 raise
             verdict = await in_read_thread(find_session, caller, v1_request, conversation)
         except AttachmentsNotStored:
@@ -134,20 +136,19 @@ async def _open(caller: Caller, v1_request: V1Request, attachments: AttachmentSt
                 await attachments.release()
                 return joined
         except SessionBusy:
-            if last_try:  # results of tools cannot go to a fork
+            if last_try:  # tool results cannot go to a fork
                 raise
             await asyncio.sleep(_BUSY_POLL)
 
 
-def _takes_a_while(messages: Sequence[dict[str, Any]], newest: int) -> bool:
-    """Return True for many messages, or many parts in the newest one."""
+def _is_large(messages: Sequence[dict[str, Any]], newest: int) -> bool:
     content = messages[newest].get("content") if messages else None
     return len(messages) > _MANY or (isinstance(content, list) and len(content) > _MANY)
 
 
 async def _joined(caller: Caller, run_id: UUID) -> TurnContext | None:
-    """Return the run that answers the same request, once it is over or after JOIN_SECONDS. Return None if it failed or
-    was stopped, for example because its client gave up: the turn is then asked for again."""
+    """Return the run that answers the same request, once it has ended or after JOIN_SECONDS. Return None if it failed
+    or was stopped, for example because its client disconnected: the request then gets a new run."""
     deadline = time.monotonic() + JOIN_SECONDS
     while (state := await in_read_thread(running_state, caller.owner_id, run_id)) == Run.State.RUNNING:
         if time.monotonic() >= deadline:

@@ -1,5 +1,5 @@
-"""/api/webhooks: where an owner's notifications are sent. The secret is in the answer that makes a webhook, and nowhere
-else."""
+"""/api/webhooks: addresses that get an owner's notifications. The secret is only in the answer that creates a
+webhook."""
 
 from typing import Annotated, Any, Literal
 
@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints
 from gateway.api import answers
 from gateway.models import Webhook
 from gateway.webhooks.addresses import URL_LENGTH
-from gateway.webhooks.services import KINDS, MOST, webhook_create, webhook_delete, webhook_state
+from gateway.webhooks.services import KINDS, MAX_WEBHOOKS, webhook_create, webhook_delete, webhook_state
 from memories.api.answers import as_shape
 from memories.api.bodies import Body
 from memories.api.operations import reading, writing
@@ -19,7 +19,7 @@ from memories.ids import parse_uuid
 from memories.pagination import page_json
 
 router = Router()
-_WHAT = "A webhook"  # refused to limited keys: it is sent what is about all books
+_WHAT = "A webhook"  # refused to limited keys, since it gets notifications about all books
 
 
 class WebhookIn(Body):
@@ -39,14 +39,14 @@ class WebhookIn(Body):
 def webhook_list(request: ApiRequest) -> dict[str, Any]:
     """The owner's webhooks, newest first: at most ten."""
     request.auth.limits.refuse(_WHAT)
-    rows = Webhook.objects.filter(owner_id=request.auth.owner_id).order_by("-id")[:MOST]
+    rows = Webhook.objects.filter(owner_id=request.auth.owner_id).order_by("-id")[:MAX_WEBHOOKS]
     return page_json([webhook_json(row) for row in rows])
 
 
 @router.post("/webhooks", response={201: Any})
 @writing
 def webhook_make(request: ApiRequest, body: WebhookIn) -> Status[Any]:
-    """Send notifications to an address from now on. `secret` signs them: it is in this answer only."""
+    """Create a webhook for notifications. The `secret` that signs them is only in this answer."""
     caller = request.auth
     caller.limits.refuse(_WHAT)
     by = actor_of_caller(caller.owner_id, caller.actor)
@@ -65,7 +65,6 @@ def webhook_forget(request: ApiRequest, webhook_id: str) -> Status[Any]:
 
 
 def webhook_json(webhook: Webhook) -> dict[str, Any]:
-    """Return a webhook as the API shows it."""
     return as_shape(
         answers.Webhook,
         webhook,

@@ -43,7 +43,7 @@ def storage_try() -> str:
         backend.delete(name)
     except Exception as error:  # noqa: BLE001 - each storage has its own errors
         return f"{type(error).__name__}: {error}".partition("\n")[0]
-    return "" if stored == data else "what is read is not what was written"
+    return "" if stored == data else "the data that was read differs from what was written"
 
 
 def sha256_of(data: bytes) -> str:

@@ -37,21 +37,21 @@ _ADMINISTRATOR = "An administrator has to"
 # What to do, by a phrase in the message of a model server's error.
 _ADVICE: Mapping[str, str] = {
     KEY_REFUSED: f"{_ADMINISTRATOR} set a valid key for this model server.",
-    UNKNOWN_MODEL: f"{_ADMINISTRATOR} name another model in the agent's settings.",
+    UNKNOWN_MODEL: f"{_ADMINISTRATOR} choose another model in the agent's settings.",
     NO_SUCH_ADDRESS: f"{_ADMINISTRATOR} correct its address: most end with /v1.",
     NO_CREDIT_LEFT: f"{_ADMINISTRATOR} add credit there, or name another model server.",
     CERTIFICATE: f"{_ADMINISTRATOR} renew it, or make this machine trust it (`SSL_CERT_FILE`).",
     NO_TLS: f"{_ADMINISTRATOR} correct its address.",
-    NOT_REACHED: "Try again; if it stays so, it is not running, or its address is wrong.",
+    NOT_REACHED: "Try again. If this persists, it is not running, or its address is wrong.",
     BROKE_OFF: "Try again.",
     "took too long": "Try again, or ask for less at once.",
     "(5": "The fault is on its side. Try again in a while.",
 }
 _RESTARTED = "Interrupted: Daybook was restarted while this was being answered."
 INTERRUPTED = frozenset({"restart", "process", "taken_over"})
-_EMPTY_ANSWER = "The model gave an empty answer. Ask again, or put it in other words."
+_EMPTY_ANSWER = "The model gave an empty answer. Ask again, or rephrase your message."
 _ENDED: Mapping[str, str] = {
-    "length": "The answer ends here because the model reached its limit of tokens. Ask it to go on.",
+    "length": "The answer ends here because the model reached its token limit. Ask it to continue.",
     "content_filter": "The model server's filter ended this answer.",
 }
 _STOPPED: Mapping[str, str] = dict.fromkeys(INTERRUPTED, _RESTARTED) | {
@@ -61,11 +61,11 @@ _STOPPED: Mapping[str, str] = dict.fromkeys(INTERRUPTED, _RESTARTED) | {
     "access": "Stopped: the key was revoked, or the account switched off.",
 }
 _FAULT_WORDS: Mapping[str, str] = {
-    "rate": "was asked too much",
+    "rate": "received too many requests",
     "overload": "was overloaded",
     "network": "broke off",
     "connect": "could not be reached",
-    "certificate": "has no certificate that is accepted",
+    "certificate": "has no trusted certificate",
     "silence": "did not answer in time",
     "locked": "refused the gateway",
     "unknown": "could not be used",

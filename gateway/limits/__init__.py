@@ -1,2 +1,2 @@
-"""Limits of keys, and what keys and people have used: requests a minute, answers at once, tokens and money a UTC
+"""Limits of keys, and the usage of keys and people: requests per minute, concurrent answers, tokens and money per UTC
 day."""

@@ -1,8 +1,8 @@
-"""The limits of a key that are checked before a model is asked: tokens and money of the UTC day, and answers at once.
+"""Checks a key's limits before a model is asked: tokens and money per UTC day, and concurrent answers.
 
-What an answer takes is counted when it is over. Until then it counts as a hundredth of each limit of the day, so that
-fewer answers may begin at once the nearer the limit is; the last hundredth is for one answer alone. A limit can be
-exceeded only by the answers that were under way when it was reached."""
+The usage of an answer is counted when the answer is complete. Until then it counts as a hundredth of each daily limit,
+so that fewer answers may start at once the nearer the limit is; the last hundredth admits only one answer. A limit can
+be exceeded only by the answers that were under way when it was reached."""
 
 import math
 from collections.abc import AsyncIterator
@@ -18,19 +18,19 @@ from memories.database.access import in_read_thread
 from memories.errors import RateLimited
 
 SHARE = 100
-"""An answer that is under way counts as this part of a day's limit."""
-_SOON = 2
+"""An answer under way counts as one part in this many of a daily limit."""
+_RETRY_SECONDS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """The permission of a key to ask models for one answer. Call `leave` when the answer is over."""
+    """A key's permission to ask models for one answer. Call `leave` when the answer is complete."""
 
     key_id: UUID | None = None
-    place: UUID | None = None  # among the answers under way; None for a key without limits
+    place: UUID | None = None  # slot among the answers under way; None for a key without limits
 
     def leave(self) -> None:
-        """Give the place back, once the answer is over and counted. May be called more than once."""
+        """Release the slot, once the answer is complete and counted. May be called more than once."""
         if self.key_id is not None and self.place is not None:
             under_way.leave(self.key_id, self.place)
 
@@ -40,8 +40,8 @@ NO_ALLOWANCE = Allowance()
 
 @asynccontextmanager
 async def allowed(caller: Caller) -> AsyncIterator[Allowance]:
-    """Yield the permission for one answer. The block, or what it starts, calls `leave` when the answer is over; if the
-    block raises, that is done here. One query for a key with limits of the day, otherwise none.
+    """Yield the permission for one answer. The block, or what it starts, calls `leave` when the answer is complete; if
+    the block raises, it is called here. One query for a key with daily limits, otherwise none.
 
     Raises RateLimited with `reason` (`tokens_per_day`, `money_per_day`, `streams_at_once`), `limit`, `retry_after`."""
     allowance = await _allowance(caller)
@@ -53,7 +53,7 @@ async def allowed(caller: Caller) -> AsyncIterator[Allowance]:
 
 
 async def note_tokens(caller: Caller) -> None:
-    """Note what is left of the day's tokens, for the headers of the response. One query if the key has that limit."""
+    """Record the remaining tokens of the day for the response headers. One query if the key has that limit."""
     if caller.key_id is not None and caller.ceilings.tokens_per_day:
         tokens, _ = await in_read_thread(spent_today, caller.key_id)
         _note(caller.ceilings.tokens_per_day, tokens)
@@ -71,7 +71,7 @@ async def _allowance(caller: Caller) -> Allowance:
                 f"This key may have {most} answers at once. Try again when one is over.",
                 reason="streams_at_once",
                 limit=most,
-                retry_after=_SOON,
+                retry_after=_RETRY_SECONDS,
             )
         if ceilings.daily:
             _require(ceilings, others, *await in_read_thread(spent_today, key_id))
@@ -82,7 +82,7 @@ async def _allowance(caller: Caller) -> Allowance:
 
 
 def _require(ceilings: KeyCeilings, others: int, tokens: int, money: float) -> None:
-    """Raises RateLimited if the limits of the day leave nothing for one more answer."""
+    """Raise RateLimited if the daily limits do not admit another answer."""
     if ceilings.tokens_per_day:
         _note(ceilings.tokens_per_day, tokens + others * math.ceil(ceilings.tokens_per_day / SHARE))
     for reason, unit, limit, spent in (
@@ -97,7 +97,7 @@ def _require(ceilings: KeyCeilings, others: int, tokens: int, money: float) -> N
             f"This key may spend {limit:.15g}{unit} a day. {when}",
             reason=reason,
             limit=limit,
-            retry_after=seconds_to_midnight() if over else _SOON,
+            retry_after=seconds_to_midnight() if over else _RETRY_SECONDS,
         )
 
 

@@ -1,5 +1,5 @@
-"""The times when keys were last used. They are noted where a key is looked up, and stored for many keys at once outside
-of requests, so that a GET never waits for the lock of the database."""
+"""Records when keys were last used. Uses are collected when a key is looked up, and stored for many keys at once
+outside of requests, so that a GET never waits for the database lock."""
 
 import logging
 import threading
@@ -15,11 +15,11 @@ from memories.database.access import LATER_SECONDS, write_later
 logger = logging.getLogger("daybook.keys")
 _lock = threading.Lock()
 _noted: set[UUID] = set()
-_due = 0.0  # when the newest planned write comes
+_due = 0.0  # monotonic time of the next planned write
 
 
 def note_use(key_id: UUID) -> None:
-    """Note that a key was used now. This is stored some seconds later, together with other keys."""
+    """Record that a key was used now. It is stored some seconds later, together with other keys."""
     global _due
     with _lock:
         _noted.add(key_id)

@@ -1,4 +1,4 @@
-"""The cost of tokens by the prices that are set. The names of models without a price are collected."""
+"""Computes the cost of tokens, and collects the names of models without a price."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,57 +11,57 @@ from django.db.models.functions import Cast
 from gateway.agents.settings import Price
 
 _MILLION = 1_000_000
-_NAMED = 5
+_MAX_NAMED = 5
 _DETAILS = (("prompt_tokens_details", "cached_tokens"), ("completion_tokens_details", "reasoning_tokens"))
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Tokens of one model: all of them, and those that it wrote."""
+    """Tokens of one model: the total, and those that it wrote."""
 
     total: int
     written: int
 
     @classmethod
     def of(cls, total: float | None, written: float | None) -> "Tokens":
-        """Return the tokens of the two columns of `token_sums`."""
+        """Return the tokens in the two columns of `token_sums`."""
         return cls(int(total or 0), int(written or 0))
 
 
 @dataclass(slots=True)
 class Money:
-    """Prices by model. Models that are asked for and have no price are remembered."""
+    """Prices by model. Collects models without a price whose cost is requested."""
 
     prices: Mapping[str, Price]
-    _without: set[str] = field(default_factory=set)
+    _unpriced: set[str] = field(default_factory=set)
 
     @property
     def known(self) -> bool:
-        """Return True if any model has a price. Otherwise no money is shown."""
+        """True if any model has a price; otherwise no money is shown."""
         return bool(self.prices)
 
     @property
     def unpriced(self) -> tuple[str, ...]:
-        """Return the names of some models that were used and have no price."""
-        return tuple(sorted(self._without)[:_NAMED])
+        """The names of some models that were used and have no price."""
+        return tuple(sorted(self._unpriced)[:_MAX_NAMED])
 
     def cost(self, model: str, tokens: Tokens) -> float:
-        """Return the cost of tokens of a model, in the currency of the prices; 0 if it has none."""
+        """Return the cost of a model's tokens, in the currency of the prices; 0 if it has no price."""
         price = self.prices.get(model)
         if price is None:
             if tokens.total and model:
-                self._without.add(model)
+                self._unpriced.add(model)
             return 0.0
         return cost_of(price, max(0, tokens.total - tokens.written), tokens.written)
 
 
 def cost_of(price: Price, read: int, written: int) -> float:
-    """Return what so many tokens cost."""
+    """Return the cost of tokens at a price."""
     return (read * price.input + written * price.output) / _MILLION
 
 
 def token_sums() -> dict[str, Sum]:
-    """Return expressions for `annotate` on rows with a `usage`: all `tokens`, and those that were `written`."""
+    """Return expressions for `annotate` on rows with a `usage`: all `tokens`, and the `written` ones."""
     return {
         "tokens": Sum(Cast(KT("usage__total_tokens"), FloatField())),
         "written": Sum(Cast(KT("usage__completion_tokens"), FloatField())),
@@ -69,7 +69,7 @@ def token_sums() -> dict[str, Sum]:
 
 
 def usage_words(usage: Any) -> str:
-    """Return a stored usage in words: `1,480 tokens: 1,200 read, 280 written`."""
+    """Return a stored usage as text: `1,480 tokens: 1,200 read, 280 written`."""
     usage = usage if isinstance(usage, Mapping) else {}
     total, read, written = (usage.get(f"{name}_tokens") for name in ("total", "prompt", "completion"))
     if not total:
@@ -87,5 +87,5 @@ def _detail(usage: Mapping[str, Any], group: str, name: str) -> int:
 
 
 def dollars(amount: float) -> str:
-    """Return an amount as it is shown."""
+    """Return an amount in display form."""
     return "under $0.01" if 0 < amount < 0.01 else f"${amount:,.2f}"

@@ -1,5 +1,6 @@
-"""Response headers with the limits of the key: those of OpenAI, and those of Anthropic on its API. A key without limits
-gets none. Windows are noted while a request is handled, and the outermost middleware writes the headers."""
+"""Response headers with the key's limits, as OpenAI names them or, on the Anthropic API, as Anthropic does. A key
+without limits gets none. Windows are recorded while a request is handled; the outermost middleware writes the
+headers."""
 
 import math
 from collections.abc import Iterator
@@ -18,8 +19,7 @@ ANTHROPIC_HEADERS = tuple(f"anthropic-ratelimit-{kind}-{part}" for kind in (REQU
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A limit, what is left of it, and when it is reset. Headers are written with the answer, which may be long after
-    the window was noted."""
+    """A limit, the remainder, and the time of its reset. Headers may be written long after the window was recorded."""
 
     limit: int
     remaining: int
@@ -27,12 +27,12 @@ class Window:
 
     @classmethod
     def resetting_in(cls, seconds: int, *, limit: int, remaining: int) -> Self:
-        """Return a window that is reset in some whole seconds."""
+        """Return a window that is reset in `seconds`."""
         return cls(limit, remaining, timezone.now().replace(microsecond=0) + timedelta(seconds=seconds))
 
     @property
     def reset_seconds(self) -> int:
-        """Return the whole seconds until it is reset, at least one."""
+        """The whole seconds until the reset, at least one."""
         return max(1, math.ceil((self.resets_at - timezone.now()).total_seconds()))
 
 
@@ -40,14 +40,14 @@ windows: ContextVar[dict[str, Window]] = ContextVar("rate_windows")
 
 
 def note_window(kind: str, window: Window) -> None:
-    """Note a window of REQUESTS or TOKENS for the response to the current request."""
+    """Record a window of REQUESTS or TOKENS for the response to the current request."""
     noted = windows.get(None)
     if noted is not None:
         noted[kind] = window
 
 
 def rate_headers(*, anthropic: bool) -> Iterator[tuple[str, str]]:
-    """Yield the headers for the response to the current request, in Anthropic's form or in OpenAI's."""
+    """Yield the headers for the response to the current request, in Anthropic's format or OpenAI's."""
     for kind, window in windows.get({}).items():
         if anthropic:
             prefix = f"anthropic-ratelimit-{kind}-"

@@ -1,5 +1,5 @@
-"""Request rates of keys, and of network addresses without a key: a sliding window of a minute, kept in Redis if there
-is one and otherwise in this process."""
+"""Limits the request rates of keys, and of network addresses without a key, with a sliding window of one minute. It is
+kept in Redis if configured, otherwise in this process."""
 
 import asyncio
 import logging
@@ -18,28 +18,28 @@ from memories.errors import RateLimited
 
 logger = logging.getLogger("daybook.rates")
 _ANSWER_SECONDS = 1.0
-# After a failure nothing is counted for this time, so that only one request waits for a Redis that does not answer.
-_REST_SECONDS = 5.0
-_rest_until = 0.0
-# Storages belong to the loop they were made in.
+# After a failure nothing is counted for this time, so that not every request waits for a Redis that does not answer.
+_BACKOFF_SECONDS = 5.0
+_backoff_until = 0.0
+# Storages belong to the loop in which they were created.
 _limiters: "WeakKeyDictionary[asyncio.AbstractEventLoop, SlidingWindowCounterRateLimiter]" = WeakKeyDictionary()
 
 
 async def count_request(key: str, per_minute: int) -> None:
-    """Count one request of a key and note what is left for the headers of the response; `per_minute` 0 is no limit.
+    """Count a request of a key, and record the window for the response headers. A `per_minute` of 0 means no limit.
     Nothing is counted while Redis does not answer. Raises RateLimited with `limit` and `retry_after` (seconds)."""
-    window, taken = await _hit(key, per_minute)
+    window, accepted = await _hit(key, per_minute)
     if window is None:
         return
     note_window(REQUESTS, window)
-    if not taken:
+    if not accepted:
         raise _limited("This key may make", window)
 
 
 async def count_for_address(what: str, address: str, per_minute: int) -> None:
-    """Count one request for `what` from a network address, as count_request does. Raises RateLimited."""
-    window, taken = await _hit(f"{what}:{address}", per_minute)
-    if window is not None and not taken:
+    """Count a request for `what` from a network address, as count_request does. Raises RateLimited."""
+    window, accepted = await _hit(f"{what}:{address}", per_minute)
+    if window is not None and not accepted:
         raise _limited("One address may make", window)
 
 
@@ -51,23 +51,23 @@ def _limited(who: str, window: Window) -> RateLimited:
 
 
 async def _hit(name: str, per_minute: int) -> tuple[Window | None, bool]:
-    """Count a request. Return the window after it, or None if nothing is counted, and True if it is within the
+    """Count a request. Return the window after it, or None if nothing is counted, and whether it is within the
     limit."""
-    global _rest_until
-    if not per_minute or time.monotonic() < _rest_until:
+    global _backoff_until
+    if not per_minute or time.monotonic() < _backoff_until:
         return None, True
     limit = RateLimitItemPerMinute(per_minute)
     limiter = _limiter()
     try:
         async with asyncio.timeout(_ANSWER_SECONDS):
-            taken = await limiter.hit(limit, name)
+            accepted = await limiter.hit(limit, name)
             reset_time, remaining = await limiter.get_window_stats(limit, name)
     except (StorageError, TimeoutError) as error:
-        _rest_until = time.monotonic() + _REST_SECONDS
-        logger.warning("Request rates are not counted for %s s: Redis does not answer. %s", _REST_SECONDS, error)
+        _backoff_until = time.monotonic() + _BACKOFF_SECONDS
+        logger.warning("Request rates are not counted for %s s: Redis does not answer. %s", _BACKOFF_SECONDS, error)
         return None, True
     wait = max(1, math.ceil(reset_time - time.time()))
-    return Window.resetting_in(wait, limit=per_minute, remaining=remaining if taken else 0), taken
+    return Window.resetting_in(wait, limit=per_minute, remaining=remaining if accepted else 0), accepted
 
 
 def _limiter() -> SlidingWindowCounterRateLimiter:

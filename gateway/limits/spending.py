@@ -1,4 +1,4 @@
-"""The usage of models: collected while an answer is made, and added to the totals of the day in one statement."""
+"""Model usage, which is collected during an answer and added to the totals of the day in one statement."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,35 +21,36 @@ from memories.tokens import text_tokens
 
 _MODEL_CHARS = 200
 _SUMMED = ("turns", "requests", "unpriced_requests", "input_tokens", "output_tokens", "cached_tokens", "cost")
-_PLACE = ("owner_id", "day", "key_id", "agent", "model")
+_KEY_COLUMNS = ("owner_id", "day", "key_id", "agent", "model")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelUse:
-    """One request to a model. `asked` is the name in the request, `model` the one in the answer, which may be longer.
-    If `usage` is empty, because the server gave none or the answer was cut off, tokens are estimated from the messages
-    `given` and the text `said`."""
+    """One request to a model. `requested` is the model name in the request, `model` the one in the answer, which may be
+    longer. If `usage` is empty, because the server sent none or the answer was cut off, tokens are estimated from the
+    `messages` of the request and the `text` of the answer."""
 
-    asked: str
+    requested: str
     model: str = ""
     usage: Mapping[str, Any] = field(default_factory=dict)
-    given: Sequence[dict[str, Any]] = ()
-    said: str = ""
+    messages: Sequence[dict[str, Any]] = ()
+    text: str = ""
 
     def tokens(self) -> tuple[int, int, int]:
-        """Return the tokens of the input, of the output, and those of the input that a cache had."""
+        """Return the input tokens, the output tokens, and the number of input tokens that were cached."""
         if not self.usage:
-            return estimate(self.given), text_tokens(self.said), 0
-        given, said = figure_of(self.usage, "prompt_tokens"), figure_of(self.usage, "completion_tokens")
-        given = given or max(0, figure_of(self.usage, "total_tokens") - said)
+            return estimate(self.messages), text_tokens(self.text), 0
+        read, written = figure_of(self.usage, "prompt_tokens"), figure_of(self.usage, "completion_tokens")
+        read = read or max(0, figure_of(self.usage, "total_tokens") - written)
         details = self.usage.get("prompt_tokens_details")
         cached = figure_of(details, "cached_tokens") if isinstance(details, Mapping) else 0
-        return given, said, min(given, cached)
+        return read, written, min(read, cached)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spender:
-    """Whose usage an answer is. `key_id` is None for a login, `agent` is "" for none, `prices` are the current ones."""
+    """To whom usage is attributed. `key_id` is None for a login, `agent` is "" for none, `prices` are the current
+    ones."""
 
     owner_id: UUID
     key_id: UUID | None
@@ -68,29 +69,29 @@ class _Total:
     turns: int = 0
 
     def add(self, use: ModelUse, prices: Mapping[str, Price]) -> None:
-        given, said, cached = use.tokens()
-        price = prices.get(use.model) or prices.get(use.asked)
+        read, written, cached = use.tokens()
+        price = prices.get(use.model) or prices.get(use.requested)
         self.requests += 1
-        self.input_tokens += given
-        self.output_tokens += said
+        self.input_tokens += read
+        self.output_tokens += written
         self.cached_tokens += cached
         if price is None:
             self.unpriced_requests += 1
         else:
-            self.cost += cost_of(price, given, said)
+            self.cost += cost_of(price, read, written)
 
 
 def spending_store(spender: Spender, uses: Sequence[ModelUse], *, turns: int = 0) -> None:
-    """Add requests to models, and `turns` to the model of the last of them, to the totals of today (UTC). One
-    statement; none where nothing was asked. Nothing is stored for an owner who is gone.
+    """Add model requests to the totals of today (UTC), and `turns` to the total of the last request's model. One
+    statement, or none without requests. Nothing is stored for an owner who was deleted.
 
-    Call it last in a transaction: the rows are shared by all answers of a key."""
+    Call it last in a transaction, since all answers of a key update the same rows."""
     totals: dict[str, _Total] = {}
     for use in uses:
-        totals.setdefault((use.model or use.asked)[:_MODEL_CHARS], _Total()).add(use, spender.prices)
+        totals.setdefault((use.model or use.requested)[:_MODEL_CHARS], _Total()).add(use, spender.prices)
     if not totals:
         return
-    totals[(uses[-1].model or uses[-1].asked)[:_MODEL_CHARS]].turns += turns
+    totals[(uses[-1].model or uses[-1].requested)[:_MODEL_CHARS]].turns += turns
     place = [
         *(
             UsageDay._meta.get_field(name).get_db_prep_value(value, connection)  # type: ignore[union-attr]
@@ -102,7 +103,7 @@ def spending_store(spender: Spender, uses: Sequence[ModelUse], *, turns: int = 0
         ),
         spender.agent,
     ]
-    # Sorted, so that two transactions take the rows in one order.
+    # Sorted, so that concurrent transactions lock the rows in the same order.
     rows = [[*place, model, *(getattr(total, name) for name in _SUMMED)] for model, total in sorted(totals.items())]
     _statement(len(rows)).execute([value for row in rows for value in row])
 
@@ -114,8 +115,8 @@ def _statement(rows: int) -> RawStatement:
 
 def _sql(rows: int) -> str:
     table, owners = UsageDay._meta.db_table, Owner._meta.db_table
-    columns = ", ".join((*_PLACE, *_SUMMED))
-    row = f"({', '.join(['%s'] * len((*_PLACE, *_SUMMED)))})"
+    columns = ", ".join((*_KEY_COLUMNS, *_SUMMED))
+    row = f"({', '.join(['%s'] * len((*_KEY_COLUMNS, *_SUMMED)))})"
     added = ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in _SUMMED)
     return (
         f"WITH used({columns}) AS (VALUES {', '.join([row] * rows)}) "  # noqa: S608 - names are ours
@@ -126,19 +127,19 @@ def _sql(rows: int) -> str:
 
 
 def today() -> date:
-    """Return the current day in UTC, as all days of usage and of limits are."""
+    """Return the current UTC day, as used by all usage and limits."""
     return timezone.now().astimezone(UTC).date()
 
 
 def seconds_to_midnight() -> int:
-    """Return the seconds that are left of the current UTC day, at least one."""
+    """Return the remaining seconds of the current UTC day, at least one."""
     now = timezone.now().astimezone(UTC)
     passed = now - datetime(now.year, now.month, now.day, tzinfo=UTC)
     return max(1, 86_400 - int(passed.total_seconds()))
 
 
 def spent_today(key_id: UUID) -> tuple[int, float]:
-    """Return the tokens and the money that a key has spent today, its end users included. One query."""
+    """Return the tokens and the money that a key has spent today, including its end users. One query."""
     found = UsageDay.objects.filter(key_id=key_id, day=today()).aggregate(
         tokens=Sum(F("input_tokens") + F("output_tokens")), cost=Sum("cost")
     )
@@ -146,6 +147,6 @@ def spent_today(key_id: UUID) -> tuple[int, float]:
 
 
 def figure_of(usage: Mapping[str, Any], name: str) -> int:
-    """Return a figure of a usage, or 0 if it is missing or not a whole number."""
+    """Return a number in a usage, or 0 if it is missing or not an integer."""
     value = usage.get(name)
     return max(value, 0) if isinstance(value, int) else 0

@@ -1,5 +1,5 @@
-"""The number of answers under way for a limited key, in this process, or in all processes with Redis. A place is given
-back when its answer is over; that of a process that died expires after the longest time of a run."""
+"""Counts the answers under way of a limited key: in all processes with Redis, otherwise in this process. Each answer
+takes a slot ("place") until it is complete; slots of dead processes expire after the maximum time of a run."""
 
 import asyncio
 import logging
@@ -18,32 +18,32 @@ from memories.messaging.background import redis_calls
 from memories.messaging.redis_clients import ANSWER_SECONDS, brief_client
 
 logger = logging.getLogger("daybook.rates")
-_SPARE_SECONDS = 60.0  # beyond the longest time of a run
-# After a failure only this process is counted for so long.
-_REST_SECONDS = 5.0
-_rest_until = 0.0
+_MARGIN_SECONDS = 60.0  # added to the maximum time of a run
+# After a failure, only the answers of this process are counted for this time.
+_BACKOFF_SECONDS = 5.0
+_backoff_until = 0.0
 _places: dict[UUID, dict[UUID, float]] = {}
-# Connections belong to the loop they were made in.
+# Connections belong to the loop in which they were created.
 _clients: "WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncRedis]" = WeakKeyDictionary()
 
 
 async def enter(key_id: UUID) -> tuple[UUID, int]:
-    """Take a place for an answer. Return it and the number of other answers of this key. Of two requests that come
-    together, one sees the other. While Redis does not answer, only this process is counted."""
-    global _rest_until
+    """Take a slot for an answer. Return it and the number of the key's other answers. Of two concurrent requests, one
+    sees the other. While Redis does not answer, only the answers of this process are counted."""
+    global _backoff_until
     place, now = uuid7(), time.monotonic()
     places = _places.setdefault(key_id, {})
-    for left in [other for other, until in places.items() if until <= now]:
-        del places[left]
+    for expired in [other for other, until in places.items() if until <= now]:
+        del places[expired]
     others = len(places)
     places[place] = now + _longest()
-    if not settings.REDIS_URL or now < _rest_until:
+    if not settings.REDIS_URL or now < _backoff_until:
         return place, others
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             return place, max(others, await _enter_in_redis(_name(key_id), str(place)))
     except (RedisError, OSError, TimeoutError) as error:
-        _rest_until = time.monotonic() + _REST_SECONDS
+        _backoff_until = time.monotonic() + _BACKOFF_SECONDS
         logger.warning("Answers under way are counted in this process only: Redis does not answer. %s", error)
         return place, others
     except BaseException:
@@ -52,7 +52,7 @@ async def enter(key_id: UUID) -> tuple[UUID, int]:
 
 
 def leave(key_id: UUID, place: UUID) -> None:
-    """Give a place back without waiting. May be called more than once."""
+    """Release a slot without waiting. May be called more than once."""
     places = _places.get(key_id, {})
     if places.pop(place, None) is None:
         return
@@ -79,7 +79,7 @@ async def _enter_in_redis(name: str, place: str) -> int:
 
 
 def _longest() -> float:
-    return float(settings.RUN_SECONDS) + _SPARE_SECONDS
+    return float(settings.RUN_SECONDS) + _MARGIN_SECONDS
 
 
 def _name(key_id: UUID) -> str:

@@ -1,4 +1,4 @@
-"""Totals of the usage of models, from the rows of UTC days: for GET /api/usage and the page of the admin."""
+"""Totals of model usage from the daily rows, for GET /api/usage and the admin's usage page."""
 
 from datetime import date, timedelta
 from typing import Any
@@ -9,28 +9,29 @@ from gateway.models import UsageDay
 
 FIGURES = ("turns", "requests", "input_tokens", "output_tokens", "cached_tokens", "unpriced_requests", "cost")
 COLUMNS = {"day": "day", "person": "owner_id", "key": "key_id", "agent": "agent", "model": "model"}
-"""What totals are made by, and the column that holds it."""
+"""The groupings of totals, with their columns."""
 USUAL_DAYS = 30
 MOST_DAYS = 400
-"""Days that totals may be asked of at once."""
+"""Maximum number of days in one request for totals."""
 
 
 def first_day(last: date) -> date:
-    """Return the first day of a request that names only the last one."""
+    """Return the first day for a request that names only the last one."""
     return last - timedelta(days=min(USUAL_DAYS - 1, last.toordinal() - 1))
 
 
 def totals(rows: "QuerySet[UsageDay]", by: str, *, most: int, order: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-    """Return the sums of these rows by one of COLUMNS, each as a dictionary of that column and FIGURES; `most` and one
-    more if there are more. They are sorted by `order`, then days newest first and all else by tokens. One query."""
+    """Return the sums of rows grouped by one of COLUMNS, each as a dictionary of that column and FIGURES. Returns at
+    most `most` + 1 groups: the extra one shows that there are more. They are sorted by `order`, then days newest first
+    and everything else by tokens. One query."""
     column = COLUMNS[by]
     sums = {f"all_{name}": Sum(name) for name in FIGURES}
     groups = rows.order_by().values(column).annotate(**sums)
-    usual = ("-day",) if by == "day" else ("-all_input_tokens", "-all_output_tokens", column)
-    found = groups.order_by(*order, *usual)[: most + 1]
+    default = ("-day",) if by == "day" else ("-all_input_tokens", "-all_output_tokens", column)
+    found = groups.order_by(*order, *default)[: most + 1]
     return [{column: group[column], **{name: group[f"all_{name}"] for name in FIGURES}} for group in found]
 
 
 def is_priced(group: dict[str, Any]) -> bool:
-    """Return True if any request of a total had a price."""
+    """Return True if any request in a total had a price."""
     return bool(group["requests"] > group["unpriced_requests"])

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI
 
 from gateway.api.errors import error_response, install_handlers
-from gateway.api.openai_body import read_aside
+from gateway.api.openai_body import parse_async
 from gateway.api.responding import json_response
 from gateway.authentication import KeyAuth, caller_by_key, caller_by_token, given_key, require_json
 from gateway.mcp import messages, prompts, protocol, resources, tools
@@ -81,7 +81,7 @@ def insufficient_scope(request: HttpRequest, error: InsufficientScope) -> HttpRe
 async def mcp_post(request: ApiRequest) -> HttpResponse:
     """Answer a client's messages; 202 without a body where none of them wants an answer."""
     try:
-        received, batch = await read_aside(messages.read_messages, request.body)
+        received, batch = await parse_async(messages.read_messages, request.body)
     except RpcError as error:
         return json_response(error.as_json(error.id), status=400)
     answers = []

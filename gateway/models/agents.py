@@ -7,7 +7,7 @@ from memories.ids import uuid7
 
 
 class Agent(models.Model):
-    """A named configuration. gateway.agents.AgentSettings describes and checks `settings`."""
+    """A named configuration. gateway.agents.settings.AgentSettings describes and validates `settings`."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.SlugField(max_length=64, unique=True)
@@ -22,7 +22,7 @@ class Agent(models.Model):
 
 
 class Configuration(models.Model):
-    """The other sections of the agents file (memories, model_roles, prices, upstreams), one row each."""
+    """A section of the agents file other than `agents`: memories, model_roles, prices or upstreams."""
 
     section = models.CharField(max_length=32, primary_key=True)
     value = models.JSONField(default=dict)
@@ -33,7 +33,7 @@ class Configuration(models.Model):
 
 
 class LearnedChange(models.Model):
-    """A change of requests to one model, learned from a refusal, that made its server accept them."""
+    """A change to the requests for one model, learned from a refusal, that made its server accept them."""
 
     upstream = models.CharField(max_length=64)
     model = models.CharField(max_length=300)

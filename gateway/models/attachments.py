@@ -1,5 +1,5 @@
 """Files of the storage `attachments`, and the sessions that use them. A file without a row does not belong to Daybook.
-A file without uses is deleted, and its row after it."""
+If nothing uses a file it is deleted, and then its row."""
 
 from django.db import models
 from django.db.models import Q
@@ -10,8 +10,8 @@ from memories.ids import uuid7
 
 
 class Attachment(models.Model):
-    """One file of an owner. There is no foreign key to the owner, since the row remains until the file is deleted, even
-    if the owner is deleted first."""
+    """A file of an owner. There is no foreign key to the owner, since the row must remain until the file is deleted,
+    even if the owner is deleted first."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     owner_id = models.UUIDField()
@@ -36,8 +36,8 @@ class Attachment(models.Model):
 
 
 class AttachmentUse(models.Model):
-    """Messages of a session use a file. Messages are deleted only with their session. A row without a session is either
-    reserved for a message that is stored next, or its session was deleted; it protects the file until `expires_at`."""
+    """The use of a file by messages of a session, which are deleted only with the session. A row without a session is
+    reserved for a message about to be stored, or its session was deleted; it protects the file until `expires_at`."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     attachment = models.ForeignKey(Attachment, on_delete=models.CASCADE, related_name="uses")

@@ -11,10 +11,10 @@ from memories.models import Owner
 
 
 class ApiKey(models.Model):
-    """A key of one owner. Only the hash of its 256 random bits is stored.
+    """A key of an owner. Only the hash of its 256 random bits is stored.
 
     A row with a `client` is a connected app: it has no plain text, and its client uses access tokens (gateway.oauth).
-    Everything else is the same as for a key."""
+    In all other respects it is a key."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="api_keys")
@@ -73,16 +73,16 @@ class ApiKey(models.Model):
 
 
 class ConnectedApps(models.Manager["ConnectedApp"]):
-    """A manager of the rows with a client."""
+    """A manager for the rows with a client."""
 
     def get_queryset(self) -> "models.QuerySet[ConnectedApp]":
         return super().get_queryset().filter(client__isnull=False)
 
 
 class ConnectedApp(ApiKey):
-    """The connected apps among the rows of ApiKey, for the administration."""
+    """A proxy for the rows of ApiKey that are connected apps, for the admin."""
 
-    objects = ConnectedApps()  # type: ignore[misc]  # that of ApiKey finds all rows
+    objects = ConnectedApps()  # type: ignore[misc]  # ApiKey's manager has another type
 
     class Meta:
         proxy = True
@@ -93,8 +93,7 @@ class ConnectedApp(ApiKey):
 
 
 class UsageDay(models.Model):
-    """The usage of an owner on one day (UTC), by key, agent and model: only numbers, which remain when runs are
-    deleted."""
+    """The usage of an owner on a UTC day, by key, agent and model. The numbers remain when runs are deleted."""
 
     NO_KEY = UUID(int=0)
 

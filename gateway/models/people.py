@@ -9,7 +9,7 @@ from memories.ids import uuid7
 
 
 class Login(models.Model):
-    """A browser in which somebody is signed in: Django's session, with words for the device."""
+    """A browser in which somebody is signed in: Django's session, with a description of the device."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="logins")
@@ -23,7 +23,8 @@ class Login(models.Model):
 
 
 class Identity(models.Model):
-    """A user's identity at an OpenID provider. A subject is never given to another person; a mail address may be."""
+    """A user's identity at an OpenID provider. Unlike mail addresses, subjects are never reassigned to somebody
+    else."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="identities")
     issuer = models.CharField(max_length=255)

@@ -1,4 +1,4 @@
-"""Rows by which the processes of an installation know of each other."""
+"""State that the processes of an installation share."""
 
 from django.db import models
 from django.utils import timezone
@@ -7,7 +7,7 @@ from memories.ids import uuid7
 
 
 class Worker(models.Model):
-    """A worker process with its heartbeat, which /readyz and the admin read."""
+    """A worker process and its heartbeat, which /readyz and the admin read."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     host = models.CharField(max_length=255)
@@ -20,7 +20,7 @@ class Worker(models.Model):
 
 
 class Alert(models.Model):
-    """When administrators were last alerted, one row for each kind. `number` is the figure in the alert."""
+    """The last alert of one kind to administrators. `number` is the figure in it."""
 
     kind = models.CharField(max_length=32, primary_key=True)
     told_at = models.DateTimeField()

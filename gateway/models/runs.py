@@ -14,7 +14,7 @@ from memories.models import Owner
 
 
 class Run(models.Model):
-    """The execution of one turn. An open run is a lease, so a crashed process does not block its session for ever."""
+    """The execution of one turn. An open run is a lease, so a crashed process does not block its session forever."""
 
     class State(models.TextChoices):
         RUNNING = "running"
@@ -83,7 +83,8 @@ class Run(models.Model):
 
 
 class Message(models.Model):
-    """One message of a transcript. It is never changed; its run says whether it is still part of the conversation."""
+    """A message of a transcript. It is never changed; its run determines whether it still belongs to the
+    conversation."""
 
     class Role(models.TextChoices):
         USER = "user"
@@ -131,7 +132,7 @@ class Message(models.Model):
 
 
 class Compaction(models.Model):
-    """A summary that replaces the messages of a session up to a number in requests; the messages remain."""
+    """A summary that replaces the messages of a session up to `seq` = `up_to` in requests. The messages remain."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="compactions")

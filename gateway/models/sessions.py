@@ -1,4 +1,4 @@
-"""Sessions of owners with agents."""
+"""Sessions, which are conversations of owners with agents."""
 
 from datetime import timedelta
 
@@ -11,16 +11,16 @@ from memories.ids import uuid7
 from memories.models import Owner
 
 
-class StandingSessions(models.Manager["Session"]):
-    """A manager without deleted sessions, even those that can still be restored."""
+class UndeletedSessions(models.Manager["Session"]):
+    """A manager that excludes deleted sessions, even those that can still be restored."""
 
     def get_queryset(self) -> "models.QuerySet[Session]":
         return super().get_queryset().filter(deleted_at=None)
 
 
 class Session(models.Model):
-    """One conversation of an owner with an agent. `objects` leaves out deleted sessions that can still be restored;
-    joins and `with_deleted` do not."""
+    """A conversation of an owner with an agent. `objects` excludes deleted sessions that can still be restored; joins
+    and `with_deleted` do not."""
 
     class State(models.TextChoices):
         ACTIVE = "active"
@@ -54,7 +54,7 @@ class Session(models.Model):
         null=True, blank=True, editable=False, help_text="It can be restored until the sweep takes it."
     )
 
-    objects = StandingSessions()
+    objects = UndeletedSessions()
     with_deleted: "models.Manager[Session]" = models.Manager()
 
     class Meta:
@@ -82,7 +82,7 @@ class Session(models.Model):
         return self.title or str(self.pk)
 
     def touch(self) -> None:
-        """Note that the session is active now: later than before, also if the clock was set back since."""
+        """Set `last_active_at` to now. It always increases, even if the clock was set back."""
         self.last_active_at = max(timezone.now(), self.last_active_at + timedelta(milliseconds=1))
 
     @property

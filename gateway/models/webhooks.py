@@ -8,7 +8,7 @@ from memories.models import Owner
 
 
 class Webhook(models.Model):
-    """An address that receives an owner's notifications, in order. Its secret is not stored: see gateway.webhooks."""
+    """An address that receives an owner's notifications in order. Its secret is not stored; see gateway.webhooks."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="webhooks")

@@ -180,7 +180,7 @@ def _best_chain(found: Sequence[Match], turns: int) -> list[Match]:
 
 
 def _proof(before: Sequence[Utterance], recorded: Candidate, chain: Sequence[Match], *, whole: bool) -> Proof:
-    asked = {found.turn: found for found in chain if not found.is_answer}
+    questions = {found.turn: found for found in chain if not found.is_answer}
     by_answers = Proof.NOTHING
     several: set[int] = set()  # turns whose answers prove something only together
     for found in chain:
@@ -188,7 +188,7 @@ def _proof(before: Sequence[Utterance], recorded: Candidate, chain: Sequence[Mat
             return Proof.STRONG
         if found.is_answer:
             size = min(len(before[found.at].key), len(recorded.turns[found.turn].answer.key))
-            proof = _answer_proof(before, found, size, asked.get(found.turn))
+            proof = _answer_proof(before, found, size, questions.get(found.turn))
             by_answers = max(by_answers, proof)
             if proof or (size >= _LONG_ANSWER and found.similarity >= SAME):
                 several.add(found.turn)
@@ -201,15 +201,15 @@ def _proof(before: Sequence[Utterance], recorded: Candidate, chain: Sequence[Mat
     return Proof.NOTHING
 
 
-def _answer_proof(before: Sequence[Utterance], found: Match, size: int, asked: Match | None) -> Proof:
+def _answer_proof(before: Sequence[Utterance], found: Match, size: int, question: Match | None) -> Proof:
     """Return what a matching answer of `size` characters proves: most after the recorded user message (`asked` is its
     match), least after a different one."""
     same = found.similarity >= SAME
-    if asked and size >= _LONG_ANSWER:
-        return Proof.STRONG if same or asked.similarity >= SAME else Proof.NOTHING
-    if asked:
-        distinct = same or len(before[asked.at].key) >= _DISTINCT_WORDS
-        return Proof.WEAK if distinct and asked.similarity >= SAME else Proof.NOTHING
+    if question and size >= _LONG_ANSWER:
+        return Proof.STRONG if same or question.similarity >= SAME else Proof.NOTHING
+    if question:
+        distinct = same or len(before[question.at].key) >= _DISTINCT_WORDS
+        return Proof.WEAK if distinct and question.similarity >= SAME else Proof.NOTHING
     if found.at and before[found.at - 1].from_user:
         return Proof.STRONG if size >= _MIN_AGAINST_OTHER_WORDS and found.similarity >= LITERAL else Proof.NOTHING
     if size >= _LONG_ANSWER:

@@ -145,7 +145,7 @@ def _continue_from(session: Session, path: list[_Node]) -> None:
     if completed:
         run = Run.objects.get(pk=completed[-1].pk)
         user = Message.objects.filter(run=run, role=Message.Role.USER).order_by("seq").first()
-        said = fingerprint.canonical_content(user.parts or user.text) if user else ""
+        user_text = fingerprint.canonical_content(user.parts or user.text) if user else ""
         session.history_hash = run.history_hash_after
-        session.last_pair = fingerprint.pair_key(said, fingerprint.strip_whitespace(run.text))
+        session.last_pair = fingerprint.pair_key(user_text, fingerprint.strip_whitespace(run.text))
     session.save(update_fields=["turns", "turns_since_memory_review", "history_hash", "last_pair"])

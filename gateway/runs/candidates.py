@@ -109,8 +109,8 @@ def _recorded(caller: Caller, sessions: Sequence[Session]) -> list[Candidate]:
         superseded=False,
         turn__gt=F("session__turns") - MAX_TURNS,
     )
-    spoken = runs.annotate(size=Length("text"), said=_SHORTENED_TEXT).order_by("turn", "id")
-    rows = list(spoken.values_list("pk", "session_id", "turn", "state", "said"))
+    spoken = runs.annotate(size=Length("text"), shortened=_SHORTENED_TEXT).order_by("turn", "id")
+    rows = list(spoken.values_list("pk", "session_id", "turn", "state", "shortened"))
     user_texts = _asked(caller, [row[0] for row in rows])
     turns: dict[UUID, list[Turn]] = defaultdict(list)
     for run_id, session_id, number, state, answer in rows:
@@ -137,5 +137,5 @@ def _recorded(caller: Caller, sessions: Sequence[Session]) -> list[Candidate]:
 
 def _asked(caller: Caller, run_ids: Sequence[UUID]) -> dict[UUID | None, str]:
     messages = Message.objects.filter(owner_id=caller.owner_id, run_id__in=run_ids, role=Message.Role.USER)
-    texts = messages.annotate(size=Length("text"), said=_SHORTENED_TEXT).order_by("-seq")
-    return dict(texts.values_list("run_id", "said"))
+    texts = messages.annotate(size=Length("text"), shortened=_SHORTENED_TEXT).order_by("-seq")
+    return dict(texts.values_list("run_id", "shortened"))

@@ -47,10 +47,8 @@ class ClientCalls:
     A call of a client tool goes to the client from its first piece on, a call of an unknown tool once its name is
     complete. A call of our tools never does, nor does any call if the client has no tools (`client_names` is None)."""
 
-    def __init__(
-        self, run_id: UUID, *, start: int, client_names: Collection[str] | None, own_names: Collection[str]
-    ) -> None:
-        self._run_id, self._start, self._client_names, self._own_names = run_id, start, client_names, own_names
+    def __init__(self, run_id: UUID, *, start: int, client_names: Collection[str] | None, own: Collection[str]) -> None:
+        self._run_id, self._start, self._client_names, self._own_names = run_id, start, client_names, own
         self._numbers: dict[int, int] = {}  # number of each call by its index in the step
         self._sent: dict[int, int] = {}  # sent pieces of arguments, by the same index
 
@@ -65,13 +63,8 @@ class ClientCalls:
             arguments = "".join(call.arguments[self._sent.get(place, 0) :])
             self._sent[place] = len(call.arguments)
             if is_new:
-                found.append(
-                    {
-                        "index": number,
-                        "id": self._id(number),
-                        **call_json(call.name, arguments, custom=call.custom),
-                    }
-                )
+                piece = call_json(call.name, arguments, custom=call.custom)
+                found.append({"index": number, "id": self._id(number), **piece})
             elif arguments:
                 found.append({"index": number, **_continuation(call, arguments)})
         return found

@@ -194,7 +194,7 @@ def _compact_if_large(context: TurnContext, output: RunOutput) -> None:
     if not context.message_seqs:  # the client sends its own context
         return
     target = agent_target(context.agent.settings)
-    asked = target.upstream, target.model
-    tokens = output.usage.get("total_tokens") or estimate(context.messages, asked) + text_tokens(output.text)
+    estimated = estimate(context.messages, (target.upstream, target.model)) + text_tokens(output.text)
+    tokens = output.usage.get("total_tokens") or estimated
     if tokens > context.agent.settings.context_token_limit * COMPACTION_SHARE:
         transaction.on_commit(partial(enqueue, COMPACTION_TASK, context.session_id), robust=True)

@@ -130,8 +130,8 @@ def _bigram_similarity(short: str, long: str) -> float:
     """Return the Dice similarity of the letter bigrams of two short texts, from 0 to 1; 0 if one is not short."""
     if len(long) > _SHORT_CHARS:
         return 0.0
-    ours, theirs = set(pairwise(short)), set(pairwise(long))
-    return 2 * len(ours & theirs) / (len(ours) + len(theirs)) if ours and theirs else 0.0
+    pairs, other_pairs = set(pairwise(short)), set(pairwise(long))
+    return 2 * len(pairs & other_pairs) / (len(pairs) + len(other_pairs)) if pairs and other_pairs else 0.0
 
 
 def _common_prefix_length(one: str, other: str) -> int:

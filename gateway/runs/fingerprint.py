@@ -35,14 +35,14 @@ class Conversation:
     unanswered_user_key: str
     # The alternating canonical texts before the last user message, history_hash(0) to (n-1), and the answer to that
     # message in the request itself
-    said: Sequence[str] = field(default=(), repr=False, compare=False)
+    texts_before: Sequence[str] = field(default=(), repr=False, compare=False)
     hashes: Sequence[str] = field(default=(), repr=False, compare=False)
     answer: str = field(default="", repr=False, compare=False)
 
     @property
     def turns_before(self) -> int:
         """The number of complete turns before the last user message, n - 1."""
-        return len(self.said) // 2
+        return len(self.texts_before) // 2
 
     @property
     def is_first(self) -> bool:
@@ -60,7 +60,7 @@ class Conversation:
     def latest_keys(self, most: int) -> tuple[list[str], list[str]]:
         """Return the last `most` history hashes, without history_hash(0), and the keys of the last pairs. Both include
         the request's own answer, if it has one."""
-        hashes, texts = list(self.hashes[1:]), list(self.said[-2 * most :])
+        hashes, texts = list(self.hashes[1:]), list(self.texts_before[-2 * most :])
         if self.answer:
             hashes.append(self.history_hash_after())
             texts += (self.user, self.answer)
@@ -71,7 +71,7 @@ class Conversation:
         """Return filters for the first runs of conversations that began with the same message."""
         return {
             "history_hash_before": self.hashes[0],
-            "user_key": digest(self.said[0]) if self.said else self.user_key,
+            "user_key": digest(self.texts_before[0]) if self.texts_before else self.user_key,
         }
 
 
@@ -99,11 +99,11 @@ def pair_key(user: str, assistant: str) -> str:
     return digest(user, assistant)
 
 
-def commands_key(owner_id: UUID, agent_name: str, said: str, answer: str) -> str:
+def commands_key(owner_id: UUID, agent_name: str, command: str, answer: str) -> str:
     """Return the history hash of a session that contains only `/memory` commands, built from the latest one."""
     return (
         COMMANDS_ONLY
-        + digest(first_history_hash(owner_id, agent_name), strip_whitespace(said), strip_whitespace(answer))[:56]
+        + digest(first_history_hash(owner_id, agent_name), strip_whitespace(command), strip_whitespace(answer))[:56]
     )
 
 
@@ -185,17 +185,17 @@ def read_conversation(owner_id: UUID, agent_name: str, messages: Sequence[Messag
     answer = "".join(turns.pop()[1]) if turns and turns[-1][0] == "assistant" else ""
     last = turns.pop()[1] if turns else [""]
     user, unanswered = "".join(last), "".join(last[:-1])
-    texts = ["".join(said) for _, said in turns]
+    texts = ["".join(parts) for _, parts in turns]
     hashes = [first_history_hash(owner_id, agent_name)]
-    for said, answered in zip(texts[::2], texts[1::2], strict=True):
-        hashes.append(next_history_hash(hashes[-1], said, answered))
+    for question, reply in zip(texts[::2], texts[1::2], strict=True):
+        hashes.append(next_history_hash(hashes[-1], question, reply))
     return Conversation(
         history_hash_before=hashes[-1],
         user=user,
         user_key=digest(user),
         previous_user_key=digest(texts[-2] if texts else ""),
         unanswered_user_key=digest(unanswered) if unanswered else "",
-        said=texts,
+        texts_before=texts,
         hashes=hashes,
         answer=answer,
     )

@@ -19,24 +19,24 @@ def known_message_count(session: Session, history: Sequence[dict[str, Any]]) -> 
     earlier session with this agent, whatever the answers. Two queries, none for a fork."""
     if session.parent_id is not None:
         return len(history)
-    said = ["".join(texts) for role, texts in fingerprint.canonical(history) if role == "user"]
-    return _before_turn(history, _known_turns(session.owner_id, session.agent.name, said)) if said else 0
+    user_texts = ["".join(texts) for role, texts in fingerprint.canonical(history) if role == "user"]
+    return _before_turn(history, _known_turns(session.owner_id, session.agent.name, user_texts)) if user_texts else 0
 
 
-def _known_turns(owner_id: UUID, agent_name: str, said: Sequence[str]) -> int:
+def _known_turns(owner_id: UUID, agent_name: str, texts: Sequence[str]) -> int:
     runs = Run.objects.filter(owner_id=owner_id, superseded=False, temporary=False)
     first = runs.filter(
-        history_hash_before=fingerprint.first_history_hash(owner_id, agent_name), user_key=fingerprint.digest(said[0])
+        history_hash_before=fingerprint.first_history_hash(owner_id, agent_name), user_key=fingerprint.digest(texts[0])
     ).order_by("-id")
     sessions = list(first.values_list("session_id", flat=True)[:_MAX_SESSIONS])
     if not sessions:
         return 0
-    rows = runs.filter(session_id__in=sessions, state=Run.State.COMPLETED, turn__lte=len(said)).order_by("turn")
+    rows = runs.filter(session_id__in=sessions, state=Run.State.COMPLETED, turn__lte=len(texts)).order_by("turn")
     known: dict[UUID, list[str]] = {}
     for session_id, key in rows.values_list("session_id", "user_key"):
         known.setdefault(session_id, []).append(key)
-    ours = list(map(fingerprint.digest, said))
-    alike = (takewhile(lambda pair: pair[0] == pair[1], zip(keys, ours, strict=False)) for keys in known.values())
+    user_keys = list(map(fingerprint.digest, texts))
+    alike = (takewhile(lambda pair: pair[0] == pair[1], zip(keys, user_keys, strict=False)) for keys in known.values())
     return max((len(list(pairs)) for pairs in alike), default=0)
 
 

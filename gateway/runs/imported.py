@@ -78,7 +78,7 @@ def _name(change_set: UUID, key: str) -> str:
 
 def _session(owner_id: UUID, agent: Agent, change_set: UUID, conversation: Conversation) -> Session:
     count, now = len(conversation.messages), timezone.now()
-    times = [said.at for said in conversation.messages if said.at]
+    times = [message.at for message in conversation.messages if message.at]
     began = conversation.began_at or min(times, default=now)
     return Session(
         owner_id=owner_id,
@@ -87,7 +87,7 @@ def _session(owner_id: UUID, agent: Agent, change_set: UUID, conversation: Conve
         state=Session.State.ENDED,
         external_id=_name(change_set, conversation.key),
         history_hash=_PREFIX + conversation.key,
-        turns=sum(said.role == Message.Role.USER for said in conversation.messages),
+        turns=sum(message.role == Message.Role.USER for message in conversation.messages),
         message_seq=count,
         reviewed_through=count,
         created_at=began,
@@ -98,16 +98,16 @@ def _session(owner_id: UUID, agent: Agent, change_set: UUID, conversation: Conve
 def _messages(session: Session, conversation: Conversation) -> list[Message]:
     at = session.created_at
     rows = []
-    for seq, said in enumerate(conversation.messages, start=1):
-        at = said.at or at
+    for seq, message in enumerate(conversation.messages, start=1):
+        at = message.at or at
         rows.append(
             _NEW_MESSAGE.row(
                 owner_id=session.owner_id,
                 session_id=session.pk,
                 seq=seq,
-                role=said.role,
+                role=message.role,
                 kind=Message.Kind.HISTORY,
-                text=said.text,
+                text=message.text,
                 created_at=at,
             )
         )

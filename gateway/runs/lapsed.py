@@ -80,10 +80,10 @@ def is_lapsed(run: Run, now: datetime) -> bool:
 
 
 def _stop(session: Session, run: Run, now: datetime) -> bool:
-    held = Run.objects.filter(
+    leased = Run.objects.filter(
         pk=run.pk, state=Run.State.RUNNING, lease_token=run.lease_token, lease_expires_at=run.lease_expires_at
     )
-    stopped = held.update(
+    stopped = leased.update(
         state=Run.State.STOPPED,
         injected=None,
         trace={**run.trace, "stopped_by": "process"},
@@ -101,7 +101,7 @@ def _stop(session: Session, run: Run, now: datetime) -> bool:
 def _unsaved_text(run: Run) -> str:
     """Return the run's text after its stored steps, which exist if it has waited for client tools."""
     rest = run.text
-    said = Message.objects.filter(owner_id=run.owner_id, run=run, role=Message.Role.ASSISTANT).exclude(text="")
-    for text in said.order_by("seq").values_list("text", flat=True):
+    stored = Message.objects.filter(owner_id=run.owner_id, run=run, role=Message.Role.ASSISTANT).exclude(text="")
+    for text in stored.order_by("seq").values_list("text", flat=True):
         rest = rest.lstrip().removeprefix(text.strip()).lstrip()
     return rest

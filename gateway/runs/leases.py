@@ -24,10 +24,11 @@ def save_and_renew(texts: Mapping[UUID, str], *, renew: bool) -> dict[UUID, bool
     running = Run.objects.filter(state=Run.State.RUNNING)
     if texts:
         _store(texts)
-    mine = running.filter(holder=this_process())
+    own = running.filter(holder=this_process())
     if renew:
-        mine.update(lease_expires_at=lease_end())
-    return {token: asked for token, asked in mine.values_list("lease_token", "stop_requested") if token}
+        own.update(lease_expires_at=lease_end())
+    rows = own.values_list("lease_token", "stop_requested")
+    return {token: stop_requested for token, stop_requested in rows if token}
 
 
 def _store(texts: Mapping[UUID, str]) -> None:

@@ -30,7 +30,7 @@ class Verdict:
     message_seq: int = 0  # Session.message_seq when the session was read, before the transaction
 
 
-def judge(before: Sequence[Utterance], asked: Utterance, recorded: Sequence[Candidate]) -> Verdict:
+def judge(before: Sequence[Utterance], newest: Utterance, recorded: Sequence[Candidate]) -> Verdict:
     """Return where a request continues whose user message `asked` follows the messages `before`. Takes O(n log n) in
     the size of the compared texts, which is bounded."""
     equal = [candidate for candidate in recorded if has_equal_message(before, candidate)]
@@ -45,7 +45,7 @@ def judge(before: Sequence[Utterance], asked: Utterance, recorded: Sequence[Cand
         if len(unnamed) != 1:
             return Verdict(parent=best.recorded.session_id, common=_common_counts(best), rivals=len(rivals))
         best = unnamed[0]
-    return _verdict(before, asked, best)
+    return _verdict(before, newest, best)
 
 
 def _rank(found: Alignment) -> tuple[int, int, int, bool, int, float]:
@@ -60,13 +60,13 @@ def _is_clearly_better(best: Alignment, other: Alignment) -> bool:
     return best.proof == Proof.STRONG and best.weight - other.weight >= _CLEAR_MARGIN
 
 
-def _verdict(before: Sequence[Utterance], asked: Utterance, best: Alignment) -> Verdict:
+def _verdict(before: Sequence[Utterance], newest: Utterance, best: Alignment) -> Verdict:
     """Return whether the request continues at the end of the conversation, repeats a turn, or branches off earlier."""
     turns, last = best.recorded.turns, best.last
     later = turns[last.turn + 1 :]
     following = later[0].run_id if later else None
     is_next = all(message.from_user for message in before[last.at + 1 :])
-    again = following if is_next and later and asked.key == later[0].user.key else None
+    again = following if is_next and later and newest.key == later[0].user.key else None
     branches_off = not again and any(turn.complete for turn in later)
     return Verdict(
         session_id=None if branches_off else best.recorded.session_id,

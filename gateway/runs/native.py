@@ -1,5 +1,4 @@
-"""Opens a run in a session that the caller names, for the native API and the chat. The transcript comes from our
-rows."""
+"""Opens a run in a session that the caller names (native API and chat). The transcript comes from our rows."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -114,8 +114,8 @@ class SessionLookup:
 
     def runs(self, **filters: Any) -> "QuerySet[Run]":
         """Return the owner's runs with this agent that were not replaced, newest first, with their sessions."""
-        standing = {"superseded": False, "session__agent": self.agent, "session__deleted_at": None}
-        rows = Run.objects.filter(owner_id=self.caller.owner_id, **standing, **filters)
+        current = {"superseded": False, "session__agent": self.agent, "session__deleted_at": None}
+        rows = Run.objects.filter(owner_id=self.caller.owner_id, **current, **filters)
         return rows.select_related("session__agent").order_by("-id")
 
     def active_runs(self, **filters: Any) -> "QuerySet[Run]":

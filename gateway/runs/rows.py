@@ -105,8 +105,8 @@ def run_open(
     )
     if replaces:
         _INSERT_RUN.execute([run])
-        left = shown_runs(session).filter(from_run(replaces)).exclude(state=Run.State.RUNNING)
-        left.update(superseded=True)
+        abandoned = shown_runs(session).filter(from_run(replaces)).exclude(state=Run.State.RUNNING)
+        abandoned.update(superseded=True)
         session.turns_since_memory_review = max(
             0, session.turns_since_memory_review - _turns_removed(replaces, session)
         )

@@ -74,8 +74,8 @@ def _merged(steps: Sequence[Step], sent: Sequence[ChatMessage], client_ids: froz
 def _segment(steps: Sequence[Step], message: ChatMessage, client_ids: frozenset[str]) -> Iterator[ChatMessage]:
     """Yield the steps that the client received as one message, whose calls are those of the last step."""
     *hidden, last = steps
-    said = "".join(text_of(step.message["content"]) for step in steps)
-    unchanged = strip_whitespace(text_of(message.get("content"))) == strip_whitespace(said)
+    text = "".join(text_of(step.message["content"]) for step in steps)
+    unchanged = strip_whitespace(text_of(message.get("content"))) == strip_whitespace(text)
     for step in hidden:
         yield from step.own_part(client_ids, text=step.message["content"] if unchanged else None)
     named = {call.get("id"): call for call in calls_in(message)}

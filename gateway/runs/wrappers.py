@@ -32,8 +32,8 @@ def own_words(text: str) -> str:
     text = without_rules(text[question_start(text) :] or text)
     if "<" not in text:
         return text.strip()
-    said = _without(text, _CLIENT_TAGS)
-    return _without(said, _DOCUMENTS) or said
+    words = _without(text, _CLIENT_TAGS)
+    return _without(words, _DOCUMENTS) or words
 
 
 def without_reminders(text: str) -> str:

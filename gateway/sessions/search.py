@@ -18,7 +18,7 @@ from gateway.models import Message, Session
 from gateway.sessions.message_index import INDEXED, messages_with
 from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import InvalidRequest
-from memories.filters import holds
+from memories.filters import contains_text
 
 MAX_QUERY = 200
 """Maximum characters of a query."""
@@ -135,7 +135,7 @@ def _current_messages(owner_id: UUID) -> "QuerySet[Message]":
 
 
 def _titles_with(sessions: "QuerySet[Session]", words: Sequence[str]) -> list[UUID]:
-    named = reduce(and_, (holds(word, "title") for word in words))
+    named = reduce(and_, (contains_text(word, "title") for word in words))
     rows = sessions.filter(named, temporary=False).order_by("-last_active_at", "-id")
     return list(rows.values_list("pk", flat=True)[:_MAX_TITLES])
 

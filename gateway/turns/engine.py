@@ -108,8 +108,8 @@ class Turn:
             self.output.trace = {**matched, "recall": injection.trace, "steps": 0, **fitted}
             self.output.usage = add_usage(self.output.usage, injection.usage)
             if injection.usage:
-                asked = agent_target(self.context.agent.settings).model
-                self.output.uses.append(ModelUse(asked=asked, usage=injection.usage))
+                model = agent_target(self.context.agent.settings).model
+                self.output.uses.append(ModelUse(requested=model, usage=injection.usage))
         return injection
 
     async def _run_steps(self, messages: list[dict[str, Any]]) -> AsyncGenerator[Event]:
@@ -188,7 +188,7 @@ class Turn:
         client_names = self._tools.client_names if self.options.client_tools else None
         earlier = (*self.context.messages, *self.output.messages)
         start = sum(len(message.get("tool_calls") or ()) for message in earlier)  # a number that no earlier call has
-        return ClientCalls(self.context.run_id, start=start, client_names=client_names, own_names=own_names)
+        return ClientCalls(self.context.run_id, start=start, client_names=client_names, own=own_names)
 
     def _request(self, messages: list[dict[str, Any]], tools: tuple[dict[str, Any], ...]) -> ModelRequest:
         agent = self.context.agent.settings

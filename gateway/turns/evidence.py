@@ -17,14 +17,14 @@ ChatMessage = dict[str, Any]
 
 
 def conversation_of(
-    context: TurnContext, said: Sequence[ChatMessage], injection: Injection, client_tools: Collection[str], missed: int
+    context: TurnContext, own: Sequence[ChatMessage], injection: Injection, client_tools: Collection[str], missed: int
 ) -> Conversation:
-    """Return a run's conversation, prepared for look-ups. `said` are the run's messages so far, `missed` is the number
+    """Return a run's conversation, prepared for look-ups. `own` are the run's messages so far, `missed` is the number
     of quotes that were not found. Two queries."""
     places = _places(context)
     recalled = (context.summary, injection.guidance, injection.frozen, injection.recall)
     spoken = [Utterance(speaker=Speaker.MEMORY, text=text) for text in recalled if text]
-    for speaker, text in _spoken([*context.messages, *said], client_tools):
+    for speaker, text in _spoken([*context.messages, *own], client_tools):
         message_id, run_id = places.get((speaker, text), (None, context.run_id))
         spoken.append(
             Utterance(speaker=speaker, text=text, session_id=context.session_id, run_id=run_id, message_id=message_id)
@@ -47,7 +47,7 @@ def _spoken(
     messages: Sequence[ChatMessage], client_tools: Collection[str], first: int = 0
 ) -> Iterator[tuple[Speaker, str]]:
     calls = [call for message in messages for call in calls_in(message) if isinstance(call.get("id"), str)]
-    ours = {call["id"] for call in calls if _is_ours(call.get("function"), client_tools)}
+    own_calls = {call["id"] for call in calls if _is_own_tool(call.get("function"), client_tools)}
     for message in messages[first:]:
         role, content = message.get("role"), message.get("content")
         if role == "user":
@@ -56,10 +56,10 @@ def _spoken(
         elif role == "assistant" and (text := text_of(content)):
             yield Speaker.ASSISTANT, text
         elif role in {"tool", "function"}:
-            yield (Speaker.MEMORY if message.get("tool_call_id") in ours else Speaker.TOOL), text_of(content)
+            yield (Speaker.MEMORY if message.get("tool_call_id") in own_calls else Speaker.TOOL), text_of(content)
 
 
-def _is_ours(function: Any, client_tools: Collection[str]) -> bool:
+def _is_own_tool(function: Any, client_tools: Collection[str]) -> bool:
     name = function.get("name") if isinstance(function, dict) else None
     return isinstance(name, str) and name in memory_tools.TOOLS and name not in client_tools
 

@@ -124,8 +124,8 @@ def build_messages(context: TurnContext, injection: Injection) -> list[dict[str,
         last_user = last_user_index(messages)
         # Every server that may answer must accept the messages, including the fall-backs.
         if any(dialect_of(upstream).recall_inside for upstream in agent_upstreams(context.agent.settings)):
-            asked = messages[last_user]
-            messages[last_user] = {**asked, "content": joined_content(injection.recall, asked.get("content"))}
+            message = messages[last_user]
+            messages[last_user] = {**message, "content": joined_content(injection.recall, message.get("content"))}
         else:
             messages.insert(last_user, {"role": context.agent.settings.recall_role, "content": injection.recall})
     return messages

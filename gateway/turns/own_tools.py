@@ -21,8 +21,7 @@ _MAX_DEFINITION_SETS = 64  # client tools that share names with ours create furt
 
 
 class OwnTools:
-    """Our tools in one run. `client_names` are the names of the client's tools; `changes` are the memory changes that
-    our tools made."""
+    """Our tools in one run. `client_names` are the client's tools; `changes` are the memory changes made by ours."""
 
     def __init__(self, context: TurnContext, options: TurnOptions) -> None:
         self.client_names = tool_names(options.client_tools)
@@ -70,8 +69,7 @@ class OwnTools:
         return step.results
 
     async def all_changes(self, context: TurnContext, trace: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the run's memory changes, including those from before it waited for client tools if they can be
-        read."""
+        """Return the run's memory changes, including those from before it was resumed if they can be read."""
         if context.earlier.trace.get("steps"):
             with contained("changes", trace):
                 return await in_read_thread(memory_tools.changes_of_run, context.owner_id, context.run_id)

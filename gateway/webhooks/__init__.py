@@ -1,2 +1,3 @@
-"""Webhooks: an owner's notifications, sent to addresses of theirs. `services` makes and deletes them, `signing` signs,
-`addresses` says where they may go, `sending` sends one, and `delivery` is the job that goes through what is due."""
+"""Webhooks, which send an owner's notifications to addresses of theirs. `services` creates and deletes them, `signing`
+signs deliveries, `addresses` checks their targets, `sending` sends one, and `delivery` is the job that sends those
+due."""

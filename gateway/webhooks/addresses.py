@@ -1,5 +1,5 @@
-"""The addresses that webhooks may be sent to: http and https, and only public ones unless the operator allows others. A
-name is looked up when a delivery connects, and the connection uses the address that was checked."""
+"""Checks the addresses of webhooks: http and https, and only public ones unless the operator allows others. A host name
+is resolved when a delivery connects, and the connection uses the address that was checked."""
 
 import socket
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from memories.errors import InvalidRequest
 
 URL_LENGTH = 2_000
 _NAT64 = IPv6Network("64:ff9b::/96")  # IPv4 behind NAT64
-# Python calls more than these global: addresses of a site, of local NAT64, and in old versions of Python 192.0.0.0/24.
+# Python's `is_global` also includes site-local addresses, local NAT64 and, in old versions, 192.0.0.0/24.
 _PUBLIC = (IPv6Network("2000::/3"), _NAT64)
 _PROTOCOLS = IPv4Network("192.0.0.0/24")
 _NOT_PUBLIC = (
@@ -23,11 +23,11 @@ _NOT_PUBLIC = (
 
 
 class AddressRefused(OSError):
-    """A name has no address that a webhook may be sent to."""
+    """A host name has no address that is allowed for webhooks."""
 
 
 def checked_url(url: str) -> str:
-    """Return an address that webhooks may be sent to, without looking up its name. Raises InvalidRequest."""
+    """Return a webhook's URL, normalised, if it is allowed. Does not resolve the host name. Raises InvalidRequest."""
     if len(url) > URL_LENGTH:
         raise InvalidRequest(f"url has at most {URL_LENGTH} characters.", param="url")
     try:
@@ -46,12 +46,12 @@ def checked_url(url: str) -> str:
 
 
 def literal_refused(host: str) -> bool:
-    """Return True for a literal address that no webhook may be sent to, in any notation."""
+    """Return True for a literal IP address, in any notation, that is not allowed for webhooks."""
     if host == "localhost" or host.endswith(".localhost"):
         return not settings.WEBHOOKS_PRIVATE
     try:
-        # As the system reads it: 127.1, 0x7f000001 and 2130706433 are addresses too. A zone that it does not know would
-        # make it a name.
+        # The system's resolver also accepts 127.1, 0x7f000001 and 2130706433. With an unknown zone it would treat the
+        # address as a name.
         found = socket.getaddrinfo(host.partition("%")[0], None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except (OSError, UnicodeError):
         return False
@@ -59,7 +59,7 @@ def literal_refused(host: str) -> bool:
 
 
 def may_be_reached(address: str) -> bool:
-    """Return True for a network address that webhooks may be sent to."""
+    """Return True for a network address that is allowed for webhooks."""
     if settings.WEBHOOKS_PRIVATE:
         return True
     return all(map(_is_public, _embedded(ip_address(address.partition("%")[0]))))
@@ -81,12 +81,12 @@ def _embedded(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address | IPv6
 
 
 class CheckedResolver(ThreadedResolver):
-    """Looks names up for aiohttp and returns only the addresses that webhooks may be sent to."""
+    """Resolves host names for aiohttp, and returns only addresses that are allowed for webhooks."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """Raises AddressRefused if there is none."""
+        """Return the allowed addresses of a host. Raises AddressRefused if there are none."""
         try:
             found = await super().resolve(host, port, family)
         except UnicodeError:

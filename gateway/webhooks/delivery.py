@@ -1,10 +1,10 @@
-"""The job that delivers webhooks. A sweep takes its lease and queues it, so only one runs at a time. It begins the next
-delivery of each webhook that is due, AT_ONCE of them at most and OF_OWNER of one owner, and goes on with a webhook as
-soon as its outcome is stored, whatever the others do. No transaction is open while something is sent.
+"""The job that delivers webhooks. A sweep takes its lease and queues it, so only one runs at a time. It starts the next
+delivery of each webhook that is due, with at most MAX_AT_ONCE deliveries in total and MAX_PER_OWNER of one owner, and
+continues with a webhook as soon as its outcome is stored. No transaction is open while something is sent.
 
-A webhook stores the number of its last notification, so deliveries keep the order of the outbox: one that fails delays
-the later ones. It is tried again after growing pauses for about a day; then the webhook is disabled. A job that dies
-before it stores an outcome sends again, with the same `webhook-id`."""
+A webhook stores the number of its last notification, so deliveries keep the order of the outbox: a failed one delays
+the later ones. It is retried with growing pauses for about a day; then the webhook is disabled. If a job dies before it
+stores an outcome, the notification is sent again with the same `webhook-id`."""
 
 import asyncio
 import json
@@ -36,20 +36,20 @@ logger = logging.getLogger("daybook.webhooks")
 TASK = "gateway.webhooks.delivery.deliver"
 LEASE = "webhooks"
 LEASE_SECONDS = 60.0
-"""The lease of a job that is queued; one that works holds it for HELD_SECONDS each time."""
-HELD_SECONDS = 20.0
+"""The lease of a queued job; a running job renews it for RENEWED_SECONDS each time."""
+RENEWED_SECONDS = 20.0
 JOB_SECONDS = 30.0
-"""The time in which a job begins deliveries; the next sweep queues another."""
-LOOK_SECONDS = 0.5
-"""The longest time until a job looks again for what is due while deliveries are under way."""
-AT_ONCE = 50
-OF_OWNER = 5
-"""Deliveries of one owner at once: a few people with slow webhooks leave places for the others."""
-MOST_ATTEMPTS = 14
-_FIRST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=30), timedelta(hours=6)
+"""The time in which a job starts deliveries; the next sweep queues another job."""
+POLL_SECONDS = 0.5
+"""The maximum time between two queries for due webhooks while deliveries are under way."""
+MAX_AT_ONCE = 50
+MAX_PER_OWNER = 5
+"""Concurrent deliveries of one owner, so that a few people with slow webhooks do not take all slots."""
+MAX_ATTEMPTS = 14
+_FIRST_PAUSE, _MAX_PAUSE = timedelta(seconds=30), timedelta(hours=6)
 _JITTER = 0.2
 _GONE = "It answered 410: nothing more is wanted there."
-_GIVEN_UP = f"{MOST_ATTEMPTS} deliveries failed, over about a day."
+_GIVEN_UP = f"{MAX_ATTEMPTS} deliveries failed, over about a day."
 _UNSIGNED = "The signing key that made its secret is not known any more."
 
 
@@ -64,7 +64,7 @@ class _Delivery:
 
 
 def webhooks_sweep() -> None:
-    """Queue the job if something is due and no job runs. Idempotent; safe in several workers."""
+    """Queue the job if a webhook is due and no job runs. Idempotent; safe in several workers."""
     if not _due(timezone.now()).exists():
         return
     if token := lease_take(LEASE, seconds=LEASE_SECONDS):
@@ -72,7 +72,7 @@ def webhooks_sweep() -> None:
 
 
 def deliver(token: str) -> int:
-    """Deliver what is due, for JOB_SECONDS. Return the number of successful deliveries."""
+    """Deliver due webhooks for JOB_SECONDS. Return the number of successful deliveries."""
     lease = UUID(token)
     try:
         return run_async(_work(lease))
@@ -81,18 +81,18 @@ def deliver(token: str) -> int:
 
 
 def message_id(webhook: Webhook, seq: int) -> str:
-    """Return the `webhook-id` of a notification: the same in each attempt."""
+    """Return the `webhook-id` of a notification, which is the same in each attempt."""
     return f"msg_{webhook.pk.hex}_{seq}"
 
 
 def pause_after(failures: int) -> timedelta:
-    """Return the pause after this number of failed attempts, without the jitter."""
+    """Return the pause after this number of failed attempts, without jitter."""
     doubled: timedelta = _FIRST_PAUSE * 2 ** (failures - 1)
-    return min(doubled, _LONGEST_PAUSE)
+    return min(doubled, _MAX_PAUSE)
 
 
 def _due(now: datetime) -> "QuerySet[Webhook]":
-    """Return the webhooks of active users that have something to deliver and may be tried now."""
+    """Return the webhooks of active users with pending notifications whose next attempt is due."""
     active = Q(owner__user__is_active=True) | Q(owner__parent__user__is_active=True)
     waited = Q(next_attempt_at=None) | Q(next_attempt_at__lte=now)
     rows = Webhook.objects.filter(active, waited, disabled_at__isnull=True)
@@ -100,60 +100,59 @@ def _due(now: datetime) -> "QuerySet[Webhook]":
 
 
 async def _work(lease: UUID) -> int:
-    until, taken = time.monotonic() + JOB_SECONDS, 0
+    until, delivered = time.monotonic() + JOB_SECONDS, 0
     under_way: dict[asyncio.Task[tuple[Outcome, float]], _Delivery] = {}
-    took: dict[UUID, float] = {}  # the seconds of a webhook's last delivery
+    durations: dict[UUID, float] = {}  # seconds of each webhook's last delivery
     async with client() as session, asyncio.TaskGroup() as group:
         while True:
             busy = {delivery.webhook.pk: delivery.webhook.owner_id for delivery in under_way.values()}
-            found, ready = await in_thread(_ready, lease, busy, took, until - time.monotonic())
+            found, ready = await in_thread(_ready, lease, busy, durations, until - time.monotonic())
             under_way |= {group.create_task(_timed(session, delivery)): delivery for delivery in ready}
             if under_way:
-                done, _ = await asyncio.wait(under_way, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                done, _ = await asyncio.wait(under_way, timeout=POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
-                    delivery, (outcome, took[delivery.webhook.pk]) = under_way.pop(task), task.result()
-                    taken += await in_thread(_note, delivery, outcome)
+                    delivery, (outcome, durations[delivery.webhook.pk]) = under_way.pop(task), task.result()
+                    delivered += await in_thread(_store_outcome, delivery, outcome)
             elif not found:
-                return taken
+                return delivered
 
 
 def _ready(
-    lease: UUID, busy: Mapping[UUID, UUID], took: dict[UUID, float], left: float
+    lease: UUID, busy: Mapping[UUID, UUID], durations: dict[UUID, float], left: float
 ) -> tuple[list[Webhook], list[_Delivery]]:
-    """Extend the lease, and return the webhooks to go on with and their deliveries: none if the lease is lost, or if
-    the job has no seconds `left`. `busy` are the webhooks with a delivery under way, and their owners. A webhook that
-    would probably outlast the job, by its last delivery, is left to the next one: the others would have to wait for
-    it."""
-    if not lease_extend(LEASE, lease, seconds=HELD_SECONDS) or left <= 0:
+    """Extend the lease, and return the next webhooks and their deliveries; none if the lease is lost or the job has no
+    seconds `left`. `busy` are the owners of the webhooks with a delivery under way. A webhook whose last delivery took
+    longer than the remaining time is left to the next job, since the others would have to wait for it."""
+    if not lease_extend(LEASE, lease, seconds=RENEWED_SECONDS) or left <= 0:
         return [], []
     now = timezone.now()
-    slow = [pk for pk, seconds in took.items() if seconds > left]
+    slow = [pk for pk, seconds in durations.items() if seconds > left]
     rows = _due(now).exclude(pk__in=[*busy, *slow])
     if left < SECONDS:
         rows = rows.filter(failures=0)
-    room = {owner: OF_OWNER - taken for owner, taken in Counter(busy.values()).items()}
+    slots = {owner: MAX_PER_OWNER - delivered for owner, delivered in Counter(busy.values()).items()}
     longest_ago = F("attempted_at").asc(nulls_first=True)
     place = Window(RowNumber(), partition_by="owner", order_by=longest_ago)
-    rows = rows.exclude(owner__in=[owner for owner, free in room.items() if free <= 0])
-    firsts: QuerySet[Webhook] = rows.alias(place=place).filter(place__lte=OF_OWNER).order_by(longest_ago)
-    found = [webhook for webhook in firsts[: AT_ONCE - len(busy)] if _takes_place(room, webhook.owner_id)]
+    rows = rows.exclude(owner__in=[owner for owner, free in slots.items() if free <= 0])
+    ready: QuerySet[Webhook] = rows.alias(place=place).filter(place__lte=MAX_PER_OWNER).order_by(longest_ago)
+    found = [webhook for webhook in ready[: MAX_AT_ONCE - len(busy)] if _take_slot(slots, webhook.owner_id)]
     return found, [delivery for webhook in found if (delivery := _next(webhook, now))]
 
 
-def _takes_place(room: dict[UUID, int], owner_id: UUID) -> bool:
-    """Take one of the places that an owner has left. Return False if there is none."""
-    room[owner_id] = room.get(owner_id, OF_OWNER) - 1
-    return room[owner_id] >= 0
+def _take_slot(slots: dict[UUID, int], owner_id: UUID) -> bool:
+    """Take one of an owner's free slots. Return False if there is none."""
+    slots[owner_id] = slots.get(owner_id, MAX_PER_OWNER) - 1
+    return slots[owner_id] >= 0
 
 
 async def _timed(session: aiohttp.ClientSession, delivery: _Delivery) -> tuple[Outcome, float]:
-    """Send a delivery. Return its outcome and the seconds that it took."""
+    """Send a delivery. Return its outcome and its duration in seconds."""
     began = time.monotonic()
     return await send(session, delivery.webhook.url, delivery.body, delivery.headers), time.monotonic() - began
 
 
 def _next(webhook: Webhook, now: datetime) -> _Delivery | None:
-    """Return the next delivery of a webhook. Return None if it does not want any of the new notifications, which are
+    """Return the next delivery of a webhook. Return None if it subscribes to none of the new notifications, which are
     then skipped, or if it cannot be signed."""
     newest = current_number(webhook.owner_id)  # read before the rows, so that nothing committed in between is skipped
     later = Notification.objects.filter(owner_id=webhook.owner_id, seq__gt=webhook.delivered_seq)
@@ -171,7 +170,7 @@ def _next(webhook: Webhook, now: datetime) -> _Delivery | None:
     return _Delivery(webhook, row.seq, body, signed_headers(secret, message_id(webhook, row.seq), body, now))
 
 
-def _note(delivery: _Delivery, outcome: Outcome) -> bool:
+def _store_outcome(delivery: _Delivery, outcome: Outcome) -> bool:
     """Store the outcome of a delivery. Return True if it was successful."""
     now, webhook = timezone.now(), delivery.webhook
     if not outcome.failure:
@@ -188,7 +187,7 @@ def _note(delivery: _Delivery, outcome: Outcome) -> bool:
         "failed_at": now,
         "next_attempt_at": now + max(pause_after(failures) * jitter, timedelta(seconds=outcome.wait)),
     }
-    if outcome.gone or failures >= MOST_ATTEMPTS:
+    if outcome.gone or failures >= MAX_ATTEMPTS:
         values |= {"disabled_at": now, "note": _GONE if outcome.gone else f"{_GIVEN_UP} {outcome.failure}"}
     _unchanged(webhook).update(**values)
     logger.info("webhook %s failed, attempt %s: %s", webhook.pk, failures, outcome.failure)
@@ -196,5 +195,5 @@ def _note(delivery: _Delivery, outcome: Outcome) -> bool:
 
 
 def _unchanged(webhook: Webhook) -> "QuerySet[Webhook]":
-    """Return the row as a query set, empty if another job continued with it or somebody disabled it."""
+    """Return a queryset of the row, which is empty if another job has advanced it or somebody disabled it."""
     return Webhook.objects.filter(pk=webhook.pk, delivered_seq=webhook.delivered_seq, disabled_at__isnull=True)

@@ -1,5 +1,5 @@
-"""One delivery of a webhook: a signed POST with a time limit, to the address that was checked, without redirects. Only
-the status of the answer matters."""
+"""Sends one delivery of a webhook: a signed POST with a time limit, to a checked address, without redirects. Only the
+status of the response matters."""
 
 import asyncio
 import logging
@@ -13,16 +13,16 @@ from gateway.webhooks.addresses import AddressRefused, CheckedResolver, literal_
 
 logger = logging.getLogger("daybook.webhooks")
 SECONDS = 10.0
-"""The longest time of a delivery, including the look-up of the name."""
+"""Maximum time of a delivery, including name resolution."""
 ANSWER_BYTES = 16_000
-"""The most bytes that are read of an answer."""
+"""Maximum bytes read of a response."""
 _GONE = 410
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a delivery ended. `failure` says why it failed, "" if it did not; `gone` is True for a status of 410; `wait`
-    is the seconds that a Retry-After asks for, an hour at most."""
+    """The outcome of a delivery. `failure` is the reason of a failure, or ""; `gone` is True for status 410; `wait` is
+    the Retry-After in seconds, at most an hour."""
 
     failure: str = ""
     gone: bool = False
@@ -30,8 +30,8 @@ class Outcome:
 
 
 def client() -> aiohttp.ClientSession:
-    """Return a client for deliveries in the running loop; the caller closes it. It keeps no cookies and uses no proxy,
-    which would look up the address itself."""
+    """Return a client for deliveries in the running loop, which the caller closes. It keeps no cookies, and uses no
+    proxy, which would resolve the name itself."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(resolver=CheckedResolver(), use_dns_cache=False, force_close=True),
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -42,10 +42,10 @@ def client() -> aiohttp.ClientSession:
 
 
 async def send(session: aiohttp.ClientSession, url: str, body: bytes, headers: dict[str, str]) -> Outcome:
-    """Deliver once. Errors of the other side are returned and not raised."""
+    """Send a delivery once. Errors of the receiver are returned, not raised."""
     try:
         async with asyncio.timeout(SECONDS):
-            # A literal address is not looked up, so the resolver does not check it.
+            # A literal address is not resolved, so the resolver does not check it.
             if literal_refused(URL(url).host or ""):
                 return Outcome("It is no address that a webhook may go to.")
             sent = {"content-type": "application/json", "user-agent": "Daybook-Webhooks/1", **headers}
@@ -58,7 +58,7 @@ async def send(session: aiohttp.ClientSession, url: str, body: bytes, headers: d
         if isinstance(error, AddressRefused) or isinstance(error.__cause__, AddressRefused):
             return Outcome("Its name stands for no address that a webhook may go to.")
         return Outcome(f"It could not be reached ({type(error).__name__}).")
-    except Exception as error:  # noqa: BLE001 - one webhook must not hold up those that are sent with it
+    except Exception as error:  # noqa: BLE001 - one webhook must not fail the others of the job
         logger.error("a webhook could not be sent: %s", type(error).__name__)
         return Outcome(f"It could not be sent ({type(error).__name__}).")
     if status // 100 == 2:

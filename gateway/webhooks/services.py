@@ -1,4 +1,4 @@
-"""Webhooks, write side: the only module that makes, deletes and disables them."""
+"""Creates, deletes and disables webhooks; no other module does."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -14,8 +14,8 @@ from memories.errors import Conflict, NotFound
 from memories.messaging.outbox import current_number
 from memories.models import Notification, Owner
 
-MOST = 10
-"""Webhooks of one owner."""
+MAX_WEBHOOKS = 10
+"""Maximum number of webhooks of an owner."""
 KINDS = tuple(kind.value for kind in Notification.Kind if kind != Notification.Kind.RESYNC)
 _KIND = "webhook"
 BY_STAFF = "An administrator disabled it."
@@ -23,12 +23,12 @@ BY_STAFF = "An administrator disabled it."
 
 @transaction.atomic
 def webhook_create(owner_id: UUID, *, url: str, kinds: Sequence[str], by: Actor) -> tuple[Webhook, str]:
-    """Make a webhook for the notifications from now on. Return it with its secret, which is not stored. Raises
-    InvalidRequest, and Conflict if the owner has MOST of them already."""
+    """Create a webhook for future notifications. Return it with its secret, which is not stored. Raises InvalidRequest,
+    and Conflict if the owner already has MAX_WEBHOOKS."""
     checked = checked_url(url)
-    owner = Owner.objects.select_for_update().get(pk=owner_id)  # so that two requests do not both find room
-    if Webhook.objects.filter(owner=owner).count() >= MOST:
-        raise Conflict(f"You have {MOST} webhooks. Delete one first.", limit=MOST)
+    owner = Owner.objects.select_for_update().get(pk=owner_id)  # so that concurrent requests keep to the limit
+    if Webhook.objects.filter(owner=owner).count() >= MAX_WEBHOOKS:
+        raise Conflict(f"You have {MAX_WEBHOOKS} webhooks. Delete one first.", limit=MAX_WEBHOOKS)
     webhook = Webhook(owner=owner, url=checked, kinds=[kind for kind in KINDS if kind in kinds])
     secret = new_secret(webhook.pk)
     webhook.secret_sha256, webhook.delivered_seq = secret_sha256(secret), current_number(owner_id)
@@ -39,7 +39,7 @@ def webhook_create(owner_id: UUID, *, url: str, kinds: Sequence[str], by: Actor)
 
 @transaction.atomic
 def webhook_delete(owner_id: UUID, webhook_id: UUID | None, *, by: Actor) -> None:
-    """Delete a webhook. A delivery that is under way may still arrive. Raises NotFound."""
+    """Delete a webhook. A delivery under way may still arrive. Raises NotFound."""
     rows = Webhook.objects.select_related("owner").filter(owner_id=owner_id)
     webhook = rows.filter(pk=webhook_id).first() if webhook_id else None
     if webhook is None:
@@ -50,7 +50,7 @@ def webhook_delete(owner_id: UUID, webhook_id: UUID | None, *, by: Actor) -> Non
 
 @transaction.atomic
 def webhook_disable(webhook: Webhook, *, by: Actor) -> bool:
-    """Disable a webhook by hand. Returns False for one that was disabled already."""
+    """Disable a webhook on behalf of an administrator. Return False if it was already disabled."""
     rows = Webhook.objects.filter(pk=webhook.pk, disabled_at__isnull=True)
     if rows.update(disabled_at=timezone.now(), note=BY_STAFF) != 1:
         return False
@@ -59,13 +59,13 @@ def webhook_disable(webhook: Webhook, *, by: Actor) -> bool:
 
 
 def webhook_state(webhook: Webhook) -> str:
-    """Return `active`, `failing` (it is tried again) or `disabled`."""
+    """Return `active`, `failing` (to be retried) or `disabled`."""
     return "disabled" if webhook.disabled_at else "failing" if webhook.failures else "active"
 
 
 def webhooks_of_older_keys() -> int:
-    """Return the number of webhooks in use whose secret was not made with the present signing key: they are disabled at
-    their next delivery, unless their key is among DAYBOOK_SECRET_KEY_FALLBACKS."""
+    """Return the number of enabled webhooks whose secret was derived from an older signing key. They are disabled at
+    their next delivery, unless that key is in DAYBOOK_SECRET_KEY_FALLBACKS."""
     rows = Webhook.objects.filter(disabled_at__isnull=True).values_list("pk", "secret_sha256")
     return sum(not is_of_this_key(pk, sha256) for pk, sha256 in rows.iterator())
 

@@ -1,7 +1,7 @@
-"""Signatures of webhooks, in the form of Standard Webhooks (https://www.standardwebhooks.com).
+"""Signs webhooks as Standard Webhooks defines it (https://www.standardwebhooks.com).
 
-The secret of a webhook is not stored: it is derived from the installation's signing key and the webhook's id, so that a
-copy of the database signs nothing."""
+A webhook's secret is not stored: it is derived from the installation's signing key and the webhook's id, so that a copy
+of the database does not suffice to sign."""
 
 import base64
 import hashlib
@@ -17,29 +17,29 @@ _SALT = "gateway.webhooks.signing"
 
 
 def new_secret(webhook_id: UUID) -> str:
-    """Return the secret of a new webhook, in the form in which its owner gets it."""
+    """Return the secret of a new webhook, as its owner receives it."""
     return _secret(webhook_id, settings.SECRET_KEY)
 
 
 def secret_of(webhook_id: UUID, sha256: str) -> str | None:
-    """Return the secret of a webhook by its hash. After a change of the signing key, the older keys
-    (DAYBOOK_SECRET_KEY_FALLBACKS) are tried too; None if none of them made it."""
+    """Return the secret of a webhook with this hash, from the signing key or one of the older keys
+    (DAYBOOK_SECRET_KEY_FALLBACKS); None if no key matches."""
     secrets = (_secret(webhook_id, key) for key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS))
     return next((secret for secret in secrets if constant_time_compare(secret_sha256(secret), sha256)), None)
 
 
 def is_of_this_key(webhook_id: UUID, sha256: str) -> bool:
-    """Return True if the secret of a webhook, by its hash, was made with the present signing key."""
+    """Return True if a webhook's secret, given by its hash, was derived from the current signing key."""
     return constant_time_compare(secret_sha256(new_secret(webhook_id)), sha256)
 
 
 def secret_sha256(secret: str) -> str:
-    """Return the hash that is stored of a secret."""
+    """Return the hash of a secret that is stored."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def signed_headers(secret: str, message_id: str, body: bytes, at: datetime) -> dict[str, str]:
-    """Return the headers of a delivery at that moment."""
+    """Return the signature headers of a delivery at that time."""
     timestamp = str(int(at.timestamp()))
     key = base64.b64decode(secret.removeprefix(PREFIX))
     content = b".".join((message_id.encode(), timestamp.encode(), body))

@@ -16,7 +16,7 @@ from memories.database.access import in_read_thread, in_thread
 from memories.database.batches import in_slices
 from memories.entry_rules import clean_content, clean_keywords
 from memories.errors import InvalidRequest, NotFound
-from memories.filters import MemoryFilters, holds, metadata_asked
+from memories.filters import MemoryFilters, contains_text, metadata_from_query
 from memories.health import health_of_books
 from memories.history.undo import change_set_get, memory_restore, undo_slices
 from memories.ids import parse_uuid
@@ -85,7 +85,7 @@ def memory_list(
 ) -> dict[str, Any]:
     """List live memories, newest first, of all books unless one is named. `metadata.<key>=` filters by metadata."""
     filters = MemoryFilters(
-        metadata=metadata_asked(request.GET), created_after=created_after, created_before=created_before
+        metadata=metadata_from_query(request.GET), created_after=created_after, created_before=created_before
     )
     equal = {"target": target, "category": category, "write_origin": write_origin}
     equal["book__name"] = None if book == ALL_BOOKS else book
@@ -96,7 +96,7 @@ def memory_list(
         review_id = parse_uuid(review)
         rows = rows.filter(review_id=review_id) if review_id else rows.none()
     if q:
-        rows = rows.filter(holds(q, "content", "category"))
+        rows = rows.filter(contains_text(q, "content", "category"))
     return list_json(rows, limit=limit, after=after, key="number", show=memory_json, parse=parse_number)
 
 

@@ -2,8 +2,7 @@
 
 For a turn's statements, the ORM needs several times as long to build and compile one as the database to execute it. The
 models remain the only source: a statement is written as a query set or defined by its model, with `Given` as the
-placeholder of a value (docs/decisions/0049). Compiled statements are cached per connection, which converters
-depend on."""
+placeholder of a value (docs/decisions/0049). They are cached per connection, as are their converters."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property

@@ -138,13 +138,13 @@ class Conversation:
                 return _evidence(passage, *original_span(passage.text, *place))
         return None
 
-    def closest_foreign(self, content: str, *, known: str = "") -> Evidence | None:
+    def closest_foreign(self, content: str, *, previous: str = "") -> Evidence | None:
         """Return the foreign text that a memory is closer to than to the person's own words, or None if there is none.
-        `known` is the memory's previous content, which counts as the person's own."""
+        `previous` is the memory's content before the write, which counts as the person's own."""
         if not self._foreign:
             return None
         memory_terms = MemoryTerms.of(content)
-        own = self._own_terms | terms_of(known)
+        own = self._own_terms | terms_of(previous)
         coverage, window = closest_by_terms(memory_terms, self._foreign, without=own)
         if window and coverage >= MIN_FOREIGN_SHARE:
             return self._of_window(window)
@@ -154,7 +154,7 @@ class Conversation:
                     return self._of_window(window)
             far, place = closest_by_meaning(content, self._foreign_rows)
             near, _ = closest_by_meaning(content, self._rows[EvidenceKind.OWN_WORDS])
-            before, _ = closest_by_meaning(content, vectors_of([known]))
+            before, _ = closest_by_meaning(content, vectors_of([previous]))
             if far >= MIN_SIMILARITY and far > max(near, before):
                 return self._of_window(self._foreign[place])
         return None

@@ -50,9 +50,9 @@ NOT_FOUND = (
 )
 
 
-def evidence_for(conversation: Conversation | None, content: str, quote: str, *, known: str = "") -> Evidence:
+def evidence_for(conversation: Conversation | None, content: str, quote: str, *, previous: str = "") -> Evidence:
     """Return the evidence for a memory: where the quote occurs or, without a quote, the text that supports it best.
-    `known` is the memory's previous content.
+    `previous` is the memory's content before the write.
 
     Raises EvidenceNotFound for the first quote that is not found; later ones return `unfounded` evidence, which is
     held."""
@@ -68,7 +68,7 @@ def evidence_for(conversation: Conversation | None, content: str, quote: str, *,
             return Evidence(unfounded=True)
     if found is not None and found.untrusted:
         return found
-    return conversation.closest_foreign(content, known=known) or found or conversation.best_support(content)
+    return conversation.closest_foreign(content, previous=previous) or found or conversation.best_support(content)
 
 
 def scan_doubt(verdict: ScanVerdict) -> HoldReason | None:

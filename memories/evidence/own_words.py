@@ -270,14 +270,18 @@ def _instructed_text(text: str) -> Iterator[Span]:
     if not _INSTRUCTION.search(text[:_MAX_INSTRUCTION]) and not _INSTRUCTION.search(text[-_MAX_INSTRUCTION:]):
         return
     sentences = sentences_of(text)
-    early = [at for at, first in enumerate(sentences) if first.start < _MAX_INSTRUCTION and (first.announces or not at)]
+    early = [
+        at for at, first in enumerate(sentences) if first.start < _MAX_INSTRUCTION and (first.ends_with_colon or not at)
+    ]
     candidates = [(sentences[at], sentences[at + 1 :]) for at in early]
     for candidate, others in (*candidates, (sentences[-1], sentences[:-1])):
         words = text[candidate.start : candidate.end]
-        is_apart = others and (candidate.announces or (candidate if candidate is sentences[-1] else others[0]).below)
+        is_apart = others and (
+            candidate.ends_with_colon or (candidate if candidate is sentences[-1] else others[0]).line_gap
+        )
         is_short = len(words) <= _MAX_INSTRUCTION
         is_instruction = is_short and _INSTRUCTION.search(words) and not _FIRST_PERSON.search(words)
-        if is_apart and is_instruction and not any(other.is_of_itself for other in others):
+        if is_apart and is_instruction and not any(other.uses_first_person for other in others):
             yield others[0].start, others[-1].end
 
 

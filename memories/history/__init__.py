@@ -1,1 +1,1 @@
-"""What happened to a memory: its steps in words, where it comes from, and how a change is undone."""
+"""The history of a memory: its revisions in words, its provenance, and undo."""

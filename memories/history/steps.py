@@ -103,7 +103,7 @@ def _verb(revision: Revision, view: Viewpoint) -> str:
     if revision.action == Revision.Action.UPDATE and before.get("content") == after.get("content"):
         if before.get("pinned") != after.get("pinned"):
             return "pinned it" if after.get("pinned") else "unpinned it"
-        return "changed how it is kept"
+        return "changed its details"
     return action_words(revision.action)
 
 

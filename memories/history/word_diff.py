@@ -90,12 +90,12 @@ def _without_equal_ends(old: Sequence[str], new: Sequence[str], span: Span) -> t
     return (a + head, b - tail, c + head, d - tail), [run for run in runs if run[2]]
 
 
-def common_prefix(one: Sequence[str], other: Sequence[str]) -> int:
+def common_prefix(left: Sequence[str], right: Sequence[str]) -> int:
     """Return the length of the common prefix of two sequences."""
-    same, differ = 0, min(len(one), len(other)) + 1
+    same, differ = 0, min(len(left), len(right)) + 1
     while differ - same > 1:
         middle = (same + differ) // 2
-        if one[same:middle] == other[same:middle]:
+        if left[same:middle] == right[same:middle]:
             same = middle
         else:
             differ = middle

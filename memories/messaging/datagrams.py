@@ -69,7 +69,7 @@ class DatagramChannelLayer(InMemoryChannelLayer):
                 self._warned = True
                 logger.warning(
                     "%s is not a folder of this user alone (mode 0700): hints between processes are off, and pages "
-                    "learn of changes when they look again.",
+                    "only notice changes when they poll.",
                     self._folder,
                 )
             return

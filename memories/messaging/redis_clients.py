@@ -93,7 +93,7 @@ class HintLayer(RedisChannelLayer):  # type: ignore[misc]  # channels_redis has 
         if time.monotonic() - self._warned_at >= _QUIET_SECONDS:
             self._warned_at = time.monotonic()
             reason = str(error) or "no answer"
-            logger.warning("Redis gives no hints (%s); websockets look at the database instead.", reason)
+            logger.warning("Redis delivers no hints (%s); websockets poll the database instead.", reason)
 
 
 async def _ended(task: "asyncio.Task[Any]") -> None:

@@ -1,4 +1,4 @@
-"""The audit log, whose rows are never changed. They store names as text, and so outlive accounts and objects."""
+"""The append-only audit log. Its rows store names as text, and so outlive accounts and objects."""
 
 from typing import Any, NoReturn
 

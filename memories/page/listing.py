@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db.models import Q, QuerySet
 
 from memories.caller import DEFAULT_BOOK
-from memories.filters import holds
+from memories.filters import contains_text
 from memories.models import Book, Memory
 from memories.number_words import memories as memory_words
 from memories.page.filters import MAX_ROWS, ORDERS, Filters
@@ -164,7 +164,7 @@ def _sorted_matches(memories: "QuerySet[Memory]", filters: Filters, counts: Book
 def _containing(memories: "QuerySet[Memory]", query: str) -> "QuerySet[Memory]":
     """Return the memories that contain each word. The search index has no deleted and blocked memories."""
     for word in query.split()[:_MAX_WORDS]:
-        memories = memories.filter(holds(word, "content"))
+        memories = memories.filter(contains_text(word, "content"))
     return memories
 
 

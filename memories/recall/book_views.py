@@ -133,14 +133,14 @@ class BookView:
 
     def frozen(self, *, max_memories: int, char_limit: int) -> FrozenBlock:
         """Return the frozen block within these limits. It is cached, since all sessions of an agent share it."""
-        block = self.known_block(max_memories=max_memories, char_limit=char_limit)
+        block = self.cached_block(max_memories=max_memories, char_limit=char_limit)
         if block is None:
             block = freeze(self.entries, max_memories=max_memories, char_limit=char_limit)
             if len(self._blocks) < _MAX_BLOCKS:
                 self._blocks[max_memories, char_limit] = block
         return block
 
-    def known_block(self, *, max_memories: int, char_limit: int) -> FrozenBlock | None:
+    def cached_block(self, *, max_memories: int, char_limit: int) -> FrozenBlock | None:
         """Return the frozen block within these limits if it is cached."""
         return self._blocks.get((max_memories, char_limit))
 

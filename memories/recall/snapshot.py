@@ -95,7 +95,7 @@ class Snapshots:
             view = self._views.touch(state.book_id)
             if view is None or not view.is_fresh_for(state):
                 return None
-            frozen = view.known_block(max_memories=max_memories, char_limit=char_limit)
+            frozen = view.cached_block(max_memories=max_memories, char_limit=char_limit)
             if frozen is None:
                 return None
             snapshot = SessionSnapshot(view=view, version=version, frozen=frozen)

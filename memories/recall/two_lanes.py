@@ -30,8 +30,8 @@ logger = logging.getLogger("daybook.recall")
 TOTAL_BYTES = 4096
 SHORT_TERM_BYTES = 1536
 SNIPPET_BYTES = 512
-# The number of entries up to which a search for a short message takes about a millisecond and cannot hang, if the index
-# has to be built and if it exists.
+# The number of entries up to which a search for a short message takes about a millisecond and cannot hang: for an index
+# that has to be built, and for an existing one.
 SMALL_BOOK, SMALL_INDEX = 2_000, 10_000
 _ELLIPSIS = "…"
 

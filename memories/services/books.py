@@ -50,7 +50,7 @@ def check_new_books(owner_id: UUID, names: Collection[str]) -> None:
         free = BookLimits.objects.filter(name__in=new).values_list("name", flat=True)
         if existing.count() + len(new - {*free}) > settings.BOOKS_PER_OWNER and new - {*free}:
             raise Conflict(
-                f"There can be at most {settings.BOOKS_PER_OWNER} books. Use one that there is.",
+                f"There can be at most {settings.BOOKS_PER_OWNER} books. Use an existing one.",
                 limit=settings.BOOKS_PER_OWNER,
             )
 

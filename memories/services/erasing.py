@@ -42,7 +42,7 @@ def deleting(rows: "QuerySet[Any]") -> Batch:
 
 
 def each_page(rows: "QuerySet[Any]", change: "Callable[[QuerySet[Any]], object]") -> Batch:
-    """Return a batch function that calls `change` with a query set of some rows, once for each row still in `rows`."""
+    """Return a batch function that calls `change` with pages of the rows, each row once, if it still matches."""
     reached: Any = None
     keys: list[Any] = []
 

@@ -47,6 +47,6 @@ def _store() -> None:
                 row.update(number=F("number") + refusals[refusal])
             refusals[refusal] = 0
     except DatabaseError:
-        logger.warning("Refusals of the scan could not be stored; the next one tries again.", exc_info=True)
+        logger.warning("Counts of refused writes could not be stored; the next refusal tries again.", exc_info=True)
     finally:
         counters.unstored_give_back(+refusals)

@@ -31,13 +31,13 @@ class ReadPage(TypedDict):
     next_offset: Annotated[int | None, Field(description="Where the next page begins; null at the end.")]
 
 
-def _read(run: ToolRun, wanted: Read) -> dict[str, Any]:
+def _read(run: ToolRun, arguments: Read) -> dict[str, Any]:
     book = run.scope.book
     try:
-        artifact = artifact_get(book.owner_id, book.book_id, resolve_uri(wanted.path))
+        artifact = artifact_get(book.owner_id, book.book_id, resolve_uri(arguments.path))
     except DomainError as error:
         return failure(error.code, str(error))
-    return _page(artifact, wanted.offset)
+    return _page(artifact, arguments.offset)
 
 
 def _page(artifact: Artifact, offset: int) -> dict[str, Any]:

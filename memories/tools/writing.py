@@ -113,7 +113,7 @@ def _update(run: ToolRun, arguments: UpdateMemory) -> dict[str, Any]:
     number = memory_number(arguments.id)
 
     def write() -> WriteResult:
-        fields.evidence = _evidence(run, arguments, known=run.writing.memory(number).content)
+        fields.evidence = _evidence(run, arguments, previous=run.writing.memory(number).content)
         return run.writing.update(number, fields)
 
     return _written(run, write, lambda held: _proposed(run, fields, held, run.writing.memory(number)))
@@ -123,8 +123,8 @@ def _delete(run: ToolRun, arguments: DeleteMemory) -> dict[str, Any]:
     return _written(run, lambda: run.writing.delete(memory_number(arguments.id)))
 
 
-def _evidence(run: ToolRun, arguments: AddMemory | UpdateMemory, *, known: str = "") -> Evidence:
-    return evidence_for(run.scope.conversation, arguments.content, arguments.evidence, known=known)
+def _evidence(run: ToolRun, arguments: AddMemory | UpdateMemory, *, previous: str = "") -> Evidence:
+    return evidence_for(run.scope.conversation, arguments.content, arguments.evidence, previous=previous)
 
 
 def _proposed(run: ToolRun, fields: MemoryFields, held: WriteHeld, memory: Memory | None = None) -> Proposal:

@@ -71,7 +71,7 @@ def due_books(limits: ConsolidationSettings, now: datetime, *, most: int) -> lis
         owner_id=OuterRef("owner_id"), book__name=OuterRef("agent__book"), state__in=ConsolidationRun.OPEN
     )
     sessions = eligible(limits, now).filter(has_user_message(), ~Exists(open_runs))
-    sessions = models.given(sessions, "agent__book")
+    sessions = models.readable(sessions, "agent__book")
     latest = ConsolidationRun.objects.filter(owner_id=OuterRef("owner_id"), book__name=OuterRef("agent__book"))
     sessions = sessions.annotate(last_run=Subquery(latest.order_by("-id").values("created_at")[:1]))
     waiting = sessions.order_by(F("last_run").asc(nulls_first=True), "owner_id", "agent__book")
@@ -140,7 +140,7 @@ def _synthesis_due(
     )
     open_runs = ConsolidationRun.objects.filter(book_id=OuterRef("book_id"), state__in=ConsolidationRun.OPEN)
     cooled_states = ConsolidationState.objects.filter(cooled, ~Exists(open_runs)).select_related("book")
-    states = list(models.given(cooled_states, "book__name"))
+    states = list(models.readable(cooled_states, "book__name"))
     rows = Artifact.objects.filter(book__in=[state.book_id for state in states], deleted_at__isnull=True)
     versions: dict[UUID, dict[str, int]] = {state.book_id: {} for state in states}
     for book_id, path, version in rows.values_list("book_id", "path", "version"):

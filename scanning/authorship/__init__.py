@@ -1,5 +1,5 @@
-"""Which parts of a message its sender did not write: pasted pages, mails, chats. A linear model over what stands in
-each sentence and around it, learned from the rows in `bench/authorship_rows/`; MODEL_CARD.md says more."""
+"""Detects the parts of a message that its sender did not write: pasted pages, mails, chats. A linear model over each
+sentence and its context, trained on the rows in `bench/authorship_rows/`; see MODEL_CARD.md."""
 
 from scanning.authorship.features import sentences_of
 from scanning.authorship.scoring import pasted_spans

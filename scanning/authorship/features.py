@@ -1,6 +1,6 @@
-"""What the model reads of a message: its sentences, and for each of them words, form, place and neighbours.
+"""The features of a message: for each sentence its words, form, position and neighbours.
 
-Features are strings, which are hashed to places of one table; nothing of the text is kept. All work is linear in the
+Features are strings, which are hashed to indexes of one table; the text is not kept. All operations are linear in the
 text."""
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from scanning.words import word_set
 Span = tuple[int, int]
 
 BITS = 18
-"""Of the size of the table."""
-MOST_SENTENCES = 1000
-"""Sentences of a message that are looked at."""
-LONGEST = 600
-"""Characters of a sentence that are looked at: its neighbours are told its words, and all are told the outer lines."""
+"""The table has 2 ** BITS entries."""
+MAX_SENTENCES = 1000
+"""Sentences of a message that are examined."""
+MAX_SENTENCE_CHARS = 600
+"""Characters of a sentence that are examined. Limited since its words are features of its neighbours, too, and those of
+the outer lines are features of every sentence."""
 
 _CUT = re.compile(r"(?<=[.!?…:;])[\"”’)\]]*[ \t]+|(?<=[。！？：])|\n+")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
@@ -41,7 +42,7 @@ _SECOND_PERSON = word_set(
     " pani вы вам вас ваш ваша ты тебе sen siz size"
 )
 _PERSONS = (("I", _FIRST_PERSON), ("we", _FIRST_PLURAL), ("you", _SECOND_PERSON))
-_SIGNS = {
+_SIGN_NAMES = {
     "?": "question",
     "’": "curly",
     "'": "straight",
@@ -61,51 +62,51 @@ _SHAPES = {
 _LENGTHS = (5, 15, 30, 60, 100, 150, 250)
 _CAPITALS = (0.01, 0.15, 0.3, 0.6)
 _SHARES = (0.01, 0.15, 0.3, 0.5, 0.8)
-_AROUND = ("length", "last", "lower", "upper", "question", "I", "you", "we0", "first")
-"""Forms of a neighbour that are told to a sentence."""
+_NEIGHBOUR_FORMS = ("length", "last", "lower", "upper", "question", "I", "you", "we0", "first")
+"""Prefixes of the forms of neighbours that are features of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence, or a line: where it stands, its form, its words in lower case, and how many lines it is below the one
-    before it (3 at most)."""
+    """A sentence or line: its position, form, and words in lower case. `line_gap` is the number of line breaks before
+    it, at most 3."""
 
     start: int
     end: int
     form: tuple[str, ...]
     words: tuple[str, ...]
-    below: int
+    line_gap: int
 
     @property
-    def begins_small(self) -> bool:
-        """Whether it begins with a lower-case letter."""
+    def starts_lowercase(self) -> bool:
+        """True if it begins with a lower-case letter."""
         return "lower" in self.form
 
     @property
-    def ends(self) -> bool:
-        """Whether it ends as sentences do."""
+    def ends_sentence(self) -> bool:
+        """True if it ends with a full stop, exclamation mark or question mark."""
         return not {"last.", "last!", "last?"}.isdisjoint(self.form)
 
     @property
-    def announces(self) -> bool:
-        """Whether it ends with a colon."""
+    def ends_with_colon(self) -> bool:
+        """True if it ends with a colon."""
         return not {"last:", "last："}.isdisjoint(self.form)
 
     @property
-    def is_of_itself(self) -> bool:
-        """Whether its writer speaks of themselves."""
+    def uses_first_person(self) -> bool:
+        """True if it contains a first-person singular word."""
         return "I0" not in self.form
 
 
 def sentences_of(text: str) -> list[Sentence]:
-    """Return the first MOST_SENTENCES sentences and lines of a message that are not blank."""
+    """Return the first MAX_SENTENCES non-blank sentences and lines of a message."""
     found: list[Sentence] = []
     at = end = 0
     for cut in _CUT.finditer(text):
         if text[at : cut.start()].strip():
             found.append(_sentence(text, at, cut.start(), end if found else -1))
             end = cut.start()
-            if len(found) == MOST_SENTENCES:
+            if len(found) == MAX_SENTENCES:
                 return found
         at = cut.end()
     if text[at:].strip():
@@ -114,49 +115,49 @@ def sentences_of(text: str) -> list[Sentence]:
 
 
 def _sentence(text: str, start: int, end: int, before: int) -> Sentence:
-    said = text[start:end].strip()[:LONGEST]
-    written = _WORD.findall(said)
-    words = [word.casefold().replace("’", "'") for word in written]
-    runs = _UNSPACED.findall(said)
-    below = min(3, text.count("\n", before, start)) if before >= 0 else 2
-    return Sentence(
-        start, end, tuple(_form(said, written, words)), (*words, *runs, *map("".join, pairwise(runs))), below
-    )
+    content = text[start:end].strip()[:MAX_SENTENCE_CHARS]
+    original = _WORD.findall(content)
+    words = [word.casefold().replace("’", "'") for word in original]
+    runs = _UNSPACED.findall(content)
+    line_gap = min(3, text.count("\n", before, start)) if before >= 0 else 2
+    form = tuple(_form(content, original, words))
+    return Sentence(start, end, form, (*words, *runs, *map("".join, pairwise(runs))), line_gap)
 
 
-def _form(said: str, written: Sequence[str], words: Sequence[str]) -> Iterator[str]:
-    capitals = sum(word[0].isupper() for word in written[1:]) / max(1, len(written) - 1)
-    yield f"length{_step(len(said), _LENGTHS)}"
-    yield "lower" if said[0].islower() else "upper" if said[0].isupper() else "neither"
-    yield f"first{'d' if said[0].isdigit() else '' if said[0].isalnum() else said[0]}"
-    yield f"last{'' if said[-1].isalnum() else said[-1]}"
+def _form(text: str, original: Sequence[str], words: Sequence[str]) -> Iterator[str]:
+    capitals = sum(word[0].isupper() for word in original[1:]) / max(1, len(original) - 1)
+    yield f"length{_step(len(text), _LENGTHS)}"
+    yield "lower" if text[0].islower() else "upper" if text[0].isupper() else "neither"
+    yield f"first{'d' if text[0].isdigit() else '' if text[0].isalnum() else text[0]}"
+    yield f"last{'' if text[-1].isalnum() else text[-1]}"
     yield f"capitals{_step(capitals, _CAPITALS)}"
     for name, persons in _PERSONS:
         yield f"{name}{min(2, sum(word in persons for word in words))}"
-    yield from (name for sign, name in _SIGNS.items() if sign in said)
-    yield from (name for name, shape in _SHAPES.items() if shape.search(said))
-    if len(written) > 1 and said.isupper():
+    yield from (name for sign, name in _SIGN_NAMES.items() if sign in text)
+    yield from (name for name, shape in _SHAPES.items() if shape.search(text))
+    if len(original) > 1 and text.isupper():
         yield "shouted"
-    if "i" in written:
+    if "i" in original:
         yield "small i"
 
 
 def places_of(sentences: Sequence[Sentence]) -> list[set[int]]:
-    """Return the places of each sentence's features in the table."""
+    """Return the table indexes of each sentence's features."""
     if not sentences:
         return []
     paragraphs = _paragraphs(sentences)
     message = _hashed(_of_message(sentences, paragraphs[-1] + 1))
     first_line, last_line = _outer_lines(sentences)
     lead = _hashed(f"lead:{feature}" for at in {0, first_line - 1} for feature in _shown(sentences[at]))
-    tail = _hashed(f"tail:{feature}" for one in {*sentences[last_line:][:1], sentences[-1]} for feature in _shown(one))
+    last = {*sentences[last_line:][:1], sentences[-1]}
+    tail = _hashed(f"tail:{feature}" for sentence in last for feature in _shown(sentence))
     found = []
     for at, sentence in enumerate(sentences):
         own = [*_shown(sentence), *(f"begins {word}" for word in sentence.words[:1])]
         around = [*_neighbours(sentences, at), *_place(sentences, at, paragraphs)]
         before = lead if at >= first_line else _hashed([f"lead {at > 0}"])
-        behind = tail if at < last_line else _hashed([f"tail {at < len(sentences) - 1}"])
-        found.append(_hashed([*own, *around]) | message | before | behind)
+        after = tail if at < last_line else _hashed([f"tail {at < len(sentences) - 1}"])
+        found.append(_hashed([*own, *around]) | message | before | after)
     return found
 
 
@@ -165,11 +166,12 @@ def _hashed(features: Iterable[str]) -> set[int]:
 
 
 def _outer_lines(sentences: Sequence[Sentence]) -> tuple[int, int]:
-    """Return how many sentences the first line has, and before how many the last line begins: all, where there is one
-    line only. A colon ends a first line, too. What is said of a pasted text mostly stands there, next to it."""
-    breaks = [at for at in range(1, len(sentences)) if sentences[at].below]
+    """Return the number of sentences in the first line, and the index of the first sentence of the last line (or the
+    number of sentences if there is one line). A colon ends the first line, too. Comments on a pasted text are usually
+    in these lines."""
+    breaks = [at for at in range(1, len(sentences)) if sentences[at].line_gap]
     first = breaks[0] if breaks else len(sentences)
-    colon = next((at + 1 for at in range(first) if sentences[at].announces), first)
+    colon = next((at + 1 for at in range(first) if sentences[at].ends_with_colon), first)
     return min(first, colon), breaks[-1] if breaks else len(sentences)
 
 
@@ -178,10 +180,10 @@ def _shown(sentence: Sentence) -> list[str]:
 
 
 def _paragraphs(sentences: Sequence[Sentence]) -> list[int]:
-    """Return the number of each sentence's paragraph: a blank line begins one."""
+    """Return the paragraph number of each sentence; blank lines separate paragraphs."""
     number, found = -1, []
     for sentence in sentences:
-        number += sentence.below >= 2
+        number += sentence.line_gap >= 2
         found.append(number)
     return found
 
@@ -189,33 +191,33 @@ def _paragraphs(sentences: Sequence[Sentence]) -> list[int]:
 def _of_message(sentences: Sequence[Sentence], paragraphs: int) -> list[str]:
     count = max(1, len(sentences))
     shares = {
-        "small": sum(one.begins_small for one in sentences) / count,
-        "ended": sum(one.ends for one in sentences) / count,
-        "selves": sum(one.is_of_itself for one in sentences) / count,
+        "small": sum(sentence.starts_lowercase for sentence in sentences) / count,
+        "ended": sum(sentence.ends_sentence for sentence in sentences) / count,
+        "selves": sum(sentence.uses_first_person for sentence in sentences) / count,
     }
     sizes = [f"paragraphs{_step(paragraphs, (2, 3, 4, 6, 10))}", f"sentences{_step(count, (2, 3, 4, 6, 10, 20, 40))}"]
     return sizes + [f"{name}{_step(share, _SHARES)}" for name, share in shares.items()]
 
 
 def _neighbours(sentences: Sequence[Sentence], at: int) -> Iterator[str]:
-    for apart in (-2, -1, 1, 2):
-        if not 0 <= at + apart < len(sentences):
-            yield f"{apart}:none"
+    for offset in (-2, -1, 1, 2):
+        if not 0 <= at + offset < len(sentences):
+            yield f"{offset}:none"
             continue
-        other = sentences[at + apart]
-        yield from (f"{apart}:{form}" for form in other.form if form.startswith(_AROUND))
-        if abs(apart) == 1:
-            yield from (f"{apart}={word}" for word in other.words)
+        other = sentences[at + offset]
+        yield from (f"{offset}:{form}" for form in other.form if form.startswith(_NEIGHBOUR_FORMS))
+        if abs(offset) == 1:
+            yield from (f"{offset}={word}" for word in other.words)
 
 
 def _place(sentences: Sequence[Sentence], at: int, paragraphs: Sequence[int]) -> Iterator[str]:
     sentence, first, last = sentences[at], sentences[0], len(sentences) - 1
-    yield f"below{sentence.below}"
+    yield f"below{sentence.line_gap}"
     if at:
-        if sentences[at - 1].announces:
-            yield f"colon{sentence.below}"
-        yield f"small{sentence.begins_small}{first.begins_small}"
-        yield f"ends{sentence.ends}{first.ends}"
+        if sentences[at - 1].ends_with_colon:
+            yield f"colon{sentence.line_gap}"
+        yield f"small{sentence.starts_lowercase}{first.starts_lowercase}"
+        yield f"ends{sentence.ends_sentence}{first.ends_sentence}"
     yield f"from start {min(at, 4)}"
     yield f"from end {min(last - at, 4)}"
     yield f"paragraph {min(paragraphs[at], 3)}"

@@ -1,4 +1,4 @@
-"""Makes the packaged model from the rows, or checks that it was made from them.
+"""Trains the packaged model, or checks that it was made from the current rows and code.
 
     python -m scanning.authorship.training            train, report and write weights.npz and made_from.json (a minute)
     python -m scanning.authorship.training --check    compare hashes of rows, code and weights (no training)
@@ -21,24 +21,24 @@ from scanning.authorship.features import BITS, Sentence, places_of, sentences_of
 from scanning.authorship.scoring import WEIGHTS, Floats, best_path
 from scanning.made_from import hash_of, rows_to_train, write
 from scanning.made_from import outdated as outdated_by
-from scanning.model.fitting import Rows, lowest
+from scanning.model.fitting import Rows, minimize
 from scanning.model.scoring import version_of
 
 PACKAGE = Path(__file__).resolve().parent
 ROWS = PACKAGE.parents[1] / "bench" / "authorship_rows"
 MADE_FROM = PACKAGE / "made_from.json"
 PENALTY = 2.5
-"""Of half the squared weights, beside the sum of the sentences' losses."""
+"""Factor of half the squared weights (L2), relative to the sum of the sentences' losses."""
 CAUTION = 0.5
-"""Taken off every score: what a person wrote themselves should not be asked about."""
-FLAGGED = 0.06
-"""Share of messages without a pasted part in which one may be found by a model that never saw their author. Authors who
-wrote nothing else do not count: theirs are the likest to pasted ones that they could think of."""
+"""Subtracted from every score, since people should not be asked about what they wrote themselves."""
+MAX_FALSE_ALARMS = 0.06
+"""Share of messages without pasted parts in which a model that was not trained on their author may find one. Authors
+who wrote only such messages do not count, since they made theirs as similar to pasted text as possible."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message of a row: its author, its sentences, their features, and which of them are pasted."""
+    """The message of a row: its author, its sentences, their features, and which of them are pasted."""
 
     author: str
     sentences: tuple[Sentence, ...]
@@ -48,7 +48,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What was fitted: a weight for each place, and the score without any."""
+    """Fitted weights by table index, and the score of a sentence without features (`bias`)."""
 
     weights: Floats
     bias: float
@@ -59,37 +59,37 @@ class Model:
 
 
 def main() -> None:
-    """Train, or check."""
+    """Train or check, according to the command line."""
     rows = rows_to_train(__doc__, ROWS, outdated)
     if rows is None:
         return
     messages = read_rows(rows)
     scores = unseen_scores(messages)
-    least = least_clear(messages, scores)
+    threshold = clarity_threshold(messages, scores)
     model = fitted(messages)
     step = float(np.abs(model.weights).max()) / 127
     table = np.round(model.weights / step).astype(np.int8)
-    np.savez_compressed(WEIGHTS, table=table, numbers=np.array([step, model.bias - CAUTION, least]))
+    np.savez_compressed(WEIGHTS, table=table, numbers=np.array([step, model.bias - CAUTION, threshold]))
     write(MADE_FROM, made_from(rows))
-    sys.stdout.write(report(messages, scores, least) + "\n")
+    sys.stdout.write(report(messages, scores, threshold) + "\n")
 
 
 def read_rows(folder: Path) -> list[Message]:
-    """Return the messages of every *.jsonl of a folder; the file's name is the author's."""
+    """Return the messages of every *.jsonl of a folder; the file name is the author's name."""
     found = []
     for path in sorted(folder.glob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
             parts = json.loads(line)["parts"]
-            text = "".join(said for _, said in parts)
-            theirs = np.concatenate([np.full(len(said), whose == "foreign") for whose, said in parts])
+            text = "".join(part for _, part in parts)
+            is_foreign = np.concatenate([np.full(len(part), kind == "foreign") for kind, part in parts])
             sentences = sentences_of(text)
-            pasted = np.array([theirs[one.start : one.end].mean() > 0.5 for one in sentences])
+            pasted = np.array([is_foreign[sentence.start : sentence.end].mean() > 0.5 for sentence in sentences])
             found.append(Message(path.stem, tuple(sentences), tuple(places_of(sentences)), pasted))
     return found
 
 
 def fitted(messages: Sequence[Message]) -> Model:
-    """Return the weights that tell pasted sentences from own ones best (logistic regression)."""
+    """Return weights that separate pasted sentences from own ones, by logistic regression."""
     places = [np.array(sorted(found)) for message in messages for found in message.places]
     begins = np.cumsum([0, *map(len, places)])
     used, compact = np.unique(np.concatenate(places), return_inverse=True)
@@ -106,14 +106,14 @@ def fitted(messages: Sequence[Message]) -> Model:
             gradient, slope.sum()
         )
 
-    point = lowest(loss, np.zeros(len(used) + 1))
+    point = minimize(loss, np.zeros(len(used) + 1))
     weights = np.zeros(1 << BITS)
     weights[used] = point[:-1]
     return Model(weights, float(point[-1]))
 
 
 def unseen_scores(messages: Sequence[Message]) -> list[Floats]:
-    """Return each message's scores by a model of the messages of all other authors."""
+    """Return each message's scores by a model trained on all other authors."""
     models = {
         author: fitted([message for message in messages if message.author != author])
         for author in sorted({message.author for message in messages})
@@ -121,53 +121,53 @@ def unseen_scores(messages: Sequence[Message]) -> list[Floats]:
     return [models[message.author].scores(message) - CAUTION for message in messages]
 
 
-def least_clear(messages: Sequence[Message], scores: Sequence[Floats]) -> float:
-    """Return how clear it must be for no more than FLAGGED of the messages without pasted sentences to have some."""
-    both = {message.author for message in messages if message.pasted.any()}
+def clarity_threshold(messages: Sequence[Message], scores: Sequence[Floats]) -> float:
+    """Return the clarity that at most MAX_FALSE_ALARMS of the messages without pasted sentences exceed."""
+    pasting_authors = {message.author for message in messages if message.pasted.any()}
     found = sorted(
         (
-            _path(message, mine)[1]
-            for message, mine in zip(messages, scores, strict=True)
-            if message.author in both and not message.pasted.any()
+            _path(message, own_scores)[1]
+            for message, own_scores in zip(messages, scores, strict=True)
+            if message.author in pasting_authors and not message.pasted.any()
         ),
         reverse=True,
     )
-    return max(0.0, found[int(FLAGGED * len(found))])
+    return max(0.0, found[int(MAX_FALSE_ALARMS * len(found))])
 
 
 def _path(message: Message, scores: Floats) -> tuple[NDArray[np.bool_], float]:
-    path, clear = best_path(scores, message.sentences)
-    return np.array(path), clear
+    path, clarity = best_path(scores, message.sentences)
+    return np.array(path), clarity
 
 
-def report(messages: Sequence[Message], scores: Sequence[Floats], least: float) -> str:
+def report(messages: Sequence[Message], scores: Sequence[Floats], threshold: float) -> str:
     """Return the table of the model card."""
     lines = [
         f"{len(messages)} messages",
         "author left out: pasted sentences missed, own messages flagged, own sentences lost",
     ]
     for author in [*sorted({message.author for message in messages}), "all"]:
-        missed = pasted = flagged = whole = lost = beside = 0
-        for message, mine in zip(messages, scores, strict=True):
+        missed = pasted = flagged = own_messages = lost = own_sentences = 0
+        for message, own_scores in zip(messages, scores, strict=True):
             if author not in (message.author, "all"):
                 continue
-            path, clear = _path(message, mine)
-            path &= clear > least
+            path, clarity = _path(message, own_scores)
+            path &= clarity > threshold
             pasted += int(message.pasted.sum())
             missed += int((message.pasted & ~path).sum())
             if message.pasted.any():
                 lost += int((path & ~message.pasted).sum())
-                beside += int((~message.pasted).sum())
+                own_sentences += int((~message.pasted).sum())
             else:
-                whole += 1
+                own_messages += 1
                 flagged += bool(path.any())
         share = f"{missed / max(1, pasted):6.1%} of {pasted:<5}"
-        lines.append(f"  {author:<10} {share} {flagged:3} of {whole:<4} {lost:4} of {beside}")
+        lines.append(f"  {author:<10} {share} {flagged:3} of {own_messages:<4} {lost:4} of {own_sentences}")
     return "\n".join(lines)
 
 
 def outdated(rows: Path) -> str:
-    """Return what the packaged model was not made from, or the empty string."""
+    """Return a message that names what has changed since the model was made, or ""."""
     return outdated_by(MADE_FROM, made_from(rows))
 
 

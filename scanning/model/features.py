@@ -1,8 +1,8 @@
-"""What the score reads of a text, as numbers: words, runs of letters, word classes, and pairs of them.
+"""The features of a text: words, runs of letters, word classes, and pairs of words and of classes.
 
-Links, addresses and numbers are masked, so that no domain or amount of the training rows is remembered. Words and
-letters are hashed, which is the same in every process and keeps nothing of the text. All work is done on whole arrays
-and is linear in the text."""
+Links, addresses and numbers are masked, so that the model cannot learn domains or amounts from the training rows. Words
+and letters are hashed, with the same result in every process and without keeping the text. All operations work on whole
+arrays and are linear in the text."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ WORDS_BITS: Final = 19
 LETTERS_BITS: Final = 19
 CLASSES: Final = len(BIT)
 SIZES: Final = (1 << WORDS_BITS, 1 << LETTERS_BITS, CLASSES + CLASSES * CLASSES)
-"""Places in the table of each block: words, letters, classes."""
+"""Size of the table of each block: words, letters, classes."""
 SHRINK: Final = (300.0, 900.0, 300.0)
-"""Occurrences that are added to a block's own when it is averaged: a text of five words says little."""
-_APART: Final = 4
-"""Words between which a pair is looked at."""
-_CLASSES_APART: Final = 8
-_RUNS: Final = (3, 4, 5)
-"""Lengths of runs of letters; a run may begin or end with the gap between two words, but not cross it."""
+"""Added to the number of a block's occurrences when it is averaged, since a text of five words means little."""
+_MAX_DISTANCE: Final = 4
+"""Maximum distance of the words in a pair."""
+_MAX_CLASS_DISTANCE: Final = 8
+_RUN_LENGTHS: Final = (3, 4, 5)
+"""Lengths of runs of letters. A run may begin or end with the gap between two words, but not cross it."""
 
 _TOKEN: Final = re.compile(
     r"(?P<url>(?:[a-z][a-z0-9+.\-]{1,10}://|www\.)[^\s<>\"'`)\]，。]{2,})"
@@ -52,7 +52,7 @@ _INVERSE: Final = pow(_FACTOR, -1, 1 << 64)
 
 @dataclass(frozen=True, slots=True)
 class Occurrences:
-    """One block: the place of every occurrence in the block's table, and the character of the text where it begins."""
+    """One block: the index of every occurrence in the block's table, and its position in the text."""
 
     places: Numbers
     at: Numbers
@@ -66,7 +66,7 @@ def occurrences(text: str, sentences: Sequence[Sentence]) -> tuple[Occurrences, 
 
 
 def distinct(block: Occurrences, step: int) -> Occurrences:
-    """Return each place of a block once for every `step` characters: who repeats a sentence says no more."""
+    """Return each index of a block once per `step` characters, so that repeated sentences do not count more."""
     order = np.lexsort((block.at, block.places, steps := block.at // step))
     places, steps = block.places[order], steps[order]
     first = np.ones(len(order), dtype=np.bool_)
@@ -75,7 +75,7 @@ def distinct(block: Occurrences, step: int) -> Occurrences:
 
 
 def _tokens(text: str) -> tuple[list[str], list[int]]:
-    """Return the masked words of a text and where they begin; scripts without spaces letter by letter."""
+    """Return the masked words of a text and their positions; in scripts without spaces, each letter is a word."""
     tokens: list[str] = []
     starts: list[int] = []
     for match in _TOKEN.finditer(text):
@@ -94,7 +94,7 @@ def _hashed(tokens: list[str], starts: Numbers) -> tuple[Occurrences, Occurrence
     chars = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.uint64)
     lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
     ends = np.cumsum(lengths + 1)
-    # The sum over a span, shifted back to its start, is a hash of the span alone: every span costs one subtraction.
+    # A rolling hash: the sum over a span, shifted back to its start, depends only on the span: one subtraction each.
     size = len(chars)
     powers = np.cumprod(np.full(size, _FACTOR, dtype=np.uint64))
     back = np.cumprod(np.full(size, _INVERSE, dtype=np.uint64))
@@ -109,52 +109,52 @@ def _hashed(tokens: list[str], starts: Numbers) -> tuple[Occurrences, Occurrence
     at = starts[np.cumsum(token_of)]
     gaps = np.zeros(size + 1, dtype=np.int64)
     np.cumsum(chars == ord(" "), out=gaps[1:])
-    places, where = [], []
-    for length in _RUNS:
+    places, positions = [], []
+    for length in _RUN_LENGTHS:
         first = np.arange(max(size - length + 1, 0))
         first = first[gaps[first + length - 1] == gaps[first + 1]]
         runs = (sums[first + length] - sums[first]) * back[first]
         places.append(_places(runs, length, LETTERS_BITS))
-        where.append(at[first])
-    return words, Occurrences(np.concatenate(places), np.concatenate(where))
+        positions.append(at[first])
+    return words, Occurrences(np.concatenate(places), np.concatenate(positions))
 
 
 def _word_pairs(hashes: Hashes, starts: Numbers) -> Occurrences:
-    """Words, and pairs of words: neighbours by their order and place, those further apart by their order."""
+    """Return words and ordered pairs of words; adjacent pairs differ from pairs further apart."""
     places = [_places(hashes, 1, WORDS_BITS)]
     at = [starts]
-    for apart in range(1, _APART + 1):
-        pairs = _mixed(hashes[:-apart] * np.uint64(3)) + hashes[apart:]
-        places.append(_places(pairs, 2 if apart == 1 else 3, WORDS_BITS))
+    for distance in range(1, _MAX_DISTANCE + 1):
+        pairs = _mixed(hashes[:-distance] * np.uint64(3)) + hashes[distance:]
+        places.append(_places(pairs, 2 if distance == 1 else 3, WORDS_BITS))
         at.append(starts[: len(pairs)])
     return Occurrences(np.concatenate(places), np.concatenate(at))
 
 
 def _classes(sentences: Sequence[Sentence]) -> Occurrences:
-    """Word classes, and ordered pairs of classes near each other in one sentence."""
+    """Return word classes, and ordered pairs of classes near each other in a sentence."""
     found = [_classes_of(mask) for sentence in sentences for mask in sentence.masks]
     counts = np.fromiter(map(len, found), dtype=np.int64, count=len(found))
     classes = np.fromiter(chain.from_iterable(found), dtype=np.int64, count=int(counts.sum()))
     starts = np.fromiter((start for sentence in sentences for start in sentence.starts), dtype=np.int64)
-    # Sentences stand so far apart that no pair reaches from one into the next.
-    numbers = np.fromiter(_spaced(sentences), dtype=np.int64, count=len(found))
+    # The numbers leave gaps between sentences, so that no pair extends into the next sentence.
+    numbers = np.fromiter(_word_numbers(sentences), dtype=np.int64, count=len(found))
     word, at = np.repeat(numbers, counts), np.repeat(starts, counts)
-    places, where = [classes], [at]
+    places, positions = [classes], [at]
     for shift in range(1, len(classes)):
-        apart = word[shift:] - word[:-shift]
-        near = (apart > 0) & (apart <= _CLASSES_APART)
-        if apart.min() > _CLASSES_APART:
+        distance = word[shift:] - word[:-shift]
+        near = (distance > 0) & (distance <= _MAX_CLASS_DISTANCE)
+        if distance.min() > _MAX_CLASS_DISTANCE:
             break
         places.append(CLASSES + classes[:-shift][near] * CLASSES + classes[shift:][near])
-        where.append(at[:-shift][near])
-    return Occurrences(np.concatenate(places), np.concatenate(where))
+        positions.append(at[:-shift][near])
+    return Occurrences(np.concatenate(places), np.concatenate(positions))
 
 
-def _spaced(sentences: Sequence[Sentence]) -> Iterator[int]:
+def _word_numbers(sentences: Sequence[Sentence]) -> Iterator[int]:
     number = 0
     for sentence in sentences:
         yield from range(number, number + len(sentence.masks))
-        number += len(sentence.masks) + _CLASSES_APART
+        number += len(sentence.masks) + _MAX_CLASS_DISTANCE
 
 
 @lru_cache(maxsize=4096)

@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 from scanning.model.features import SHRINK, SIZES, Occurrences, distinct
 
 Floats = NDArray[np.float64]
-WEIGHT_OF_BLOCK = (1.0, 0.7, 1.0)
+BLOCK_WEIGHTS = (1.0, 0.7, 1.0)
 OFFSETS = (0, SIZES[0], SIZES[0] + SIZES[1])
 PENALTY = 3e-4
-"""Of the squared weights, for values that are multiplied by SCALE."""
+"""Factor of the squared weights (L2), for values that are multiplied by SCALE."""
 SCALE = 6.0
-_ROUNDS = 80
-_KEPT = 8
+_MAX_ITERATIONS = 80
+_HISTORY = 8
 _WHOLE_ROW = 1 << 20
-"""Characters of the step in which a row's occurrences are counted: more than any row has."""
+"""A `step` for `distinct` that is longer than any row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Sparse rows: the places and values of all of them one after the other, and where each begins."""
+    """Sparse rows: the concatenated column indexes and values of all rows, and the start of each row."""
 
     places: NDArray[np.int32]
     values: NDArray[np.float32]
@@ -35,12 +35,12 @@ class Rows:
         return len(self.begins) - 1
 
     def only(self, chosen: NDArray[np.int64]) -> Rows:
-        """Return some of the rows, in that order."""
-        spans = [slice(self.begins[row], self.begins[row + 1]) for row in chosen]
-        lengths = [span.stop - span.start for span in spans]
+        """Return the chosen rows in the given order."""
+        slices = [slice(self.begins[row], self.begins[row + 1]) for row in chosen]
+        lengths = [span.stop - span.start for span in slices]
         return Rows(
-            np.concatenate([self.places[span] for span in spans]),
-            np.concatenate([self.values[span] for span in spans]),
+            np.concatenate([self.places[span] for span in slices]),
+            np.concatenate([self.values[span] for span in slices]),
             np.concatenate(([0], np.cumsum(lengths))),
         )
 
@@ -51,12 +51,12 @@ class Rows:
 
 
 def rows_of(texts: Sequence[tuple[Occurrences, ...]]) -> Rows:
-    """Return the rows of texts; a block counts by the root of its occurrences, as `scoring.averages` has it."""
+    """Return the rows of texts. A block's values are divided by the root of their number, as in `scoring.averages`."""
     places: list[NDArray[np.int64]] = []
     values: list[Floats] = []
     begins, total = [0], 0
     for blocks in texts:
-        for block, offset, weight, shrink in zip(blocks, OFFSETS, WEIGHT_OF_BLOCK, SHRINK, strict=True):
+        for block, offset, weight, shrink in zip(blocks, OFFSETS, BLOCK_WEIGHTS, SHRINK, strict=True):
             block = distinct(block, _WHOLE_ROW)
             count = len(block.places)
             places.append(block.places + offset)
@@ -66,36 +66,35 @@ def rows_of(texts: Sequence[tuple[Occurrences, ...]]) -> Rows:
     return Rows(np.concatenate(places).astype(np.int32), np.concatenate(values).astype(np.float32), np.array(begins))
 
 
-def fitted(rows: Rows, attacks: NDArray[np.bool_], share: Floats) -> tuple[Floats, float]:
-    """Return weights and bias that tell attacks from harmless rows; `share` says how much each row counts."""
+def fitted(rows: Rows, attacks: NDArray[np.bool_], row_weights: Floats) -> tuple[Floats, float]:
+    """Return weights and bias that separate attacks from harmless rows; `row_weights` are the weights of the rows."""
     used, compact = np.unique(rows.places, return_inverse=True)
     rows = Rows(compact.astype(np.int32), rows.values, rows.begins)
     row_of = np.repeat(np.arange(len(rows)), np.diff(rows.begins))
     sign = np.where(attacks, 1.0, -1.0)
-    share = share / share.sum()
+    row_weights = row_weights / row_weights.sum()
 
     def loss(point: Floats) -> tuple[float, Floats]:
         weights, bias = point[:-1], point[-1]
         margin = sign * (rows.times(weights) + bias)
-        slope = -sign * share * np.exp(-np.logaddexp(0, margin))
+        slope = -sign * row_weights * np.exp(-np.logaddexp(0, margin))
         gradient = (
             np.bincount(rows.places, weights=rows.values * slope[row_of], minlength=len(used)) + PENALTY * weights
         )
-        value = float(share @ np.logaddexp(0, -margin) + PENALTY / 2 * (weights @ weights))
+        value = float(row_weights @ np.logaddexp(0, -margin) + PENALTY / 2 * (weights @ weights))
         return value, np.append(gradient, slope.sum())
 
-    point = lowest(loss, np.zeros(len(used) + 1))
+    point = minimize(loss, np.zeros(len(used) + 1))
     weights = np.zeros(sum(SIZES))
     weights[used] = point[:-1]
     return weights, float(point[-1])
 
 
-def lowest(loss: Callable[[Floats], tuple[float, Floats]], point: Floats) -> Floats:
-    """Return where a smooth convex function is lowest: the limited-memory method of Broyden, Fletcher, Goldfarb and
-    Shanno, with steps that are halved until they help."""
+def minimize(loss: Callable[[Floats], tuple[float, Floats]], point: Floats) -> Floats:
+    """Return the minimum of a smooth convex function, by L-BFGS with backtracking line search."""
     value, gradient = loss(point)
-    steps: deque[tuple[Floats, Floats, float]] = deque(maxlen=_KEPT)
-    for _ in range(_ROUNDS):
+    steps: deque[tuple[Floats, Floats, float]] = deque(maxlen=_HISTORY)
+    for _ in range(_MAX_ITERATIONS):
         direction = _direction(gradient, steps)
         length, slope = 1.0, float(direction @ gradient)
         while True:

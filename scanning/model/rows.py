@@ -1,4 +1,4 @@
-"""The rows that the model learns from: one JSON Lines file for each author, with `text`, `label`, `kind` and `lang`."""
+"""The training rows: one JSON Lines file per author, with `text`, `label`, `kind` and `lang`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from scanning.sentences import sentences_of
 from scanning.views import folded_view, raw_view
 
 _NAMES = re.compile(r"[^\W\d_]{5,}")
-_RARE = 3
-_SHARED = 2
+_MAX_ROWS_OF_NAME = 3
+_MIN_SHARED_NAMES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """All rows: texts, whether each is an attack, who wrote it, its language and scene, and its features. `matched`
-    says whether a rule finds an order that is not quoted, `orders` has the features of the sentence where it stands."""
+    """All rows: texts, whether each is an attack, its author, language, scene and features. `matched` is True if a rule
+    finds an order that is not quoted; `orders` has the features of that order's sentence."""
 
     texts: tuple[str, ...]
     attacks: NDArray[np.bool_]
@@ -39,7 +39,7 @@ class Corpus:
 
 
 def read_rows(folder: Path) -> Corpus:
-    """Read every *.jsonl of a folder; the file's name is the author's. Raises ValueError for an unknown label."""
+    """Read every *.jsonl of a folder; the file name is the author's name. Raises ValueError for an unknown label."""
     texts, labels, authors, languages, matched, features, orders = [], [], [], [], [], [], []
     for path in sorted(folder.glob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -69,18 +69,18 @@ def read_rows(folder: Path) -> Corpus:
 
 
 def _scenes(texts: Sequence[str], authors: Sequence[str]) -> NDArray[np.int64]:
-    """Return a number for each row; rows of an author that share two rare words (names, mostly) have the same."""
+    """Return a scene number for each row; rows of an author that share two rare words (mostly names) have the same."""
     rows_with: dict[tuple[str, str], list[int]] = defaultdict(list)
     for row, (text, author) in enumerate(zip(texts, authors, strict=True)):
         for word in set(_NAMES.findall(text.casefold())):
             rows_with[author, word].append(row)
     shared: dict[tuple[int, int], int] = defaultdict(int)
     for rows in rows_with.values():
-        if len(rows) <= _RARE:
+        if len(rows) <= _MAX_ROWS_OF_NAME:
             for other in rows[1:]:
                 shared[rows[0], other] += 1
     scenes = list(range(len(texts)))
     for (first, other), count in sorted(shared.items()):
-        if count >= _SHARED:
+        if count >= _MIN_SHARED_NAMES:
             scenes = [scenes[first] if scene == scenes[other] else scene for scene in scenes]
     return np.array(scenes)

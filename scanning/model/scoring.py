@@ -1,4 +1,4 @@
-"""The score itself: tables of weights, read once, and their sums over windows of a text."""
+"""Computes scores: tables of weights, loaded once, and their sums over windows of a text."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from scanning.model.features import SHRINK, SIZES, Occurrences, distinct, occurr
 from scanning.sentences import Sentence
 
 WEIGHTS: Final = Path(__file__).with_name("weights.npz")
-WHOLE: Final = 1200
-"""Characters up to which a text is judged as a whole; the rows that it was learned from are no longer."""
+MAX_WHOLE: Final = 1200
+"""Texts up to this length are scored as a whole; no training row is longer."""
 STEP: Final = 400
-"""Longer ones are judged by windows of two steps that overlap by one, and the highest score counts: an order may be one
-sentence of a long page."""
+"""Longer texts are scored in windows of two steps that overlap by one, and the highest score counts, since an order may
+be a single sentence on a long page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How much the text between `start` and `end` resembles an order: log odds, 0 is as likely as not in training."""
+    """How much the text between `start` and `end` resembles an order, in log odds; 0 is even odds in training."""
 
     value: float
     start: int
@@ -34,7 +34,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Weights by block, the value of a text without words, and the two thresholds."""
+    """Weights by block, the score of an empty text (`bias`), and the two thresholds."""
 
     tables: tuple[NDArray[np.int8], ...]
     scales: tuple[float, ...]
@@ -44,8 +44,8 @@ class Model:
     version: str
 
     def score(self, text: str, sentences: Sequence[Sentence]) -> Score:
-        """Return the score of a folded text: that of the window with the highest one."""
-        step = STEP if len(text) > WHOLE else WHOLE
+        """Return the score of a folded text: the highest of its windows."""
+        step = STEP if len(text) > MAX_WHOLE else MAX_WHOLE
         steps = -(-len(text) // step) or 1
         values = np.full(max(steps - 1, 1), self.bias)
         for block, table, scale, shrink in zip(
@@ -57,7 +57,7 @@ class Model:
 
 
 def averages(block: Occurrences, table: NDArray[np.int8], step: int, steps: int, shrink: float) -> NDArray[np.float64]:
-    """Return the sum of a block's weights in each window, over the root of the number of its occurrences."""
+    """Return the sum of a block's weights in each window, divided by the root of the number of occurrences."""
     step_of = block.at // step
     sums = np.bincount(step_of, weights=table[block.places], minlength=steps)
     counts = np.bincount(step_of, minlength=steps)
@@ -68,7 +68,7 @@ def averages(block: Occurrences, table: NDArray[np.int8], step: int, steps: int,
 
 @cache
 def model() -> Model:
-    """Return the packaged model, read on first use (a few milliseconds)."""
+    """Return the packaged model, loaded on first use (a few milliseconds)."""
     with np.load(WEIGHTS) as stored:
         return model_of({name: stored[name] for name in stored.files})
 
@@ -81,7 +81,7 @@ def model_of(arrays: dict[str, NDArray[Any]]) -> Model:
 
 
 def version_of(arrays: dict[str, NDArray[Any]]) -> str:
-    """Return the SHA-256 over a model's arrays, in hex; how they are packed does not matter."""
+    """Return the SHA-256 of a model's arrays, in hex, independent of their compression."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode() + arrays[name].tobytes())

@@ -1,10 +1,10 @@
-"""Makes the packaged model from the rows, or checks that it was made from them.
+"""Trains the packaged model, or checks that it was made from the current rows and code.
 
     python -m scanning.model.training            train, report and write weights.npz and made_from.json (minutes)
     python -m scanning.model.training --check    compare hashes of rows, code and weights (no training)
 
-The same rows give the same weights on the same machine; other machines may round differently, so the check compares
-hashes of what went in and of what came out."""
+The same rows give the same weights on the same machine. Other machines may round differently, so the check compares
+hashes of inputs and outputs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from scanning.made_from import hash_of, rows_to_train, write
 from scanning.made_from import outdated as outdated_by
-from scanning.model.fitting import OFFSETS, SCALE, WEIGHT_OF_BLOCK, Floats, fitted
+from scanning.model.fitting import BLOCK_WEIGHTS, OFFSETS, SCALE, Floats, fitted
 from scanning.model.rows import Corpus, read_rows
 from scanning.model.scoring import WEIGHTS, version_of
 from scanning.model.validation import out_of_author, report
@@ -25,21 +25,21 @@ from scanning.model.validation import out_of_author, report
 PACKAGE = Path(__file__).resolve().parents[1]
 ROWS = PACKAGE.parent / "bench" / "scanner_rows"
 MADE_FROM = WEIGHTS.with_name("made_from.json")
-HELD = 0.025
-"""Share of the harmless rows, each scored by a model that never saw its author, that the score alone may hold. They are
-look-alikes, written to be hard: of other texts far fewer reach it."""
-BLOCKED = 0.005
-"""Share of harmless rows in which a rule finds an order and that may be blocked for it."""
+MAX_HELD_SHARE = 0.025
+"""Share of harmless rows, each scored by a model that was not trained on its author, that the score alone may hold.
+These rows were written to be hard; far fewer ordinary texts reach the threshold."""
+MAX_BLOCKED_SHARE = 0.005
+"""Share of harmless rows that may be blocked because a rule finds an order."""
 
 
 def main() -> None:
-    """Train, or check."""
+    """Train or check, according to the command line."""
     rows = rows_to_train(__doc__, ROWS, outdated)
     if rows is None:
         return
     corpus = read_rows(rows)
-    everyone = np.ones(len(corpus.texts))
-    weights, bias = fitted(corpus.features, corpus.attacks, everyone)
+    row_weights = np.ones(len(corpus.texts))
+    weights, bias = fitted(corpus.features, corpus.attacks, row_weights)
     scores, orders = out_of_author(corpus)
     arrays = packed(weights, bias, thresholds(corpus, scores, orders))
     np.savez_compressed(WEIGHTS, **arrays)  # type: ignore[arg-type]
@@ -48,29 +48,29 @@ def main() -> None:
 
 
 def thresholds(corpus: Corpus, scores: Floats, orders: Floats) -> tuple[float, float]:
-    """Return the score from which a text is held, and that from which an order is certain that a rule finds."""
+    """Return the score from which a text is held, and the score from which an order found by a rule is certain."""
     harmless = ~corpus.attacks
     found = np.sort(orders[harmless & corpus.matched])[::-1]
-    may_pass = int(BLOCKED * harmless.sum())
-    certain = float(found[min(may_pass, len(found) - 1)]) if len(found) else 0.0
-    return float(np.quantile(scores[harmless], 1 - HELD)), certain
+    max_blocked = int(MAX_BLOCKED_SHARE * harmless.sum())
+    certain = float(found[min(max_blocked, len(found) - 1)]) if len(found) else 0.0
+    return float(np.quantile(scores[harmless], 1 - MAX_HELD_SHARE)), certain
 
 
 def packed(weights: Floats, bias: float, levels: tuple[float, float]) -> dict[str, NDArray[Any]]:
-    """Return the arrays of `weights.npz`: weights as whole numbers from -127 to 127, and what one of them is worth."""
+    """Return the arrays of `weights.npz`: weights quantised to -127 … 127, and the scales."""
     arrays: dict[str, NDArray[Any]] = {}
     scales = []
     for block, (start, end) in enumerate(zip(OFFSETS, (*OFFSETS[1:], len(weights)), strict=True)):
         table = weights[start:end]
         step = float(np.abs(table).max()) / 127 or 1.0
         arrays[f"table{block}"] = np.round(table / step).astype(np.int8)
-        scales.append(step * SCALE * WEIGHT_OF_BLOCK[block])
+        scales.append(step * SCALE * BLOCK_WEIGHTS[block])
     arrays["numbers"] = np.array([bias, *levels, *scales])
     return arrays
 
 
 def outdated(rows: Path) -> str:
-    """Return what the packaged model was not made from, or the empty string."""
+    """Return a message that names what has changed since the model was made, or ""."""
     return outdated_by(MADE_FROM, made_from(rows))
 
 

@@ -1,5 +1,5 @@
-"""How well the model does on rows of authors and scenes that it has not seen; never on rows alone, since many come in
-pairs of one scene."""
+"""Measures the model on authors and scenes that it was not trained on. Rows are never split individually, since many
+share a scene."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from scanning.model.rows import Corpus
 
 FALSE_ALARMS = 0.02
 _FOLDS = 5
-_CURVE = (0.125, 0.25, 0.5, 1.0)
+_SHARES = (0.125, 0.25, 0.5, 1.0)
 
 
 def out_of_author(corpus: Corpus, share: float = 1.0) -> tuple[Floats, Floats]:
-    """Return the score of each row, and of the order that a rule found in it, by a model of the rows of all other
-    authors, or of a share of their scenes."""
+    """Return the score of each row, and of the order that a rule found in it, by a model trained on all other authors,
+    or on a share of their scenes."""
     return _scored(corpus, np.unique(corpus.authors, return_inverse=True)[1], share)
 
 
 def out_of_scene(corpus: Corpus) -> Floats:
-    """Return each row's score by a model that knows its author, but not its scene."""
+    """Return each row's score by a model that was trained on its author, but not on its scene."""
     return _scored(corpus, _spread(corpus.scenes) % _FOLDS, 1.0)[0]
 
 
 def _spread(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the numbers shuffled, equal ones alike, the same on every machine."""
+    """Return a random but reproducible permutation of the numbers; equal numbers stay equal."""
     order = np.random.default_rng(16).permutation(int(numbers.max()) + 1)
     return np.asarray(order[numbers])
 
 
 def _scored(corpus: Corpus, fold_of: NDArray[np.int64], share: float) -> tuple[Floats, Floats]:
     scores, orders = np.zeros(len(corpus.texts)), np.zeros(len(corpus.texts))
-    kept = _spread(corpus.scenes) < share * (corpus.scenes.max() + 1)
+    included = _spread(corpus.scenes) < share * (corpus.scenes.max() + 1)
     for fold in np.unique(fold_of):
-        known, asked = np.flatnonzero((fold_of != fold) & kept), np.flatnonzero(fold_of == fold)
-        weights, bias = fitted(corpus.features.only(known), corpus.attacks[known], np.ones(len(known)))
-        scores[asked] = corpus.features.only(asked).times(weights) + bias
-        orders[asked] = corpus.orders.only(asked).times(weights) + bias
+        training, held_out = np.flatnonzero((fold_of != fold) & included), np.flatnonzero(fold_of == fold)
+        weights, bias = fitted(corpus.features.only(training), corpus.attacks[training], np.ones(len(training)))
+        scores[held_out] = corpus.features.only(held_out).times(weights) + bias
+        orders[held_out] = corpus.orders.only(held_out).times(weights) + bias
     return scores, orders
 
 
 def area(scores: Floats, attacks: NDArray[np.bool_]) -> float:
-    """Return the area under the curve: how often an attack scores higher than a harmless row."""
+    """Return the area under the ROC curve: how often an attack scores higher than a harmless row."""
     ranks = np.empty(len(scores))
     ranks[np.argsort(scores)] = np.arange(1, len(scores) + 1)
     positive = int(attacks.sum())
@@ -51,8 +51,8 @@ def area(scores: Floats, attacks: NDArray[np.bool_]) -> float:
     return float((ranks[attacks].sum() - positive * (positive + 1) / 2) / pairs) if pairs else float("nan")
 
 
-def caught(scores: Floats, attacks: NDArray[np.bool_]) -> float:
-    """Return the share of attacks above the score that so many harmless rows exceed."""
+def detected(scores: Floats, attacks: NDArray[np.bool_]) -> float:
+    """Return the share of attacks above the score that FALSE_ALARMS of the harmless rows exceed."""
     harmless = np.sort(scores[~attacks])[::-1]
     return float((scores[attacks] > harmless[int(FALSE_ALARMS * len(harmless))]).mean())
 
@@ -61,19 +61,19 @@ def report(corpus: Corpus, scores: Floats) -> str:
     """Return the tables of the model card."""
     lines = [f"{len(corpus.texts)} rows, {len(np.unique(corpus.scenes))} scenes", "author left out"]
     for author in np.unique(corpus.authors):
-        mine = corpus.authors == author
-        english = mine & (corpus.languages == "en")
+        of_author = corpus.authors == author
+        english = of_author & (corpus.languages == "en")
         lines.append(
-            f"  {author:<10} AUC {area(scores[mine], corpus.attacks[mine]):.3f}"
+            f"  {author:<10} AUC {area(scores[of_author], corpus.attacks[of_author]):.3f}"
             f" (English {area(scores[english], corpus.attacks[english]):.3f})"
-            f"  caught at 2 % {caught(scores[mine], corpus.attacks[mine]):.3f}"
+            f"  caught at 2 % {detected(scores[of_author], corpus.attacks[of_author]):.3f}"
         )
     inner = out_of_scene(corpus)
-    lines.append(f"scene left out: AUC {area(inner, corpus.attacks):.3f}, caught {caught(inner, corpus.attacks):.3f}")
+    lines.append(f"scene left out: AUC {area(inner, corpus.attacks):.3f}, caught {detected(inner, corpus.attacks):.3f}")
     lines.append("share of the other authors' scenes: AUC, caught at 2 %")
-    for share in _CURVE:
+    for share in _SHARES:
         part = scores if share == 1 else out_of_author(corpus, share)[0]
-        lines.append(f"  {share:<6} {area(part, corpus.attacks):.3f} {caught(part, corpus.attacks):.3f}")
+        lines.append(f"  {share:<6} {area(part, corpus.attacks):.3f} {detected(part, corpus.attacks):.3f}")
     lengths = np.array([len(text) for text in corpus.texts], dtype=np.float64)
     lines.append(f"giveaways: AUC of the length alone {area(lengths, corpus.attacks):.3f}")
     return "\n".join(lines)

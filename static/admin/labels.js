@@ -1,4 +1,4 @@
-// A choice made by typing (select2) gets the name of its label, which the widget leaves out; what is chosen follows it.
+// Gives select2 widgets an accessible name: their label, which the widget omits, followed by the selected value.
 "use strict";
 {
   const name = (select) => {
@@ -10,7 +10,7 @@
     box.setAttribute("aria-labelledby", `${label.id} ${box.getAttribute("aria-labelledby") ?? ""}`.trim());
     box.querySelector("[role='textbox']")?.setAttribute("aria-labelledby", label.id);
   };
-  // The widget is made some time after the page, and again where the page swaps a part of itself.
+  // Widgets are created after the page has loaded, and again when a part of the page is swapped.
   new MutationObserver(() => document.querySelectorAll("select.select2-hidden-accessible").forEach(name)).observe(
     document.documentElement,
     { childList: true, subtree: true },

@@ -1,4 +1,4 @@
-// The account page: asking before a key is revoked, copying a new one, the browser's own time zone, the typed line.
+// The account page: confirmation before a key is revoked, copying a new key, the browser's time zone, the typed phrase.
 
 import { confirmed } from "./shell.js";
 
@@ -17,7 +17,7 @@ document.addEventListener("click", async (event) => {
     await navigator.clipboard.writeText(key.textContent);
     copy.querySelector("span").textContent = "Copied";
   } catch {
-    getSelection().selectAllChildren(key); // refused: it is at least selected
+    getSelection().selectAllChildren(key); // copying was refused, so at least select it
   }
 });
 

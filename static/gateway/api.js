@@ -1,4 +1,4 @@
-// Daybook's own API with the page's cookie: JSON in, JSON out, refusals as ApiError.
+// Calls Daybook's native API with the page's cookie: JSON in, JSON out, errors as ApiError.
 
 export class ApiError extends Error {
   constructor(code, message, { status = 0, details = {}, retryAfter = 0 } = {}) {
@@ -20,21 +20,21 @@ async function refusal(response) {
   const status = response.status;
   try {
     const { error } = await response.json();
-    const message = status === 401 ? "You are signed out." : error.message; // the server's words are for clients with a key
+    const message = status === 401 ? "You are signed out." : error.message; // the server's is for clients with a key
     return new ApiError(error.code, message, { status, details: error.details ?? {}, retryAfter });
   } catch {
-    // A proxy answers like this while Daybook restarts.
+    // A proxy responds like this while Daybook restarts.
     const away = [502, 503, 504].includes(status) && "connection";
     const code = away || ({ 401: "unauthorized", 403: "forbidden", 404: "not_found", 413: "too_large" }[status] ?? "error");
     return new ApiError(code, `The server answered ${status}.`, { status, retryAfter });
   }
 }
 
-// The bare response, for streams; throws ApiError for refusals and for a connection that broke.
+// Returns the raw response, for streams; throws ApiError for errors and for a broken connection.
 export async function request(method, path, body, { headers = {}, signal } = {}) {
   const options = { method, signal, credentials: "same-origin", headers: { ...headers } };
   if (method !== "GET") options.headers["X-CSRFToken"] = csrfToken();
-  if (body instanceof Blob) options.body = body; // a file, sent as the type it has
+  if (body instanceof Blob) options.body = body; // a file, sent with its own type
   else if (body !== undefined) {
     options.headers["Content-Type"] = "application/json";
     options.body = JSON.stringify(body);
@@ -56,8 +56,8 @@ export async function call(method, path, body, options) {
   return response.status === 204 ? null : response.json();
 }
 
-// Does something that may be refused: the refusal is said in the [data-error] of the place, and the button that asked for
-// it rests meanwhile.
+// Runs an action that may be refused: shows an error in the [data-error] element of the place, and disables the button
+// meanwhile.
 export async function attempt(place, button, work) {
   const said = place.querySelector("[data-error]");
   said.hidden = true;
@@ -73,16 +73,16 @@ export async function attempt(place, button, work) {
   }
 }
 
-const PATIENCE = 12; // attempts to come back, about two minutes
+const PATIENCE = 12; // attempts to reconnect, about two minutes
 
-// Whether it is worth asking again after this error, that many failures in a row; resolves when it is time to.
+// Resolves to whether to retry after this error and number of consecutive failures, when it is time to do so.
 export async function comesBack(error, failures) {
   if (!(error instanceof ApiError) || !["connection", "overloaded"].includes(error.code) || failures > PATIENCE) return false;
   await new Promise((resolve) => setTimeout(resolve, Math.min(250 * 2 ** failures, 15000)));
   return true;
 }
 
-// A fragment of this site, rendered and escaped by the server, as nodes; of what is sent to it, if anything is.
+// Returns the nodes of a fragment that is rendered and escaped by the server; requested by POST if there is a `body`.
 export async function fragment(path, body) {
   const response = await request(body === undefined ? "GET" : "POST", path, body);
   const holder = document.createElement("template");

@@ -1,8 +1,8 @@
-// What is sent along with a message: pictures and files that are chosen, pasted or dropped. Each becomes a content part.
+// Attachments of a message: pictures and files that are chosen, pasted or dropped. Each becomes a content part.
 
 const PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 const MOST = 10;
-const LARGEST = 10_000_000; // bytes of all of them
+const LARGEST = 10_000_000; // bytes of all attachments
 const LONGEST_TEXT = 100_000; // characters of one text file
 
 export class Attachments extends EventTarget {
@@ -45,13 +45,13 @@ export class Attachments extends EventTarget {
     this.#show();
   }
 
-  // Back in the composer, after a message was taken back.
+  // Restores attachments after a message was taken back.
   put(items) {
     this.items = [...items];
     this.#show();
   }
 
-  // The attachments leave the composer with their message.
+  // Removes and returns the attachments when their message is sent.
   take() {
     const taken = this.items;
     this.items = [];
@@ -90,7 +90,7 @@ export class Attachments extends EventTarget {
   }
 }
 
-// What is attached, as a list: a picture as a picture, a file by its name.
+// Renders the attachments as a list: pictures as thumbnails, files by name.
 export function show(list, items) {
   list.hidden = !items.length;
   list.replaceChildren(
@@ -110,7 +110,7 @@ export function show(list, items) {
   );
 }
 
-// One attachment, or `{refused}`: why it is none.
+// Returns an attachment, or `{refused}` with the reason.
 async function itemOf(file) {
   const name = file.name.replaceAll(/[\]\n]/g, " ").slice(0, 200) || "file";
   if (PICTURES.has(file.type)) {
@@ -135,7 +135,7 @@ function dataUrl(file) {
   });
 }
 
-// The text of a file; null for one that is not text.
+// Returns the text of a file, or null if it is not text.
 async function textOf(file) {
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());

@@ -1,19 +1,19 @@
-// A turn that is replaced leaves the page with all that followed it, and comes back when nothing came of that.
+// Replacing a turn: it is removed from the page with all turns after it, and restored if the new turn did not start.
 
-// A turn and what follows it.
+// Returns a turn and the turns after it.
 export function from(section) {
   const nodes = [];
   for (let node = section; node; node = node.nextSibling) nodes.push(node);
   return nodes;
 }
 
-// Removes a turn that did not begin; what it was to replace stands there again.
+// Removes a turn that did not start, and restores the turns that it was to replace.
 export function takeBack(section) {
   section.replaceWith(...(section.leaving ?? []));
 }
 
-// Lets what is below a message that is being edited be as in another rendering of its turn. An editor of a memory is part
-// of that itself: then all stays, and is shown with the next rendering.
+// Updates the content below a message that is being edited from a new rendering of its turn. If a memory is being edited
+// there, nothing changes until the next rendering.
 export function replaceBelow(editor, section, rendered) {
   const message = editor.closest(".entry--you");
   if (!message) return;
@@ -22,7 +22,7 @@ export function replaceBelow(editor, section, rendered) {
   message.after(...rendered.childNodes);
 }
 
-// Lets other turns take the place of a section and what follows it. Their day is named once, by the page or by them.
+// Replaces a section and those after it by other turns. Their day heading is shown once, by the page or by them.
 export function replaceFrom(section, nodes) {
   const ledger = section.parentElement;
   sameDay(section, nodes);

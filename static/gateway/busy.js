@@ -1,5 +1,5 @@
-// Too much at once, here or at the model server: the message is sent again by itself, a few times, and the page counts
-// the seconds. Whoever presses Try again, edits the message or says something else is quicker, and nothing more is sent.
+// When Daybook or the model server is overloaded, the message is sent again automatically a few times, with a countdown.
+// Pressing "Try again", editing the message or sending another one cancels this.
 
 const BUSY = new Set(["overloaded", "rate_limited"]);
 const RETRIES = 3;
@@ -10,10 +10,10 @@ export function isBusy(code, attempt) {
   return BUSY.has(code) && attempt < RETRIES;
 }
 
-// Counts down in `line`, and puts its words back when it is not wanted any more. Resolves to whether it still is.
+// Counts down in `line` while `wanted()`, then restores its text. Resolves to whether it is still wanted.
 export async function countDown(line, seconds, wanted) {
   const before = line.textContent;
-  line.setAttribute("aria-live", "off"); // it stands in a live region, and every second would be read out
+  line.setAttribute("aria-live", "off"); // inside a live region, every second would be announced
   for (let left = Math.min(LONGEST, Math.ceil(Number(seconds) || USUAL)); left > 0; left -= 1) {
     line.textContent = `Trying again in ${left} second${left === 1 ? "" : "s"}.`;
     await new Promise((resolve) => setTimeout(resolve, 1000));

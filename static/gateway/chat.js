@@ -1,4 +1,4 @@
-// The chat page: what its parts tell each other.
+// The chat page: connects its parts.
 
 import { ApiError, call } from "./api.js";
 import { Composer } from "./composer.js";
@@ -38,7 +38,7 @@ function showReviews() {
   sessions.showReviews(reviews.sessions);
 }
 
-// A session begins with its first message, so that a page that was only opened leaves nothing behind.
+// A session is created with its first message, so that opening a page leaves nothing behind.
 async function ensureSession() {
   if (main.dataset.session) return;
   const made = await call("POST", "/api/sessions", { agent: composer.agent.value, temporary: composer.temporary.checked });
@@ -148,7 +148,7 @@ sessions.addEventListener("renamed", ({ detail }) => showTitle(detail));
 sessions.addEventListener("listed", showReviews);
 sessions.addEventListener("changed", () => tell({ kind: "sessions" }));
 sessions.addEventListener("trouble", ({ detail }) => toasts.say(detail));
-// What a review saved, or wants to, is shown under the turn that it followed.
+// Shows a review's writes and proposals under the turn that it followed.
 toasts.addEventListener("written", ({ detail }) => {
   if (detail.session !== main.dataset.session) return;
   const text = detail.toast.querySelector("[data-text]");

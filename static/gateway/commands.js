@@ -32,7 +32,7 @@ export function installCommands(composer, status) {
     area.focus();
   };
 
-  // Before the text field's own keys, or Enter would send what is being completed.
+  // Registered before the text field's own keys, or Enter would send an incomplete command.
   composer.form.addEventListener("keydown", (event) => {
     if (event.target !== area || list.hidden || event.isComposing) return;
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {

@@ -1,4 +1,4 @@
-// The message being written: Enter sends, drafts stay in this browser, agent and Temporary belong to a new session.
+// The composer: Enter sends, drafts are stored in this browser, agent and Temporary can be chosen for a new session.
 
 import { Attachments } from "./attachments.js";
 import { keep, recall } from "./storage.js";
@@ -17,7 +17,7 @@ export class Composer extends EventTarget {
     this.attachments = new Attachments(form, main);
     this.offline = false;
     this.#install();
-    // What was typed before the script was there wins over the draft.
+    // Text typed before the script was loaded takes precedence over the draft.
     this.text = this.text || (recall(this.#draftKey()) ?? "");
     this.setOffline(false);
   }
@@ -67,7 +67,7 @@ export class Composer extends EventTarget {
     this.dispatchEvent(new CustomEvent("send", { detail: text }));
   }
 
-  // The server would refuse it, and counts characters as Python does. It stays here to be shortened.
+  // The server would refuse a longer text (it counts code points). It stays in the composer to be shortened.
   #isTooLong(text) {
     const most = Number(this.area.dataset.longest);
     const size = text.length > most ? [...text].length : 0;
@@ -80,14 +80,14 @@ export class Composer extends EventTarget {
     return true;
   }
 
-  // Takes out what is sent; what was typed meanwhile stays. Returns what was attached to it.
+  // Removes the sent text, but not what was typed meanwhile. Returns its attachments.
   take(sent) {
     const typed = this.text.trim();
     if (typed.startsWith(sent)) this.text = typed.slice(sent.length).trimStart();
     return this.attachments.take();
   }
 
-  // Back in the composer, before what has been written since.
+  // Restores a text before what has been typed since.
   putBack(text, attached) {
     this.text = [text, this.text].filter(Boolean).join("\n\n");
     this.keepDraft(this.text);
@@ -99,13 +99,13 @@ export class Composer extends EventTarget {
     keep(this.#draftKey(), text);
   }
 
-  // The draft goes along into the session that begins with it, until the server has the message.
+  // Moves the draft to the session that it creates, until the server has the message.
   beginSession() {
     keep("draft:new", null);
     this.keepDraft(this.text);
   }
 
-  // The server has the message: the draft is what stands in the composer now.
+  // The server has the message, so the draft is the composer's current text.
   forgetSent() {
     this.keepDraft(this.text);
   }
@@ -132,7 +132,7 @@ export class Composer extends EventTarget {
     for (const words of this.form.querySelectorAll("[data-near]")) words.hidden = percent < 80;
   }
 
-  // In a session that has begun, another agent or Temporary means another session: ask, and change nothing before.
+  // In an existing session, another agent or Temporary requires a new session: ask before changing anything.
   #chosen(choice) {
     if (!this.main.dataset.session) {
       this.#apply();

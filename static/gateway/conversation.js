@@ -13,7 +13,7 @@ import { LiveSteps, keepOpen } from "./live_steps.js";
 import { followTurn, startTurn, stopTurn } from "./stream.js";
 
 const NEAR_END = 80; // pixels
-// The server writes its addresses into the page with these in place of what is not known yet.
+// Placeholders for ids in the URL patterns that the server writes into the page.
 const NO_SESSION = "00000000-0000-0000-0000-000000000000";
 const NO_TURN = "11111111-1111-1111-1111-111111111111";
 
@@ -28,7 +28,7 @@ export class Conversation extends EventTarget {
     this.current = null; // {section, turn, begun} of the answer in progress
     this.log.addEventListener("scroll", () => this.#showPlace(), { passive: true });
     this.newText.addEventListener("click", () => this.toEnd());
-    // A toast or a longer message takes room from the log: whoever reads at the end stays there.
+    // A toast or a longer message shrinks the log; keep it scrolled to the end if it was.
     new ResizeObserver(() => this.following && this.toEnd()).observe(this.log);
     addCopyButtons(this.ledger);
     this.named = placeNamed(this.ledger);
@@ -48,8 +48,8 @@ export class Conversation extends EventTarget {
     return [...this.ledger.querySelectorAll("[data-last]:not([data-refused])")].at(-1);
   }
 
-  // Sends a message and shows its answer. `again`: the message of the turn it replaces; `edited`: other words for it.
-  // Both keep what was attached. Resolves when the answer is complete, was refused, or broke off.
+  // Sends a message and shows its answer. `again`: the message of the turn to replace; `edited`: its new text. Both keep
+  // the attachments. Resolves when the answer is complete, was refused, or broke off.
   async send(content, options = {}) {
     const { replaces = null, again = false, edited = false, attached = [], attempt = 0 } = options;
     const section = this.#liveTurn(content, replaces, attached);
@@ -70,7 +70,7 @@ export class Conversation extends EventTarget {
     }
   }
 
-  // Shows a running answer that this page did not start, or lost sight of.
+  // Shows a running answer that this page did not start, or lost the connection to.
   async follow(turn, { replaces = null } = {}) {
     if (this.fetching || this.current?.turn === turn) return;
     const nodes = await this.#fetched(this.turnUrl(turn));
@@ -89,14 +89,14 @@ export class Conversation extends EventTarget {
     this.#run(section, followTurn(this.session, section.dataset.turn)).catch((error) => this.#refuse(section, "", null, error));
   }
 
-  // After a pause: what was said in this session elsewhere, on another device or by another client.
+  // After a pause, loads turns that were added to this session by another device or client.
   async catchUp() {
     if (!this.session || this.fetching || this.answering || this.ledger.querySelector(".editor, [data-refused], [data-later]")) return;
     let nodes;
     try {
       nodes = await this.#fetched(this.#turnsUrl());
     } catch (error) {
-      if (error instanceof ApiError) return; // it is a courtesy; the next return tries again
+      if (error instanceof ApiError) return; // not essential; the next return tries again
       throw error;
     }
     const newest = [...nodes.querySelectorAll(".turn")].at(-1)?.dataset;
@@ -108,7 +108,7 @@ export class Conversation extends EventTarget {
     this.resume();
   }
 
-  // Shows another version of a turn with what followed it; what stands above stays where it is.
+  // Shows another version of a turn and the turns after it, without moving what is above.
   async choose(section, turn) {
     if (this.answering || this.choosing) return;
     this.choosing = true;
@@ -145,7 +145,7 @@ export class Conversation extends EventTarget {
     window.htmx?.process(this.ledger);
   }
 
-  // One look at what others did at a time: two would both begin to follow the same answer.
+  // Only one check at a time, since two would both start to follow the same answer.
   async #fetched(path) {
     this.fetching = true;
     try {
@@ -155,14 +155,14 @@ export class Conversation extends EventTarget {
     }
   }
 
-  // Stops the answer in progress; one whose turn is not known yet, as soon as it is.
+  // Stops the answer in progress, if necessary once its turn is known.
   async stop() {
     const { current } = this;
     await current?.begun;
     if (current?.turn && current === this.current) await stopTurn(this.session, current.turn);
   }
 
-  // `news`: somebody else did something to the turn, and an editor that is open in it keeps what is written there.
+  // `news`: the turn was changed elsewhere; an editor that is open in it keeps its text.
   async refresh(turn, { news = false } = {}) {
     const section = this.#shown(turn);
     if (section) await this.#replaceWithServers(section, turn, news);
@@ -210,7 +210,7 @@ export class Conversation extends EventTarget {
     return section;
   }
 
-  // In the place of the turn it replaces, and of all that followed that; or at the end.
+  // Inserts the section in place of the turn it replaces and all turns after that, or at the end.
   #put(section, replaced) {
     if (!replaced) return this.#append(section);
     section.leaving = from(replaced);
@@ -235,7 +235,7 @@ export class Conversation extends EventTarget {
     this.ledger.append(section);
   }
 
-  // Once a turn is known to have begun, the ones before it are not the last, and what it replaced is not wanted back.
+  // When a turn has started, earlier turns are no longer the last one, and the replaced turns are dropped.
   #makeLast(section) {
     section.leaving = null;
     for (const before of this.ledger.querySelectorAll("[data-last]")) {
@@ -273,7 +273,7 @@ export class Conversation extends EventTarget {
       }
     } finally {
       steps.end();
-      begin(); // of a turn that was refused there is nothing to stop
+      begin(); // a refused turn cannot be stopped
       this.current = null;
       this.dispatchEvent(new CustomEvent("idle"));
     }
@@ -296,7 +296,7 @@ export class Conversation extends EventTarget {
     if (following) this.toEnd();
   }
 
-  // A turn may end because the server is restarted: then it is asked again until it is back.
+  // A turn may end because the server restarts; retry until the server is back.
   async #rendered(turn) {
     for (let failures = 1; ; failures += 1) {
       try {
@@ -312,7 +312,7 @@ export class Conversation extends EventTarget {
     if (section.dataset?.fill) this.dispatchEvent(new CustomEvent("fill", { detail: Number(section.dataset.fill) }));
   }
 
-  // Nothing was started: the words stay on the page, with a way to send them again or to take them back.
+  // Nothing was started: the message stays on the page, and can be sent again or taken back.
   #refuse(section, content, options, error) {
     const refusal = refusalOf(error);
     section.querySelector("[data-answer]")?.replaceWith(refusal);
@@ -322,7 +322,7 @@ export class Conversation extends EventTarget {
     const back = refusal.querySelector("[data-take-back]");
     const turn = section.dataset.turn;
     if (turn) {
-      // It began, and the way to it was lost: look again before anything is sent twice.
+      // It started, but the connection was lost: check before anything is sent twice.
       again.addEventListener("click", () => this.follow(turn));
       back.remove();
       return;
@@ -336,7 +336,7 @@ export class Conversation extends EventTarget {
     this.dispatchEvent(new CustomEvent("refused", { detail: content }));
   }
 
-  // The refusal counts down, and may still be overtaken: by its own buttons, another message, another tab.
+  // The error counts down to a retry, unless its buttons, another message or another tab come first.
   #later(section, seconds) {
     const rest = section?.querySelector("[data-rest]");
     if (!rest) return false;

@@ -34,7 +34,7 @@ async function copied(button, text) {
   }, 2000);
 }
 
-// A selection with formulas is copied with their LaTeX, which is what other programs can read.
+// A selection with formulas is copied with their LaTeX source, which other programs can read.
 function copyFormulas(event) {
   const selection = getSelection();
   if (!selection.rangeCount || selection.isCollapsed || event.target.closest?.("textarea, input")) return;
@@ -50,7 +50,7 @@ function copyFormulas(event) {
     const latex = math.getAttribute("alttext");
     math.replaceWith(math.getAttribute("display") === "block" ? `$$${latex}$$` : `\\(${latex}\\)`);
   }
-  document.body.append(copy); // innerText knows the lines of what is laid out alone
+  document.body.append(copy); // innerText only has line breaks for elements with a layout
   event.clipboardData.setData("text/plain", copy.innerText);
   copy.remove();
   event.preventDefault();

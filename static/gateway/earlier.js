@@ -1,4 +1,4 @@
-// Earlier turns, loaded in place: what the reader looks at stays where it is.
+// Loads earlier turns without moving what the reader is looking at.
 
 import { ApiError, fragment } from "./api.js";
 import { addCopyButtons } from "./copy.js";
@@ -22,7 +22,7 @@ export function installEarlier(main, say) {
       return;
     }
     const place = button.closest("[data-earlier-place]");
-    if (!place) return; // the conversation was drawn anew meanwhile
+    if (!place) return; // the conversation was rendered again meanwhile
     const loaded = nodes.querySelectorAll(".turn").length;
     addCopyButtons(nodes);
     put(nodes, place, log);
@@ -36,9 +36,9 @@ function put(nodes, place, log) {
   const day = next?.matches(".dayline") ? next.querySelector("h2") : null;
   const before = [...nodes.querySelectorAll(".dayline h2")].at(-1);
   const turn = day ? next.nextElementSibling : next;
-  const anchor = turn?.firstElementChild; // a turn has no box of its own
+  const anchor = turn?.firstElementChild; // a turn is display: contents
   const top = anchor?.getBoundingClientRect().top;
-  log.style.overflowAnchor = "none"; // the browser would move the reader, too
+  log.style.overflowAnchor = "none"; // the browser would adjust the scroll position, too
   if (day && before && day.textContent === before.textContent) next.remove();
   place.replaceWith(nodes);
   if (anchor) log.scrollTop += anchor.getBoundingClientRect().top - top;

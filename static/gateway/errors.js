@@ -1,4 +1,4 @@
-// Errors in words. The words are the server's: it puts them into the page once, by code.
+// Error texts, which the server writes into the page by code.
 
 export function wordsFor(code) {
   const rows = document.getElementById("error-words")?.content;
@@ -10,15 +10,15 @@ export function wordsFor(code) {
   };
 }
 
-// The words for a refusal. The server's own sentence says more than its code where there are many reasons; that of a
-// conflict says what to do, too.
+// Returns the text for an error. For codes with many possible reasons, and for conflicts, the server's message is more
+// specific.
 export function wordsOf({ code, status, message }) {
   const words = wordsFor(code);
   if (code === "conflict") return { code, headline: message, rest: "" };
   return status >= 500 || code === "rate_limited" ? { ...words, headline: message } : words;
 }
 
-// "No answer" in a turn, with the words of its error and a way to go on.
+// Shows "No answer" in a turn, with the error text and actions.
 export function refusalOf(error) {
   const { code, headline, rest } = wordsOf(error);
   const refusal = document.getElementById("refusal").content.cloneNode(true).firstElementChild;

@@ -1,4 +1,4 @@
-// Long messages of people are folded until they are opened. gateway/chat/labels.py has the same rule.
+// Long messages of people are shown folded. gateway/chat/labels.py has the same rule.
 
 const LINES = 30;
 const CHARACTERS = 3000;
@@ -11,7 +11,7 @@ function foldedSize(text) {
   return size >= 1000 ? `${Math.round(size / 1000)} kB` : `${lines} lines`;
 }
 
-// Folds a message that has just been written.
+// Folds a message that was just sent, if it is long.
 export function fold(said, text) {
   const size = foldedSize(text);
   if (!size) return;

@@ -1,4 +1,4 @@
-// The place that an address names: a turn, or a message that a search found, with the words that match marked.
+// Scrolls to the target of a URL: a turn, or a message found by a search, with the matching words marked.
 
 const FOLDED = /\p{M}/gu;
 
@@ -6,7 +6,7 @@ function folded(text) {
   return text.normalize("NFD").replace(FOLDED, "").toLowerCase();
 }
 
-// What the server looks for: all words, of which the last may go on.
+// Matches as the server does: all words, the last one as a prefix.
 function pattern(query) {
   const words = folded(query).match(/[\p{L}\p{N}]+/gu) ?? [];
   if (!words.length) return null;
@@ -23,7 +23,7 @@ function mark(turn, query) {
   const texts = [];
   while (walker.nextNode()) texts.push(walker.currentNode);
   for (const text of texts) {
-    // Where folding changes the length, places would be wrong: then each letter is folded by itself.
+    // Folding may change the length and thus positions; in that case, fold each letter separately.
     const plain = folded(text.data).length === text.data.length ? folded(text.data) : [...text.data].map((letter) => folded(letter).padEnd(letter.length).slice(0, letter.length)).join("");
     for (const match of [...plain.matchAll(found)].reverse()) {
       const range = document.createRange();
@@ -36,7 +36,7 @@ function mark(turn, query) {
   }
 }
 
-// Returns the element to begin reading at, or null.
+// Returns the element to scroll to, or null.
 export function placeNamed(ledger) {
   const named = location.hash.startsWith("#turn-") && document.getElementById(location.hash.slice(1));
   if (named) return named.firstElementChild;
@@ -46,7 +46,7 @@ export function placeNamed(ledger) {
   if (!turn) return null;
   mark(turn, given.get("q") ?? "");
   const first = turn.querySelector("mark.found");
-  const entry = first?.closest(".entry") ?? turn.querySelector(".entry"); // a turn has no box of its own
+  const entry = first?.closest(".entry") ?? turn.querySelector(".entry"); // a turn is display: contents
   if (!entry) return null;
   entry.classList.add("entry--found");
   entry.tabIndex = -1;

@@ -1,5 +1,5 @@
-// The dialog of commands and shortcuts: `?` where nobody writes, and `/help` in the composer. The key can be turned off,
-// for people whose speech or aids press it by accident.
+// The dialog of commands and shortcuts: opened by `?` outside of text fields, and by `/help` in the composer. The key can
+// be turned off, since speech input and other assistive technology may press it by accident.
 
 import { keep, recall } from "./storage.js";
 

@@ -1,7 +1,7 @@
-// An answer while it is written: its blocks as the server renders and sanitises them, the line for the tool at work, the
-// caret. A block that is finished keeps its nodes.
+// Shows an answer while it is streamed: the blocks that the server renders and sanitises, the line for a running tool, and
+// the caret. The nodes of a finished block are kept.
 
-// What is said while a tool works and when it is done: the server's table of tools, in the page's template.
+// Texts for running and finished tools, from the server's table of tools in the page's template.
 const tools = Object.fromEntries([...document.getElementById("tool-words").content.children].map((item) => [item.dataset.tool, item.dataset]));
 
 function wordsOf({ name, arguments: given }) {
@@ -32,9 +32,9 @@ export class LiveAnswer {
     this.prose = section.querySelector("[data-prose]");
     this.working = section.querySelector("[data-working]");
     this.onDrawn = onDrawn;
-    this.blocks = []; // {html, nodes} in their order
+    this.blocks = []; // {html, nodes} of each block, in order
     this.count = 0;
-    this.from = 0; // the first block that is to be drawn again
+    this.from = 0; // the first block to render again
     this.frame = 0;
     this.prose.replaceChildren();
     this.caret = document.createElement("span");
@@ -81,7 +81,7 @@ export class LiveAnswer {
     this.onDrawn();
   }
 
-  // Where the next word will stand.
+  // Moves the caret to where the next word will appear.
   #place() {
     let place = this.prose;
     for (let last = place.lastElementChild; last; last = last.matches(".code") ? last.querySelector("pre code") : last.lastElementChild) {
@@ -92,7 +92,7 @@ export class LiveAnswer {
     return place;
   }
 
-  // The whole text stands there, and nothing more will come.
+  // The text is complete.
   end() {
     cancelAnimationFrame(this.frame);
     this.draw();

@@ -1,5 +1,5 @@
-// What a turn does beside its text, while it does it: the wait for the model, its thinking, the tools it used. What is
-// said here is what the server's rendering says afterwards.
+// Shows what a running turn does besides writing text: waiting for the model, thinking, using tools. The texts are those
+// of the server's rendering afterwards.
 
 const LONG_WAIT = 4000; // milliseconds
 const LONGER_WAIT = 20000;
@@ -10,7 +10,7 @@ export class LiveSteps {
     this.say = say;
     this.thought = section.querySelector('[data-fold="thought"]');
     this.uses = section.querySelector('[data-fold="uses"]');
-    this.began = 0; // when the thinking began that goes on
+    this.began = 0; // start of the current thinking
     this.spent = 0;
     this.used = new Set();
     this.#wait();
@@ -29,7 +29,7 @@ export class LiveSteps {
     this.#thoughtOver();
   }
 
-  // Nothing has come for a while: that is said, once and once more.
+  // Tells twice that nothing has arrived for a while.
   #wait() {
     this.#quiet();
     this.timers = [
@@ -60,7 +60,7 @@ export class LiveSteps {
   }
 
   #use(data) {
-    const known = JSON.stringify(data); // told twice after a connection was lost
+    const known = JSON.stringify(data); // repeated after a lost connection
     if (this.used.has(known)) return;
     this.used.add(known);
     const item = document.getElementById("live-use").content.cloneNode(true);
@@ -77,7 +77,7 @@ export class LiveSteps {
   }
 }
 
-// What was opened stays open when the server's rendering takes its place.
+// Keeps opened details open when the server's rendering replaces them.
 export function keepOpen(section, rendered) {
   for (const { dataset } of section.querySelectorAll("details[data-fold][open]")) {
     rendered.querySelector(`details[data-fold="${dataset.fold}"]`)?.setAttribute("open", "");

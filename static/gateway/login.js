@@ -1,4 +1,4 @@
-// Showing the password that is being typed.
+// A button that shows the password.
 
 import "./shell.js";
 

@@ -1,4 +1,4 @@
-// Editing a message in place: the conversation goes on from it, and what followed it before stays as another version.
+// Edits a message in place: the conversation continues from it, and what followed it remains as another version.
 
 export function editMessage(section, send) {
   const body = section.querySelector(".entry--you .entry__body");

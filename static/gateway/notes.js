@@ -1,4 +1,4 @@
-// What memory did, where it happened: undo and restore, and the memories an answer was given: edit and forget in place.
+// Memory notes under an answer: undo and restore writes; edit and forget the memories that the answer was given.
 
 import { ApiError, call } from "./api.js";
 import { wordsFor } from "./errors.js";
@@ -16,7 +16,7 @@ export function installNotes(root, refreshTurn) {
   });
 }
 
-// The turn as it is after a change; the list that the change was made in stays open.
+// Renders the turn again after a change; the list in which the change was made stays open.
 function refresher(node, refreshTurn) {
   const { turn } = node.closest(".turn").dataset;
   const isInList = node.closest("details[data-given]") !== null;

@@ -1,9 +1,9 @@
-// What this owner is told while the page is open: a websocket that comes back by itself and misses nothing,
-// because it says what it has seen last.
+// Notifications while the page is open: a websocket that reconnects and misses nothing, since it sends the number of the
+// last notification that it has seen.
 
 const SIGNED_OUT = 4401; // close code of the server
 const LONGEST = 15000;
-const QUIET_FAILURES = 4; // a page that never got through says so only then
+const QUIET_FAILURES = 4; // failures before a page that never connected says so
 
 export class Notifications extends EventTarget {
   constructor(after) {
@@ -15,7 +15,7 @@ export class Notifications extends EventTarget {
     window.addEventListener("offline", () => this.#offline());
     window.addEventListener("pagehide", () => this.socket?.close());
     window.addEventListener("pageshow", (event) => event.persisted && this.#now());
-    // The answer to this form is about the end of the login; a sign-in page must not come before it.
+    // The response to this form tells about the end of the login; do not open the sign-in page before it.
     document.addEventListener("submit", ({ target }) => {
       this.leaving = target.matches("[data-delete]");
     });
@@ -51,7 +51,7 @@ export class Notifications extends EventTarget {
     });
   }
 
-  // Always a new socket: after a change of network the old one may look open and be dead.
+  // Always opens a new socket: after a network change the old one may look open but be dead.
   #now() {
     clearTimeout(this.timer);
     const old = this.socket;
@@ -60,7 +60,7 @@ export class Notifications extends EventTarget {
     this.#open();
   }
 
-  // A Daybook on this machine answers without a network. Where it does not, the socket may go on looking open.
+  // A local Daybook responds without a network. If it does not, the socket may still look open.
   async #offline() {
     if (await fetch("/healthz", { cache: "no-store" }).catch(() => null)) return;
     const old = this.socket;
@@ -76,7 +76,7 @@ export class Notifications extends EventTarget {
     this.dispatchEvent(new CustomEvent("lost"));
   }
 
-  // Refused again and again may mean signed out, in another tab or by a new password.
+  // Repeated refusals may mean that the login has ended, in another tab or by a password change.
   async #signedOut() {
     if (this.leaving) return;
     const answer = await fetch(`/api/notifications?after=${this.last}&limit=1`).catch(() => null);

@@ -1,5 +1,5 @@
-// Reviews that are under way, as a quiet dot, and those that wait for a person, as a number on the tab.
-// Nothing is polled while nothing is under way.
+// Shows running reviews as a dot, and the number of reviews that wait for a decision on the tab. Polls only while a review
+// is running.
 
 import { ApiError, call } from "./api.js";
 
@@ -15,7 +15,7 @@ export class ReviewsWatch extends EventTarget {
     this.pause = SOON;
   }
 
-  // Looks now, and again for as long as something is under way, more and more seldom.
+  // Polls now, and while a review is running at increasing intervals.
   look() {
     this.pause = SOON;
     return this.#look();
@@ -27,7 +27,7 @@ export class ReviewsWatch extends EventTarget {
     try {
       reviews = (await call("GET", "/api/reviews?limit=50")).data;
     } catch (error) {
-      if (error instanceof ApiError) return; // the dot is a courtesy
+      if (error instanceof ApiError) return; // the dot is not essential
       throw error;
     }
     this.sessions = new Set(reviews.filter(({ state }) => UNDER_WAY.has(state)).map((review) => review.session_id));

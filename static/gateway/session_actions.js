@@ -1,4 +1,4 @@
-// What can be done with a session of the list: rename, tag, pin, archive, export, and delete with a way back.
+// Actions on a session in the list: rename, tag, pin, archive, export, and delete with undo.
 
 import { ApiError, call } from "./api.js";
 import { wordsFor } from "./errors.js";
@@ -6,7 +6,7 @@ import { toasts } from "./shell.js";
 
 const DELETED = "daybook:deleted";
 
-// As the server keeps them: in lower case, each once.
+// Normalises tags as the server does: lower case, without duplicates.
 function tagsIn(text) {
   return [...new Set(text.split(",").map((tag) => tag.trim().replace(/\s+/g, " ").toLowerCase()))].filter(Boolean);
 }
@@ -62,7 +62,7 @@ export class SessionActions {
     });
   }
 
-  // Does something that may be refused, and says so. Returns whether it was done.
+  // Runs an action that may be refused, and shows the error. Returns whether it succeeded.
   async #done(work) {
     try {
       await work();
@@ -81,7 +81,7 @@ export class SessionActions {
     await this.list.refresh();
     this.#focusRow(session);
     if (!("archived" in what)) return;
-    this.list.closeDrawer(); // it would cover the notice with the way back
+    this.list.closeDrawer(); // it would cover the toast with the undo button
     toasts.undoable(what.archived ? "Archived. Searches still find it." : "Unarchived.", async () => {
       await call("PATCH", `/api/sessions/${session}`, { archived: !what.archived });
       this.list.dispatchEvent(new CustomEvent("changed"));
@@ -90,7 +90,7 @@ export class SessionActions {
     });
   }
 
-  // The row may stand elsewhere now, or be gone: the keyboard goes on from where it is.
+  // The row may have moved or be gone; move the focus accordingly.
   #focusRow(session) {
     const row = this.list.list.querySelector(`[data-session="${CSS.escape(session)}"]`) ?? this.list.list;
     row.querySelector("a")?.focus();
@@ -210,7 +210,7 @@ export class SessionActions {
     await this.list.refresh();
   }
 
-  // The list was drawn again: the button that opened the dialog may stand in it anew.
+  // The list was rendered again, maybe with a new copy of the button that opened the dialog.
   #focusRowOf(session) {
     const { from } = this.tagged;
     if (from.isConnected) from.focus();
@@ -233,7 +233,7 @@ export class SessionActions {
     this.#sayDeleted(deleted);
   }
 
-  // The page of the session that was deleted has gone; the next one offers the way back.
+  // The deleted session's page is gone; the next page offers to undo.
   #offerUndo() {
     const kept = sessionStorage.getItem(DELETED);
     sessionStorage.removeItem(DELETED);

@@ -1,4 +1,4 @@
-// The list of sessions and what a search finds in it: one tab stop, arrows inside, a drawer on the phone.
+// The list of sessions and its search results: a single tab stop, arrow keys inside, a drawer on phones.
 
 import { fragment } from "./api.js";
 import { SessionActions } from "./session_actions.js";
@@ -28,7 +28,7 @@ export class SessionList extends EventTarget {
     this.#listed();
   }
 
-  // Which sessions a review is reading.
+  // Marks the sessions that a review is reading.
   showReviews(sessions) {
     for (const row of this.list.querySelectorAll(".session")) {
       const reviewing = sessions.has(row.dataset.session);
@@ -45,7 +45,7 @@ export class SessionList extends EventTarget {
     }
   }
 
-  // The tags that there are, as the list last came with them.
+  // Returns the owner's tags from the last rendering of the list.
   knownTags() {
     return [...this.tag.options].map((option) => option.value).filter(Boolean);
   }
@@ -82,7 +82,7 @@ export class SessionList extends EventTarget {
     document.body.addEventListener("htmx:afterSwap", (event) => {
       if (!this.list.contains(event.target)) return;
       this.#listed();
-      if (event.target !== this.list) return; // the next stretch
+      if (event.target !== this.list) return; // the next page of the list
       this.archived = "";
       if (this.search.value.trim()) this.#sayFound();
     });

@@ -1,4 +1,4 @@
-// What every page has: theme, shortcuts, dialogs, the connection, toasts, and the number of reviews that wait.
+// Features of every page: theme, shortcuts, dialogs, the connection, toasts, and the number of waiting reviews.
 
 import { showHelp } from "./help.js";
 import { Notifications } from "./notifications.js";
@@ -13,7 +13,7 @@ export const toasts = new Toasts(document.getElementById("toasts"));
 export const reviews = new ReviewsWatch();
 export const notifications = document.body.dataset.notification === undefined ? null : new Notifications(document.body.dataset.notification);
 
-// Asks before what cannot be undone.
+// Asks for confirmation before an action that cannot be undone.
 export function confirmed({ title, text, action }) {
   const dialog = document.getElementById("confirm");
   dialog.querySelector("[data-title]").textContent = title;
@@ -36,7 +36,7 @@ function showConnection(state) {
   document.getElementById("connection-regained").hidden = state !== "regained";
 }
 
-// Keys are called what they are called on this keyboard.
+// Shows the key names of this platform.
 if (/^(mac|ip)/i.test(navigator.userAgentData?.platform ?? navigator.platform)) {
   for (const key of document.querySelectorAll("kbd")) key.textContent = key.textContent.replace("Ctrl", "⌘");
 }
@@ -64,18 +64,18 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-// A fragment that htmx asked for, and the sign-in was over.
+// htmx requested a fragment, but the login has ended.
 document.body.addEventListener("htmx:responseError", ({ detail }) => {
   if (detail.xhr.status === 401) location.href = `/login/?next=${encodeURIComponent(location.pathname)}`;
 });
 
 if (notifications) {
-  // The sign-in was over. What is written on this page stays while somebody signs in in another tab.
+  // The login has ended. The page's unsaved text stays while the person signs in in another tab.
   document.addEventListener("signed-out", () => {
     document.getElementById("signed-out").hidden = false;
   });
   document.addEventListener("visibilitychange", () => {
-    document.getElementById("signed-out").hidden = true; // if it is not over yet, the next request says so
+    document.getElementById("signed-out").hidden = true; // if they are still signed out, the next request shows it again
   });
   let quiet = 0;
   notifications.addEventListener("lost", () => {

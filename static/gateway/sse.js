@@ -1,4 +1,4 @@
-// Server-sent events from a fetch response: EventSource can neither POST nor say where to go on.
+// Server-sent events from a fetch response, since EventSource cannot POST and cannot specify where to resume.
 
 export async function* eventsOf(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();

@@ -1,4 +1,4 @@
-// What this browser remembers. Where storage is refused, a page simply forgets.
+// Local storage, with errors ignored if storage is not allowed.
 
 const PREFIX = "daybook:";
 
@@ -15,6 +15,6 @@ export function keep(key, value) {
     if (value === null || value === "") localStorage.removeItem(PREFIX + key);
     else localStorage.setItem(PREFIX + key, value);
   } catch {
-    // Full or refused: nothing that matters is kept only here.
+    // Full or not allowed; nothing important is stored only here.
   }
 }

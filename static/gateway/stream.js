@@ -1,5 +1,5 @@
-// A turn as a stream of events that outlives a reload and a short loss of connection. The answer comes as HTML that the
-// server has rendered; when the connection breaks off, the server tells all of it again.
+// A turn as a stream of events that survives a reload and a short loss of connection. The answer arrives as HTML rendered
+// by the server; after a reconnect, the server sends all of it again.
 
 import { ApiError, call, comesBack, request } from "./api.js";
 import { eventsOf } from "./sse.js";
@@ -8,13 +8,13 @@ const FINAL = new Set(["done", "error"]);
 
 const turnPath = (session, turn) => `/api/sessions/${session}/turns/${turn}`;
 
-// Starts a turn. Throws ApiError when it is refused before it began.
+// Starts a turn. Throws ApiError if it is refused before it starts.
 export async function* startTurn(session, body) {
   const response = await request("POST", `/api/sessions/${session}/turns`, { ...body, stream: true, render: "html" });
   yield* untilFinal(response, session, null);
 }
 
-// Follows a turn that is already running, from its beginning.
+// Follows a running turn from its beginning.
 export async function* followTurn(session, turn) {
   yield* untilFinal(null, session, turn);
 }
@@ -48,7 +48,7 @@ async function* untilFinal(response, session, turn) {
   }
 }
 
-// There are no events to follow: the turn ended while nobody looked.
+// There are no events to follow, since the turn has ended.
 async function* finished(session, turn, refusal) {
   const data = await call("GET", turnPath(session, turn));
   if (data.state === "running") throw refusal;

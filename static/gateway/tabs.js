@@ -1,4 +1,4 @@
-// Other tabs of this browser: what one of them starts or changes, the others show.
+// Tells the other tabs of this browser what one of them starts or changes.
 
 const channel = "BroadcastChannel" in window ? new BroadcastChannel("daybook") : null;
 

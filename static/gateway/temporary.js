@@ -1,5 +1,5 @@
-// A temporary session goes when its tab shows something else. A reload keeps it; what a closed tab leaves goes within a
-// day, by the server.
+// Deletes a temporary session when its tab navigates away. A reload keeps it; if the tab was closed, the server deletes it
+// within a day.
 
 import { ApiError, call } from "./api.js";
 
@@ -18,6 +18,6 @@ export async function leaveTemporary() {
   try {
     await call("DELETE", `/api/sessions/${left}`);
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error; // it is gone already, or goes within a day
+    if (!(error instanceof ApiError)) throw error; // already deleted, or deleted within a day
   }
 }

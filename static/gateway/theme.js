@@ -1,4 +1,4 @@
-// Classic and in the head, so that the chosen theme is there before the first paint. The browser's own bars follow it.
+// A classic script in the head, so that the theme applies before the first paint. Also sets the browser's theme colour.
 (() => {
   const root = document.documentElement;
   const bars = [...document.querySelectorAll("meta[name=theme-color]")];
@@ -12,6 +12,6 @@
     const theme = localStorage.getItem("daybook:theme");
     if (theme === "light" || theme === "dark") root.dataset.theme = theme;
   } catch {
-    // Storage is refused: the system's choice stands.
+    // Storage is not allowed: use the system's theme.
   }
 })();

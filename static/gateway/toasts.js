@@ -1,10 +1,10 @@
-// Toasts: laid into a live region that is already in the page. They stay 12 seconds, wait while somebody points at them,
-// and never leave while one of their buttons has the focus.
+// Toasts, inserted into a live region of the page. They stay 12 seconds, and as long as they are hovered or one of their
+// buttons has the focus.
 
 import { ApiError, call, fragment } from "./api.js";
 
 const STAYS = 12000;
-const LEAST = 2000; // after it was let go
+const LEAST = 2000; // milliseconds after the pointer or focus has left
 
 export class Toasts extends EventTarget {
   constructor(region) {
@@ -16,7 +16,7 @@ export class Toasts extends EventTarget {
     return this.#lay(text);
   }
 
-  // Says what was done, with a way back; `undo` returns what is said then.
+  // Shows what was done with an undo button; `undo` returns the text to show afterwards.
   undoable(text, undo) {
     const toast = this.#lay(text);
     const button = toast.querySelector("[data-undo]");
@@ -67,7 +67,7 @@ export class Toasts extends EventTarget {
       list.replaceChildren(nodes);
       list.hidden = false;
     } catch (error) {
-      if (!(error instanceof ApiError)) throw error; // the sentence alone still says it
+      if (!(error instanceof ApiError)) throw error; // the sentence alone is shown
     }
   }
 
@@ -115,7 +115,7 @@ export class Toasts extends EventTarget {
       timer = setTimeout(() => toast.remove(), left);
     };
     const hold = () => {
-      if (!timer) return; // pointed at and focused: it is held once
+      if (!timer) return; // already paused, by hover or focus
       clearTimeout(timer);
       timer = 0;
       left = Math.max(LEAST, left - (performance.now() - since));

@@ -1,4 +1,4 @@
-// The menu of a book: import, and deleting everything for good with a typed line and a receipt.
+// The menu of a book: import, and permanent deletion of everything with a typed phrase and a receipt.
 
 import { call } from "../gateway/api.js";
 import { attempt, paragraph, some } from "./dialog.js";
@@ -20,7 +20,7 @@ export function installBook(list) {
   installForget(document.getElementById("forget"), list);
 }
 
-// The menu lies below its button.
+// Positions the menu below its button.
 function place(menu) {
   const button = document.querySelector("[data-menu]");
   menu.addEventListener("toggle", ({ newState }) => {
@@ -49,7 +49,7 @@ function openForget(list) {
   dialog.showModal();
 }
 
-// Says each second how many memories are left, until the request is over. Returns what the request answers.
+// Shows every second how many memories are left, until the request has finished. Returns its response.
 async function whileSaying(dialog, list, request) {
   let over = false;
   const timer = setInterval(async () => {
@@ -78,7 +78,7 @@ function installForget(dialog, list) {
   });
   typed.addEventListener("keydown", (event) => {
     if (event.key !== "Enter") return;
-    event.preventDefault(); // the form's own button would keep everything
+    event.preventDefault(); // the form's default button would cancel
     if (ready()) button.click();
   });
   button.addEventListener("click", () =>

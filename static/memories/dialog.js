@@ -1,4 +1,4 @@
-// What the dialogs of a book share.
+// Shared code of a book's dialogs.
 
 import { ApiError } from "../gateway/api.js";
 

@@ -1,4 +1,4 @@
-// Writing a memory: a new one, or one of the list in place. A change that somebody else made meanwhile is shown beside.
+// The editor of a new memory, or of one in the list. A concurrent change by someone else is shown beside it.
 
 import { ApiError, attempt, call } from "../gateway/api.js";
 import { shown } from "./list.js";
@@ -75,7 +75,7 @@ async function save(form, list) {
   return list.refreshSummary();
 }
 
-// Yours, theirs, or both to edit: nothing is lost, and nothing is overwritten unseen.
+// Resolves an edit conflict: keep mine, take theirs, or edit both, so that nothing is overwritten unseen.
 async function showConflict(form, number, list) {
   const nodes = await shown(`/fragments/memories/${number}/edit/?mine=1`);
   if (!nodes) throw new ApiError("not_found", "It was deleted in the meantime. Cancel; you can restore it under Deleted.");
@@ -102,7 +102,7 @@ async function showConflict(form, number, list) {
   });
 }
 
-// Counting, Escape, Ctrl+Enter and Cancel.
+// Character count, Escape, Ctrl+Enter and Cancel.
 function watch(form, close) {
   const area = form.elements.content;
   area.addEventListener("input", () => {
@@ -127,13 +127,13 @@ function values(form) {
     pinned: pinned.checked,
     keywords: keywords.value.split(",").map((word) => word.trim()).filter(Boolean),
   };
-  // An unchanged day keeps its hour.
+  // An unchanged date keeps its time.
   if (expires.value !== expires.dataset.was) found.expires_at = expires.value ? beginningOf(expires.value) : null;
   return found;
 }
 
-// What somebody filled in or chose in the form of a new memory: what they left alone is not changed in one that is
-// there already.
+// Returns the fields that were filled in for a new memory; fields left alone are not changed in a memory that already
+// exists.
 function filledIn(form) {
   const { category, target, pinned, keywords } = form.elements;
   const found = values(form);
@@ -144,7 +144,7 @@ function filledIn(form) {
   return found;
 }
 
-// When a day (2027-06-30) begins on the owner's clock.
+// Returns when a day (2027-06-30) starts in the owner's time zone.
 function beginningOf(day) {
   const utc = Date.parse(`${day}T00:00:00Z`);
   const parts = new Intl.DateTimeFormat("en", {
@@ -155,5 +155,5 @@ function beginningOf(day) {
     return Date.UTC(year, month - 1, date, hour, minute, second);
   };
   const guess = utc - (there(utc) - utc);
-  return new Date(guess - (there(guess) - utc)).toISOString(); // once more, where the clocks change that night
+  return new Date(guess - (there(guess) - utc)).toISOString(); // twice, in case the clocks change that night
 }

@@ -1,5 +1,5 @@
-// The history drawer. Beside the list where there is room; over the page where there is not, and then the page behind
-// it rests. Escape closes, the focus goes back.
+// The history drawer: beside the list, or over the page on narrow screens, where the page behind it is inert. Escape
+// closes it and restores the focus.
 
 import { ApiError, call } from "../gateway/api.js";
 import { shown } from "./list.js";
@@ -42,7 +42,7 @@ export class History {
     this.drawer.replaceChildren();
   }
 
-  // The memory whose history is open may have been changed elsewhere.
+  // The memory may have been changed elsewhere while its history is open.
   refresh(numbers) {
     if (this.number && (!numbers.length || numbers.map(String).includes(this.number))) this.#load(this.number, true);
   }
@@ -66,12 +66,12 @@ export class History {
     }
   }
 
-  // The button of the memory whose history is open. Its row may be written anew at any time.
+  // Finds the button of the open memory; its row may have been rendered again.
   get #button() {
     return this.number ? document.querySelector(`#memory-${this.number} [data-history]`) : null;
   }
 
-  // `again`: only if it is still open when it comes.
+  // `again`: shown only if the drawer is still open when the response arrives.
   async #load(number, again = false) {
     const nodes = await shown(`/fragments/memories/${number}/history/`);
     if (!nodes || (again && this.number !== String(number))) return false;

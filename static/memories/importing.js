@@ -1,10 +1,10 @@
-// Import of a file or of pasted text, with a look beforehand and an undo.
+// Import of a file or of pasted text, with preview and undo.
 
 import { call, fragment } from "../gateway/api.js";
 import { attempt, paragraph, some } from "./dialog.js";
 
 const NOTHING = "Nothing is saved yet.";
-const PAUSE = 400; // milliseconds without typing before pasted text is looked at
+const PAUSE = 400; // milliseconds without typing before a preview is requested
 const MOST_TITLES = 20;
 
 export function openImport() {
@@ -57,7 +57,7 @@ export function installImport(dialog, list) {
       try {
         const report = await send(body, true);
         const changes = report.changed && (await changesOf(body, report, list.book));
-        if (mine !== looks) return; // something else was chosen meanwhile
+        if (mine !== looks) return; // another source was chosen meanwhile
         say(dialog, report, NOTHING);
         sayAdded(dialog, report);
         if (changes) sayChanges(dialog, report, changes);
@@ -117,7 +117,7 @@ export function installImport(dialog, list) {
   );
 }
 
-// Only lines of Daybook's own export name memories that are here.
+// Only lines of Daybook's own export refer to existing memories.
 function changesOf(body, report, book) {
   return fragment(`/fragments/memories/import/?${new URLSearchParams({ book, format: report.format })}`, body);
 }
@@ -173,7 +173,7 @@ function sayAdded(dialog, report) {
   dialog.querySelector("[data-report] p").after(added, ...more(report.new - report.added.length));
 }
 
-// The words that would change, without the lines that are left out anyway.
+// Shows the memories that would change, without lines that are skipped anyway.
 function sayChanges(dialog, report, nodes) {
   const leftOut = new Set(report.problems.map(({ line }) => String(line)));
   const changes = listOf("rewordings", "Memories that would change", []);
@@ -185,7 +185,7 @@ function more(count) {
   return count > 0 ? [paragraph(`And ${count} more.`)] : [];
 }
 
-// It scrolls, so the keyboard must get into it.
+// It scrolls, so it must be focusable by keyboard.
 function listOf(className, label, texts) {
   const made = document.createElement("ul");
   made.className = className;

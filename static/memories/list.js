@@ -1,11 +1,11 @@
-// The list of memories: filtered, searched and extended in place, and brought up to date row by row, so that what
-// somebody is editing, or has just deleted and may want back, stays where it is.
+// The list of memories: filtered, searched, extended and updated in place row by row, so that rows which are being edited
+// or were just deleted stay where they are.
 
 import { ApiError, fragment } from "../gateway/api.js";
 import { reconcile, replaceFocused } from "./reconcile.js";
 
 const TYPING = 250;
-const PAUSE = 3000; // between two looks at a consolidation that is under way
+const PAUSE = 3000; // milliseconds between polls of a running consolidation
 const LONGEST = 30000;
 
 export class List {
@@ -15,7 +15,7 @@ export class List {
     this.summary = summary;
     this.asked = 0;
     this.another = false;
-    this.leaving = new Set(); // what leaves the list at once, since it is changed here together with others
+    this.leaving = new Set(); // rows to remove immediately, since they are changed together with others
     this.pause = PAUSE;
     this.#watch();
     filters.addEventListener("submit", (event) => {
@@ -40,7 +40,7 @@ export class List {
     return this.filters.elements.book.value;
   }
 
-  // The book of what is listed: a memory that was found by its number may be of another than the chosen one.
+  // The book of the listed memories; a memory found by its number may belong to another book than the chosen one.
   get shownBook() {
     return this.root.querySelector("[data-shown]").dataset.book;
   }
@@ -49,10 +49,10 @@ export class List {
     return this.root.querySelector("[data-rows]");
   }
 
-  // The page's address: what is chosen, without what is not.
+  // The page's URL with the chosen filters only.
   query() {
     const { q, sort } = this.filters.elements;
-    sort.disabled = Boolean(q.value.trim()); // a search is best first
+    sort.disabled = Boolean(q.value.trim()); // search results are sorted by relevance
     const chosen = new URLSearchParams();
     for (const [name, value] of new FormData(this.filters)) {
       if (value && !(name === "book" && value === "main")) chosen.set(name, value);
@@ -60,7 +60,7 @@ export class List {
     return chosen;
   }
 
-  // What is chosen has changed: another list.
+  // The filters have changed: load another list.
   async narrow() {
     clearTimeout(this.typing);
     const query = this.query();
@@ -80,7 +80,7 @@ export class List {
     return this.narrow();
   }
 
-  // One memory by its number, on whatever page of the list it is.
+  // Shows one memory by its number, even if it is not on the loaded pages.
   async find(number) {
     this.filters.elements.q.value = `#${number}`;
     await this.narrow();
@@ -100,7 +100,7 @@ export class List {
     last.nextElementSibling?.querySelector("[data-pick]")?.focus();
   }
 
-  // Something was written, here or elsewhere.
+  // Memories were changed, here or elsewhere.
   async refresh() {
     this.refreshSummary();
     const query = this.query();
@@ -120,7 +120,7 @@ export class List {
     this.#watch();
   }
 
-  // The progress of a consolidation, more and more seldom; nothing is asked while none is under way.
+  // Polls the progress of a running consolidation at increasing intervals.
   #watch() {
     clearTimeout(this.looking);
     if (!this.summary.querySelector("[data-consolidating]")) {
@@ -151,8 +151,8 @@ export class List {
     return fresh;
   }
 
-  // `whole`: another list; else the same one, brought up to date. `news`: what is new in it settles. Who asks last is
-  // shown, and shows another list if one was asked for meanwhile.
+  // `whole`: load another list instead of updating this one. `news`: highlight new rows. Only the last request is shown;
+  // it loads another list if any request meanwhile asked for that.
   async #load(query, whole = true, news = false) {
     this.asked += 1;
     this.another ||= whole;
@@ -174,7 +174,7 @@ export class List {
     const incoming = [...nodes.querySelector("[data-rows]").children];
     for (const { dataset } of incoming) this.leaving.delete(dataset.memory);
     const busy = (row) => row.querySelector("[data-editor]");
-    // Of a book in which nothing is left, not even deleted memories, no row is asked for any more.
+    // Do not request rows of an empty book without deleted memories.
     if (whole || told.dataset.empty !== undefined) this.rows.replaceChildren(...incoming);
     else await reconcile(this.rows, incoming, { news, busy, leave: (row) => this.#leave(row) });
     this.rows.hidden = !this.rows.children.length;
@@ -182,12 +182,12 @@ export class List {
     this.#tell();
   }
 
-  // Where there is nothing, nothing is filtered.
+  // Hide the filters of an empty book.
   #toolsShown(shown) {
     this.filters.parentElement.hidden = !shown;
   }
 
-  // The box that selects all; it stays while there are rows, since it may have the focus.
+  // The "select all" checkbox stays while there are rows, since it may have the focus.
   #pickAll(nodes) {
     const present = this.root.querySelector(".listed__line .pick");
     const fresh = nodes.querySelector(".listed__line .pick");
@@ -200,7 +200,7 @@ export class List {
     this.root.dispatchEvent(new Event("listed"));
   }
 
-  // No longer listed: what was deleted stays struck, the rest leaves.
+  // No longer listed: deleted rows stay struck through, others are removed.
   async #leave(row) {
     const deleted = this.filters.elements.deleted.checked;
     if (this.leaving.has(row.dataset.memory)) {
@@ -214,7 +214,7 @@ export class List {
     else row.remove();
   }
 
-  // A date is written once per day.
+  // A date is shown once per day.
   #margins() {
     let day = "";
     for (const time of this.rows.querySelectorAll(".entry__margin time")) {
@@ -224,8 +224,8 @@ export class List {
   }
 }
 
-// A fragment, or null when there is nothing of it or it can't be had now: the page stays as it is, and says that it is
-// offline by itself.
+// Returns a fragment, or null if it is empty or the request failed; the page stays unchanged, and shows elsewhere that it
+// is offline.
 export async function shown(path) {
   try {
     return await fragment(path);

@@ -1,5 +1,5 @@
-// The memories page: the list that keeps itself up to date, and everything that is pressed in it.
-// What changes something goes to the API; what is shown again comes rendered from the server.
+// The memories page: the self-updating list and its actions. Changes go through the API; updated parts are rendered by the
+// server.
 
 import { ApiError, call } from "../gateway/api.js";
 import { installFolds } from "../gateway/fold.js";
@@ -11,7 +11,7 @@ import { History } from "./history.js";
 import { List } from "./list.js";
 import { Selection } from "./selection.js";
 
-const LIVE = 150; // several changes of one moment are one refresh
+const LIVE = 150; // milliseconds in which several changes cause one refresh
 
 const list = new List(document.getElementById("list"), document.getElementById("filters"), document.getElementById("summary"));
 const history = new History(document.getElementById("history"), list);
@@ -50,7 +50,7 @@ function remove(row, button) {
   return act(row, button, "[data-restore]", () => call("DELETE", path(row), undefined, unchanged(row)));
 }
 
-// Only this memory, whatever else was deleted with it.
+// Restores only this memory, even if others were deleted with it.
 function restore(row, button) {
   return act(row, button, "[data-history]", () => call("POST", `${path(row)}/restore`, { revision: button.dataset.restore }));
 }
@@ -69,7 +69,7 @@ async function undoClear(button) {
   }
 }
 
-// One write, then the row as it is now; the focus stays in it.
+// Writes, then renders the row again and keeps the focus in it.
 async function act(row, button, next, write) {
   const focused = row.contains(document.activeElement);
   button.disabled = true;

@@ -1,5 +1,5 @@
-// Brings a list up to date in place. Entries have an id, and a data-version that differs when anything shown does.
-// Entries that stay are not moved: somebody may be writing in one.
+// Updates a list in place. Entries have an id, and a data-version that changes with their content. Remaining entries are
+// not moved, since one of them may be being edited.
 
 export async function reconcile(list, incoming, { news = false, busy = () => false, leave = (entry) => entry.remove() } = {}) {
   const listed = new Set(incoming.map((entry) => entry.id));
@@ -22,7 +22,7 @@ export async function reconcile(list, incoming, { news = false, busy = () => fal
   for (const entry of gone) if (!busy(entry)) await leave(entry);
 }
 
-// An entry that is written anew keeps the focus on the same button.
+// A replaced entry keeps the focus on the same button.
 export function replaceFocused(present, fresh) {
   const focused = present.contains(document.activeElement) ? document.activeElement.closest("button") : null;
   const label = focused?.getAttributeNames().find((name) => name.startsWith("data-"));

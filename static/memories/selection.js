@@ -1,5 +1,5 @@
-// Selecting memories, one by one, a range with Shift, or all that are shown, and what is done to them together: one
-// group of changes, with one undo.
+// Selecting memories, one by one, a range with Shift, or all shown, and bulk actions on them: each is one change set with
+// one undo.
 
 import { ApiError, call } from "../gateway/api.js";
 import { some } from "./dialog.js";
@@ -78,7 +78,7 @@ export class Selection {
     this.#show();
   }
 
-  // The boxes, the bar and its count as they are; what is no longer listed is no longer selected.
+  // Updates the checkboxes, the bar and its count; memories that are no longer listed are deselected.
   #show() {
     const rows = this.#rows();
     const listed = new Set(rows.map((row) => row.dataset.memory));

@@ -1,4 +1,4 @@
-// Deciding about what a review wants to save: which of it, and in which words.
+// Deciding on a review's proposals: which to save, and with which text.
 
 import { ApiError, call } from "../gateway/api.js";
 
@@ -69,7 +69,7 @@ function edits(form) {
   return changed;
 }
 
-// “Save both”, “Save 1”, and nothing to press at 0.
+// “Save both”, “Save 1”; disabled at 0.
 function count(form) {
   const all = parts(form).length;
   const number = chosen(form).length;

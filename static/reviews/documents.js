@@ -1,5 +1,5 @@
-// The drawer of a document: read, edited, and its history. In its place stands the panel while it is closed; on narrow
-// pages it lies over everything, and then what is behind it rests.
+// The drawer of a document: reading, editing and history. It replaces the panel; on narrow pages it covers everything, and
+// the page behind it is inert.
 
 import { attempt, call, request } from "../gateway/api.js";
 import { shown } from "../memories/list.js";

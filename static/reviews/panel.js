@@ -1,4 +1,4 @@
-// Consolidation: how far it is, what a rebuild would cost, and stopping it. It is looked at only while it is under way.
+// Consolidation: its progress, the cost of a rebuild, and stopping it. Polled only while it is running.
 
 import { attempt, call } from "../gateway/api.js";
 import { shown } from "../memories/list.js";
@@ -39,9 +39,9 @@ export class Panel {
     return this.root.dataset.book;
   }
 
-  // `focus`: what has the focus afterwards, where it was in here before.
+  // `focus`: selector of the element to focus afterwards; by default, the one that had the focus.
   async refresh(focus = "") {
-    if (this.root.querySelector("#preview:not([hidden])") && !focus) return; // somebody is reading it
+    if (this.root.querySelector("#preview:not([hidden])") && !focus) return; // the preview is open
     const nodes = await shown(`/fragments/consolidation/?book=${encodeURIComponent(this.book)}`);
     if (nodes) {
       const held = this.root.contains(document.activeElement) ? sameAs(document.activeElement) : "";
@@ -94,7 +94,7 @@ export class Panel {
   }
 }
 
-// How the element that has the focus is found again after the panel was written anew.
+// Returns a selector that finds the focused element again after the panel was rendered.
 function sameAs(element) {
   const name = element.getAttribute("aria-label");
   if (name) return `[aria-label="${CSS.escape(name)}"]`;

@@ -1,4 +1,4 @@
-// The reviews page: the timeline that keeps itself up to date, deciding, undoing, and the panel beside it.
+// The reviews page: the self-updating timeline, decisions, undo, and the panel beside it.
 
 import { ApiError, attempt, call, request } from "../gateway/api.js";
 import { notifications, reviews } from "../gateway/shell.js";
@@ -43,7 +43,7 @@ async function takeBack(path, body = {}) {
 }
 
 function act(run, button, done, write) {
-  const focused = run.contains(document.activeElement); // a disabled button loses it
+  const focused = run.contains(document.activeElement); // a disabled button loses the focus
   return attempt(run, button, async () => {
     await write();
     say(done);
@@ -57,7 +57,7 @@ function say(words) {
   reviews.look();
 }
 
-// A decision that somebody is at stays as it is.
+// A decision in progress is not replaced.
 const deciding = (run) => run.querySelector("[data-decision][data-touched]");
 
 let asked = 0;
@@ -72,7 +72,7 @@ function refresh(through = "") {
 async function load(through, mine) {
   const number = runs().dataset.number;
   const nodes = await shown(`/fragments/reviews/?n=${number}${through && `&through=${encodeURIComponent(through)}`}`);
-  if (mine !== asked) return newest; // an older answer must not overwrite a newer one
+  if (mine !== asked) return newest; // an older response must not overwrite a newer one
   if (!nodes) return;
   const fresh = nodes.querySelector("[data-runs]");
   root.querySelector("[data-intro]").replaceWith(nodes.querySelector("[data-intro]"));
@@ -104,7 +104,7 @@ reviews.addEventListener("looked", ({ detail }) => {
   underWay = detail.sessions.size > 0;
 });
 
-// A link may name a review that is further down than the page begins with.
+// A link may refer to a review further down than the initial page.
 async function find() {
   const id = location.hash.startsWith("#review-") ? location.hash.slice(1) : "";
   if (!id) return;

@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from config.environment import ConfigurationError
 from config.processes import bootstrap
-from config.processes.bootstrap import KEPT_BACKUPS, back_up, first_credentials
+from config.processes.bootstrap import MAX_BACKUPS, back_up, first_credentials
 from gateway.keys import key_hash
 from gateway.models import ApiKey
 
@@ -116,8 +116,8 @@ def upgrading(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatc
 
 
 def test_only_the_newest_copies_are_kept(upgrading: Path) -> None:
-    copies = [bootstrap._migrate(upgrading / "daybook.sqlite3") for _ in range(KEPT_BACKUPS + 2)]
-    assert sorted((upgrading / "backups").iterdir()) == copies[-KEPT_BACKUPS:]
+    copies = [bootstrap._migrate(upgrading / "daybook.sqlite3") for _ in range(MAX_BACKUPS + 2)]
+    assert sorted((upgrading / "backups").iterdir()) == copies[-MAX_BACKUPS:]
 
 
 def test_the_first_copy_of_an_upgrade_is_kept_however_often_it_is_interrupted(
@@ -129,15 +129,15 @@ def test_the_first_copy_of_an_upgrade_is_kept_however_often_it_is_interrupted(
     backups, oldest = upgrading / "backups", []
     with monkeypatch.context() as patched:
         patched.setattr(bootstrap, "call_command", killed)
-        for _ in range(KEPT_BACKUPS + 2):
+        for _ in range(MAX_BACKUPS + 2):
             with pytest.raises(KeyboardInterrupt):
                 bootstrap._migrate(upgrading / "daybook.sqlite3")
             oldest.append(min(backups.glob("before-*.sqlite3")))
             (backups / "before-20260101T000000000000Z.part").touch()  # an interrupted copy
     assert set(oldest) == {oldest[0]}
     bootstrap._migrate(upgrading / "daybook.sqlite3")
-    assert len(list(backups.glob("before-*"))) == KEPT_BACKUPS + 1, "interrupted copies are deleted"
-    last = [bootstrap._migrate(upgrading / "daybook.sqlite3") for _ in range(KEPT_BACKUPS)]
+    assert len(list(backups.glob("before-*"))) == MAX_BACKUPS + 1, "interrupted copies are deleted"
+    last = [bootstrap._migrate(upgrading / "daybook.sqlite3") for _ in range(MAX_BACKUPS)]
     assert sorted(backups.iterdir()) == last
 
 

@@ -38,7 +38,7 @@ def threads() -> Iterator[dict[str, int]]:
 def test_a_busy_event_loop_and_its_writer_get_the_idlest_core(threads: dict[str, int]) -> None:
     idlest = max(ALL)
     chosen_cores = Cores()
-    chosen_cores.choose(computed=0.5, waited=0.0, idle={core: 100 if core == idlest else 20 for core in ALL})
+    chosen_cores.choose(running=0.5, waiting=0.0, idle={core: 100 if core == idlest else 20 for core in ALL})
     chosen_cores.apply()
     assert os.sched_getaffinity(os.getpid()) == {idlest}
     assert os.sched_getaffinity(threads["daybook-db_0"]) == {idlest}
@@ -47,31 +47,31 @@ def test_a_busy_event_loop_and_its_writer_get_the_idlest_core(threads: dict[str,
 
 def test_threads_that_wait_for_the_core_are_released_for_a_while(threads: dict[str, int]) -> None:
     chosen_cores = Cores()
-    chosen_cores.choose(computed=0.5, waited=0.2, idle={})
-    assert chosen_cores.kept_on is not None
-    chosen_cores.choose(computed=0.3, waited=0.5, idle={})
-    assert chosen_cores.kept_on is not None  # the writer and the loop also wait for each other
-    chosen_cores.choose(computed=0.0, waited=0.2, idle={})
-    assert chosen_cores.kept_on is not None  # a single burst of another process
-    chosen_cores.choose(computed=0.0, waited=0.0, idle={})
-    chosen_cores.choose(computed=0.3, waited=0.65, idle={})
-    chosen_cores.choose(computed=0.3, waited=0.65, idle={})
+    chosen_cores.choose(running=0.5, waiting=0.2, idle={})
+    assert chosen_cores.pinned_to is not None
+    chosen_cores.choose(running=0.3, waiting=0.5, idle={})
+    assert chosen_cores.pinned_to is not None  # the writer and the loop also wait for each other
+    chosen_cores.choose(running=0.0, waiting=0.2, idle={})
+    assert chosen_cores.pinned_to is not None  # a single burst of another process
+    chosen_cores.choose(running=0.0, waiting=0.0, idle={})
+    chosen_cores.choose(running=0.3, waiting=0.65, idle={})
+    chosen_cores.choose(running=0.3, waiting=0.65, idle={})
     chosen_cores.apply()
     assert {frozenset(os.sched_getaffinity(thread)) for thread in (os.getpid(), *threads.values())} == {frozenset(ALL)}
     busy = [
-        chosen_cores.kept_on
-        for _ in range(cores._REST)
-        if chosen_cores.choose(computed=0.5, waited=0.0, idle={}) is None
+        chosen_cores.pinned_to
+        for _ in range(cores._UNPINNED_ROUNDS)
+        if chosen_cores.choose(running=0.5, waiting=0.0, idle={}) is None
     ]
-    assert busy == [None] * cores._REST
-    chosen_cores.choose(computed=0.5, waited=0.0, idle={})
-    assert chosen_cores.kept_on is not None
+    assert busy == [None] * cores._UNPINNED_ROUNDS
+    chosen_cores.choose(running=0.5, waiting=0.0, idle={})
+    assert chosen_cores.pinned_to is not None
 
 
 def test_an_idle_event_loop_is_not_pinned() -> None:
     chosen_cores = Cores()
-    chosen_cores.choose(computed=0.1, waited=0.0, idle={})
-    assert chosen_cores.kept_on is None
+    chosen_cores.choose(running=0.1, waiting=0.0, idle={})
+    assert chosen_cores.pinned_to is None
 
 
 def test_watch_measures_this_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,7 +105,7 @@ async def test_trailers_are_not_headers(address: Address) -> None:
 async def test_the_connections_that_have_waited_longest_are_closed_first(
     address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_deadline, "MOST_WAITING", 3)
+    monkeypatch.setattr(http_deadline, "MAX_WAITING", 3)
     idle = [await asyncio.open_connection(*address) for _ in range(4)]
     assert await wait_until_closed(idle[0][0])
     request = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
@@ -117,7 +117,7 @@ async def test_the_connections_that_have_waited_longest_are_closed_first(
 
 
 async def test_a_connection_being_answered_does_not_count_as_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_deadline, "MOST_WAITING", 2)
+    monkeypatch.setattr(http_deadline, "MAX_WAITING", 2)
     requested, released = asyncio.Event(), asyncio.Event()
 
     async def slow(scope: Any, receive: Any, send: Any) -> None:

@@ -61,7 +61,7 @@ def test_an_installation_with_data_is_refused_before_anything_is_read(
     with pytest.raises(CommandError, match="not empty"):
         backup.restore(tmp_path)
     monkeypatch.setattr("config.heartbeat.alive", lambda: True)
-    with pytest.raises(CommandError, match="Daybook runs"):
+    with pytest.raises(CommandError, match="Daybook is running"):
         backup.restore(tmp_path)
 
 
@@ -79,7 +79,7 @@ INVALID: list[dict[str, Any]] = [
 @pytest.mark.parametrize("invalid", INVALID)
 def test_an_unknown_manifest_is_refused(tmp_path: Path, invalid: dict[str, Any]) -> None:
     (tmp_path / "manifest.json").write_text(json.dumps(MANIFEST | invalid))
-    with pytest.raises(CommandError, match="of a form that this version does not know"):
+    with pytest.raises(CommandError, match="has a format that this version does not know"):
         backup.restore(tmp_path)
 
 

@@ -96,10 +96,10 @@ def test_an_ipv6_address_is_bracketed() -> None:
 
 @pytest.fixture
 def _restore_file_limit() -> Iterator[None]:
-    before, waiting = resource.getrlimit(resource.RLIMIT_NOFILE), http_deadline.MOST_WAITING
+    before, waiting = resource.getrlimit(resource.RLIMIT_NOFILE), http_deadline.MAX_WAITING
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
-    http_deadline.MOST_WAITING = waiting
+    http_deadline.MAX_WAITING = waiting
 
 
 @pytest.mark.usefixtures("_restore_file_limit")
@@ -107,7 +107,7 @@ def test_the_limit_of_open_files_exceeds_that_of_waiting_connections() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
     http_deadline.bound_waiting()
-    assert http_deadline.MOST_WAITING == 512
+    assert http_deadline.MAX_WAITING == 512
     raise_open_files()
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == (min(65_536, hard), hard)
 

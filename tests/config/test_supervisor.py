@@ -29,7 +29,7 @@ def messages() -> list[str]:
 
 @pytest.fixture
 def supervisor(messages: list[str]) -> Iterator[Supervisor]:
-    with Supervisor(tell=messages.append, grace=0.3) as supervisor:
+    with Supervisor(report=messages.append, grace=0.3) as supervisor:
         yield supervisor
 
 
@@ -137,7 +137,7 @@ def test_an_adopted_child_is_supervised_like_its_own(
 def test_a_second_ctrl_c_does_not_wait_for_the_grace_period(messages: list[str]) -> None:
     deaf = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
     impatient = f"while True: time.sleep(0.2); os.kill({os.getpid()}, signal.SIGINT)"
-    with Supervisor(tell=messages.append, grace=60) as supervisor:
+    with Supervisor(report=messages.append, grace=60) as supervisor:
         children = [_start(supervisor, "worker", f"{deaf}time.sleep(600)")]
         children.append(_start(supervisor, "impatient", deaf + impatient))
         eventually(lambda: all(map(_ignores_sigterm, children)), within=10)
@@ -155,7 +155,7 @@ def _ignores_sigterm(pid: int) -> bool:
 
 def test_the_supervisor_restores_the_signal_handlers(messages: list[str]) -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    with Supervisor(tell=messages.append):
+    with Supervisor(report=messages.append):
         assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) != before
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
@@ -196,7 +196,7 @@ def test_a_nearly_full_disk_does_not_prevent_the_start(reasons: list[str], ready
 def test_a_nearly_full_disk_is_recognised_by_the_text_of_readyz(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "MIN_FREE_BYTES", 1 << 62)
     [reason] = health.unready_reasons()
-    assert reason.startswith(supervisor_module._LITTLE_ROOM)
+    assert reason.startswith(supervisor_module._DISK_FULL)
 
 
 def test_a_start_despite_a_problem_reports_the_problem(supervisor: Supervisor, messages: list[str]) -> None:

@@ -118,7 +118,7 @@ def test_restoring_an_incomplete_backup_changes_nothing(filled: Path, tmp_path: 
     (backup / "manifest.json").write_text(json.dumps(newer))
     assert "newer version" in manage(second, "restore", str(backup)).stderr
     (backup / "manifest.json").unlink()
-    with pytest.raises(CommandError, match="not a whole one"):
+    with pytest.raises(CommandError, match="an incomplete one"):
         config.backups.backup.restore(backup)
 
 
@@ -143,7 +143,7 @@ def test_a_damaged_existing_database_is_reported_with_a_remedy(filled: Path, tmp
         file.write(b"\xff" * 10 * 4096)
     refused = manage(filled, "restore", str(backup), "--force")
     assert refused.returncode == 1
-    assert f"{database}, which is there now, is damaged" in refused.stderr
+    assert f"The existing database {database} is damaged" in refused.stderr
     assert "move this file away" in refused.stderr
     database.rename(tmp_path / "damaged")
     for suffix in ("-wal", "-shm"):
@@ -161,7 +161,7 @@ def test_a_running_daybook_can_be_backed_up_but_not_replaced(home: Path, tmp_pat
         assert done.returncode == 0, done.stderr
         refused = manage(home, "restore", str(backup))
         assert refused.returncode == 1
-        assert "Daybook runs" in refused.stderr
+        assert "Daybook is running" in refused.stderr
         assert daybook.get("/readyz")[0] == 200
     assert rows(backup, "SELECT count(*) FROM auth_user") == [(1,)]
 
@@ -201,7 +201,7 @@ def test_postgresql_is_dumped_and_restored(home: Path, storage: dict[str, str], 
         connection.execute("CREATE SCHEMA public")
     refused = manage(home, "prepare", env=storage)
     assert refused.returncode == 1
-    assert "A restore was interrupted: what was there before it is in the schema replaced_2026" in refused.stderr
+    assert "A restore was interrupted: the data from before it is in the schema replaced_2026" in refused.stderr
 
 
 def test_a_replaced_schema_that_is_still_being_read_is_kept_and_reported(

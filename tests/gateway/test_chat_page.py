@@ -296,8 +296,8 @@ def test_an_empty_answer_and_one_that_was_cut_off_say_so(page: Client, alice: Ow
     turn_make(session, "hello", "")
     turn_make(session, "tell me all", "It began", trace={"finish_reason": "length"})
     words = text_of(html_of(page, f"/c/{session.pk}/"))
-    assert "The model gave an empty answer. Ask again, or put it in other words." in words
-    assert "It began The answer ends here because the model reached its limit of tokens." in words
+    assert "The model gave an empty answer. Ask again, or rephrase your message." in words
+    assert "It began The answer ends here because the model reached its token limit." in words
 
 
 def test_versions_are_counted_without_failures_that_nothing_follows(page: Client, alice: Owner) -> None:

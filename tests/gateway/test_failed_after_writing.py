@@ -67,7 +67,7 @@ async def test_an_unexpected_fault_says_so_too(
     def breaks(turn: Turn, *args: Any) -> None:
         raise KeyError("secret")
 
-    monkeypatch.setattr(Turn, "_note_step", breaks)
+    monkeypatch.setattr(Turn, "_record_step", breaks)
     model.script(ADD)
     got = await ask(alice_api, "I'm vegetarian")
     assert (got.status, got.code) == (500, "internal_error")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway.api.anthropic_answer import whole_message
+from gateway.api.anthropic_answer import assemble
 from gateway.models import Agent
 from tests.conftest import Api
 from tests.gateway.messages import result, send, stream
@@ -56,7 +56,7 @@ def plays(model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> Plays:
 
 async def blocks(api: Api, **body: Any) -> list[dict[str, Any]]:
     """The blocks that a stream is put together to."""
-    content: list[dict[str, Any]] = whole_message(await stream(api, "hi", **body))["content"]
+    content: list[dict[str, Any]] = assemble(await stream(api, "hi", **body))["content"]
     return content
 
 
@@ -190,7 +190,7 @@ async def test_what_a_server_said_with_a_call_goes_back_to_it(alice_api: Api, ag
     """The thinking block that the client sends back is not needed for it."""
     asked = plays([{"reasoning_content": "Hm."}, piece(0, "{}", name="lookup")], [{"content": "Found."}])
     events = await stream(alice_api, "hi", tools=[LOOKUP])
-    content = json.loads(json.dumps(whole_message(events)["content"]))
+    content = json.loads(json.dumps(assemble(events)["content"]))
     said = {"role": "assistant", "content": content}
     await stream(alice_api, "hi", said, {"role": "user", "content": [result(content[-1])]}, tools=[LOOKUP])
     sent = asked[1].body(stream=True)["messages"][-2]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gateway.api.anthropic_answer import whole_message
+from gateway.api.anthropic_answer import assemble
 from gateway.models import Agent, Message, Run, Session
 from memories.database.access import in_thread
 from memories.models import Owner
@@ -153,7 +153,7 @@ async def test_a_task_is_streamed_with_its_calls(alice_api: Api, agent: Agent, m
     assert events[1]["content_block"]["name"] == "lookup"
     assert events[-2]["delta"]["stop_reason"] == "tool_use"
     model.script("Yes.")
-    made = whole_message(events)["content"]
+    made = assemble(events)["content"]
     tail = [{"role": "assistant", "content": made}, {"role": "user", "content": [result(made[0])]}]
     assert (await send(alice_api, "[SUGGESTION MODE: now]", *tail, tools=[LOOKUP])).text == "Yes."
     assert not await in_thread(Message.objects.exists)

@@ -87,7 +87,7 @@ async def test_a_stored_response_is_not_streamed_and_says_so(
     assert (await alice_api.get(f"{address}?stream=false"))[0] == 200
     status, refused = await alice_api.get(f"{address}?stream=true")
     assert (status, refused["error"]["param"]) == (400, "stream")
-    assert "`stream` is not offered here" in refused["error"]["message"]
+    assert "`stream` is not supported" in refused["error"]["message"]
 
 
 async def test_an_empty_input_is_called_empty(alice_api: Api, agent: Agent) -> None:

@@ -260,7 +260,7 @@ async def test_while_redis_does_not_answer_this_process_is_counted(
     alice: Owner, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    monkeypatch.setattr(under_way, "_rest_until", 0.0)
+    monkeypatch.setattr(under_way, "_backoff_until", 0.0)
     monkeypatch.setattr(under_way, "_clients", WeakKeyDictionary())
     key, _ = await in_thread(key_make, alice)
     places = [await under_way.enter(key.pk) for _ in range(3)]
@@ -277,7 +277,7 @@ def test_many_answers_at_once_lose_no_count(alice: Owner) -> None:
 
     def store(_: int) -> None:
         try:
-            spending_store(spender, [ModelUse(asked=name, usage=USAGE) for name in ("one", "two")], turns=1)
+            spending_store(spender, [ModelUse(requested=name, usage=USAGE) for name in ("one", "two")], turns=1)
         finally:
             connection.close()
 

@@ -90,7 +90,7 @@ async def test_of_an_answer_in_one_piece_it_is_stored_without_a_time(
 async def test_it_is_bounded(
     alice_api: Api, session: Session, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(thinking, "MOST", 10)
+    monkeypatch.setattr(thinking, "MAX_CHARS", 10)
     model.script(Says(thinks=("12345678", "90123", "4"), pieces=("Yes.",)))
     await alice_api.stream(turns(session), {"content": "Hi", "stream": True})
     assert (await in_thread(Run.objects.get)).reasoning == "1234567890"

@@ -99,7 +99,8 @@ async def test_it_shows_what_a_turn_took(alice_api: Api, agent: Agent, model: Sc
 def test_all_models_of_an_answer_are_stored_in_one_statement(alice: Owner, django_assert_num_queries: Any) -> None:
     spender = Spender(owner_id=alice.pk, key_id=None, agent="assistant", prices={})
     usage = {"total_tokens": 12, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}
-    uses = [ModelUse(asked="one", usage=usage), ModelUse(asked="two", given=[{"content": "x" * 40}], said="y" * 40)]
+    two = ModelUse(requested="two", messages=[{"content": "x" * 40}], text="y" * 40)
+    uses = [ModelUse(requested="one", usage=usage), two]
     for _ in range(2):
         with django_assert_num_queries(1):
             spending_store(spender, uses, turns=1)
@@ -109,5 +110,5 @@ def test_all_models_of_an_answer_are_stored_in_one_statement(alice: Owner, djang
 
 
 def test_nothing_is_stored_for_an_owner_who_is_gone(alice: Owner) -> None:
-    spending_store(Spender(owner_id=UUID(int=5), key_id=None, agent="a", prices={}), [ModelUse(asked="one")])
+    spending_store(Spender(owner_id=UUID(int=5), key_id=None, agent="a", prices={}), [ModelUse(requested="one")])
     assert not UsageDay.objects.exists()

@@ -18,8 +18,8 @@ from gateway.keys import key_facts
 from gateway.models import Agent, Webhook
 from gateway.webhooks import addresses, delivery, sending
 from gateway.webhooks.addresses import may_be_reached
-from gateway.webhooks.delivery import LEASE, MOST_ATTEMPTS, deliver, pause_after, webhooks_sweep
-from gateway.webhooks.services import KINDS, MOST, webhook_disable
+from gateway.webhooks.delivery import LEASE, MAX_ATTEMPTS, deliver, pause_after, webhooks_sweep
+from gateway.webhooks.services import KINDS, MAX_WEBHOOKS, webhook_disable
 from memories.audit.log import SYSTEM
 from memories.database.access import in_thread
 from memories.errors import InvalidRequest
@@ -89,7 +89,7 @@ async def test_what_is_no_public_address_or_kind_is_refused(alice_api: Api, body
 
 
 async def test_there_are_ten_at_most(alice: Owner, alice_api: Api, charlie_api: Api) -> None:
-    await in_thread(lambda: [hook(alice, URL) for _ in range(MOST)])
+    await in_thread(lambda: [hook(alice, URL) for _ in range(MAX_WEBHOOKS)])
     status, answer = await alice_api.post("/api/webhooks", {"url": URL})
     assert (status, answer["error"]["code"], answer["error"]["details"]["limit"]) == (409, "conflict", 10)
     assert (await charlie_api.post("/api/webhooks", {"url": URL}))[0] == 201
@@ -161,9 +161,9 @@ def test_one_that_fails_holds_up_the_later_ones_and_keeps_its_id(alice: Owner, r
 def test_after_about_a_day_it_is_disabled_with_a_note(alice: Owner, receiver: Receiver) -> None:
     webhook, _ = hook(alice, receiver.url)
     told(alice)
-    receiver.answers = [(503, {})] * MOST_ATTEMPTS
+    receiver.answers = [(503, {})] * MAX_ATTEMPTS
     now = timezone.now()
-    for _ in range(MOST_ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         with time_machine.travel(now):
             assert work() == 0
         webhook.refresh_from_db()
@@ -172,11 +172,11 @@ def test_after_about_a_day_it_is_disabled_with_a_note(alice: Owner, receiver: Re
     assert webhook.note == "14 deliveries failed, over about a day. It answered 503."
     with time_machine.travel(now + timedelta(days=1)):
         assert work() == 0
-    assert len(receiver.got) == MOST_ATTEMPTS
+    assert len(receiver.got) == MAX_ATTEMPTS
 
 
 def test_pauses_grow_and_add_up_to_about_a_day() -> None:
-    pauses = [pause_after(failures) for failures in range(1, MOST_ATTEMPTS)]
+    pauses = [pause_after(failures) for failures in range(1, MAX_ATTEMPTS)]
     assert pauses == sorted(pauses)
     assert (pauses[0], pauses[-1]) == (timedelta(seconds=30), timedelta(hours=6))
     assert timedelta(hours=18) < sum(pauses, timedelta()) < timedelta(hours=30)
@@ -325,7 +325,7 @@ def test_a_webhook_that_hangs_is_disabled_or_deleted_meanwhile(alice: Owner, rec
     assert found is not None
     assert webhook_disable(webhook, by=SYSTEM)
     assert not webhook_disable(webhook, by=SYSTEM)
-    delivery._note(found, sending.Outcome("It answered 500."))
+    delivery._store_outcome(found, sending.Outcome("It answered 500."))
     webhook.refresh_from_db()
     assert (webhook.failures, webhook.note) == (0, "An administrator disabled it.")
 

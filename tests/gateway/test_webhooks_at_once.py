@@ -53,7 +53,7 @@ def test_what_is_new_is_delivered_while_a_slow_one_is_under_way(
 ) -> None:
     """The second notification is stored while nothing but the slow delivery is under way."""
     slow, fast = receivers
-    monkeypatch.setattr(delivery, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(delivery, "POLL_SECONDS", 0.02)
     hook(alice, slow.url)
     hook(charlie, fast.url)
     told(alice)
@@ -75,7 +75,7 @@ def test_what_is_new_is_delivered_while_a_slow_one_is_under_way(
 def test_no_more_than_the_limit_are_sent_at_once(
     alice: Owner, receivers: tuple[Receiver, Receiver], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivery, "AT_ONCE", 2)
+    monkeypatch.setattr(delivery, "MAX_AT_ONCE", 2)
     under_way, most = 0, 0
     real = sending.send
 
@@ -101,8 +101,8 @@ def test_slow_ones_of_an_owner_leave_places_for_others(
     alice: Owner, charlie: Owner, receivers: tuple[Receiver, Receiver], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow, fast = receivers
-    monkeypatch.setattr(delivery, "AT_ONCE", 4)
-    monkeypatch.setattr(delivery, "OF_OWNER", 2)
+    monkeypatch.setattr(delivery, "MAX_AT_ONCE", 4)
+    monkeypatch.setattr(delivery, "MAX_PER_OWNER", 2)
     for _ in range(5):
         hook(alice, slow.url)
     hook(charlie, fast.url)

@@ -325,7 +325,7 @@ async def test_a_key_with_an_overlap_goes_on_listening(alice: Owner) -> None:
 
 
 def looking() -> list[str]:
-    return [task.get_name() for task in asyncio.all_tasks() if "_look_again" in repr(task.get_coro())]
+    return [task.get_name() for task in asyncio.all_tasks() if "_poll" in repr(task.get_coro())]
 
 
 async def test_a_socket_that_is_closed_looks_no_more(alice: Owner, alice_login: Client) -> None:

@@ -14,7 +14,7 @@ from memories.models import Evidence, EvidenceKind
 from memories.verdicts import ScanVerdict
 from prompts.consolidation import guidance
 from prompts.memory import MemoryLine, memory_block
-from scanning.authorship.features import MOST_SENTENCES
+from scanning.authorship.features import MAX_SENTENCES
 from tests.text_spans import without_spans
 
 PAGE = (
@@ -137,7 +137,7 @@ def test_a_page_alone_is_not_the_persons_own_however_long() -> None:
 
 def test_of_more_sentences_than_are_looked_at_the_rest_is_not_the_persons_own() -> None:
     mine = "I think that my garden needs water. "
-    assert own(mine * (MOST_SENTENCES + 200)) == (mine * MOST_SENTENCES).strip()
+    assert own(mine * (MAX_SENTENCES + 200)) == (mine * MAX_SENTENCES).strip()
 
 
 @given(st.text(max_size=300))

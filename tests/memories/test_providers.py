@@ -125,7 +125,7 @@ class Reserved(MemoryProvider):
         ("no.such.Provider", "it cannot be imported (No module named 'no')"),
         (f"{__name__}.Missing", "it cannot be imported"),
         ("Notebook", "it cannot be imported"),
-        (f"{__name__}.Unmade", "it cannot be made (RuntimeError)"),
+        (f"{__name__}.Unmade", "it cannot be instantiated (RuntimeError)"),
         (f"{__name__}.Reserved", "its name 'long_term' is empty, taken or reserved"),
         ("pathlib.Path", "it is not a memory provider (it has no retrieve_context)"),
     ],

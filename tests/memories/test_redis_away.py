@@ -87,7 +87,7 @@ def redis(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -
     before = channel_layers.set("default", HintLayer(hosts=hosts))
     monkeypatch.setattr(Conf, "BROKER_CLASS", "memories.messaging.redis_clients.QueueBroker")
     monkeypatch.setattr(Conf, "ORM", None)
-    monkeypatch.setattr(rates, "_rest_until", 0.0)
+    monkeypatch.setattr(rates, "_backoff_until", 0.0)
     rates._limiters.clear()
     yield own
     own.stop()

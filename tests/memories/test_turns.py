@@ -145,8 +145,8 @@ def test_somebody_else_writes_between_two_slices_of_an_undo(
 ) -> None:
     review = review_make(alice)
     watch = Watch(charlie, monkeypatch)
-    take_back = undo._Undoing.take_back
-    monkeypatch.setattr(undo._Undoing, "take_back", lambda *args, **how: watch.slice(take_back, *args, **how))
+    take_back = undo._Undoing.revert
+    monkeypatch.setattr(undo._Undoing, "revert", lambda *args, **how: watch.slice(take_back, *args, **how))
     client = Client()
     client.force_login(User.objects.get(pk=bob.user_id))
     assert ask(client, review).status_code in {200, 302}

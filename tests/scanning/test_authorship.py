@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scanning.authorship import pasted_spans
-from scanning.authorship.features import LONGEST, MOST_SENTENCES, places_of, sentences_of
+from scanning.authorship.features import MAX_SENTENCE_CHARS, MAX_SENTENCES, places_of, sentences_of
 from scanning.authorship.training import ROWS, outdated, read_rows
 from tests.text_spans import without_spans
 
@@ -74,8 +74,8 @@ def test_spans_are_in_order_and_within_the_text(text: str) -> None:
 
 
 def test_no_more_than_a_bounded_number_of_sentences_is_looked_at() -> None:
-    text = "I like tea. " * (3 * MOST_SENTENCES)
-    assert len(sentences_of(text)) == MOST_SENTENCES
+    text = "I like tea. " * (3 * MAX_SENTENCES)
+    assert len(sentences_of(text)) == MAX_SENTENCES
     assert pasted_spans(text)[-1][1] == len(text)
 
 
@@ -83,7 +83,7 @@ def test_no_more_than_a_bounded_number_of_sentences_is_looked_at() -> None:
 def test_a_long_line_is_not_told_whole_to_every_other_one(at_the_end: bool) -> None:
     words = " ".join(map("".join, product("abcdefghij", repeat=4)))
     text = "line\n" * 500 + words if at_the_end else words + "\nline" * 500
-    assert max(map(len, places_of(sentences_of(text)))) < 2 * LONGEST
+    assert max(map(len, places_of(sentences_of(text)))) < 2 * MAX_SENTENCE_CHARS
 
 
 def test_every_row_is_read_with_its_division() -> None:

@@ -14,9 +14,9 @@ from scanning.model import model
 from scanning.model.features import SIZES, occurrences
 from scanning.model.fitting import fitted
 from scanning.model.rows import read_rows
-from scanning.model.scoring import STEP, WEIGHTS, WHOLE, Model
+from scanning.model.scoring import MAX_WHOLE, STEP, WEIGHTS, Model
 from scanning.model.training import MADE_FROM, ROWS, made_from, outdated, packed
-from scanning.model.validation import area, caught, out_of_author
+from scanning.model.validation import area, detected, out_of_author
 from scanning.rules_version import rules_version
 from scanning.sentences import sentences_of
 from scanning.views import folded_view, raw_view
@@ -98,7 +98,7 @@ def test_an_order_on_a_long_page_counts_as_much_as_its_window() -> None:
     page = FILLER * 60 + ORDER + " " + FILLER * 60
     view = folded_view(raw_view(page))
     found = model().score(view.text, sentences_of(view))
-    assert len(page) > WHOLE
+    assert len(page) > MAX_WHOLE
     assert found.start <= page.index(ORDER) < found.end
     assert found.end - found.start == 2 * STEP
     assert found.value > score(FILLER * 121)
@@ -135,7 +135,7 @@ def test_the_same_rows_give_the_same_weights_and_separate_what_was_learned(tmp_p
     }  # fmt: skip
     scores, _ = out_of_author(corpus)
     assert area(scores, corpus.attacks) == 1.0
-    assert caught(scores, corpus.attacks) == 1.0
+    assert detected(scores, corpus.attacks) == 1.0
     assert corpus.matched.shape == scores.shape
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from scanning import commands, markup
 from scanning.characters import LOOKALIKES, cleaned, folded
-from scanning.judging import KnownLines
+from scanning.judging import SentenceCache
 from scanning.patterns import PatternRule
 from scanning.sentences import sentences_of
 from scanning.views import View, cleaned_view, folded_view, leet_views, lookalike_view, raw_view
@@ -79,9 +79,9 @@ def test_quick_views_are_those_they_stand_for() -> None:
 
 def test_lines_have_the_sentences_of_their_text_also_when_they_were_read_before() -> None:
     for text in texts():
-        known = KnownLines()
+        cache = SentenceCache()
         for view in (folded_view(raw_view(text)), folded_view(raw_view(f"more\n{text}\n{text}"))):
-            assert known.sentences_of(view) == sentences_of(view), text
+            assert cache.sentences_of(view) == sentences_of(view), text
 
 
 @pytest.mark.parametrize("rule", [*markup.RULES, *commands.RULES], ids=lambda rule: rule.name)

@@ -125,7 +125,7 @@ def test_why_tells_keywords_from_content() -> None:
     hit = BookIndex.build(book, analysis=CACHE).search("who cleans our cage", limit=1)[0]
     assert hit.number == 1
     assert "keywords" in reasons(hit)
-    assert "written to be found by “cage”" in hit.why.lower()
+    assert "has the keyword “cage”" in hit.why.lower()
 
 
 def test_why_names_the_neighbour_the_speaker_and_the_day() -> None:
@@ -176,7 +176,7 @@ def test_other_books_of_the_process_change_nothing_about_a_book() -> None:
 
 def test_why_says_that_every_keyword_occurs_or_that_there_were_none() -> None:
     index = BookIndex.build(facts(*FACTS), analysis=CACHE)
-    assert index.search("coffee", limit=1, strategy="match_all")[0].why == "Holds every keyword of the message."
+    assert index.search("coffee", limit=1, strategy="match_all")[0].why == "Contains every keyword of the message."
     assert reasons(index.search("of the", limit=1)[0]) == {"no_keywords"}
 
 

@@ -481,7 +481,7 @@ def entry(name: str, fault: str = "") -> dict[str, Any]:
         ([entry("x/a", "connect"), entry("y/a")], "Answered by y; x could not be reached."),
         (
             [entry("x/a", "rate"), entry("x/b", "silence"), entry("x/b", "new"), entry("x/c")],
-            "Answered by c; a was asked too much, b failed.",
+            "Answered by c; a received too many requests, b failed.",
         ),
     ],
 )

@@ -1,5 +1,5 @@
-"""`manage.py assets`: prepare the static files, as the first web process of a version does. For container images, which
-are built once and then only read."""
+"""`manage.py assets`: prepare the static files, as the first web process of a version does. For container images, whose
+file system is read-only later."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from config.serving.assets import prepare_assets
 
 
 class Command(BaseCommand):
-    help = "Join, name and compress the static files in DAYBOOK_STATIC."
+    help = "Join, hash and compress the static files into DAYBOOK_STATIC."
     requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -11,12 +11,12 @@ from memories.errors import DomainError
 
 
 class Command(BaseCommand):
-    help = "Delete entries of the audit log that are old enough to go. That is an entry of its own, which stays."
+    help = "Delete old entries of the audit log. The deletion is recorded as an entry, too."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True, metavar="purge")
-        purge = verbs.add_parser("purge", help="delete entries that are older than a day")
-        purge.add_argument("--before", type=date.fromisoformat, required=True, help="the day, YYYY-MM-DD, in UTC")
+        purge = verbs.add_parser("purge", help="delete entries from before a date")
+        purge.add_argument("--before", type=date.fromisoformat, required=True, help="the date, YYYY-MM-DD, in UTC")
         purge.add_argument("--confirm", action="store_true", help="delete them; without it they are only counted")
 
     def handle(self, *args: Any, before: date, confirm: bool, **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""`manage.py backup [FOLDER]`: the database, attachments and the signing key, while Daybook runs."""
+"""`manage.py backup [FOLDER]`: back up the database, attachments and the signing key, also while Daybook runs."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -27,10 +27,10 @@ class Command(BaseCommand):
         size = (target / manifest.database).stat().st_size
         self.stdout.write(f"Backed up the database ({manifest.engine}, {size:,} bytes) to {target}")
         if manifest.attachments is None:
-            self.stdout.write("Attachments are in the storage of DAYBOOK_ATTACHMENTS and not in it: back that up, too.")
+            self.stdout.write("It does not include attachments, which are in DAYBOOK_ATTACHMENTS: back that up, too.")
         else:
             self.stdout.write(f"Backed up {counted(manifest.attachments, 'attachment')}.")
         if KEY_FILE in manifest.files:
-            self.stdout.write("The signing key is in it: keep the backup as private as Daybook itself.")
+            self.stdout.write("It includes the signing key: keep the backup as private as Daybook itself.")
         else:
-            self.stdout.write("The signing key comes from DAYBOOK_SECRET_KEY and is not in it: keep that, too.")
+            self.stdout.write("It does not include the signing key, which is in DAYBOOK_SECRET_KEY: keep that, too.")

@@ -1,4 +1,4 @@
-"""`manage.py doctor`: is everything as it should be? Exit code 0, or 1 if a check failed."""
+"""`manage.py doctor`: check the installation. The exit code is 1 if a check failed, otherwise 0."""
 
 import sys
 from typing import Any
@@ -10,7 +10,7 @@ from config.doctor import Level, findings
 
 class Command(BaseCommand):
     help = "Check configuration, disk, database, migrations, worker, queue, upstreams and stuck runs."
-    requires_system_checks: list[str] = []  # they are the first finding
+    requires_system_checks: list[str] = []  # reported as the first finding
 
     def handle(self, *args: Any, **options: Any) -> None:
         failed = False

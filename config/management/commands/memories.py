@@ -26,7 +26,7 @@ from memories.selectors import require_book
 from memories.services import owner_for_user
 
 _STANDARD = Path("-")
-_READER_GONE = 141  # the exit code of a program that SIGPIPE has ended, as shells report it
+_SIGPIPE_EXIT = 141  # the exit code that shells report for a program ended by SIGPIPE
 _IMPORT_OPTIONS = ("book", "file", "format", "no_conversations", "preview")
 
 
@@ -43,10 +43,10 @@ class Command(BaseCommand):
         export.add_argument("--book", help="only what this book remembers")
         imported.add_argument("--book", default="main", help="book of memories that name none (default: main)")
         imported.add_argument(
-            "--format", default=AUTO, choices=[AUTO, *FORMATS], help="format of the file (default: it is recognised)"
+            "--format", default=AUTO, choices=[AUTO, *FORMATS], help="format of the file (default: detect it)"
         )
         imported.add_argument("--no-conversations", action="store_true", help="import memories only")
-        imported.add_argument("--preview", action="store_true", help="only say what would be written")
+        imported.add_argument("--preview", action="store_true", help="only show what would be written")
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         owner = _owner(options["owner"])
@@ -58,10 +58,10 @@ class Command(BaseCommand):
         except DomainError as error:
             raise CommandError(str(error)) from None
         except BrokenPipeError:
-            # The reader has closed the pipe. Leave nothing for Python to write at exit, which would print an error.
-            with suppress(OSError), Path(os.devnull).open("wb") as nowhere:
-                os.dup2(nowhere.fileno(), self.stdout.fileno())
-            sys.exit(_READER_GONE)
+            # The reader has closed the pipe. Redirect stdout, since Python's flush at exit would print an error.
+            with suppress(OSError), Path(os.devnull).open("wb") as devnull:
+                os.dup2(devnull.fileno(), self.stdout.fileno())
+            sys.exit(_SIGPIPE_EXIT)
         except OSError as error:
             raise CommandError(f"{options['file']}: {error.strerror}") from None
 
@@ -84,30 +84,30 @@ class Command(BaseCommand):
         self, owner: Owner, *, book: str, file: Path, format: str, no_conversations: bool, preview: bool
     ) -> None:
         with BytesIO(sys.stdin.buffer.read()) if file == _STANDARD else file.open("rb") as opened:
-            wanted = ImportRequest(
+            request = ImportRequest(
                 upload=Upload(opened, file.name),
                 format=format,
                 book=book,
                 conversations=not no_conversations,
                 preview=preview,
             )
-            report = finish(import_slices(owner.pk, wanted, actor="system"))
+            report = finish(import_slices(owner.pk, request, actor="system"))
         self.stdout.write(_summary(report))
         for problem in report.problems:
             self.stderr.write(f"{problem['place']} was left out: {problem['code']} ({problem['message']})")
 
 
 def _summary(report: ImportReport) -> str:
-    done = "Imported" if report.written else "Would import"
+    verb = "Imported" if report.written else "Would import"
     counts = f"{report.new} new, {report.changed} changed, {report.known} known already"
     left_out = report.blocked + report.refused
-    said = f"{done}: {counts}, {left_out} left out."
+    text = f"{verb}: {counts}, {left_out} left out."
     if report.held:
-        said += f" {report.held} to be decided about, on the page of reviews."
+        text += f" {report.held} wait for a decision on the reviews page."
     if report.conversations_new or report.conversations_known:
         new, known = report.conversations_new, report.conversations_known
-        said += f" Conversations: {new} new, {known} known already."
-    return said + "".join(f"\nChange set {change_set} (it can be undone)." for change_set in report.change_sets)
+        text += f" Conversations: {new} new, {known} known already."
+    return text + "".join(f"\nChange set {change_set} (it can be undone)." for change_set in report.change_sets)
 
 
 def _owner(given: str) -> Owner:

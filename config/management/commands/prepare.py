@@ -1,5 +1,5 @@
-"""`manage.py prepare`: the preparation of `up`, for installations that run `web` and `worker` themselves. It may be
-repeated, and run in several places at once."""
+"""`manage.py prepare`: the preparation that `up` does, for installations that run `web` and `worker` themselves. It can
+be repeated, and run on several machines at once."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -9,10 +9,10 @@ from config.processes.bootstrap import prepare
 
 
 class Command(up.Command):
-    help = "Migrate, make the first administrator and API key, and apply the agents file; then end."
+    help = "Migrate, create the first administrator and API key, apply the agents file, and exit."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """None: addresses and processes are the business of `web` and `worker`."""
+        """Add none: addresses and processes are arguments of `web` and `worker`."""
 
     def handle(self, *args: Any, **options: Any) -> None:
         self._say_prepared(prepare())

@@ -1,4 +1,4 @@
-"""`manage.py up`: everything a new user needs, in one process tree."""
+"""`manage.py up`: prepare the database and run all of Daybook in one process tree."""
 
 import json
 import os
@@ -22,19 +22,19 @@ from config.processes.supervisor import start
 from config.processes.worker import run_worker
 from config.serving import collector
 from config.serving.serve import address, allow_host, listening_socket, preload, reachable, serve
-from config.serving.warm import first_work_beside, warm_up
+from config.serving.warm import first_start_in_threads, warm_up
 from memories.database.access import disconnect
 from prompts.files import prompt_problems
 
 NO_ADMINISTRATOR = (
-    "There is no active administrator. Make one with `python manage.py createsuperuser`, or start with"
-    " DAYBOOK_ADMIN_USER set to a name that no account has."
+    "There is no active administrator. Create one with `python manage.py createsuperuser`, or set DAYBOOK_ADMIN_USER"
+    " to a name that no account has and start again."
 )
 
 
 class Command(BaseCommand):
     help = "Migrate, bootstrap, and run the web server and the worker until Ctrl-C or SIGTERM."
-    requires_system_checks: list[str] = []  # left to `doctor`: a start should be quick
+    requires_system_checks: list[str] = []  # left to `doctor`, so that starting is quick
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default=settings.DAYBOOK_HOST, help="address to listen on (DAYBOOK_HOST)")
@@ -44,7 +44,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--workers", type=int, default=settings.Q_CLUSTER["workers"], help="worker processes (DAYBOOK_WORKERS)"
         )
-        parser.add_argument("--web", type=int, default=1, metavar="N", help="web processes, on the one address")
+        parser.add_argument("--web", type=int, default=1, metavar="N", help="web processes, on the same address")
 
     def handle(self, *args: Any, host: str, port: int, workers: int, web: int, **options: Any) -> None:
         for name, value, least, most in (("workers", workers, 1, 64), ("web", web, 1, 64), ("port", port, 0, 65535)):
@@ -53,7 +53,7 @@ class Command(BaseCommand):
         allow_host(host)
         with listening_socket(host, port) as listener:
             try:
-                with first_work_beside():
+                with first_start_in_threads():
                     self._say_prepared(prepare())
             except KeyboardInterrupt:
                 sys.exit(130)
@@ -61,15 +61,15 @@ class Command(BaseCommand):
             self._watch(children, listener)
 
     def _children(self, listener: socket, *, host: str, web: int, workers: int) -> list[tuple[str, int]]:
-        """Start the processes: as forks, which share what is loaded here, or as new programs if this process may not
-        fork."""
+        """Start the web servers and the worker, as forks, which share loaded modules, or as new programs if this
+        process may not fork. Returns their names and process ids."""
         warm_up()
         preload(settings.DAYBOOK_SERVER)
         disconnect()
         collector.resume(collect=True)
         names = ["web server" if web == 1 else f"web server {number}" for number in range(1, web + 1)]
         if not may_fork():
-            return self._anew(listener, names, host=host, workers=workers)
+            return self._spawn(listener, names, host=host, workers=workers)
         children = []
         for name in names:
             if (pid := fork("daybook-web")) == 0:
@@ -81,7 +81,7 @@ class Command(BaseCommand):
             sys.exit(run_worker(workers))
         return [*children, ("worker", pid)]
 
-    def _anew(self, listener: socket, names: Sequence[str], *, host: str, workers: int) -> list[tuple[str, int]]:
+    def _spawn(self, listener: socket, names: Sequence[str], *, host: str, workers: int) -> list[tuple[str, int]]:
         env = {
             **os.environ,
             "DAYBOOK_HOST": host,
@@ -93,37 +93,37 @@ class Command(BaseCommand):
         web = [*manage, "web", "--listener", str(fd), *parent]
         started = [(name, start(web, env=env, pass_fds=[fd])) for name in names]
         started.append(("worker", start([*manage, "worker", *parent], env=env)))
-        self._started = [child for _, child in started]  # kept, since dropping one could consume its exit status
+        self._started = [child for _, child in started]  # Popen.__del__ could consume an exit status
         return [(name, child.pid) for name, child in started]
 
     def _watch(self, children: Sequence[tuple[str, int]], listener: socket) -> None:
-        """Become the supervisor: replace this program by one without Django; the children remain its children."""
+        """Become the supervisor: replace this program with one without Django, which keeps the children."""
         (host, port), ready = reachable(listener), f"Daybook is ready at {address(listener)}"
-        told = {"children": children, "host": host, "port": port, "ready": [*self._about_model(), ready]}
-        program = [sys.executable, "-P", "-m", "config.processes.supervise", json.dumps(told)]
+        options = {"children": children, "host": host, "port": port, "ready": [*self._about_model(), ready]}
+        program = [sys.executable, "-P", "-m", "config.processes.supervise", json.dumps(options)]
         signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
         sys.stdout.flush()
         sys.stderr.flush()
         # execve closes the listener: only the web servers should hold the port.
         os.execve(sys.executable, program, {**os.environ, "PYTHONPATH": str(settings.BASE_DIR)})  # noqa: S606
 
-    def _say_prepared(self, done: Prepared) -> None:
-        if done.backup:
-            self._say(f"Copied the database to {done.backup} before migrating it.")
-        if done.admin_user:
-            self._say(f"Created the first administrator: {done.admin_user}")
-        if done.no_administrator:
-            self._complain(NO_ADMINISTRATOR)
-        if done.admin_password:
-            self._say(f"  password: {done.admin_password}")
-        if done.api_key:
-            self._say(f"Created the first API key: {done.api_key}")
-        if done.admin_password or done.api_key:
+    def _say_prepared(self, prepared: Prepared) -> None:
+        if prepared.backup:
+            self._say(f"Copied the database to {prepared.backup} before migrating it.")
+        if prepared.admin_user:
+            self._say(f"Created the first administrator: {prepared.admin_user}")
+        if prepared.no_administrator:
+            self._warn(NO_ADMINISTRATOR)
+        if prepared.admin_password:
+            self._say(f"  password: {prepared.admin_password}")
+        if prepared.api_key:
+            self._say(f"Created the first API key: {prepared.api_key}")
+        if prepared.admin_password or prepared.api_key:
             self._say("Keep this: it is not shown again.")
-        if done.agents:
-            self._say(f"Applied agents: {', '.join(done.agents)}")
+        if prepared.agents:
+            self._say(f"Applied agents: {', '.join(prepared.agents)}")
         for problem in prompt_problems():
-            self._complain(f"{problem} {FALLBACK_HINT}")
+            self._warn(f"{problem} {FALLBACK_HINT}")
 
     @staticmethod
     def _about_model() -> list[str]:
@@ -133,7 +133,7 @@ class Command(BaseCommand):
 
     def _say(self, line: str) -> None:
         self.stdout.write(line)
-        self.stdout.flush()  # through a pipe too, at once
+        self.stdout.flush()  # do not buffer the line if stdout is a pipe
 
-    def _complain(self, line: str) -> None:
+    def _warn(self, line: str) -> None:
         self.stderr.write(f"daybook: {line}")

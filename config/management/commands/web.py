@@ -1,4 +1,4 @@
-"""`manage.py web`: the web server alone, for `up` and for installations that run processes themselves."""
+"""`manage.py web`: the web server alone, for `up` and for installations that run the processes themselves."""
 
 import socket
 from argparse import SUPPRESS, ArgumentParser
@@ -19,7 +19,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default=settings.DAYBOOK_HOST, help="address to listen on (DAYBOOK_HOST)")
         parser.add_argument("--port", type=int, default=settings.DAYBOOK_PORT, help="port to listen on (DAYBOOK_PORT)")
-        parser.add_argument("--listener", type=int, help=SUPPRESS)  # a file descriptor that `up` hands over
+        parser.add_argument("--listener", type=int, help=SUPPRESS)  # a file descriptor inherited from `up`
         parser.add_argument("--parent", type=int, help=SUPPRESS)
 
     def handle(

@@ -1,4 +1,4 @@
-"""`manage.py worker`: queue and sweeps, for `up` and for those who run the processes themselves."""
+"""`manage.py worker`: the queue and the sweeps, for `up` and for installations that run the processes themselves."""
 
 import sys
 from argparse import SUPPRESS, ArgumentParser

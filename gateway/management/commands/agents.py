@@ -1,4 +1,4 @@
-"""`manage.py agents apply | export | schema`: agents and memory settings as a file."""
+"""`manage.py agents apply | export | schema`: the agents file."""
 
 import json
 from argparse import ArgumentParser
@@ -17,7 +17,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True, metavar="apply|export|schema")
-        apply = verbs.add_parser("apply", help="make or change what the file says; what it leaves out stays")
+        apply = verbs.add_parser("apply", help="create or change what the file contains; everything else stays")
         apply.add_argument("file", type=Path)
         verbs.add_parser("export", help="print agents and memory settings as a file")
         verbs.add_parser("schema", help="print the JSON Schema of the file, with descriptions")

@@ -19,7 +19,7 @@ _LIMITS = ("requests_per_minute", "tokens_per_day", "money_per_day", "streams_at
 
 
 class Command(BaseCommand):
-    help = "Make, list and revoke API keys. A new key is printed once and not stored."
+    help = "Create, list and revoke API keys. A new key is printed once and not stored."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True, metavar="create|list|revoke")
@@ -87,8 +87,8 @@ class Command(BaseCommand):
 
 
 def _names(options: dict[str, Any], option: str) -> list[str]:
-    """Return the names in an option; none if it was not given. Raises CommandError for an option without names, which
-    would not limit the key."""
+    """Return the names in an option, or none if it was not given. Raises CommandError for an option without names,
+    which would not limit the key."""
     if options[option] is None:
         return []
     names = [name.strip() for name in options[option].split(",") if name.strip()]
