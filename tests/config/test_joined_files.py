@@ -63,7 +63,7 @@ def test_a_style_sheet_is_joined_with_its_imports_once_and_in_order() -> None:
     assert joined == "p { margin: 0; }\n.font { --a: 1; }\n/* The page. */\n\n.page { color: red; }\n"
 
 
-@pytest.mark.parametrize(("name", "message"), [("a/far.css", "files beside it"), ("a/media.css", "print")])
+@pytest.mark.parametrize(("name", "message"), [("a/far.css", "sheets in the same folder"), ("a/media.css", "print")])
 def test_style_sheets_that_cannot_be_joined_are_refused(name: str, message: str) -> None:
     with pytest.raises(ImproperlyConfigured, match=message):
         joined_styles(name, SHEETS.__getitem__)

@@ -264,7 +264,7 @@ def test_attachments_in_local_storage_are_backed_up_and_restored(
         **storage,
     }
     done = manage(home, "backup", env=elsewhere)
-    assert "Attachments are in the storage of DAYBOOK_ATTACHMENTS and not in it" in done.stdout
+    assert "It does not include attachments, which are in DAYBOOK_ATTACHMENTS" in done.stdout
 
 
 def users(storage: dict[str, str]) -> int:
