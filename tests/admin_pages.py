@@ -1,5 +1,6 @@
-"""One row of every kind that the admin has a page for, and the addresses of these pages: for the tests that look at all
-of them. A page that is registered and has no row here fails those tests by name."""
+"""A row of every model in the admin, and the URLs of its admin pages, for tests that visit every page.
+
+A registered model without a row here fails those tests by name."""
 
 import re
 from datetime import timedelta
@@ -28,23 +29,23 @@ Rows = dict[str, Model]
 
 
 def pages() -> dict[str, Any]:
-    """Every registered page by `app.model`."""
+    """Return every registered ModelAdmin by `app.model`."""
     return {model._meta.label_lower: page for model, page in site._registry.items()}
 
 
 def rows_make() -> Rows:
-    """One row by `app.model` for every registered page, all of them alice's."""
+    """Create one row of Alice's for every registered page; return the rows by `app.model`."""
     set_make("alice")
     auditors_make()
     configuration_save("memories", {"enabled": True})
     rows = {name: page.model._default_manager.order_by("pk").first() for name, page in pages().items()}
     missing = sorted(name for name, row in rows.items() if row is None)
-    assert not missing, f"tests.admin_pages.rows_make makes no row of: {', '.join(missing)}"
+    assert not missing, f"tests.admin_pages.rows_make creates no row of: {', '.join(missing)}"
     return {name: row for name, row in rows.items() if row is not None}
 
 
 def set_make(name: str) -> None:
-    """Rows of the kinds that somebody has, and one more of those that nobody has, each with a name of its own."""
+    """Create the rows of one person, plus one row of each kind without an owner, all named after that person."""
     owner, agent = owner_make(name), agent_save(f"agent-of-{name}", {"book": f"book-of-{name}"})
     session, book = session_make(owner, turns=2), book_make(owner)
     Session.objects.filter(pk=session.pk).update(agent=agent)
@@ -72,7 +73,7 @@ def set_make(name: str) -> None:
 
 
 def review_make(session: Session, book: Book) -> ReviewRun:
-    """A review that saved a memory."""
+    """Create a review that saved a memory."""
     return ReviewRun.objects.create(
         owner=session.owner,
         book=book,
@@ -88,7 +89,7 @@ def review_make(session: Session, book: Book) -> ReviewRun:
 
 
 def consolidation_make(session: Session, book: Book) -> ConsolidationRun:
-    """A consolidation that read one session."""
+    """Create a consolidation that read one session."""
     run = ConsolidationRun.objects.create(
         owner=session.owner,
         book=book,
@@ -106,29 +107,29 @@ def consolidation_make(session: Session, book: Book) -> ConsolidationRun:
 
 
 def list_of(name: str) -> str:
-    """Address of the list of `app.model`."""
+    """Return the URL of the changelist of `app.model`."""
     return reverse(f"admin:{name.replace('.', '_')}_changelist")
 
 
 def page_of(name: str, row: Model) -> str:
-    """Address of a row's page. The settings are one form over several rows."""
+    """Return the URL of a row's change page. The settings are one form over several rows."""
     key = "memories" if name == "gateway.configuration" else row.pk
     return reverse(f"admin:{name.replace('.', '_')}_change", args=[key])
 
 
 def add_of(name: str) -> str:
-    """Address of the form for a new row."""
+    """Return the URL of the form that adds a row."""
     return reverse(f"admin:{name.replace('.', '_')}_add")
 
 
 def delete_of(name: str, row: Model) -> str:
-    """Address of the page that asks whether to delete a row."""
+    """Return the URL of the page that confirms a deletion."""
     return reverse(f"admin:{name.replace('.', '_')}_delete", args=[row.pk])
 
 
-_BOUNDED = re.compile(r"COUNT\(\*\) FROM \(SELECT [^()]*(?:\([^()]*\)[^()]*)*LIMIT \d+\)", re.IGNORECASE)
+_BOUNDED_COUNT = re.compile(r"COUNT\(\*\) FROM \(SELECT [^()]*(?:\([^()]*\)[^()]*)*LIMIT \d+\)", re.IGNORECASE)
 
 
 def counts_a_table(sql: str) -> bool:
-    """Whether a statement counts rows without a bound. To count the rows of a subquery that has a limit is bounded."""
-    return sql.upper().count("COUNT(") > len(_BOUNDED.findall(sql))
+    """Return True if a statement counts rows without a bound. Counting a subquery that has a LIMIT is bounded."""
+    return sql.upper().count("COUNT(") > len(_BOUNDED_COUNT.findall(sql))

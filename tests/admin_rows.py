@@ -1,4 +1,4 @@
-"""Rows and people for the tests of the admin: made by our services, so that they have revisions too."""
+"""Users and rows for the admin tests, created through our services so that they have revisions too."""
 
 from typing import Any
 
@@ -19,46 +19,46 @@ from memories.services import (
 
 
 def user_make(name: str, **fields: Any) -> User:
-    """A user; `is_staff` and `is_superuser` as fields."""
-    return User.objects.create_user(name, **fields)  # no password: hashing one takes longer than the test
+    """Create a user; `fields` may be `is_staff` and `is_superuser`."""
+    return User.objects.create_user(name, **fields)  # no password: hashing it takes longer than the test
 
 
 def owner_make(name: str = "alice") -> Owner:
-    """The owner row of a user of that name."""
+    """Return the owner row of the user with this name; create the user if necessary."""
     user = User.objects.filter(username=name).first() or user_make(name)
     return owner_for_user(user)
 
 
 def book_make(owner: Owner | None = None, name: str = "main") -> Book:
-    """A book of alice, or of somebody else."""
+    """Return a book of `owner`, by default Alice."""
     return book_get_or_create((owner or owner_make()).pk, name)
 
 
 def memory_make(content: str = "Likes tea.", *, book: Book | None = None, **fields: Any) -> Memory:
-    """A memory that the agent wrote into alice's book."""
+    """Create a memory as the agent would, by default in Alice's book."""
     origin = fields.pop("origin", WriteOrigin.TOOL)
     with book_writing(book or book_make(), Source(actor="model", origin=origin)) as writer:
         return writer.add(MemoryFields(content=content, **fields)).memory
 
 
 def memory_delete(memory: Memory) -> None:
-    """Delete it by its owner's hand."""
+    """Delete a memory as its owner."""
     with book_writing(memory.book, Source(actor="user:1", origin=WriteOrigin.USER)) as writer:
         writer.delete(memory.number)
 
 
 def memory_block(memory: Memory, rule: str = "instruction_override") -> None:
-    """Mark it as the scan would mark a row that came from elsewhere."""
+    """Mark a memory as the scan marks a row that was written without being scanned."""
     Memory.objects.filter(pk=memory.pk).update(scan_rule=rule, scan_reason="gives orders", scan_hash="of these words")
 
 
 def agent_make(name: str = "assistant", **settings: Any) -> Agent:
-    """An agent with settings."""
+    """Create an agent with these settings."""
     return agent_save(name, settings)
 
 
 def session_make(owner: Owner | None = None, *, title: str = "Tea", turns: int = 0) -> Session:
-    """A session of alice with that many completed turns of two messages each."""
+    """Create a session, by default Alice's, with `turns` completed turns of two messages each."""
     session = session_create(owner or owner_make(), Agent.objects.first() or agent_make(), title=title)
     session.turns, session.message_seq = turns, 2 * turns
     session.save()
@@ -72,7 +72,7 @@ def session_make(owner: Owner | None = None, *, title: str = "Tea", turns: int =
 
 
 def staff_client(*, superuser: bool = False, auditor: bool = False, may: tuple[str, ...] = ()) -> Client:
-    """A signed-in member of staff: a superuser, a memory auditor, or one with permissions `app.verb_model`."""
+    """Return a client signed in as Bob: a superuser, a memory auditor, or staff with the permissions `may`."""
     user = user_make("bob", is_staff=True, is_superuser=superuser)
     if auditor:
         auditors_make()
@@ -86,5 +86,5 @@ def staff_client(*, superuser: bool = False, auditor: bool = False, may: tuple[s
 
 
 def bob() -> str:
-    """The actor of what bob does."""
+    """Return the actor under which Bob's actions are recorded."""
     return f"staff:{User.objects.get(username='bob').pk}"

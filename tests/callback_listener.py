@@ -1,4 +1,4 @@
-"""Where an app on a person's computer waits for the browser to come back from the consent."""
+"""The loopback server on which a local app waits for the OAuth redirect after the consent page."""
 
 import threading
 from collections.abc import Iterator
@@ -12,15 +12,15 @@ PAGE = b'<!doctype html><link rel="icon" href="data:,"><p>You may close this pag
 
 
 class CallbackListener(ThreadingHTTPServer):
-    """A server on a free port of the loopback; `came` gets the query of each request to it."""
+    """A server on a free loopback port. `callbacks` receives the query of each request."""
 
     def __init__(self) -> None:
-        self.came: Queue[dict[str, str]] = Queue()
+        self.callbacks: Queue[dict[str, str]] = Queue()
         listener = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                listener.came.put(dict(parse_qsl(urlsplit(self.path).query)))
+                listener.callbacks.put(dict(parse_qsl(urlsplit(self.path).query)))
                 self.send_response(200)
                 self.send_header("Content-Type", "text/html")
                 self.send_header("Content-Length", str(len(PAGE)))
@@ -28,7 +28,7 @@ class CallbackListener(ThreadingHTTPServer):
                 self.wfile.write(PAGE)
 
             def log_message(self, *args: Any) -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         super().__init__(("127.0.0.1", 0), Handler)
 
@@ -39,7 +39,7 @@ class CallbackListener(ThreadingHTTPServer):
 
 @contextmanager
 def listening() -> Iterator[CallbackListener]:
-    """A listener that answers until the block ends."""
+    """Run a listener until the block ends."""
     with CallbackListener() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()

@@ -1,4 +1,4 @@
-"""Alice owns the data, Bob is staff who may review it, Charlie may see nothing."""
+"""Alice owns the data, Bob is staff and may review it, Charlie may see nothing."""
 
 import gc
 import inspect
@@ -29,72 +29,77 @@ from memories.models import Owner
 from memories.recall.snapshot import snapshots
 from memories.recall.threads import thread_cache
 from tests.empty_tables import empty_tables
-from tests.endings import end_all
 from tests.factories import agent_make, key_make, owner_make, session_make
 from tests.migrated import database_from, migrated_database, migrated_file
-from tests.one_writer import Watch
+from tests.one_writer import WriteWatch
 from tests.scripted_model import ScriptedModel
-from tests.sweeps import forget_searches
+from tests.shutdown import stop_all_turns
+from tests.sweeps import forget_sweep_state
 
-# How fast examples are made says something about the machine only.
+# How fast examples are generated depends on the machine only.
 hypothesis.settings.register_profile(
     "suite", max_examples=50, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
 )
 hypothesis.settings.load_profile("suite")
 
-# Files that take more than ten seconds in a process of their own, as each file does.
-_LONG = {"test_admin_roles.py", "test_conversations.py", "test_documented_answers.py", "test_matrix.py"}
+# Files that take more than ten seconds. xdist gives each file to one process (`loadfile`).
+_SLOW_FILES = {"test_admin_roles.py", "test_conversations.py", "test_documented_answers.py", "test_matrix.py"}
 
-gc.disable()  # collecting tests makes only objects that stay
+gc.disable()  # the objects created while collecting tests are all kept
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """With REQUIRE_SERVICES a missing server is a failure, not a run on something else."""
-    _tries_counted_here(config)
+    """Fail if REQUIRE_SERVICES is set without a server, rather than run on SQLite."""
+    _count_reruns_locally(config)
     if os.environ.get("REQUIRE_SERVICES") and settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         raise pytest.UsageError("REQUIRE_SERVICES is set, but DATABASE_URL is not.")
     prepare_assets()
 
 
-def _tries_counted_here(config: pytest.Config) -> None:
-    """How often a test was tried is asked and told for each one, and only a process that went on with a crashed test
-    would have to know: with files that stay together (`loadfile`) none does. To ask the main process over a socket took
-    as long as a small test."""
-    told = getattr(config, "failures_db", None)
-    if isinstance(told, ClientStatusDB):
-        told.sock.close()
+def _count_reruns_locally(config: pytest.Config) -> None:
+    """Keep the counters of pytest-rerunfailures in this process.
+
+    By default a worker asks the main process over a socket, once per test, which takes as long as a small test. That
+    only matters if another worker takes over a crashed test, which `loadfile` rules out."""
+    remote = getattr(config, "failures_db", None)
+    if isinstance(remote, ClientStatusDB):
+        remote.sock.close()
         config.failures_db = StatusDB()  # type: ignore[attr-defined]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What takes long comes first, so that no process is left with it at the end. On the servers only tests run that
-    reach them, and of the cases of one the first and the last (docs/decisions/0058). In continuous integration a test
-    may try twice; the report names those that did."""
-    items.sort(key=lambda item: 0 if _in_real_time(item) else 1 if item.path.name in _LONG else 2)
+    """Run slow tests first, so that no process is left with one at the end.
+
+    With REQUIRE_SERVICES run only tests that reach the servers, and only the first and the last case of a parametrized
+    one (docs/decisions/0058). In continuous integration a test may be retried once; the report names those that
+    were."""
+    items.sort(key=lambda item: 0 if _starts_real_servers(item) else 1 if item.path.name in _SLOW_FILES else 2)
     if os.environ.get("REQUIRE_SERVICES"):
-        there = _at_both_ends([item for item in items if _reaches_servers(item)])
-        chosen = set(there)
-        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
-        items[:] = there
+        selected = _first_and_last_cases([item for item in items if _reaches_servers(item)])
+        kept = set(selected)
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = selected
     if os.environ.get("CI"):
         for item in items:
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 
-def _in_real_time(item: pytest.Item) -> bool:
+def _starts_real_servers(item: pytest.Item) -> bool:
     return item.path.parent.name in {"e2e", "browser"}
 
 
 def _reaches_servers(item: pytest.Item) -> bool:
-    """Whether a test has a database, or starts processes that have one."""
+    """Return True if a test uses a database, or starts processes that do."""
     fixtures = set(getattr(item, "fixturenames", ()))
-    return _in_real_time(item) or bool(fixtures & {"db", "transactional_db"} or item.get_closest_marker("django_db"))
+    return _starts_real_servers(item) or bool(
+        fixtures & {"db", "transactional_db"} or item.get_closest_marker("django_db")
+    )
 
 
-def _at_both_ends(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Of each test the first and the last case, or every one where all matter: real transactions and processes, and
-    `every_case`."""
+def _first_and_last_cases(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the first and the last case of each test, or every case of one with real transactions, real processes or
+    the marker `every_case`."""
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
@@ -107,11 +112,12 @@ def _every_case(item: pytest.Item) -> bool:
     transactions = "transactional_db" in getattr(item, "fixturenames", ()) or (
         database is not None and bool(database.kwargs.get("transaction"))
     )
-    return transactions or _in_real_time(item) or item.get_closest_marker("every_case") is not None
+    return transactions or _starts_real_servers(item) or item.get_closest_marker("every_case") is not None
 
 
 def pytest_collection_finish() -> None:
-    """The collector passes over what was imported and collected, and comes less often: it took a fifth of the time."""
+    """Make the garbage collector skip imported and collected objects and run less often: it took a fifth of the
+    time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
@@ -120,21 +126,21 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def monkeypatch_session() -> Generator[pytest.MonkeyPatch]:
-    """Patches for the whole run."""
+    """A MonkeyPatch for the whole run."""
     with pytest.MonkeyPatch.context() as patch:
         yield patch
 
 
 @pytest.fixture(scope="session")
 def django_db_keepdb(django_db_modify_db_settings: None) -> Generator[bool]:
-    """The database is there already, as a copy: Django finds nothing to migrate."""
+    """Copy a migrated database, so that Django finds nothing to migrate."""
     database = settings.DATABASES["default"]
     if database["ENGINE"].endswith("sqlite3"):
         shutil.copyfile(migrated_file(), database["TEST"]["NAME"])
         yield True
         return
     test = database.setdefault("TEST", {})
-    name = test["NAME"] = test.get("NAME") or f"test_{database['NAME']}"  # none without xdist
+    name = test["NAME"] = test.get("NAME") or f"test_{database['NAME']}"  # xdist sets a name
     url = os.environ["DATABASE_URL"]
     with database_from(url, name, migrated_database(url)):
         yield True
@@ -144,8 +150,9 @@ def django_db_keepdb(django_db_modify_db_settings: None) -> Generator[bool]:
 def django_db_setup(
     django_db_setup: None, django_db_blocker: DjangoDbBlocker, monkeypatch_session: pytest.MonkeyPatch
 ) -> None:
-    """Tests with real transactions empty every table when they end, the audit log too: its triggers would refuse.
-    tests/memories/test_audit.py creates them again for itself."""
+    """Drop the audit log's triggers, since tests with real transactions empty every table, including that one.
+
+    tests/memories/test_audit.py creates the triggers again for itself."""
     with django_db_blocker.unblock(), connection.schema_editor() as editor:
         triggers_drop(editor)
     monkeypatch_session.setattr(TransactionTestCase, "_fixture_teardown", lambda case: empty_tables())
@@ -153,44 +160,44 @@ def django_db_setup(
 
 @pytest.fixture(autouse=True)
 def fresh_process() -> Generator[None]:
-    """What a process keeps between requests is forgotten between tests."""
+    """Clear between tests what a process keeps between requests."""
     yield
     upstream_cache.forget()
     snapshots.clear()
     authentication.forget_keys()
     thread_cache.clear()
     counters.unstored_take()
-    forget_searches()
+    forget_sweep_state()
     forget_recent_logins()
     forget_clients()
 
 
 @pytest.fixture(autouse=True)
 def one_writer() -> Generator[None]:
-    """No test may find another writer of memories, revisions and books."""
-    watch = Watch()
+    """Fail if anything but memories/services/ writes memories, revisions or books."""
+    watch = WriteWatch()
     with connection.execute_wrapper(watch):
         yield
-    assert watch.others == []
+    assert watch.violations == []
 
 
 @pytest_asyncio.fixture
 async def turns_ended() -> AsyncGenerator[None]:
-    """Native turns end with the test."""
+    """End native turns with the test."""
     yield
-    await end_all()
+    await stop_all_turns()
 
 
 @pytest.fixture(autouse=True)
 def no_turn_left_running(request: pytest.FixtureRequest) -> None:
-    """Native turns outlive their request; none may outlive its test. Where nothing runs in a loop there are none, and
-    to make a loop takes as long as a small test."""
+    """End native turns, which outlive their request, with their test. A test without an event loop has none, and
+    creating a loop takes as long as a small test."""
     if _has_loop(request.node):
         request.getfixturevalue("turns_ended")
 
 
 def _has_loop(item: pytest.Function) -> bool:
-    """Whether the test or one of its fixtures is a coroutine."""
+    """Return True if the test or one of its fixtures is a coroutine."""
     fixtures = [found[-1].func for found in item._fixtureinfo.name2fixturedefs.values()]
     return any(map(inspect.iscoroutinefunction, [item.function, *fixtures])) or any(
         map(inspect.isasyncgenfunction, fixtures)
@@ -224,7 +231,7 @@ def session(alice: Owner, agent: Agent) -> Session:
 
 @pytest.fixture
 def model() -> Generator[ScriptedModel]:
-    """The model's double. A call too many or a step left over fails the test."""
+    """The model's double. An unexpected call or an unused step fails the test."""
     scripted = ScriptedModel()
     previous = upstream.install(scripted)
     yield scripted
@@ -274,7 +281,7 @@ def charlie_api(charlie: Owner) -> Api:
 
 
 def free_port() -> int:
-    """A port that was free a moment ago."""
+    """Return a port that was free a moment ago."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

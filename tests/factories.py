@@ -1,4 +1,4 @@
-"""People and rows with real defaults, made through our own services, so that fixtures have revisions too."""
+"""Users and rows with the product's defaults, created through our services so that they have revisions too."""
 
 from typing import Any
 
@@ -25,28 +25,28 @@ REMEMBERS: dict[str, Any] = {
 
 
 def owner_make(name: str, **fields: Any) -> Owner:
-    """A Django user with its owner row."""
+    """Create a Django user with its owner row."""
     return owner_for_user(User.objects.create_user(name, password=f"{name} knows it", **fields))
 
 
 def agent_make(name: str = "assistant", **settings: Any) -> Agent:
-    """An agent with memory tools and injection, unless said otherwise."""
+    """Create an agent, by default with memory tools and injection."""
     return agent_save(name, {**REMEMBERS, **settings})
 
 
 def key_make(owner: Owner, **fields: Any) -> tuple[ApiKey, str]:
-    """An API key and its plain text."""
+    """Create an API key; return it and its plain text."""
     return api_key_create(owner=owner, name="test", **fields)
 
 
 def app_make(owner: Owner, *, name: str = "Claude", book: str = "main", read_only: bool = False) -> ApiKey:
-    """A connected app of a person."""
+    """Connect an app to a person's book."""
     client = client_register(name, ["https://claude.example/api/mcp/auth_callback"])
     return app_connect(owner, client, book=book, read_only=read_only, by=SYSTEM)
 
 
 def login_make(owner: Owner) -> Login:
-    """A browser in which somebody is signed in, without its cookie."""
+    """Create a signed-in browser's login; no client has its cookie."""
     store = SessionStore()
     store.create()
     return Login.objects.create(
@@ -55,17 +55,17 @@ def login_make(owner: Owner) -> Login:
 
 
 def caller_make(owner: Owner) -> Caller:
-    """The caller that a login of this owner ends in."""
+    """Return the caller that a login of this owner resolves to."""
     return Caller(owner_id=owner.pk, actor=f"user:{owner.user_id}")
 
 
 def session_make(owner: Owner, agent: Agent, **fields: Any) -> Session:
-    """An empty session."""
+    """Create an empty session."""
     return session_create(owner, agent, **fields)
 
 
 def memory_make(owner: Owner, content: str = "Likes tea.", *, book: str = "main", **fields: Any) -> Memory:
-    """A memory that the owner wrote."""
+    """Create a memory that the owner wrote."""
     source = Source(actor=f"user:{owner.user_id}", origin=WriteOrigin.USER, kind=ChangeSet.Kind.EDIT)
     with book_writing(book_get_or_create(owner.pk, book), source) as writer:
         return writer.add(MemoryFields(content=content, **{"target": "user", **fields})).memory

@@ -1,4 +1,4 @@
-"""The real application on a free port, in a thread of the test's process and on the test's database."""
+"""The real application on a free port, in a thread of the test process and on the test database."""
 
 import asyncio
 import socket
@@ -16,7 +16,7 @@ from django.db import connections
 from config.asgi import application
 from gateway.agents.file import bootstrap_agents
 from memories.messaging.datagrams import DatagramChannelLayer
-from tests.endings import close_lanes, end_all
+from tests.shutdown import close_lanes, stop_all_turns
 from tests.waiting import eventually
 
 
@@ -30,13 +30,13 @@ class LiveServer:
 
     @property
     def address(self) -> str:
-        """Where it listens."""
+        """The server's base URL."""
         port = self.server.servers[0].sockets[0].getsockname()[1]
         return f"http://127.0.0.1:{port}"
 
     def run(self) -> None:
-        """Serve until told to exit; the thread's whole life."""
-        # Like asyncio.run: what uvicorn only asked to stop is waited for before the loop is closed.
+        """Serve until `should_exit` is set; the thread's target."""
+        # Like asyncio.run, wait for the tasks that uvicorn only cancelled before the loop is closed.
         with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
             runner.run(self.server.serve(sockets=self.listener and [self.listener.dup()]))
 
@@ -49,9 +49,9 @@ class LiveServer:
 def serving(
     monkeypatch: pytest.MonkeyPatch, settings: Any, listener: socket.socket | None = None
 ) -> Iterator[LiveServer]:
-    """The application with the packaged agents and the demo model, on a free port or on `listener`, which stays open;
-    the test needs real transactions."""
-    # A test's own loop may live in this thread, and Django would refuse the test's own use of the ORM beside it.
+    """Serve the application with the packaged agents and the demo model, on a free port or on `listener`, which stays
+    open. The test needs real transactions."""
+    # The test may have a loop in this thread, and then Django would refuse the test's own use of the ORM.
     monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
     # Each request's thread closes its connection, or a server database could not be dropped at the end.
     monkeypatch.setitem(connections.settings["default"], "CONN_MAX_AGE", 0)
@@ -65,9 +65,9 @@ def serving(
     thread = threading.Thread(target=live_server.run, name="live-server")
     thread.start()
     try:
-        eventually(lambda: live_server.server.started, within=20, saying="the live server's start")
+        eventually(lambda: live_server.server.started, within=20, description="the live server's start")
         yield live_server
-        live_server.do(end_all())
+        live_server.do(stop_all_turns())
         if isinstance(layer := get_channel_layer(), DatagramChannelLayer):
             live_server.do(layer.close())
     finally:

@@ -1,4 +1,4 @@
-"""An OpenID provider on loopback: real HTTP, real signatures, and every way in which an answer can be wrong."""
+"""An OpenID provider on loopback: real HTTP, real signatures, and options for every kind of wrong response."""
 
 import base64
 import hashlib
@@ -29,22 +29,22 @@ ALICE: dict[str, Any] = {
 
 @cache
 def _key(kid: str, *, of: str = "the provider") -> RSAKey:
-    """A key, made once: that takes longer than a test."""
+    """Return a key; generating one takes longer than a test, so each is generated once."""
     return RSAKey.generate_key(2048, {"kid": kid})
 
 
 class OpenIDServer:
-    """One provider. `person` signs in next; `claims` and `sign` change what its ID token says, and how it is signed."""
+    """A provider. `person` signs in next. `claims` and `sign` change the claims of the ID token and its signature."""
 
     def __init__(self) -> None:
         self.person: dict[str, Any] = dict(ALICE)
         self.userinfo: dict[str, Any] | None = None
         self.claims: dict[str, Any] = {}
         self.sign = "RS256"
-        self.refuses = ""
-        self.issuer_said = ""
+        self.authorization_error = ""
+        self.metadata_issuer = ""
         self.key, self.stranger = _key("one"), _key("one", of="a stranger")
-        self.asked: list[str] = []
+        self.requested_paths: list[str] = []
         self._codes: dict[str, dict[str, str]] = {}
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
@@ -57,9 +57,9 @@ class OpenIDServer:
         self._thread.join()
         self._server.server_close()
 
-    def configured(self, **changed: Any) -> OpenID:
-        """The setting that names this provider."""
-        given: dict[str, Any] = {
+    def openid_settings(self, **changed: Any) -> OpenID:
+        """Return the setting that configures this provider."""
+        values: dict[str, Any] = {
             "issuer": self.issuer,
             "client_id": CLIENT_ID,
             "client_secret": CLIENT_SECRET,
@@ -68,32 +68,32 @@ class OpenIDServer:
             "groups_claim": "groups",
             "roles": {},
         }
-        return OpenID(**given | changed)
+        return OpenID(**values | changed)
 
     def renew_key(self) -> None:
-        """Sign with another key from now on."""
+        """Sign with a new key from now on."""
         self.key = _key("two")
 
-    def authorized(self, address: str) -> str:
-        """What a browser that goes to the authorization endpoint is sent back to."""
-        asked = dict(parse_qsl(urlsplit(address).query))
-        assert asked["client_id"] == CLIENT_ID
-        assert asked["response_type"] == "code"
-        assert asked["code_challenge_method"] == "S256"
-        if self.refuses:
-            return f"{asked['redirect_uri']}?{urlencode({'error': self.refuses, 'state': asked['state']})}"
+    def redirect_of(self, address: str) -> str:
+        """Return the address to which the authorization endpoint redirects the browser."""
+        query = dict(parse_qsl(urlsplit(address).query))
+        assert query["client_id"] == CLIENT_ID
+        assert query["response_type"] == "code"
+        assert query["code_challenge_method"] == "S256"
+        if self.authorization_error:
+            return f"{query['redirect_uri']}?{urlencode({'error': self.authorization_error, 'state': query['state']})}"
         code = secrets.token_urlsafe(16)
-        self._codes[code] = asked
-        return f"{asked['redirect_uri']}?{urlencode({'code': code, 'state': asked['state']})}"
+        self._codes[code] = query
+        return f"{query['redirect_uri']}?{urlencode({'code': code, 'state': query['state']})}"
 
     def _token(self, form: dict[str, str], authorization: str) -> tuple[int, dict[str, Any]]:
-        asked = self._codes.pop(form.get("code", ""), None)
+        query = self._codes.pop(form.get("code", ""), None)
         challenge = base64.urlsafe_b64encode(hashlib.sha256(form.get("code_verifier", "").encode()).digest())
         basic = base64.b64encode(f"{CLIENT_ID}:{CLIENT_SECRET}".encode()).decode()
         if (
-            asked is None
-            or challenge.rstrip(b"=").decode() != asked["code_challenge"]
-            or form.get("redirect_uri") != asked["redirect_uri"]
+            query is None
+            or challenge.rstrip(b"=").decode() != query["code_challenge"]
+            or form.get("redirect_uri") != query["redirect_uri"]
             or authorization != f"Basic {basic}"
         ):
             return 400, {"error": "invalid_grant"}
@@ -104,7 +104,7 @@ class OpenIDServer:
             "aud": CLIENT_ID,
             "iat": now,
             "exp": now + 300,
-            "nonce": asked["nonce"],
+            "nonce": query["nonce"],
             **self.claims,
         }
         claims = {name: value for name, value in claims.items() if value is not None}
@@ -123,7 +123,7 @@ class OpenIDServer:
                 ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in parts)
                 + "."
             )
-        if self.sign == "HS256":  # with what everybody knows of the key
+        if self.sign == "HS256":  # signed with the public key, which everybody has
             return jwt.encode(header, claims, OctKey.import_key(self.key.as_pem(private=False)), algorithms=["HS256"])
         if self.sign == "stranger":
             return jwt.encode(header | {"alg": "RS256"}, claims, self.stranger)
@@ -133,28 +133,28 @@ class OpenIDServer:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 path = urlsplit(self.path).path
-                provider.asked.append(path)
+                provider.requested_paths.append(path)
                 if path == "/.well-known/openid-configuration":
-                    self.say(200, provider._metadata())
+                    self.respond(200, provider._metadata())
                 elif path == "/keys":
-                    self.say(200, {"keys": [provider.key.as_dict(private=False, use="sig", alg="RS256")]})
+                    self.respond(200, {"keys": [provider.key.as_dict(private=False, use="sig", alg="RS256")]})
                 elif path == "/userinfo" and self.headers["Authorization"] == "Bearer of no use elsewhere":
-                    self.say(200, provider.userinfo or {})
+                    self.respond(200, provider.userinfo or {})
                 elif path == "/authorize":
                     self.send_response(302)
-                    self.send_header("Location", provider.authorized(self.path))
+                    self.send_header("Location", provider.redirect_of(self.path))
                     self.send_header("Content-Length", "0")
                     self.end_headers()
                 else:
-                    self.say(404, {})
+                    self.respond(404, {})
 
             def do_POST(self) -> None:
-                provider.asked.append(self.path)
+                provider.requested_paths.append(self.path)
                 body = self.rfile.read(int(self.headers["Content-Length"])).decode()
                 form = {name: values[0] for name, values in parse_qs(body).items()}
-                self.say(*provider._token(form, self.headers.get("Authorization", "")))
+                self.respond(*provider._token(form, self.headers.get("Authorization", "")))
 
-            def say(self, status: int, body: dict[str, Any]) -> None:
+            def respond(self, status: int, body: dict[str, Any]) -> None:
                 content = json.dumps(body).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
@@ -163,16 +163,16 @@ class OpenIDServer:
                 self.wfile.write(content)
 
             def log_message(self, *args: object) -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         return Handler
 
     def _metadata(self) -> dict[str, Any]:
-        found = {
-            "issuer": self.issuer_said or self.issuer,
+        metadata = {
+            "issuer": self.metadata_issuer or self.issuer,
             "authorization_endpoint": f"{self.issuer}/authorize",
             "token_endpoint": f"{self.issuer}/token",
             "jwks_uri": f"{self.issuer}/keys",
             "id_token_signing_alg_values_supported": ["RS256", "HS256", "none"],
         }
-        return found | ({"userinfo_endpoint": f"{self.issuer}/userinfo"} if self.userinfo is not None else {})
+        return metadata | ({"userinfo_endpoint": f"{self.issuer}/userinfo"} if self.userinfo is not None else {})

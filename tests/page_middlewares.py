@@ -1,8 +1,7 @@
-"""The product's middlewares of pages for test clients.
+"""Synchronous versions of the product's page middlewares for Django's test client.
 
-Two of them are coroutines, for which Django's synchronous client makes an event loop and changes threads, twice in each
-request. In the client's chain their synchronous counterparts stand here. Under ASGI (AsyncClient, the live server, real
-processes) they are the product's own."""
+Two of the middlewares are coroutines. For each of them the synchronous client creates an event loop and changes threads
+twice per request. Under ASGI (AsyncClient, the live server, real processes) the product's own are used."""
 
 from typing import Any
 
@@ -16,8 +15,8 @@ from gateway.requests import is_api
 
 
 class _StaticFilesReadOnce(PageStatic):
-    """The product's, but it looks static files up once in a process: every client builds its middlewares anew, and
-    reading the names of all static files again costs more than a page."""
+    """The product's middleware, but it lists the static files once per process: every client builds its own
+    middlewares, and listing all static files again costs more than a page."""
 
     _found: tuple[dict[str, Any], list[tuple[str, str]]] | None = None
 
@@ -35,7 +34,7 @@ class _SynchronousCsrf(PageCsrf):
 
 @sync_and_async_middleware
 def static_files(get_response: GetResponse) -> GetResponse:
-    """`config.serving.middleware.PageStatic`."""
+    """Stand in for `config.serving.middleware.PageStatic`."""
     if iscoroutinefunction(get_response):
         return _StaticFilesReadOnce(get_response)
     serving = _StaticFilesReadOnce(_no_file)
@@ -45,9 +44,9 @@ def static_files(get_response: GetResponse) -> GetResponse:
 
 @sync_and_async_middleware
 def csrf(get_response: GetResponse) -> GetResponse:
-    """`config.serving.middleware.PageCsrf`."""
+    """Stand in for `config.serving.middleware.PageCsrf`."""
     return (PageCsrf if iscoroutinefunction(get_response) else _SynchronousCsrf)(get_response)
 
 
 async def _no_file(request: HttpRequest) -> HttpResponse:
-    raise AssertionError(f"{request.path_info} is no static file")
+    raise AssertionError(f"{request.path_info} is not a static file")

@@ -1,5 +1,6 @@
-"""The double of the model, at the seam of gateway.upstream: plays its steps in order.
-A call too many or a step left over fails the test."""
+"""The model's double, installed in gateway.upstream. It plays its steps in order.
+
+An unexpected call or an unused step fails the test."""
 
 import asyncio
 import json
@@ -16,7 +17,7 @@ from memories.errors import UpstreamTimeout
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Says:
-    """One scripted step: its thinking and text in pieces, or its refusal, then tool calls as (name, JSON arguments)."""
+    """A scripted step: thinking and text in pieces, or a refusal, then tool calls as (name, JSON arguments)."""
 
     thinks: tuple[str, ...] = ()
     pieces: tuple[str, ...] = ()
@@ -30,23 +31,23 @@ class Says:
 
 @dataclass(frozen=True, slots=True)
 class Hangs:
-    """A step that does not answer within the request's time, after some text."""
+    """A step that says some text and then nothing until the request times out."""
 
     pieces: tuple[str, ...] = ()
 
 
 def says(*pieces: str) -> Says:
-    """A step that only talks."""
+    """Return a step with text only."""
     return Says(pieces=pieces)
 
 
 def calls(*made: tuple[str, str]) -> Says:
-    """A step that only calls tools."""
+    """Return a step with tool calls only."""
     return Says(calls=made)
 
 
 class ScriptedModel:
-    """Steps are Says, Hangs, or an exception to raise. `calls` keeps what was really sent."""
+    """Steps are Says, Hangs, or an exception to raise. `calls` holds the requests."""
 
     def __init__(self) -> None:
         self.calls: list[ModelRequest] = []
@@ -56,7 +57,7 @@ class ScriptedModel:
         self.embedding_fault: Exception | None = None
 
     def script(self, *steps: Says | Hangs | Exception | str) -> None:
-        """Append steps; a plain string is one that says it."""
+        """Append steps; a plain string is a step that says it."""
         self._steps.extend(says(step) if isinstance(step, str) else step for step in steps)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
@@ -68,7 +69,7 @@ class ScriptedModel:
         if isinstance(step, Says) and step.refuses:
             yield _chunk({"refusal": step.refuses})
         if isinstance(step, Hangs):
-            await _nothing_until(request)
+            await _time_out(request)
         for index, (name, arguments) in enumerate(step.calls):
             call = {"index": index, "id": f"call_{index}", "function": {"name": name, "arguments": arguments}}
             yield _chunk({"tool_calls": [call]})
@@ -78,7 +79,7 @@ class ScriptedModel:
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
         step = self._next(request)
         if isinstance(step, Hangs):
-            await _nothing_until(request)
+            await _time_out(request)
         assert isinstance(step, Says)
         message: dict[str, Any] = {"role": "assistant", "content": "".join(step.pieces) or None}
         if step.thinks:
@@ -100,7 +101,8 @@ class ScriptedModel:
         }
 
     async def embeddings(self, request: ModelRequest) -> bytes:
-        """Letters as a vector: texts with the same letters are near each other. A scripted exception is raised."""
+        """Embed a text as its letter counts, so that texts with the same letters are similar. Raise
+        `embedding_fault`."""
         texts = request.parameters["input"]
         self.embedded.append(tuple(texts))
         if self.embedding_fault:
@@ -110,14 +112,14 @@ class ScriptedModel:
         return json.dumps({"data": rows}).encode()
 
     def assert_complete(self) -> None:
-        """Every step ran, and nothing more was asked."""
+        """Fail unless every step ran and there was no unexpected call."""
         assert not self._unscripted, f"{self._unscripted} model call(s) were not scripted"
         assert not self._steps, f"{len(self._steps)} scripted step(s) never ran"
 
     def _next(self, request: ModelRequest) -> Says | Hangs:
         self.calls.append(request)
         if not self._steps:
-            self._unscripted += 1  # kept, in case the code under test swallows the error
+            self._unscripted += 1  # counted, in case the code under test swallows the error
             raise AssertionError(f"model call {len(self.calls)} was not scripted")
         step = self._steps.popleft()
         if isinstance(step, Exception):
@@ -125,8 +127,8 @@ class ScriptedModel:
         return step
 
 
-async def _nothing_until(request: ModelRequest) -> None:
-    """Say nothing until the request's time is over, as a model server within its limits does."""
+async def _time_out(request: ModelRequest) -> None:
+    """Say nothing until the request's time limit, then raise the timeout."""
     await asyncio.sleep(request.seconds or settings.RUN_SECONDS)
     raise UpstreamTimeout("The model server took too long to answer.")
 

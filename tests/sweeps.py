@@ -1,16 +1,16 @@
-"""The pauses between a process's searches for background work."""
+"""Reset the throttles that limit how often a process looks for background work."""
 
 from gateway import embeddings, keyword_generation
 from reviews.consolidation import triggers
 
 
-def look_again() -> None:
-    """Let the next sweep look for work at once."""
+def reset_sweep_throttles() -> None:
+    """Let the next sweep look for work immediately."""
     for throttle in (embeddings._throttle, keyword_generation._throttle, triggers._throttle):
         throttle.reset()
 
 
-def forget_searches() -> None:
-    """Forget what earlier searches left over, too: as in a process that never looked."""
-    look_again()
+def forget_sweep_state() -> None:
+    """Restore the state of a process that has not looked for work yet."""
+    reset_sweep_throttles()
     triggers._sessions_left = None

@@ -1,35 +1,35 @@
 """A scriptable OpenAI-compatible model server on loopback, over real HTTP.
 
-In a test: `with serving_upstream() as upstream:` runs one in a thread; `upstream.url` is for OPENAI_BASE_URL.
-As a process: `python -m tests.upstream_server [--port N]` prints its address and serves until it is ended.
-Both are driven with `UpstreamServer(url)`, or from any language:
+In a test, `with serving_upstream() as upstream:` runs one in a thread; `upstream.url` is the value for OPENAI_BASE_URL.
+As a process, `python -m tests.upstream_server [--port N]` prints its address and serves until it is stopped.
+Control both with `UpstreamServer(url)`, or from any language:
 
-| request | does |
+| request | effect |
 |---|---|
 | `POST /script` with a list of steps | appends them; each answers one request, in order |
-| `POST /reset` | forgets steps and requests, lets go what hangs |
-| `GET /requests` | what arrived: `[{number, model, stream, body, authorization, state, sent}]` |
+| `POST /reset` | forgets steps and requests, drops hanging connections |
+| `GET /requests` | returns the received requests: `[{number, model, stream, body, authorization, state, sent}]` |
 
-`state` of a request: `answering`, `answered`, `broken_off` (by us), `hung_up` (by the client); `sent` counts chunks.
-Steps that name a model (`"model": "small"`) answer only requests for it, and those with `"holds": "words"` only
-requests whose JSON holds these words. With nothing scripted the answer is "Hello.".
-`POST /embeddings` answers equal vectors.
+A request's `state` is `answering`, `answered`, `broken_off` (by the server) or `hung_up` (by the client); `sent` counts
+chunks. A step with a model (`"model": "small"`) answers only requests for it, and a step with `"contains": "words"`
+only requests whose JSON contains them. Without a script the answer is "Hello.". `POST /embeddings` returns equal
+vectors.
 
 A step is an object; all keys are optional:
 
 | key | meaning |
 |---|---|
-| `text` | what it says: a string, or a list of chunks |
+| `text` | the answer: a string, or a list of chunks |
 | `calls` | tool calls: `[{"name": …, "arguments": {…} or text, "id"?}]` |
-| `status`, `error`, `headers` | an error answer, e.g. `{"status": 429, "headers": {"Retry-After": "7"}}` |
-| `hang` | `before` the answer or in the `middle` (after the text): says nothing until the client hangs up, or /reset |
+| `status`, `error`, `headers` | an error response, e.g. `{"status": 429, "headers": {"Retry-After": "7"}}` |
+| `hang` | `before` the answer or in the `middle` (after the text): sends nothing until the client hangs up, or /reset |
 | `break_off` | drops the connection `before` the answer or in the `middle` |
 | `chunk_seconds` | pause before each chunk |
-| `think_seconds` | silence before the answer; in a stream after the first chunk, which only names the role |
-| `whole` | answers a streamed request with one JSON document all the same |
-| `usage`, `finish_reason`, `model` | as they are in an answer |
-| `delta` | more keys for the delta of each chunk and the message, e.g. `{"reasoning_content": "Hm."}` |
-| `raw` | lines that are sent as they are instead of chunks (or, not streamed, as the body) |
+| `think_seconds` | silence before the answer; in a stream after the first chunk, which has only the role |
+| `whole` | answers a streamed request with one JSON document |
+| `usage`, `finish_reason`, `model` | as in an OpenAI response |
+| `delta` | extra keys for each chunk's delta and the message, e.g. `{"reasoning_content": "Hm."}` |
+| `raw` | lines that are sent verbatim instead of chunks (or, not streamed, as the body) |
 """
 
 import argparse
@@ -49,8 +49,8 @@ USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
 
 
 @dataclass(slots=True, kw_only=True)
-class Arrived:
-    """A chat completion request, and what became of it."""
+class ReceivedRequest:
+    """A received request and its state."""
 
     number: int
     model: str
@@ -61,20 +61,20 @@ class Arrived:
     sent: int = 0
 
 
-class _BrokenOff(Exception):
+class _ConnectionDropped(Exception):
     pass
 
 
 class Upstream:
-    """The server's side: the script, what arrived, and one task per connection."""
+    """The server's state: the script and the received requests."""
 
     def __init__(self) -> None:
         self.steps: list[dict[str, Any]] = []
-        self.arrived: list[Arrived] = []
-        self.let_go = asyncio.Event()
+        self.received: list[ReceivedRequest] = []
+        self.released = asyncio.Event()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection, one request: connections are not kept."""
+        """Answer one request per connection."""
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin1").split("\r\n")
             headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
@@ -82,7 +82,7 @@ class Upstream:
             method, path, _ = head[0].split(" ", 2)
             await self._answer(method, path, headers, raw, reader, writer)
         except (asyncio.IncompleteReadError, ConnectionError):
-            pass  # the client is gone
+            pass  # the client has disconnected
         finally:
             writer.close()
             with contextlib.suppress(ConnectionError):
@@ -99,48 +99,51 @@ class Upstream:
     ) -> None:
         body = json.loads(raw) if raw else None
         if path.endswith("/chat/completions"):
-            request = Arrived(
-                number=len(self.arrived) + 1,
+            request = ReceivedRequest(
+                number=len(self.received) + 1,
                 model=str(body.get("model")),
                 stream=bool(body.get("stream")),
                 body=body,
                 authorization=headers.get("authorization", ""),
             )
-            self.arrived.append(request)
-            await self._complete(request, self._next(request), reader, writer)
+            self.received.append(request)
+            await self._complete(request, self._next_step(request), reader, writer)
         elif path.endswith("/embeddings"):
-            number, model = len(self.arrived) + 1, str(body.get("model"))
-            arrived = Arrived(number=number, model=model, stream=False, body=body, authorization="", state="answered")
-            self.arrived.append(arrived)
+            number, model = len(self.received) + 1, str(body.get("model"))
+            request = ReceivedRequest(
+                number=number, model=model, stream=False, body=body, authorization="", state="answered"
+            )
+            self.received.append(request)
             rows = [{"index": index, "embedding": [0.5] * 8} for index in range(len(body.get("input", ())))]
             await _write_json(writer, 200, {"object": "list", "data": rows})
         elif path.endswith("/models"):
             await _write_json(writer, 200, {"object": "list", "data": [{"id": "scripted", "object": "model"}]})
         elif (method, path) == ("GET", "/requests"):
-            await _write_json(writer, 200, [asdict(request) for request in self.arrived])
+            await _write_json(writer, 200, [asdict(request) for request in self.received])
         elif (method, path) == ("POST", "/script"):
             self.steps.extend(body)
             await _write_json(writer, 200, {"steps": len(self.steps)})
         elif (method, path) == ("POST", "/reset"):
-            self.let_go.set()
-            self.let_go = asyncio.Event()
-            self.steps, self.arrived = [], []
+            self.released.set()
+            self.released = asyncio.Event()
+            self.steps, self.received = [], []
             await _write_json(writer, 200, {})
         else:
             await _write_json(writer, 404, {"error": {"message": "no such path", "type": "invalid_request_error"}})
 
-    def _next(self, request: Arrived) -> dict[str, Any]:
+    def _next_step(self, request: ReceivedRequest) -> dict[str, Any]:
         text = json.dumps(request.body)
         for index, step in enumerate(self.steps):
-            if step.get("model", request.model) == request.model and step.get("holds", "") in text:
+            if step.get("model", request.model) == request.model and step.get("contains", "") in text:
                 return self.steps.pop(index)
         return HELLO
 
     async def _complete(
-        self, request: Arrived, step: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, request: ReceivedRequest, step: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """Answer, unless the client hangs up first: it has nothing more to send, so an end of its side is that."""
-        answering = asyncio.ensure_future(_Answer(request, step, writer, self.let_go).write())
+        """Answer unless the client hangs up first. It has nothing more to send, so any end of its stream is a
+        hang-up."""
+        answering = asyncio.ensure_future(_Answer(request, step, writer, self.released).write())
         hanging_up = asyncio.ensure_future(reader.read(1))
         await asyncio.wait({answering, hanging_up}, return_when=asyncio.FIRST_COMPLETED)
         if not answering.done():
@@ -154,17 +157,17 @@ class Upstream:
             request.state = "hung_up"
         except ConnectionError:
             request.state = "hung_up"
-        except _BrokenOff:
+        except _ConnectionDropped:
             request.state = "broken_off"
             writer.transport.abort()
 
 
 @dataclass(slots=True)
 class _Answer:
-    request: Arrived
+    request: ReceivedRequest
     step: dict[str, Any]
     writer: asyncio.StreamWriter
-    let_go: asyncio.Event
+    released: asyncio.Event
     head: dict[str, Any] = field(default_factory=dict)
 
     async def write(self) -> None:
@@ -202,13 +205,13 @@ class _Answer:
 
     async def _maybe_stop(self, place: str) -> None:
         if self.step.get("break_off") == place:
-            raise _BrokenOff
+            raise _ConnectionDropped
         if self.step.get("hang") == place:
-            await self.let_go.wait()
-            raise _BrokenOff
+            await self.released.wait()
+            raise _ConnectionDropped
 
     def _lines(self) -> Iterator[tuple[str, bool]]:
-        """Each line of the stream, and whether it is the last one of the text."""
+        """Yield each line of the stream, and whether it is the last one of the text."""
         if "raw" in self.step:
             for index, line in enumerate(self.step["raw"], start=1):
                 yield line, index == len(self.step["raw"])
@@ -282,10 +285,10 @@ async def _write(
     headers: dict[str, str] | None = None,
     cut: int | None = None,
 ) -> None:
-    given = "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
+    extra = "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
     writer.write(
         f"HTTP/1.1 {status} Scripted\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
-        f"connection: close\r\n{given}\r\n".encode()
+        f"connection: close\r\n{extra}\r\n".encode()
         + body[:cut]
     )
     await writer.drain()
@@ -293,24 +296,24 @@ async def _write(
 
 @dataclass(frozen=True, slots=True)
 class UpstreamServer:
-    """The test's side of a running server. `url` ends with /v1."""
+    """Controls a running server. `url` ends with /v1."""
 
     url: str
 
     def script(self, *steps: dict[str, Any] | str) -> None:
-        """Append steps; a plain string is one that says it."""
+        """Append steps; a plain string is a step that answers with it."""
         self._call("POST", "/script", [{"text": step} if isinstance(step, str) else step for step in steps])
 
     def requests(self, model: str = "") -> list[dict[str, Any]]:
-        """What arrived (for a model), oldest first."""
+        """Return the received requests (for a model), oldest first."""
         return [row for row in self._call("GET", "/requests") if not model or row["model"] == model]
 
     def last(self) -> dict[str, Any]:
-        """The newest request."""
+        """Return the newest request."""
         return dict(self.requests()[-1])
 
     def reset(self) -> None:
-        """Forget everything, let go what hangs."""
+        """Forget everything and drop hanging connections."""
         self._call("POST", "/reset", [])
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
@@ -337,7 +340,7 @@ async def _serve(
 
 @contextmanager
 def serving_upstream(make: type[Upstream] = Upstream) -> Iterator[UpstreamServer]:
-    """A server in a thread of this process, with a loop of its own."""
+    """Run a server in a thread of this process, with its own event loop."""
     loop = asyncio.new_event_loop()
     ready: asyncio.Future[str] = loop.create_future()
     started = threading.Event()
@@ -368,10 +371,10 @@ def serving_upstream(make: type[Upstream] = Upstream) -> Iterator[UpstreamServer
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="A scriptable OpenAI-compatible model server on loopback.")
     parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=0, help="0 takes a free one; the first line says which")
-    given = parser.parse_args(arguments)
+    parser.add_argument("--port", type=int, default=0, help="0 picks a free port; the first line of output says which")
+    options = parser.parse_args(arguments)
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serve(given.host, given.port))
+        asyncio.run(_serve(options.host, options.port))
 
 
 if __name__ == "__main__":

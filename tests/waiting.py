@@ -1,4 +1,4 @@
-"""Waiting for a fact, with a deadline. The only place of the test suite that sleeps, in small steps."""
+"""Wait for a condition, with a deadline. This is the only place in the test suite that sleeps, in small steps."""
 
 import asyncio
 import inspect
@@ -6,33 +6,35 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 _STEP_SECONDS = 0.02
 
 
-def eventually(fact: Callable[[], Found], *, within: float, saying: str = "") -> Found:
-    """Call `fact` until it returns something true, and return that. Fails after `within` seconds."""
+def eventually(condition: Callable[[], Value], *, within: float, description: str = "") -> Value:
+    """Call `condition` until it returns a true value, and return that. Fail after `within` seconds."""
     deadline = time.monotonic() + within
     while True:
-        if found := fact():
-            return found
+        if value := condition():
+            return value
         if time.monotonic() > deadline:
-            raise AssertionError(_never(within, saying, found))
-        time.sleep(_STEP_SECONDS)  # noqa: TID251 - this is the place
+            raise AssertionError(_timed_out(within, description, value))
+        time.sleep(_STEP_SECONDS)  # noqa: TID251
 
 
-async def eventually_async(fact: Callable[[], Found | Awaitable[Found]], *, within: float, saying: str = "") -> Found:
-    """The same inside a running loop; `fact` may be a coroutine function."""
+async def eventually_async(
+    condition: Callable[[], Value | Awaitable[Value]], *, within: float, description: str = ""
+) -> Value:
+    """Do the same inside a running loop; `condition` may be a coroutine function."""
     deadline = time.monotonic() + within
     while True:
-        answer = fact()
-        found = await answer if inspect.isawaitable(answer) else answer
-        if found:
-            return found
+        result = condition()
+        value = await result if inspect.isawaitable(result) else result
+        if value:
+            return value
         if time.monotonic() > deadline:
-            raise AssertionError(_never(within, saying, found))
+            raise AssertionError(_timed_out(within, description, value))
         await asyncio.sleep(_STEP_SECONDS)
 
 
-def _never(within: float, saying: str, last: object) -> str:
-    return f"{saying or 'The awaited fact'} did not come true within {within} s; the last answer was {last!r}."
+def _timed_out(within: float, description: str, last: object) -> str:
+    return f"Timed out after {within} s waiting for {description or 'a condition'}; the last value was {last!r}."

@@ -1,20 +1,19 @@
-"""axe-core in the pages under test (https://github.com/dequelabs/axe-core); the script comes with the package
+"""Run axe-core (https://github.com/dequelabs/axe-core) in the pages under test; the script comes with the package
 axe-playwright-python.
 
-Contrast takes axe longer than all other rules together, and is the same wherever the same colours meet. So it looks
-once in a test process at each: the text's colour and size on the grounds that it stands on. What it did not pass is
-looked at again."""
+The contrast rule takes longer than all other rules together, and its result depends only on a text's colour and size
+and its background. So each such combination that passed is not checked again in the same test process."""
 
 from functools import cache
 from importlib.resources import files
 
 from playwright.sync_api import Page
 
-NAVIGATION = "#nav-sidebar"  # of the admin: the same on each of its pages, and half of what there is to look at
-_GROUND = "() => getComputedStyle(document.body).backgroundColor"
-# What moves is first brought to its end, but for what breathes for ever. Of the rules those run that can find something
-# serious, and only findings leave the page: the whole report takes as long as some rules.
-_LOOK = """async ([without, onlyColours, passed]) => {
+NAVIGATION = "#nav-sidebar"  # in the admin: the same on every page, and half of its elements
+_BACKGROUND = "() => getComputedStyle(document.body).backgroundColor"
+# Finish all animations except endless ones. Run only rules that can find something serious, and return only the
+# findings: the whole report takes as long as some rules.
+_CHECK = """async ([without, onlyColours, passed]) => {
   const animations = document.getAnimations();
   animations.filter((each) => each.effect.getTiming().iterations === 1).forEach((each) => each.finish());
   const serious = (found) => ["serious", "critical"].includes(found.impact);
@@ -28,28 +27,29 @@ _LOOK = """async ([without, onlyColours, passed]) => {
   const all = { runOnly: rules.filter((id) => id !== "color-contrast"), resultTypes: ["violations"] };
   const violations = (await axe.run({ include: [["html"]], exclude }, all)).violations;
 
-  const grounds = new Map([[null, ""]]);
-  const groundsOf = (element) => {
-    if (!grounds.has(element)) {
+  const backgrounds = new Map([[null, ""]]);
+  const backgroundsOf = (element) => {
+    if (!backgrounds.has(element)) {
       const { backgroundColor, backgroundImage, opacity, filter, mixBlendMode, position } = getComputedStyle(element);
       const own = [backgroundColor, backgroundImage, opacity, filter, mixBlendMode].join();
-      // What is taken out of the flow lies on something that is not its parent, where it has no ground of its own.
+      // A positioned element without an opaque background may lie on something other than its parent.
       const open = !["static", "relative"].includes(position) && /^rgba|\\//.test(backgroundColor);
-      grounds.set(element, `${own}${open ? "?" : ""};${groundsOf(element.parentElement)}`);
+      backgrounds.set(element, `${own}${open ? "?" : ""};${backgroundsOf(element.parentElement)}`);
     }
-    return grounds.get(element);
+    return backgrounds.get(element);
   };
   const lookOf = (element) => {
     const { color, fontSize, fontWeight, textShadow } = getComputedStyle(element);
-    return [color, fontSize, fontWeight, textShadow, groundsOf(element)].join();
+    return [color, fontSize, fontWeight, textShadow, backgroundsOf(element)].join();
   };
-  const isIcon = (element) => getComputedStyle(element).fontFamily.includes("Symbols");  // axe does not judge these
-  const says = (element) => element.matches("input, select, textarea") ||
+  const isIcon = (element) => getComputedStyle(element).fontFamily.includes("Symbols");  // axe does not check these
+  const hasText = (element) => element.matches("input, select, textarea") ||
     ([...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim()) && !isIcon(element));
   const known = new Set(passed);
   const isNew = (element) => !known.has(lookOf(element));
   const isSeen = (element) => element.checkVisibility() && !(without && element.closest(without));
-  const include = [...document.body.querySelectorAll("*")].filter((each) => says(each) && isSeen(each) && isNew(each));
+  const include = [...document.body.querySelectorAll("*")]
+    .filter((each) => hasText(each) && isSeen(each) && isNew(each));
   const fresh = new Set();
   if (include.length) {
     const contrast = { runOnly: ["color-contrast"], resultTypes: ["violations", "passes"], elementRef: true };
@@ -62,35 +62,35 @@ _LOOK = """async ([without, onlyColours, passed]) => {
   return [rules.length, findings, [...fresh].filter((look) => !look.includes("?"))];
 }"""
 _passed: set[str] = set()
-"""Looks of texts whose contrast axe passed in this process."""
+"""Combinations of text style and background whose contrast axe passed in this process."""
 
 
 def serious_findings(page: Page, *, without: str = "", only_colours: bool = False) -> list[str]:
-    """Return what axe finds serious on the page as it is now, outside of the element `without`: rule, and the first
-    elements it means. `only_colours` is for a page that is known already in other colours."""
+    """Return axe's serious findings on the page as it is now, outside the element `without`: the rule and its first
+    elements. `only_colours` is for a page that was already checked in another theme."""
     if not page.evaluate("() => 'axe' in window"):
-        page.evaluate(_source())  # evaluated, not added as an element: the page's policy would refuse that
-    rules, findings, passed = page.evaluate(_LOOK, [without, only_colours, sorted(_passed)])
-    assert rules == 2 if only_colours else rules > 50, f"{rules} rules: axe calls them otherwise now"
+        page.evaluate(_source())  # evaluated, since the page's CSP would refuse a script element
+    rules, findings, passed = page.evaluate(_CHECK, [without, only_colours, sorted(_passed)])
+    assert rules == 2 if only_colours else rules > 50, f"{rules} rules: axe has renamed them"
     if not findings:
         _passed.update(passed)
     return list(findings)
 
 
 def findings_light_and_dark(page: Page) -> list[str]:
-    """Return the same for a page that follows the system, and what axe finds of its colours in the dark: nothing
-    else depends on them."""
+    """Return the findings for a page that follows the system's theme, and its contrast findings in dark mode, since
+    nothing else depends on the theme."""
     findings = serious_findings(page)
-    light = page.evaluate(_GROUND)
+    light = page.evaluate(_BACKGROUND)
     page.emulate_media(color_scheme="dark")
-    findings += _of_colours(page, light, "")
+    findings += _dark_findings(page, light, "")
     page.emulate_media(color_scheme="light")
     return findings
 
 
 def findings_wide_and_narrow(page: Page, narrow: int, *, height: int = 844) -> list[str]:
-    """Return the same for a page of a wide window, and for that page on a phone of so many pixels, where it must not
-    scroll sideways either. The page stays wide."""
+    """Return the findings in a wide window and in one that is `narrow` pixels wide, where the page must not scroll
+    sideways. The window is wide again afterwards."""
     findings = findings_light_and_dark(page)
     page.set_viewport_size({"width": narrow, "height": height})
     findings += [f"on a phone, {finding}" for finding in findings_light_and_dark(page)]
@@ -100,15 +100,15 @@ def findings_wide_and_narrow(page: Page, narrow: int, *, height: int = 844) -> l
     return findings
 
 
-def contrast_findings_in_the_dark(page: Page, *, without: str = "") -> list[str]:
-    """What it finds of colours on the same admin page in the dark. After serious_findings."""
-    light = page.evaluate(_GROUND)
+def dark_contrast_findings(page: Page, *, without: str = "") -> list[str]:
+    """Return the contrast findings on the same admin page in dark mode. Call `serious_findings` first."""
+    light = page.evaluate(_BACKGROUND)
     page.evaluate("() => document.documentElement.classList.add('dark')")
-    return _of_colours(page, light, without)
+    return _dark_findings(page, light, without)
 
 
-def _of_colours(page: Page, light: str, without: str) -> list[str]:
-    assert page.evaluate(_GROUND) != light, "the theme goes dark in another way now"
+def _dark_findings(page: Page, light: str, without: str) -> list[str]:
+    assert page.evaluate(_BACKGROUND) != light, "the page did not change to dark mode"
     return [f"in the dark, {finding}" for finding in serious_findings(page, without=without, only_colours=True)]
 
 

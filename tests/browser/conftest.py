@@ -1,5 +1,7 @@
-"""Fixtures of the browser tests: a live server in a thread, Chromium, signed-in pages, and a model that says what the
-test tells it. A page that logs an error, breaks the content security policy or asks another host fails its test."""
+"""Fixtures for the browser tests: a live server in a thread, Chromium, signed-in pages, and a model controlled by the
+test.
+
+A page that logs an error, violates the Content Security Policy or sends a request to another host fails its test."""
 
 import shutil
 import socket
@@ -16,12 +18,12 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, R
 
 from gateway import upstream
 from memories.models import Owner
-from tests.browser.told_model import ToldModel
+from tests.browser.puppet_model import PuppetModel
 from tests.factories import owner_make
 from tests.live_server import LiveServer, serving
 
-expect.set_options(timeout=15_000)  # a machine that does other things as well
-# The headless shell comes first: the same engine without the browser around it takes a third of the time.
+expect.set_options(timeout=15_000)  # for a busy machine
+# The headless shell comes first: the same engine without a browser's interface takes a third of the time.
 _BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 _CHROMIUM = next((path for name in _BROWSERS if (path := shutil.which(name))), "")
 _ARGUMENTS = [
@@ -33,25 +35,25 @@ _ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    # One process for all pages: to start one, and to compile the scripts there, takes longer than most pages.
+    # One process for all pages: starting one and compiling the scripts in it takes longer than most pages.
     "--renderer-process-limit=1",
     "--disable-site-isolation-trials",
     "--in-process-gpu",
 ]
-# Without motion a third less is computed and painted. What is about motion asks for it.
-_USUAL: Any = {"viewport": {"width": 1440, "height": 900}, "reduced_motion": "reduce"}
-_STORED = "local_storage,indexeddb,cache_storage,service_workers"
+# Without motion the browser computes and paints a third less. Tests about motion ask for it.
+_DEFAULT_OPTIONS: Any = {"viewport": {"width": 1440, "height": 900}, "reduced_motion": "reduce"}
+_STORAGE_TYPES = "local_storage,indexeddb,cache_storage,service_workers"
 
 
 @pytest.fixture(autouse=True)
 def no_turn_left_running() -> None:
-    """Instead of the suite's own: turns live in the server's loop here, and end with it."""
+    """Override the suite's fixture: here, turns run in the server's loop and end with it."""
 
 
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    """One browser for all files of a test process; not for longer, since Playwright keeps an event loop in this
-    thread."""
+    """One browser for all files of a test process. Its scope is not the session, since Playwright keeps an event loop
+    in this thread."""
     if not _CHROMIUM:
         pytest.skip("no Chromium on this machine: install it (apt-get install chromium) to run the browser tests")
     with sync_playwright() as playwright:
@@ -61,36 +63,37 @@ def chromium() -> Iterator[Browser]:
 
 
 class Profile:
-    """A context that many tests use one after another: what it has in its cache needs not be fetched and compiled
-    again. All else that a test leaves there is gone afterwards; what cannot be undone (scripts of the context, its
-    clock), and a network that is cut off, are for a visitor with a context of its own."""
+    """A browser context that tests share one after another, so that cached files are not fetched and compiled again.
+
+    Everything else that a test leaves behind is removed after it. A test that adds scripts to the context, installs a
+    clock, or goes offline needs its own context, since that cannot be undone."""
 
     def __init__(self, browser: Browser) -> None:
-        self.context = browser.new_context(**_USUAL)
-        self._kept = self.context.new_page()  # so that the process of the pages lives on
-        self._session = self.context.new_cdp_session(self._kept)
+        self.context = browser.new_context(**_DEFAULT_OPTIONS)
+        self._blank_page = self.context.new_page()  # keeps the renderer process alive
+        self._session = self.context.new_cdp_session(self._blank_page)
         self.taken = False
 
     def give_back(self, address: str) -> None:
-        """Make it a newcomer's again, of the server at that address."""
+        """Close all pages and clear all cookies, permissions and storage."""
         for page in self.context.pages:
-            if page != self._kept:
+            if page != self._blank_page:
                 page.close()
         self.context.clear_cookies()
         self.context.clear_permissions()
-        self._session.send("Storage.clearDataForOrigin", {"origin": address, "storageTypes": _STORED})
+        self._session.send("Storage.clearDataForOrigin", {"origin": address, "storageTypes": _STORAGE_TYPES})
         self.taken = False
 
 
 @pytest.fixture(scope="package")
 def profile(chromium: Browser) -> Profile:
-    """The context that is shared."""
+    """The shared context."""
     return Profile(chromium)
 
 
 @pytest.fixture(scope="package")
 def port() -> Iterator[socket.socket]:
-    """The port of every test's server: another one would be another site, with nothing in the cache."""
+    """The port of every test's server. With another port nothing would be in the browser's cache."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield listener
 
@@ -99,54 +102,54 @@ def port() -> Iterator[socket.socket]:
 def server(
     transactional_db: None, monkeypatch: pytest.MonkeyPatch, settings: Any, port: socket.socket
 ) -> Iterator[LiveServer]:
-    """The application with the packaged agents and the demo model, on the test's database."""
+    """The application with the packaged agents and the demo model, on the test database."""
     with serving(monkeypatch, settings, port) as live_server:
         yield live_server
 
 
 @pytest.fixture
-def told(server: LiveServer) -> Iterator[ToldModel]:
-    """Instead of the demo model: says what the test tells it, when the test tells it."""
-    model = ToldModel(server.loop)
-    before = upstream.install(model)
+def puppet(server: LiveServer) -> Iterator[PuppetModel]:
+    """Replace the demo model by one that the test controls."""
+    model = PuppetModel(server.loop)
+    previous = upstream.install(model)
     yield model
-    upstream.install(before)
+    upstream.install(previous)
 
 
-@dataclass  # no slots: Playwright notes its listeners on their object
+@dataclass  # no slots: Playwright stores its listeners on the object
 class Visitor:
-    """Somebody's browser: a context with its cookies, whose pages are watched."""
+    """A person's browser: a context with cookies, whose pages are checked for errors."""
 
     context: BrowserContext
     address: str
-    troubles: list[str] = field(default_factory=list)
-    expected: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    expected_errors: list[str] = field(default_factory=list)
 
     def open(self, path: str = "/") -> Page:
-        """A new tab on that path."""
+        """Open a path in a new tab."""
         page = self.context.new_page()
-        page.on("console", self._listen)
-        page.on("pageerror", lambda error: self.troubles.append(f"page error: {error}"))
-        page.on("request", self._see)
+        page.on("console", self._check_console)
+        page.on("pageerror", lambda error: self.errors.append(f"page error: {error}"))
+        page.on("request", self._check_request)
         page.goto(self.address + path)
         return page
 
-    def expect_trouble(self, part: str) -> None:
-        """The test itself makes the browser log this."""
-        self.expected.append(part)
+    def expect_error(self, part: str) -> None:
+        """Ignore errors that contain `part`, since the test causes them itself."""
+        self.expected_errors.append(part)
 
-    def _listen(self, message: ConsoleMessage) -> None:
+    def _check_console(self, message: ConsoleMessage) -> None:
         if message.type == "error":
-            self.troubles.append(f"console: {message.text}")
+            self.errors.append(f"console: {message.text}")
 
-    def _see(self, request: Request) -> None:
+    def _check_request(self, request: Request) -> None:
         host = urlsplit(request.url).netloc
         if host and host != urlsplit(self.address).netloc:
-            self.troubles.append(f"asked another host: {request.url}")
+            self.errors.append(f"request to another host: {request.url}")
 
-    def unexpected(self) -> list[str]:
-        """What went wrong in its pages, and no test asked for."""
-        return [said for said in self.troubles if not any(part in said for part in self.expected)]
+    def unexpected_errors(self) -> list[str]:
+        """Return the errors that the test does not expect."""
+        return [error for error in self.errors if not any(part in error for part in self.expected_errors)]
 
 
 NewVisitor = Callable[..., Visitor]
@@ -154,13 +157,14 @@ NewVisitor = Callable[..., Visitor]
 
 @pytest.fixture
 def visitor(chromium: Browser, profile: Profile, server: LiveServer) -> Iterator[NewVisitor]:
-    """Make a visitor: `visitor("alice")` is signed in, `visitor()` is a stranger; more options are the context's. The
-    first without any has the shared context, if not `alone`."""
+    """Create visitors: `visitor("alice")` is signed in, `visitor()` is not; `options` are those of the browser context.
+
+    The first visitor without options uses the shared context, unless `alone` is set."""
     visitors: list[Visitor] = []
 
     def make(name: str = "", *, alone: bool = False, **options: Any) -> Visitor:
         alone = alone or bool(options) or profile.taken
-        context = chromium.new_context(**(_USUAL | options)) if alone else profile.context
+        context = chromium.new_context(**(_DEFAULT_OPTIONS | options)) if alone else profile.context
         profile.taken = profile.taken or not alone
         if name:
             client = Client()
@@ -173,12 +177,12 @@ def visitor(chromium: Browser, profile: Profile, server: LiveServer) -> Iterator
         return visitors[-1]
 
     yield make
-    for made in visitors:
-        if made.context == profile.context:
+    for visitor in visitors:
+        if visitor.context == profile.context:
             profile.give_back(server.address)
         else:
-            made.context.close()
-    assert [trouble for made in visitors for trouble in made.unexpected()] == []
+            visitor.context.close()
+    assert [error for visitor in visitors for error in visitor.unexpected_errors()] == []
 
 
 @pytest.fixture
@@ -189,16 +193,16 @@ def alices(visitor: NewVisitor) -> Visitor:
 
 @pytest.fixture
 def chat(alices: Visitor) -> Page:
-    """Alice's chat page, at its first start."""
+    """Alice's chat page before any conversation."""
     return alices.open("/")
 
 
-def in_a_worker(job: Callable[..., Any], *given: Any) -> None:
-    """Do something where no loop of Playwright's runs, as another process would, and wait for it."""
+def run_in_thread(function: Callable[..., Any], *args: Any) -> None:
+    """Call a function in a thread without Playwright's event loop, as another process would, and wait for it."""
 
     def work() -> Any:
         try:
-            return job(*given)
+            return function(*args)
         finally:
             connections.close_all()
 
@@ -207,5 +211,5 @@ def in_a_worker(job: Callable[..., Any], *given: Any) -> None:
 
 
 def owner_of(name: str) -> Owner:
-    """The owner of that name, made at first use."""
+    """Return the owner of that name; create it at first use."""
     return Owner.objects.filter(user__username=name).first() or owner_make(name)

@@ -1,4 +1,4 @@
-"""What a page asks a server for: Chromium's own account of requests and of bytes on the wire."""
+"""Measure a page's requests and their bytes on the wire, as Chromium reports them."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,37 +8,36 @@ from playwright.sync_api import Page
 
 @dataclass
 class Weight:
-    """What came for a page since `weighed`: kind, address and bytes on the wire of each request. What the browser had
-    already is not among it."""
+    """A page's requests: type, URL and bytes on the wire of each. Requests served from the cache are left out."""
 
     requests: list[tuple[str, str, int]] = field(default_factory=list)
 
-    def bytes_but(self, kind: str) -> int:
-        """Bytes of all but one kind ("Font")."""
+    def bytes_without(self, kind: str) -> int:
+        """Return the bytes of all requests except those of one type ("Font")."""
         return sum(size for each, _, size in self.requests if each != kind)
 
 
-def weighed(page: Page) -> Weight:
-    """Weigh what the page asks for from now on."""
+def record_weight(page: Page) -> Weight:
+    """Record what the page requests from now on."""
     weight = Weight()
-    asked: dict[str, tuple[str, str]] = {}
+    pending: dict[str, tuple[str, str]] = {}
     session = page.context.new_cdp_session(page)
 
-    def ask(event: dict[str, Any]) -> None:
+    def request_sent(event: dict[str, Any]) -> None:
         if not event["request"]["url"].startswith("data:"):
-            asked[event["requestId"]] = event.get("type", "Other"), event["request"]["url"]
+            pending[event["requestId"]] = event.get("type", "Other"), event["request"]["url"]
 
-    def answer(event: dict[str, Any]) -> None:
+    def response_received(event: dict[str, Any]) -> None:
         if event["response"].get("fromDiskCache"):
-            asked.pop(event["requestId"], None)
+            pending.pop(event["requestId"], None)
 
-    def come(event: dict[str, Any]) -> None:
-        if request := asked.get(event["requestId"]):
+    def loading_finished(event: dict[str, Any]) -> None:
+        if request := pending.get(event["requestId"]):
             weight.requests.append((*request, int(event["encodedDataLength"])))
 
-    session.on("Network.requestWillBeSent", ask)
-    session.on("Network.requestServedFromCache", lambda event: asked.pop(event["requestId"], None))
-    session.on("Network.responseReceived", answer)
-    session.on("Network.loadingFinished", come)
+    session.on("Network.requestWillBeSent", request_sent)
+    session.on("Network.requestServedFromCache", lambda event: pending.pop(event["requestId"], None))
+    session.on("Network.responseReceived", response_received)
+    session.on("Network.loadingFinished", loading_finished)
     session.send("Network.enable")
     return weight

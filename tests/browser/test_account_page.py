@@ -1,4 +1,4 @@
-"""The account page in a real browser: password, keys, time zone, and leaving for good."""
+"""The account page in a real browser: password, keys, time zone, and deleting the account."""
 
 import pytest
 from django.contrib.auth.models import User
@@ -18,15 +18,15 @@ from tests.factories import key_make, memory_make
 pytestmark = pytest.mark.browser
 
 
-def opened(visitor: Visitor) -> Page:
+def open_account(visitor: Visitor) -> Page:
     page = visitor.open("/account/")
     expect(page.get_by_role("heading", name="Account")).to_be_visible()
     return page
 
 
 def test_a_new_password_signs_out_the_other_browser(visitor: NewVisitor) -> None:
-    page, elsewhere = opened(visitor("alice")), visitor("alice")
-    elsewhere.expect_trouble("401")
+    page, elsewhere = open_account(visitor("alice")), visitor("alice")
+    elsewhere.expect_error("401")
     other = elsewhere.open("/memories/")
     page.get_by_label("Current password").fill("alice knows it")
     page.get_by_label("New password", exact=True).fill("a much longer one")
@@ -40,21 +40,21 @@ def test_a_new_password_signs_out_the_other_browser(visitor: NewVisitor) -> None
     expect(other.get_by_role("heading", name="Memories")).to_be_visible()
 
 
-def test_a_wrong_password_is_said_beside_its_field(alices: Visitor) -> None:
-    alices.expect_trouble("400")
-    page = opened(alices)
+def test_a_wrong_password_is_reported_at_its_field(alices: Visitor) -> None:
+    alices.expect_error("400")
+    page = open_account(alices)
     page.get_by_label("Current password").fill("wrong")
     page.get_by_label("New password", exact=True).fill("short")
     page.get_by_label("Confirm new password").fill("short")
     page.get_by_role("button", name="Change password").click()
-    now = page.get_by_label("Current password")
-    expect(now).to_have_attribute("aria-invalid", "true")
-    expect(now).to_have_accessible_description("Your old password was entered incorrectly. Please enter it again.")
-    expect(now).to_have_value("")
+    field = page.get_by_label("Current password")
+    expect(field).to_have_attribute("aria-invalid", "true")
+    expect(field).to_have_accessible_description("Your old password was entered incorrectly. Please enter it again.")
+    expect(field).to_have_value("")
 
 
 def test_a_key_is_shown_once_used_and_revoked(alices: Visitor) -> None:
-    page = opened(alices)
+    page = open_account(alices)
     expect(page.get_by_text("No keys yet.")).to_be_visible()
     page.get_by_label("Name of a new key").fill("Open WebUI")
     page.get_by_label("Read only").check()
@@ -76,11 +76,11 @@ def test_a_key_is_shown_once_used_and_revoked(alices: Visitor) -> None:
         find_caller(key_hash(plain), "", "")
 
 
-def test_the_browsers_time_zone_is_offered_and_used_on_every_page(visitor: NewVisitor) -> None:
+def test_the_browsers_time_zone_is_offered_and_used(visitor: NewVisitor) -> None:
     memory_make(owner_of("alice"))
     Memory.objects.update(created_at="2025-03-09T20:00:00Z")
     traveller = visitor("alice", timezone_id="Pacific/Auckland")
-    page = opened(traveller)
+    page = open_account(traveller)
     page.get_by_role("button", name="Use this browser’s: Pacific/Auckland").click()
     expect(page.get_by_text("Time zone saved.")).to_be_visible()
     expect(page.get_by_label("Times are shown in")).to_have_value("Pacific/Auckland")
@@ -88,16 +88,16 @@ def test_the_browsers_time_zone_is_offered_and_used_on_every_page(visitor: NewVi
     expect(traveller.open("/memories/").locator(".mem time")).to_have_text("10 Mar 2025")
 
 
-def test_everything_is_deleted_after_a_typed_line(visitor: NewVisitor) -> None:
+def test_everything_is_deleted_after_typing_the_confirmation(visitor: NewVisitor) -> None:
     memory_make(owner_of("alice"), "Alice keeps bees.")
     memory_make(owner_of("charlie"), "Charlie keeps goats.")
     alice, charlie = visitor("alice"), visitor("charlie")
-    page = opened(alice)
+    page = open_account(alice)
     button = page.get_by_role("button", name="Delete everything")
     expect(button).to_be_disabled()
     page.get_by_label("Type delete everything to go on").fill("delete everything")
     page.get_by_label("Your password").fill("alice knows it")
-    alice.expect_trouble("/ws/notifications/")  # it may connect again, and be refused, before the answer has come
+    alice.expect_error("/ws/notifications/")  # it may reconnect, and be refused, before the response arrives
     button.click()
     expect(page.get_by_role("heading", name="Everything is deleted.")).to_be_visible()
     expect(page.locator(".receipt")).to_contain_text("memories")
@@ -107,12 +107,10 @@ def test_everything_is_deleted_after_a_typed_line(visitor: NewVisitor) -> None:
     expect(charlie.open("/memories/").get_by_text("Charlie keeps goats.")).to_be_visible()
 
 
-def test_a_long_deletion_says_how_far_it_is_until_it_is_over(
-    visitor: NewVisitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_deletion_shows_its_progress(visitor: NewVisitor, monkeypatch: pytest.MonkeyPatch) -> None:
     memory_make(owner_of("alice"), "Alice keeps bees.")
     monkeypatch.setattr(account, "DELETE_SECONDS", 0)
-    page = opened(visitor("alice"))
+    page = open_account(visitor("alice"))
     page.get_by_label("Type delete everything to go on").fill("delete everything")
     page.get_by_label("Your password").fill("alice knows it")
     page.get_by_role("button", name="Delete everything").click()
@@ -125,7 +123,7 @@ def test_a_long_deletion_says_how_far_it_is_until_it_is_over(
 
 def test_axe_finds_nothing_serious(alices: Visitor) -> None:
     key_make(owner_of("alice"))
-    page = opened(alices)
+    page = open_account(alices)
     page.get_by_label("Name of a new key").fill("Phone " + "k" * 70)
     page.get_by_role("button", name="Create key").click()
     expect(page.locator("#plain-key")).to_be_visible()

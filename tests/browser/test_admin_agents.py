@@ -1,4 +1,4 @@
-"""An agent's page of the admin in a real browser: trying it without leaving the form."""
+"""An agent's admin page in a real browser: trying the agent without leaving the form."""
 
 import pytest
 from django.urls import reverse
@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 from gateway.models import Agent, Session
 from memories.errors import UpstreamError
 from tests.browser.conftest import NewVisitor
-from tests.browser.told_model import ToldModel
+from tests.browser.puppet_model import PuppetModel
 from tests.factories import owner_make
 
 pytestmark = pytest.mark.browser
@@ -19,21 +19,19 @@ def page(visitor: NewVisitor) -> Page:
     return visitor("root").open(reverse("admin:gateway_agent_change", args=[Agent.objects.get().pk]))
 
 
-def test_an_answer_or_an_error_appears_beside_the_form_and_keeps_what_was_typed_in_it(
-    page: Page, told: ToldModel
-) -> None:
+def test_trying_an_agent_keeps_its_unsaved_form(page: Page, puppet: PuppetModel) -> None:
     page.get_by_label("Instructions").fill("Not saved yet.")
     page.get_by_label("Message").fill("How are you?")
     ask = page.get_by_role("button", name="Ask")
     ask.click()
     expect(ask).to_be_disabled()
     expect(page.get_by_text("Waiting for the answer…")).to_be_visible()
-    told.answer("Quite well.")  # the model's double lives in the server's loop: it is asked there, or never answers
+    puppet.answer("Quite well.")  # fails if the server does not run the model in its own loop
     expect(page.locator("#trial-result")).to_contain_text("Quite well.")
     expect(ask).to_be_enabled()
     expect(page.get_by_label("Instructions")).to_have_value("Not saved yet.")
-    assert "Not saved yet." not in str(told.requests[0].messages)
+    assert "Not saved yet." not in str(puppet.requests[0].messages)
     assert not Session.objects.exists()
     ask.click()
-    told.fail(UpstreamError("The model server answered with an error (500)."))
+    puppet.fail(UpstreamError("The model server answered with an error (500)."))
     expect(page.get_by_role("alert")).to_contain_text("The model server answered with an error (500).")

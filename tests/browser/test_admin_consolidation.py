@@ -1,5 +1,5 @@
-"""Consolidation in the admin, in a real browser: progress that goes on without a reload, the start after its preview,
-a document edited and restored; and axe on each page."""
+"""Consolidation in the admin, in a real browser: progress without a reload, the start after a preview, editing and
+restoring a document, and axe on each page."""
 
 import pytest
 from django.urls import reverse
@@ -11,7 +11,7 @@ from memories.models import Artifact, Book, WriteOrigin
 from memories.services import Source
 from reviews.consolidation.runs import cancel, claim
 from reviews.models import ConsolidationRun, Extraction
-from tests.browser.axe import NAVIGATION, contrast_findings_in_the_dark, serious_findings
+from tests.browser.axe import NAVIGATION, dark_contrast_findings, serious_findings
 from tests.browser.conftest import LiveServer, NewVisitor, owner_of
 from tests.factories import owner_make
 from tests.reviews.consolidation.rows import book_of, request, settings_make, talk
@@ -29,12 +29,12 @@ make test
 make ship
 ```
 """
-BY_ALICE = Source(actor="user:1", origin=WriteOrigin.USER)
+SOURCE = Source(actor="user:1", origin=WriteOrigin.USER)
 
 
 @pytest.fixture
 def book(server: LiveServer) -> Book:
-    """Alice's book: three sessions that nobody has read yet."""
+    """Alice's book with three sessions that no consolidation has read yet."""
     owner_make("root", is_staff=True, is_superuser=True)
     settings_make(max_tokens_per_run=50_000)
     agent, alice = Agent.objects.get(name="assistant"), owner_of("alice")
@@ -43,7 +43,7 @@ def book(server: LiveServer) -> Book:
     return book_of(alice)
 
 
-def test_a_runs_page_goes_on_without_a_reload_until_the_run_is_over(book: Book, visitor: NewVisitor) -> None:
+def test_a_runs_page_updates_without_a_reload(book: Book, visitor: NewVisitor) -> None:
     run = request(book.owner)
     ConsolidationRun.objects.update(selected=True, sessions_total=12, sessions_done=3, state="running")
     page = visitor("root").open(reverse("admin:reviews_consolidationrun_change", args=[run.pk]))
@@ -57,7 +57,7 @@ def test_a_runs_page_goes_on_without_a_reload_until_the_run_is_over(book: Book, 
     expect(page.get_by_text("It was stopped. Stopped by a person.")).to_be_visible()
 
 
-def test_a_consolidation_is_started_from_its_books_page(book: Book, visitor: NewVisitor) -> None:
+def test_a_consolidation_is_started_from_the_books_page(book: Book, visitor: NewVisitor) -> None:
     page = visitor("root").open(reverse("admin:memories_book_change", args=[book.pk]))
     page.get_by_role("link", name="Consolidate now").click()
     expect(page.get_by_role("cell", name="rewritten")).to_be_visible()
@@ -69,7 +69,7 @@ def test_a_consolidation_is_started_from_its_books_page(book: Book, visitor: New
 
 
 def test_a_document_is_edited_removed_and_restored(book: Book, visitor: NewVisitor) -> None:
-    artifact = artifact_put(book, "MEMORY.md", HANDBOOK, BY_ALICE)
+    artifact = artifact_put(book, "MEMORY.md", HANDBOOK, SOURCE)
     page = visitor("root").open(reverse("admin:memories_artifact_change", args=[artifact.pk]))
     expect(page.get_by_role("heading", name="Deploying")).to_be_visible()
     page.get_by_label("Text, as Markdown").fill("# Handbook\n\n- Deploys with make release.")
@@ -83,13 +83,13 @@ def test_a_document_is_edited_removed_and_restored(book: Book, visitor: NewVisit
     assert Artifact.objects.get().content == HANDBOOK.strip()
 
 
-def test_axe_finds_nothing_serious_light_and_dark(book: Book, visitor: NewVisitor, server: LiveServer) -> None:
+def test_axe_finds_nothing_serious_in_light_and_dark_mode(book: Book, visitor: NewVisitor, server: LiveServer) -> None:
     alice = book.owner
     run = request(alice)
     ConsolidationRun.objects.update(selected=True, sessions_total=12, sessions_done=3, tokens=12_340, requests=3)
     claim(run.pk)
-    artifact = artifact_put(book, "MEMORY.md", HANDBOOK, BY_ALICE)
-    artifact_put(book, "MEMORY.md", HANDBOOK.replace("make ship", "make release"), BY_ALICE)
+    artifact = artifact_put(book, "MEMORY.md", HANDBOOK, SOURCE)
+    artifact_put(book, "MEMORY.md", HANDBOOK.replace("make ship", "make release"), SOURCE)
     Extraction.objects.create(
         owner=alice, book=book, session=alice.sessions.first(), run=run, state="extracted",
         raw_memory="- Deploys with make ship.", synopsis="How the shop is deployed.",
@@ -106,12 +106,12 @@ def test_axe_finds_nothing_serious_light_and_dark(book: Book, visitor: NewVisito
     }
     root = visitor("root")
     page = root.context.new_page()
-    found = {}
+    findings = {}
     for name, path in pages.items():
         page.goto(root.address + path)
         page.evaluate("() => document.fonts.ready.then(() => true)")
-        found[name] = [
+        findings[name] = [
             *serious_findings(page, without=NAVIGATION),
-            *contrast_findings_in_the_dark(page, without=NAVIGATION),
+            *dark_contrast_findings(page, without=NAVIGATION),
         ]
-    assert found == {name: [] for name in pages}
+    assert findings == {name: [] for name in pages}

@@ -1,4 +1,4 @@
-"""Every page of the admin in a real browser: axe finds nothing serious, light and dark."""
+"""Every admin page in a real browser: axe finds nothing serious in light and dark mode."""
 
 import re
 
@@ -6,14 +6,14 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.admin_pages import add_of, list_of, page_of, rows_make
-from tests.browser.axe import NAVIGATION, contrast_findings_in_the_dark, serious_findings
+from tests.browser.axe import NAVIGATION, dark_contrast_findings, serious_findings
 from tests.browser.conftest import NewVisitor
 from tests.factories import owner_make
 
 pytestmark = pytest.mark.browser
-# Looked at light and dark with more on them: in test_admin_turn.py, test_admin_consolidation.py and, the first page, in
+# Checked with more content in test_admin_turn.py and test_admin_consolidation.py. The dashboard is in
 # test_admin_dashboard.py.
-LISTS_ELSEWHERE = {
+LISTS_CHECKED_ELSEWHERE = {
     "gateway.run",
     "gateway.usageday",
     "memories.artifact",
@@ -23,7 +23,7 @@ LISTS_ELSEWHERE = {
     "reviews.consolidationrun",
     "reviews.extraction",
 }
-PAGES_ELSEWHERE = {
+PAGES_CHECKED_ELSEWHERE = {
     "auth.user",
     "gateway.agent",
     "gateway.run",
@@ -38,38 +38,38 @@ PAGES_ELSEWHERE = {
 
 @pytest.fixture
 def addresses(server: object) -> list[str]:
-    """Each list, each kind of row's page, and each form for a new row, without those that are looked at elsewhere."""
+    """Return the addresses of all changelists, change pages and add forms that no other file checks."""
     rows = rows_make()
     adds = ["auth.group", "auth.user", "gateway.agent", "gateway.apikey", "memories.memory"]
     return [
-        *(list_of(name) for name in rows if name not in LISTS_ELSEWHERE),
-        *(page_of(name, row) for name, row in rows.items() if name not in PAGES_ELSEWHERE),
+        *(list_of(name) for name in rows if name not in LISTS_CHECKED_ELSEWHERE),
+        *(page_of(name, row) for name, row in rows.items() if name not in PAGES_CHECKED_ELSEWHERE),
         *(add_of(name) for name in adds),
     ]
 
 
-def test_axe_finds_nothing_serious_light_and_dark(visitor: NewVisitor, addresses: list[str]) -> None:
+def test_axe_finds_nothing_serious_in_light_and_dark_mode(visitor: NewVisitor, addresses: list[str]) -> None:
     owner_make("root", is_staff=True, is_superuser=True)
     root = visitor("root")
     page = root.context.new_page()
     found = []
     for address in addresses:
-        answer = page.goto(root.address + address)
-        assert answer is not None
-        assert answer.status == 200, address
+        response = page.goto(root.address + address)
+        assert response is not None
+        assert response.status == 200, address
         page.wait_for_function(
             "() => ![...document.querySelectorAll('select.unfold-admin-autocomplete, "
             "select.admin-autocomplete')].some((select) => !select.matches('.select2-hidden-accessible'))"
         )
         findings = [
             *serious_findings(page, without=NAVIGATION),
-            *contrast_findings_in_the_dark(page, without=NAVIGATION),
+            *dark_contrast_findings(page, without=NAVIGATION),
         ]
         found += [f"{address} {finding}" for finding in findings]
     assert not found, "\n".join(found)
 
 
-def test_the_filters_are_opened_and_used_from_the_keyboard(visitor: NewVisitor, addresses: list[str]) -> None:
+def test_the_filters_can_be_used_with_the_keyboard(visitor: NewVisitor, addresses: list[str]) -> None:
     owner_make("root", is_staff=True, is_superuser=True)
     page = visitor("root").open("/admin/memories/memory/")
     button = page.get_by_role("button", name="Filters", exact=True)
@@ -84,7 +84,7 @@ def test_the_filters_are_opened_and_used_from_the_keyboard(visitor: NewVisitor, 
     expect(page.get_by_role("button", name="Apply Filters")).to_be_hidden()
 
 
-def test_a_choice_by_typing_is_named_by_its_label(visitor: NewVisitor, addresses: list[str]) -> None:
+def test_an_autocomplete_field_has_its_label_as_accessible_name(visitor: NewVisitor, addresses: list[str]) -> None:
     owner_make("root", is_staff=True, is_superuser=True)
     page = visitor("root").open(add_of("gateway.apikey"))
     choice = page.locator(".select2-selection")

@@ -1,5 +1,5 @@
-"""The admin's pages of a turn in a real browser: a turn that was really answered, explained; axe finds nothing serious
-and nothing goes sideways, light and dark, wide and on a phone."""
+"""The admin pages about a turn in a real browser: axe finds nothing serious and no page scrolls sideways, in light and
+dark mode, on a wide screen and on a phone."""
 
 from datetime import timedelta
 from typing import Any
@@ -14,7 +14,7 @@ from gateway.models import Agent, Message, Run, UsageDay
 from memories.models import ChangeSet, Memory, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from tests.admin_pages import review_make
-from tests.browser.axe import NAVIGATION, contrast_findings_in_the_dark, serious_findings
+from tests.browser.axe import NAVIGATION, dark_contrast_findings, serious_findings
 from tests.browser.conftest import LiveServer, NewVisitor, owner_of
 from tests.factories import memory_make, session_make
 
@@ -29,7 +29,7 @@ ANSWER = (
 
 @pytest.fixture
 def run(server: LiveServer) -> Run:
-    """A turn with memories, a tool that wrote one, a fault on the way, an answer in Markdown, and a review."""
+    """A turn with memories, a tool call that wrote one, a failed attempt, a Markdown answer, and a review."""
     alice = owner_of("alice")
     User.objects.filter(pk=alice.user_id).update(is_staff=True, is_superuser=True)
     for content in ("Prefers short answers.", "Keeps database dumps for four weeks in the cellar."):
@@ -64,13 +64,13 @@ def run(server: LiveServer) -> Run:
         },
     )  # fmt: skip
     call = {"id": "c1", "function": {"name": "add_memory", "arguments": '{"content": "Backups run at 02:30."}'}}
-    said: list[dict[str, Any]] = [
+    messages: list[dict[str, Any]] = [
         {"role": "user", "text": "When do the backups run at night?"},
         {"role": "assistant", "text": "One **moment**.", "tool_calls": [call]},
         {"role": "tool", "text": '{"ok": true, "id": 3}', "tool_call_id": "c1"},
         {"role": "assistant", "text": ANSWER},
     ]
-    for seq, message in enumerate(said, start=1):
+    for seq, message in enumerate(messages, start=1):
         Message.objects.create(owner=alice, session=session, run=run, seq=seq, **message)
     book = book_get_or_create(alice.pk, "main")
     source = Source(
@@ -87,11 +87,11 @@ def page_of(run: Run) -> str:
 
 
 def findings(page: Page) -> list[str]:
-    sideways = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
-    return [*serious_findings(page, without=NAVIGATION), *(["goes sideways"] if sideways else [])]
+    scrolls_sideways = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+    return [*serious_findings(page, without=NAVIGATION), *(["scrolls sideways"] if scrolls_sideways else [])]
 
 
-def test_axe_finds_nothing_serious_and_nothing_goes_sideways(run: Run, visitor: NewVisitor) -> None:
+def test_axe_finds_nothing_serious_and_no_page_scrolls_sideways(run: Run, visitor: NewVisitor) -> None:
     alice = visitor("alice")
     page = alice.context.new_page()
     memory = Memory.objects.get(number=2)
@@ -111,16 +111,16 @@ def test_axe_finds_nothing_serious_and_nothing_goes_sideways(run: Run, visitor: 
         "user": reverse("admin:auth_user_change", args=[owner_of("bob").user_id]),
         "usage": reverse("admin:gateway_usageday_changelist"),
     }
-    troubles = []
+    problems = []
     for name, path in paths.items():
         page.set_viewport_size(WIDE)
         page.goto(alice.address + path)
-        for shut in page.locator("#content-main ~ details > summary, .db-turn summary, .db-raw summary").all():
-            shut.click()
-        troubles += [f"{name}: {finding}" for finding in findings(page)]
+        for summary in page.locator("#content-main ~ details > summary, .db-turn summary, .db-raw summary").all():
+            summary.click()
+        problems += [f"{name}: {finding}" for finding in findings(page)]
         page.set_viewport_size(PHONE)
-        troubles += [f"{name} on a phone: {finding}" for finding in findings(page)]
+        problems += [f"{name} on a phone: {finding}" for finding in findings(page)]
         page.set_viewport_size(WIDE)
-        dark = contrast_findings_in_the_dark(page, without=NAVIGATION)  # colours are the same on a phone
-        troubles += [f"{name}: {finding}" for finding in dark]
-    assert troubles == []
+        dark = dark_contrast_findings(page, without=NAVIGATION)  # colours are the same on a phone
+        problems += [f"{name}: {finding}" for finding in dark]
+    assert problems == []

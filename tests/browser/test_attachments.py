@@ -1,4 +1,4 @@
-"""Pictures and files in the chat: attached, sent as content parts, shown again, and taken back."""
+"""Images and files in the chat: attached, sent as content parts, shown, and removed."""
 
 import base64
 import json
@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from gateway.models import Message
 from tests.browser.axe import serious_findings
 from tests.browser.conftest import Visitor
-from tests.browser.told_model import ToldModel
+from tests.browser.puppet_model import PuppetModel
 
 pytestmark = pytest.mark.browser
 PNG = base64.b64decode(
@@ -24,12 +24,12 @@ def attach(page: Page, *files: dict[str, object]) -> None:
     page.locator("#files").set_input_files(list(files))  # type: ignore[arg-type]
 
 
-def said(page: Page) -> str:
+def sent_text(page: Page) -> str:
     return page.locator(".entry--you").last.locator(".prose--said").inner_text()
 
 
-def test_a_picture_and_a_file_go_with_the_message(chat: Page, told: ToldModel) -> None:
-    told.answer("A dot.")
+def test_an_image_and_a_file_are_sent_with_the_message(chat: Page, puppet: PuppetModel) -> None:
+    puppet.answer("A dot.")
     attach(chat, DOT, NOTES)
     draft = chat.get_by_role("list", name="Attached").first
     expect(draft.get_by_role("img", name="dot.png")).to_be_visible()
@@ -40,20 +40,20 @@ def test_a_picture_and_a_file_go_with_the_message(chat: Page, told: ToldModel) -
     message = Message.objects.get(role="user")
     assert [part["type"] for part in message.parts] == ["text", "image_url", "text"]
     assert message.parts[2]["text"] == "[File notes.txt]\nKöchin: Ada"
-    assert json.dumps(told.requests[-1].messages[-1]["content"]) == json.dumps(message.parts)
+    assert json.dumps(puppet.requests[-1].messages[-1]["content"]) == json.dumps(message.parts)
     picture = chat.locator(".entry--you").last.get_by_role("img")
     expect(picture).to_be_visible()
     chat.reload()
     picture = chat.locator(".entry--you").last.get_by_role("img")
     expect(picture).to_be_visible()
     expect(picture).to_have_js_property("naturalWidth", 1)  # as soon as it is loaded
-    assert said(chat) == "What is this?"
+    assert sent_text(chat) == "What is this?"
     expect(chat.locator(".entry--you").last).to_contain_text("notes.txt")
     assert serious_findings(chat) == []
 
 
-def test_a_picture_alone_is_a_message(chat: Page, told: ToldModel) -> None:
-    told.answer("A dot.")
+def test_an_image_can_be_sent_without_text(chat: Page, puppet: PuppetModel) -> None:
+    puppet.answer("A dot.")
     attach(chat, DOT)
     expect(chat.get_by_role("list", name="Attached").first).to_be_visible()
     chat.get_by_role("textbox", name="Message to").focus()
@@ -62,7 +62,7 @@ def test_a_picture_alone_is_a_message(chat: Page, told: ToldModel) -> None:
     expect(chat.get_by_role("list", name="Attached").first.get_by_role("img")).to_be_visible()
 
 
-def test_what_was_attached_can_be_taken_away_and_what_is_neither_is_refused(chat: Page, told: ToldModel) -> None:
+def test_attachments_can_be_removed_and_unsupported_files_are_refused(chat: Page, puppet: PuppetModel) -> None:
     attach(chat, DOT, BINARY)
     expect(chat.get_by_text("tool.bin is neither a picture, a PDF nor a text file.")).to_be_visible()
     attach(chat, {"name": "log.txt", "mimeType": "text/plain", "buffer": b"x" * 100_001})
@@ -74,7 +74,7 @@ def test_what_was_attached_can_be_taken_away_and_what_is_neither_is_refused(chat
     expect(chat.get_by_role("textbox", name="Message to")).to_be_focused()
 
 
-def test_a_pasted_picture_is_attached(chat: Page, told: ToldModel) -> None:
+def test_a_pasted_image_is_attached(chat: Page, puppet: PuppetModel) -> None:
     chat.get_by_role("textbox", name="Message to").focus()
     chat.evaluate(
         """bytes => {
@@ -88,21 +88,21 @@ def test_a_pasted_picture_is_attached(chat: Page, told: ToldModel) -> None:
     expect(chat.get_by_role("img", name="pasted.png")).to_be_visible()
 
 
-def test_an_answer_again_and_an_edit_keep_the_picture(chat: Page, told: ToldModel, alices: Visitor) -> None:
-    told.answer("A dot.")
+def test_regenerating_and_editing_keep_the_image(chat: Page, puppet: PuppetModel, alices: Visitor) -> None:
+    puppet.answer("A dot.")
     attach(chat, DOT)
     chat.get_by_role("textbox", name="Message to").fill("What is this?")
     chat.keyboard.press("Enter")
     expect(chat.locator("[data-prose]").last).to_have_text("A dot.")
-    told.answer("Still a dot.")
+    puppet.answer("Still a dot.")
     chat.get_by_role("button", name="Answer again").click()
     expect(chat.locator("[data-prose]").last).to_have_text("Still a dot.")
-    assert [part["type"] for part in told.requests[-1].messages[-1]["content"]] == ["text", "image_url"]
-    told.answer("Red.")
+    assert [part["type"] for part in puppet.requests[-1].messages[-1]["content"]] == ["text", "image_url"]
+    puppet.answer("Red.")
     chat.get_by_role("button", name="Edit your message").click()
     chat.locator("[data-message-editor] textarea").fill("Its colour?")
     chat.get_by_role("button", name="Send", exact=True).click()
     expect(chat.locator("[data-prose]").last).to_have_text("Red.")
-    content = told.requests[-1].messages[-1]["content"]
+    content = puppet.requests[-1].messages[-1]["content"]
     assert (content[0]["text"], content[1]["type"]) == ("Its colour?", "image_url")
     expect(chat.locator(".entry--you").last.get_by_role("img")).to_be_visible()

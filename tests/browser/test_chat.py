@@ -1,4 +1,4 @@
-"""The chat in a real browser: from signing in to the toast of a review, and what survives a reload."""
+"""The chat in a real browser: from signing in to a review's notice, and what survives a reload."""
 
 import re
 
@@ -11,15 +11,15 @@ from memories.errors import UpstreamError, UpstreamTimeout
 from memories.models import Memory
 from reviews.models import ReviewRun
 from reviews.tasks import review_execute
-from tests.browser.asking import ask, send, status_is
-from tests.browser.conftest import LiveServer, NewVisitor, Visitor, in_a_worker, owner_of
-from tests.browser.talks import talk
-from tests.browser.told_model import ToldModel
+from tests.browser.conftest import LiveServer, NewVisitor, Visitor, owner_of, run_in_thread
+from tests.browser.conversations import conversation_make
+from tests.browser.page_actions import ask, expect_status, send
+from tests.browser.puppet_model import PuppetModel
 
 pytestmark = pytest.mark.browser
 
 
-def test_a_newcomer_signs_in_tells_something_and_sees_what_the_review_saved(visitor: NewVisitor) -> None:
+def test_a_new_user_signs_in_chats_and_sees_what_the_review_saved(visitor: NewVisitor) -> None:
     owner_of("alice")
     page = visitor().open("/")
     page.get_by_label("User name").fill("alice")
@@ -33,7 +33,7 @@ def test_a_newcomer_signs_in_tells_something_and_sees_what_the_review_saved(visi
     ask(page, "That is all")
     expect(page.get_by_text("Reviewing this conversation")).to_be_visible()
     review = ReviewRun.objects.get()
-    in_a_worker(review_execute, str(review.pk))
+    run_in_thread(review_execute, str(review.pk))
 
     toast = page.locator(".toast")
     expect(toast).to_contain_text("Saved 2 memories from this conversation.")
@@ -72,53 +72,53 @@ def test_a_newcomer_signs_in_tells_something_and_sees_what_the_review_saved(visi
     expect(row.get_by_role("button", name="Delete")).to_be_visible()
 
 
-def test_an_answer_appears_while_it_is_written_also_after_a_reload_and_in_another_tab(
-    chat: Page, alices: Visitor, told: ToldModel
+def test_an_answer_streams_even_after_a_reload_and_in_another_tab(
+    chat: Page, alices: Visitor, puppet: PuppetModel
 ) -> None:
     send(chat, "hello")
-    status_is(chat, "Answering")
+    expect_status(chat, "Answering")
     answer = chat.locator("[data-answer]").last
-    told.say("First **words**")
+    puppet.say("First **words**")
     expect(answer.locator("strong")).to_have_text("words")
     expect(answer).to_have_attribute("aria-busy", "true")
     expect(chat.get_by_role("button", name="Stop answering")).to_be_visible()
     chat.reload()
     expect(answer.locator("strong")).to_have_text("words")
-    status_is(chat, "Answering")
-    told.say(" <b>and</b>\n\n```js\nlet x")
+    expect_status(chat, "Answering")
+    puppet.say(" <b>and</b>\n\n```js\nlet x")
     expect(answer.locator("pre code")).to_have_text("let x")
     expect(answer).to_contain_text("<b>and</b>")
     again = alices.open("/")
     expect(again.locator("[data-answer] pre code")).to_have_text("let x")
-    told.answer(" = 1\n```\n")
+    puppet.answer(" = 1\n```\n")
     for page in (chat, again):
-        status_is(page, "Answer complete")
+        expect_status(page, "Answer complete")
         expect(page.locator("[aria-busy]")).to_have_count(0)
-        expect(page.locator("pre .k")).to_have_text("let")  # the server's rendering took its place
+        expect(page.locator("pre .k")).to_have_text("let")  # replaced by the server's rendering
         expect(page.locator("pre code")).to_have_text("let x = 1\n")
     expect(chat.get_by_role("button", name="Send message")).to_be_visible()
     assert chat.url.endswith(f"/c/{Session.objects.get().pk}/")
     assert Run.objects.get().state == Run.State.COMPLETED
 
 
-def test_two_tabs_show_the_same_answer_and_either_can_stop_it_also_before_it_has_begun(
-    chat: Page, alices: Visitor, told: ToldModel
+def test_an_answer_can_be_stopped_in_either_tab_and_before_it_begins(
+    chat: Page, alices: Visitor, puppet: PuppetModel
 ) -> None:
     send(chat, "first")
-    told.say("Well, ")
+    puppet.say("Well, ")
     expect(chat.get_by_text("Well,")).to_be_visible()
     chat.keyboard.press("Escape")
     expect(chat.get_by_text("Stopped by you.")).to_be_visible()
     other = alices.open(chat.url.removeprefix(alices.address))
     send(chat, "second")
-    told.say("Two and ")
+    puppet.say("Two and ")
     expect(other.get_by_text("Two and")).to_be_visible()
     other.get_by_role("button", name="Stop answering").click()
     for page in (chat, other):
         expect(page.get_by_text("Stopped by you.")).to_have_count(2)
         expect(page.get_by_text("Two and")).to_be_visible()
         expect(page.locator(".turn")).to_have_count(2)
-    # Stopped before the server has the message.
+    # Stop before the server has received the message.
     held_back: list[Route] = []
     chat.route("**/turns", lambda route: held_back.append(route))
     with chat.expect_request("**/turns"):
@@ -130,13 +130,13 @@ def test_two_tabs_show_the_same_answer_and_either_can_stop_it_also_before_it_has
     assert [run.state for run in Run.objects.order_by("id")] == [Run.State.STOPPED] * 3
 
 
-def test_an_answer_that_a_restart_cut_off_is_shown_when_the_server_is_back_and_can_be_tried_again(
-    chat: Page, alices: Visitor, server: LiveServer, told: ToldModel
+def test_an_interrupted_answer_is_shown_after_a_restart_and_can_be_retried(
+    chat: Page, alices: Visitor, server: LiveServer, puppet: PuppetModel
 ) -> None:
-    alices.expect_trouble("ERR_FAILED")
-    alices.expect_trouble("503")
+    alices.expect_error("ERR_FAILED")
+    alices.expect_error("503")
     send(chat, "hello")
-    told.say("Half an answer")
+    puppet.say("Half an answer")
     expect(chat.get_by_text("Half an answer")).to_be_visible()
     server.do(active.shut_down())
     active.reset()
@@ -144,54 +144,54 @@ def test_an_answer_that_a_restart_cut_off_is_shown_when_the_server_is_back_and_c
     expect(interrupted).to_be_visible()
     expect(chat.get_by_text("Half an answer")).to_be_visible()
     expect(chat.locator(".caret")).to_have_count(0)
-    told.say("Not a whole one")
+    puppet.say("Not a whole one")
     chat.get_by_role("button", name="Try again").click()
     expect(chat.get_by_text("Not a whole one")).to_be_visible()
-    asked: list[str] = []
+    attempts: list[int] = []
 
-    def away(route: Route) -> None:
-        asked.append("turn")
-        if len(asked) == 1:
+    def unavailable_twice(route: Route) -> None:
+        attempts.append(1)
+        if len(attempts) == 1:
             route.abort()
-        elif len(asked) == 2:
+        elif len(attempts) == 2:
             route.fulfill(status=503, body="<h1>Service Unavailable</h1>")  # a proxy's own page
         else:
             route.continue_()
 
-    chat.route("**/fragments/turn/**", away)
+    chat.route("**/fragments/turn/**", unavailable_twice)
     server.do(active.shut_down())
     active.reset()
     expect(interrupted).to_be_visible(timeout=15_000)
-    assert len(asked) == 3
-    told.answer("The whole answer.")
+    assert len(attempts) == 3
+    puppet.answer("The whole answer.")
     chat.get_by_role("button", name="Try again").click()
     expect(chat.get_by_text("The whole answer.")).to_be_visible()
     expect(chat.locator(".turn")).to_have_count(1)
 
 
-def test_a_failure_is_said_as_what_it_is_and_can_be_tried_again(chat: Page, told: ToldModel) -> None:
-    told.fail(UpstreamError("The model server refused the gateway's key."))
+def test_a_failure_is_explained_and_can_be_retried(chat: Page, puppet: PuppetModel) -> None:
+    puppet.fail(UpstreamError("The model server refused the gateway's key."))
     send(chat, "hello")
     alert = chat.get_by_role("alert")
     expect(alert).to_contain_text("The model server refused the gateway's key. Your message is kept.")
-    told.fail(UpstreamTimeout("The model server took too long to answer."))
+    puppet.fail(UpstreamTimeout("The model server took too long to answer."))
     alert.get_by_role("button", name="Try again").click()
     expect(alert).to_contain_text("The model server took too long to answer. Your message is kept.")
-    status_is(chat, "No answer")
-    told.answer("There you are.")
+    expect_status(chat, "No answer")
+    puppet.answer("There you are.")
     alert.get_by_role("button", name="Try again").click()
     expect(chat.get_by_text("There you are.")).to_be_visible()
     expect(alert).to_have_count(0)
     expect(chat.locator(".turn")).to_have_count(1)
 
 
-def test_the_last_message_can_be_edited_and_its_answer_asked_for_again(alices: Visitor, told: ToldModel) -> None:
-    session = talk(owner_of("alice"), ("qestion", "Answer one."))
+def test_the_last_message_can_be_edited_and_its_answer_regenerated(alices: Visitor, puppet: PuppetModel) -> None:
+    session = conversation_make(owner_of("alice"), ("qestion", "Answer one."))
     chat = alices.open(f"/c/{session.pk}/")
     editor = chat.get_by_role("textbox", name="Edit your message")
     box = chat.get_by_label("Message to assistant")
     box.fill("half a thou")
-    box.press("ArrowUp")  # moves the cursor, where something is written
+    box.press("ArrowUp")  # with text in the box this moves the cursor
     expect(editor).to_have_count(0)
     box.fill("")
     box.press("ArrowUp")
@@ -200,23 +200,23 @@ def test_the_last_message_can_be_edited_and_its_answer_asked_for_again(alices: V
     chat.keyboard.press("Escape")
     chat.get_by_role("button", name="Edit your message").click()
     editor.fill("question")
-    told.answer("Answer two.")
+    puppet.answer("Answer two.")
     chat.keyboard.press("Enter")
     expect(chat.get_by_text("Answer two.")).to_be_visible()
     expect(chat.get_by_text("Answer one.")).to_have_count(0)
     expect(chat.get_by_text("question", exact=True)).to_be_visible()
-    told.answer("Answer three.")
+    puppet.answer("Answer three.")
     chat.get_by_role("button", name="Answer again").click()
     expect(chat.get_by_text("Answer three.")).to_be_visible()
     expect(chat.locator(".turn")).to_have_count(1)
     expect(chat.locator(".turn")).to_have_attribute("data-state", "completed")
-    assert [m["content"] for m in told.requests[-1].messages if m["role"] == "user"] == ["question"]
+    assert [m["content"] for m in puppet.requests[-1].messages if m["role"] == "user"] == ["question"]
     assert Session.objects.get().turns == 1
 
 
-def test_a_refused_message_is_kept_and_joins_what_was_written_since_when_it_is_taken_back(alices: Visitor) -> None:
-    alices.expect_trouble("status of 404")
-    chat = alices.open(f"/c/{talk(owner_of('alice'), ('first', 'Fine.')).pk}/")
+def test_a_refused_message_is_put_before_the_current_draft(alices: Visitor) -> None:
+    alices.expect_error("status of 404")
+    chat = alices.open(f"/c/{conversation_make(owner_of('alice'), ('first', 'Fine.')).pk}/")
     box = chat.get_by_label("Message to assistant")
     alert = chat.get_by_role("alert")
     Session.objects.all().delete()
@@ -232,7 +232,7 @@ def test_a_refused_message_is_kept_and_joins_what_was_written_since_when_it_is_t
     expect(box).to_have_value("is anybody there?\n\nHello?")
 
 
-def test_what_was_saved_can_be_edited_undone_and_put_back_under_the_answer(chat: Page, alices: Visitor) -> None:
+def test_a_saved_memory_can_be_undone_restored_and_edited_below_the_answer(chat: Page, alices: Visitor) -> None:
     ask(chat, "Remember that the oven runs at 230 degrees.")
     note = chat.locator(".note[data-change-set]")
     expect(note).to_contain_text("Memory saved")
@@ -248,7 +248,7 @@ def test_what_was_saved_can_be_edited_undone_and_put_back_under_the_answer(chat:
     chat.get_by_role("button", name="Save", exact=True).click()
     expect(words).to_have_count(0)
     assert Memory.objects.get().content == "The oven runs at 240 degrees."
-    alices.expect_trouble("status of 409")
+    alices.expect_error("status of 409")
     note.get_by_role("button", name="Edit: ").click()
     Memory.objects.update(version=17)
     words.fill("Mine.")
@@ -257,22 +257,22 @@ def test_what_was_saved_can_be_edited_undone_and_put_back_under_the_answer(chat:
     assert Memory.objects.get().content != "Mine."
 
 
-def test_enter_sends_shift_enter_does_not_and_the_draft_outlives_a_reload(chat: Page, told: ToldModel) -> None:
+def test_enter_sends_shift_enter_does_not_and_the_draft_survives_a_reload(chat: Page, puppet: PuppetModel) -> None:
     box = chat.get_by_label("Message to assistant")
     box.press_sequentially("one")
     chat.keyboard.press("Shift+Enter")
     box.press_sequentially("two")
     chat.reload()
     expect(box).to_have_value("one\ntwo")
-    told.answer("Fine.")
+    puppet.answer("Fine.")
     chat.keyboard.press("Enter")
-    status_is(chat, "Answer complete")
+    expect_status(chat, "Answer complete")
     assert Message.objects.get(role="user").text == "one\ntwo"
     chat.reload()
     expect(box).to_have_value("")
 
 
-def test_commands_complete_with_the_keyboard(chat: Page) -> None:
+def test_commands_are_completed_with_the_keyboard(chat: Page) -> None:
     box = chat.get_by_label("Message to assistant")
     options = chat.get_by_role("option").locator("visible=true")
     box.press_sequentially("/mem")
@@ -291,8 +291,8 @@ def test_commands_complete_with_the_keyboard(chat: Page) -> None:
     expect(chat.get_by_role("listbox", name="Commands")).to_be_hidden()
 
 
-def test_a_temporary_session_is_asked_about_begun_and_gone_when_it_is_left(alices: Visitor) -> None:
-    chat = alices.open(f"/c/{talk(owner_of('alice'), ('hello', 'Hello.'), title='Hello').pk}/")
+def test_a_temporary_session_is_confirmed_and_deleted_on_leaving(alices: Visitor) -> None:
+    chat = alices.open(f"/c/{conversation_make(owner_of('alice'), ('hello', 'Hello.'), title='Hello').pk}/")
     chat.get_by_text("Temporary", exact=True).click()
     expect(chat.get_by_text("This starts a new, temporary session.")).to_be_visible()
     chat.get_by_role("button", name="Stay here").click()
@@ -303,7 +303,7 @@ def test_a_temporary_session_is_asked_about_begun_and_gone_when_it_is_left(alice
     expect(chat.get_by_role("switch")).to_be_checked()
     expect(chat.get_by_label("Message to assistant")).to_have_value("carried over")
     assert Session.objects.count() == 1
-    chat.get_by_text("Temporary", exact=True).click()  # nothing is said here yet: nothing is asked
+    chat.get_by_text("Temporary", exact=True).click()  # an empty session needs no confirmation
     expect(chat.get_by_role("switch")).not_to_be_checked()
     chat.get_by_text("Temporary", exact=True).click()
     expect(chat.get_by_text("Temporary session. No memory is read and none is saved.")).to_be_visible()
@@ -319,7 +319,7 @@ def test_a_temporary_session_is_asked_about_begun_and_gone_when_it_is_left(alice
     assert not Session.with_deleted.filter(temporary=True).exists()
 
 
-def test_nothing_of_one_user_reaches_the_other(visitor: NewVisitor) -> None:
+def test_no_data_of_one_user_reaches_another(visitor: NewVisitor) -> None:
     page, theirs = visitor("alice").open("/"), visitor("charlie").open("/")
     ask(page, "Remember that the safe opens with my birthday.")
     expect(page.locator(".session")).to_have_count(1)

@@ -1,14 +1,14 @@
-"""What stands around a message: the agent, the context, the memories that were used, and trying again by itself."""
+"""Choosing an agent, the context window's fill level, the memories used, examples, and automatic retries."""
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from gateway.models import Run, Session
 from memories.errors import Overloaded, RateLimited
-from tests.browser.asking import ask, send, status_is
 from tests.browser.conftest import NewVisitor, Visitor, owner_of
-from tests.browser.talks import talk
-from tests.browser.told_model import ToldModel
+from tests.browser.conversations import conversation_make
+from tests.browser.page_actions import ask, expect_status, send
+from tests.browser.puppet_model import PuppetModel
 from tests.factories import agent_make, memory_make
 
 pytestmark = pytest.mark.browser
@@ -20,8 +20,8 @@ GIVEN = "details[data-given]"
 
 
 @pytest.fixture
-def stopped(visitor: NewVisitor, told: ToldModel) -> Page:
-    """The chat, with a clock that goes only when the test says so."""
+def paused(visitor: NewVisitor, puppet: PuppetModel) -> Page:
+    """The chat, with a clock that only the test advances."""
     alices = visitor("alice", alone=True)
     alices.context.clock.install(time="2026-01-01T08:00:00Z")
     page = alices.open("/")
@@ -30,21 +30,21 @@ def stopped(visitor: NewVisitor, told: ToldModel) -> Page:
     return page
 
 
-def test_the_agent_of_a_new_session_is_chosen_freely(alices: Visitor, told: ToldModel) -> None:
+def test_a_new_session_can_use_any_agent(alices: Visitor, puppet: PuppetModel) -> None:
     agent_make("sysadmin")
     page = alices.open("/")
     page.get_by_label("Agent").select_option("sysadmin")
     expect(page.get_by_placeholder("Message sysadmin")).to_be_visible()
-    told.answer("Fine.")
+    puppet.answer("Fine.")
     page.get_by_label("Message to sysadmin").fill("hello")
     page.keyboard.press("Enter")
-    status_is(page, "Answer complete")
+    expect_status(page, "Answer complete")
     assert Session.objects.get().agent.name == "sysadmin"
 
 
-def test_another_agent_in_a_running_session_asks_first(alices: Visitor) -> None:
+def test_changing_the_agent_of_a_running_session_asks_for_confirmation(alices: Visitor) -> None:
     agent_make("sysadmin")
-    page = alices.open(f"/c/{talk(owner_of('alice'), ('hello', 'Fine.')).pk}/")
+    page = alices.open(f"/c/{conversation_make(owner_of('alice'), ('hello', 'Fine.')).pk}/")
     page.get_by_label("Agent").select_option("sysadmin")
     expect(page.get_by_text("This starts a new session with sysadmin.")).to_be_visible()
     page.get_by_role("button", name="Stay here").click()
@@ -60,8 +60,8 @@ def test_another_agent_in_a_running_session_asks_first(alices: Visitor) -> None:
 WIDTHS = (1440, 1000, 800, 390)
 
 
-def test_a_context_that_fills_says_what_will_happen(chat: Page, told: ToldModel) -> None:
-    told.answer("Fine.")
+def test_a_filling_context_window_is_explained(chat: Page, puppet: PuppetModel) -> None:
+    puppet.answer("Fine.")
     ask(chat, "hello")
     words = chat.get_by_text("Older turns will be summarised").locator("visible=true")
     fill = chat.locator("#fill")
@@ -69,8 +69,8 @@ def test_a_context_that_fills_says_what_will_happen(chat: Page, told: ToldModel)
         chat.set_viewport_size({"width": width, "height": 900})
         expect(fill).to_contain_text("25 %")
         expect(words).to_have_count(0)
-    agent_make("assistant", context_token_limit=10_000)  # what is used of it: 8,008
-    told.answer("Fine.")
+    agent_make("assistant", context_token_limit=10_000)  # of which 8,008 are used
+    puppet.answer("Fine.")
     ask(chat, "and again")
     for width in WIDTHS:
         chat.set_viewport_size({"width": width, "height": 900})
@@ -83,17 +83,17 @@ def test_a_context_that_fills_says_what_will_happen(chat: Page, told: ToldModel)
         expect(chat.get_by_role("button", name="Send message")).to_be_in_viewport(ratio=1)
         boxes = [chat.locator(part).bounding_box() for part in ("#agent", ".composer .switch", "#fill", "#send")]
         edges = [edge for box in boxes if box for edge in (box["x"], box["x"] + box["width"])]
-        assert edges == sorted(edges), f"at {width} pixels parts of the bar lie over each other"
+        assert edges == sorted(edges), f"at {width} pixels parts of the bar overlap"
 
 
-def test_only_the_list_of_memories_that_was_clicked_is_open(chat: Page, told: ToldModel) -> None:
+def test_only_the_clicked_list_of_memories_is_open(chat: Page, puppet: PuppetModel) -> None:
     memory_make(owner_of("alice"), "Prefers the command first.", pinned=True)
-    told.answer("Fine.")
+    puppet.answer("Fine.")
     ask(chat, "hello")
     expect(chat.locator(GIVEN)).not_to_have_attribute("open", "")
     chat.get_by_text("Given 1 memory").click()
     expect(chat.get_by_text("Pinned, so it is in every answer.")).to_be_visible()
-    told.answer("Still fine.")
+    puppet.answer("Still fine.")
     ask(chat, "and now?")
     expect(chat.locator(GIVEN).nth(0)).to_have_attribute("open", "")
     expect(chat.locator(GIVEN).nth(1)).not_to_have_attribute("open", "")
@@ -101,56 +101,56 @@ def test_only_the_list_of_memories_that_was_clicked_is_open(chat: Page, told: To
     expect(chat.locator(GIVEN).nth(0)).not_to_have_attribute("open", "")
 
 
-def test_an_example_of_the_first_page_is_said_and_leaves_what_was_being_written(chat: Page, told: ToldModel) -> None:
+def test_an_example_prompt_is_sent_and_keeps_the_draft(chat: Page, puppet: PuppetModel) -> None:
     box = chat.get_by_label("Message to assistant")
     box.press_sequentially("half a thou")
-    told.answer("Six plates it is.")
+    puppet.answer("Six plates it is.")
     chat.get_by_role("button", name=EXAMPLE).click()
     expect(chat.get_by_text("Six plates it is.")).to_be_visible()
-    assert told.requests[0].messages[-1]["content"] == EXAMPLE
+    assert puppet.requests[0].messages[-1]["content"] == EXAMPLE
     expect(chat.get_by_text("Try one")).to_have_count(0)
     expect(box).to_have_value("half a thou")
     chat.reload()
     expect(box).to_have_value("half a thou")
 
 
-def test_too_much_at_once_counts_down_and_tries_again(stopped: Page, told: ToldModel) -> None:
-    told.fail(RateLimited(BUSY, retry_after="3"))
-    send(stopped, "hello")
-    alert = stopped.get_by_role("alert")
+def test_a_rate_limit_counts_down_and_retries(paused: Page, puppet: PuppetModel) -> None:
+    puppet.fail(RateLimited(BUSY, retry_after="3"))
+    send(paused, "hello")
+    alert = paused.get_by_role("alert")
     expect(alert).to_contain_text("The model server is receiving too many requests. Trying again in 3 seconds.")
-    stopped.clock.run_for(1 * SECOND)
+    paused.clock.run_for(1 * SECOND)
     expect(alert).to_contain_text("Trying again in 2 seconds.")
-    told.answer("There you are.")
-    stopped.clock.run_for(1 * SECOND)
-    stopped.clock.run_for(1 * SECOND)
-    expect(stopped.get_by_text("There you are.")).to_be_visible()
-    expect(stopped.locator(".turn")).to_have_count(1)
+    puppet.answer("There you are.")
+    paused.clock.run_for(1 * SECOND)
+    paused.clock.run_for(1 * SECOND)
+    expect(paused.get_by_text("There you are.")).to_be_visible()
+    expect(paused.locator(".turn")).to_have_count(1)
     assert [run.state for run in Run.objects.order_by("id")] == ["failed", "completed"]
 
 
-def test_it_tries_again_three_times_and_then_leaves_it_to_the_person(stopped: Page, told: ToldModel) -> None:
-    alert = stopped.get_by_role("alert")
-    told.fail(Overloaded(BUSY, retry_after="1"))
-    send(stopped, "hello")
+def test_three_retries_are_made_automatically(paused: Page, puppet: PuppetModel) -> None:
+    alert = paused.get_by_role("alert")
+    puppet.fail(Overloaded(BUSY, retry_after="1"))
+    send(paused, "hello")
     for _ in range(3):
         expect(alert).to_contain_text("Trying again in 1 second.")
-        told.fail(Overloaded(BUSY, retry_after="1"))
-        stopped.clock.run_for(1 * SECOND)
-        expect(stopped.locator(".turn")).to_have_attribute("data-state", "failed")
+        puppet.fail(Overloaded(BUSY, retry_after="1"))
+        paused.clock.run_for(1 * SECOND)
+        expect(paused.locator(".turn")).to_have_attribute("data-state", "failed")
     expect(alert).to_contain_text("The model server is receiving too many requests. Your message is kept.")
-    stopped.clock.run_for(60 * SECOND)
-    assert len(told.requests) == 4
+    paused.clock.run_for(60 * SECOND)
+    assert len(puppet.requests) == 4
 
 
-def test_whoever_says_something_else_meanwhile_is_not_interrupted(stopped: Page, told: ToldModel) -> None:
-    told.fail(RateLimited(BUSY, retry_after="2"))
-    send(stopped, "first")
-    expect(stopped.get_by_role("alert")).to_contain_text("Trying again in 2 seconds.")
-    told.answer("To the second.")
-    ask(stopped, "second")
-    stopped.clock.run_for(5 * SECOND)
-    expect(stopped.locator(".turn")).to_have_count(2)
-    assert [request.messages[-1]["content"] for request in told.requests] == ["first", "second"]
-    # Nothing goes on saying that it will be tried again.
-    expect(stopped.get_by_role("alert")).to_contain_text("receiving too many requests. Your message is kept.")
+def test_a_new_message_cancels_the_pending_retry(paused: Page, puppet: PuppetModel) -> None:
+    puppet.fail(RateLimited(BUSY, retry_after="2"))
+    send(paused, "first")
+    expect(paused.get_by_role("alert")).to_contain_text("Trying again in 2 seconds.")
+    puppet.answer("To the second.")
+    ask(paused, "second")
+    paused.clock.run_for(5 * SECOND)
+    expect(paused.locator(".turn")).to_have_count(2)
+    assert [request.messages[-1]["content"] for request in puppet.requests] == ["first", "second"]
+    # The alert no longer announces a retry.
+    expect(paused.get_by_role("alert")).to_contain_text("receiving too many requests. Your message is kept.")

@@ -23,15 +23,15 @@ def listener() -> Iterator[CallbackListener]:
 
 
 def consent_of(visitor: Visitor, listener: CallbackListener) -> str:
-    """The address that an app on this computer opens."""
+    """Return the consent address that an app on this computer opens."""
     app = App()
     app.redirects = (listener.address,)
     app.client_id = client_register("Notebook", app.redirects).client_id
-    visitor.expect_trouble("/callback")
+    visitor.expect_error("/callback")
     return app.address(resource=f"{visitor.address}/mcp")
 
 
-def test_a_person_signs_in_chooses_on_a_page_for_everybody_and_is_sent_back(
+def test_a_person_signs_in_grants_access_and_is_redirected_to_the_app(
     visitor: NewVisitor, listener: CallbackListener
 ) -> None:
     memory_make(owner_of("alice"), "Tests with pytest.", book="code")
@@ -48,17 +48,17 @@ def test_a_person_signs_in_chooses_on_a_page_for_everybody_and_is_sent_back(
     page.get_by_label("Read Search your memories and change nothing.").check()
     page.get_by_role("button", name="Connect").click()
     page.wait_for_url(f"{listener.address}?**")
-    came = listener.came.get(timeout=10)
-    assert (came["state"], came["iss"], bool(came["code"])) == ("s1", stranger.address, True)
+    callback = listener.callbacks.get(timeout=10)
+    assert (callback["state"], callback["iss"], bool(callback["code"])) == ("s1", stranger.address, True)
     key = ApiKey.objects.get()
     assert (key.name, key.books, key.read_only) == ("Notebook", ["code"], True)
 
 
-def test_a_person_cancels_and_later_disconnects(alices: Visitor, listener: CallbackListener) -> None:
+def test_a_person_cancels_or_connects_and_disconnects(alices: Visitor, listener: CallbackListener) -> None:
     page = alices.open(consent_of(alices, listener))
     page.get_by_role("button", name="Cancel").click()
     page.wait_for_url(f"{listener.address}?**")
-    assert listener.came.get(timeout=10)["error"] == "access_denied"
+    assert listener.callbacks.get(timeout=10)["error"] == "access_denied"
     page = alices.open(consent_of(alices, listener))
     page.get_by_role("button", name="Connect").click()
     page.wait_for_url(f"{listener.address}?**")

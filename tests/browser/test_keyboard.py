@@ -1,10 +1,10 @@
-"""Shortcuts and the way through the pages with the keyboard."""
+"""Keyboard shortcuts and keyboard navigation."""
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import NewVisitor, Visitor, in_a_worker, owner_of
-from tests.browser.talks import talk
+from tests.browser.conftest import NewVisitor, Visitor, owner_of, run_in_thread
+from tests.browser.conversations import conversation_make
 from tests.factories import memory_make
 
 pytestmark = pytest.mark.browser
@@ -13,8 +13,8 @@ PHONE = {"width": 390, "height": 844}
 FOCUSED = "() => document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent.trim()"
 
 
-def test_the_shortcuts_go_where_the_list_says_and_a_letter_alone_is_none(chat: Page) -> None:
-    in_a_worker(lambda: memory_make(owner_of("alice"), "Likes tea."))
+def test_shortcuts_work_as_listed_and_a_letter_alone_does_nothing(chat: Page) -> None:
+    run_in_thread(lambda: memory_make(owner_of("alice"), "Likes tea."))
     chat.locator("#log").focus()
     for key in ("k", "o", "m", "/", "Shift+O", "Shift+M", "Alt+k"):
         chat.keyboard.press(key)
@@ -39,14 +39,14 @@ def test_the_shortcuts_go_where_the_list_says_and_a_letter_alone_is_none(chat: P
         expect(chat.get_by_role("button", name="Send message")).to_be_enabled()
 
 
-def test_on_a_phone_the_search_shortcut_opens_the_drawer_it_is_in(visitor: NewVisitor) -> None:
+def test_on_a_phone_the_search_shortcut_opens_the_drawer(visitor: NewVisitor) -> None:
     page = visitor("alice", viewport=PHONE).open("/")
     expect(page.get_by_role("button", name="Send message")).to_be_enabled()
     page.keyboard.press("Control+k")
     expect(page.get_by_label("Search sessions")).to_be_focused()
 
 
-def test_keys_are_named_as_on_the_keyboard_at_hand(visitor: NewVisitor) -> None:
+def test_keys_are_named_as_on_the_users_keyboard(visitor: NewVisitor) -> None:
     alices = visitor("alice", alone=True)
     alices.context.add_init_script("Object.defineProperty(navigator, 'userAgentData', {value: {platform: 'macOS'}})")
     page = alices.open("/memories/")
@@ -55,24 +55,24 @@ def test_keys_are_named_as_on_the_keyboard_at_hand(visitor: NewVisitor) -> None:
     expect(page.locator("#help")).not_to_contain_text("Ctrl")
 
 
-def test_the_way_with_tab_is_skip_link_bar_sessions_conversation_composer(alices: Visitor) -> None:
-    session = talk(owner_of("alice"), ("hello", "Hello."), title="hello")
+def test_the_tab_order_is_skip_link_bar_sessions_conversation_composer(alices: Visitor) -> None:
+    session = conversation_make(owner_of("alice"), ("hello", "Hello."), title="hello")
     chat = alices.open(f"/c/{session.pk}/")
     expect(chat.get_by_role("button", name="Send message")).to_be_enabled()
     skip = chat.locator("a").first
     expect(skip).not_to_be_in_viewport()
     skip.focus()
     expect(skip).to_be_in_viewport()
-    passed = [chat.evaluate(FOCUSED)]
+    visited = [chat.evaluate(FOCUSED)]
     for _ in range(40):
         chat.keyboard.press("Tab")
-        passed.append(chat.evaluate(FOCUSED))
-        if passed[-1] == "Message to assistant":
+        visited.append(chat.evaluate(FOCUSED))
+        if visited[-1] == "Message to assistant":
             break
     named = ["Skip to content", "Chat", "New session", "Search sessions", "hello", "Conversation", "Copy answer"]
     named.append("Message to assistant")
-    places = [next(at for at, words in enumerate(passed) if words.endswith(name)) for name in named]
-    assert places == sorted(places), passed
+    positions = [next(at for at, words in enumerate(visited) if words.endswith(name)) for name in named]
+    assert positions == sorted(positions), visited
     skip.focus()
     chat.keyboard.press("Enter")
     chat.keyboard.press("Tab")

@@ -1,4 +1,4 @@
-"""Where things stand: a wide screen's middle, wide content beside the text, and nothing broken on a small one."""
+"""Layout: centred text and wide content on wide screens, and nothing broken on small ones."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ from playwright.sync_api import Page, expect
 from gateway.models import Agent, Run, Session
 from memories.services import book_get_or_create
 from tests.browser.conftest import NewVisitor, owner_of
-from tests.browser.talks import talk
-from tests.browser.test_memories_many import fill
+from tests.browser.conversations import conversation_make
+from tests.browser.test_memories_bulk import fill
 from tests.browser.test_reviews_page import waiting_review
 from tests.factories import memory_make, owner_make, session_make
 
@@ -30,8 +30,8 @@ https://example.org/a/very/long/path/that/never/ends/and/has/no/place/to/break/b
 LONG_SEARCH = f"/memories/?q={'x' * 60}"
 PATHS = ("/new/", "/new/?temporary=1", "/memories/", LONG_SEARCH, "/reviews/", "/account/", "/login/")
 SIDEWAYS = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
-# Controls that lie on each other, in the parts where they stand in a row.
-ON_EACH_OTHER = """() => [".topbar", ".composer__bar", ".page__head", ".tools__row", ".mem__acts"].flatMap((row) => {
+# Controls that overlap within a row.
+OVERLAPPING = """() => [".topbar", ".composer__bar", ".page__head", ".tools__row", ".mem__acts"].flatMap((row) => {
   const seen = [...document.querySelectorAll(`${row} :is(a, button, select, input, .fill, .switch)`)]
     .filter((each) => each.checkVisibility({ visibilityProperty: true, opacityProperty: true }))
     .filter((each) => each.getBoundingClientRect().width > 2 && !each.matches(".switch input"));
@@ -42,47 +42,45 @@ ON_EACH_OTHER = """() => [".topbar", ".composer__bar", ".page__head", ".tools__r
 })"""
 
 
-def wide_talk() -> Session:
-    """A session of alice whose last answer has a wide table and wide code."""
-    return talk(owner_of("alice"), ("one", "Answer to one."), ("two", WIDE))
+def wide_conversation() -> Session:
+    """Create a session of Alice's whose last answer has a wide table and wide code."""
+    return conversation_make(owner_of("alice"), ("one", "Answer to one."), ("two", WIDE))
 
 
-def box(page: Page, selector: str) -> Any:
-    """Where the last such element stands."""
+def bounding_box(page: Page, selector: str) -> Any:
+    """Return the bounding box of the last matching element."""
     return page.locator(selector).last.bounding_box()
 
 
-def right(place: Any) -> float:
-    return float(place["x"] + place["width"])
+def right(bounding_box: Any) -> float:
+    return float(bounding_box["x"] + bounding_box["width"])
 
 
-def test_the_text_is_in_the_middle_and_tables_and_code_grow_into_the_gutter(
-    visitor: NewVisitor, server: object
-) -> None:
-    page = visitor("alice").open(f"/c/{wide_talk().pk}/")
+def test_the_text_is_centred_and_tables_and_code_extend_into_the_gutter(visitor: NewVisitor, server: object) -> None:
+    page = visitor("alice").open(f"/c/{wide_conversation().pk}/")
     for width in (1440, 1600, 1920, 2560):
         page.set_viewport_size({"width": width, "height": 900})
-        text, log = box(page, "[data-answer] [data-prose] > p"), box(page, "#log")
-        for wide in (box(page, ".prose > .table"), box(page, ".prose > .code")):
+        text, log = bounding_box(page, "[data-answer] [data-prose] > p"), bounding_box(page, "#log")
+        for wide in (bounding_box(page, ".prose > .table"), bounding_box(page, ".prose > .code")):
             assert wide["x"] == text["x"], width
             assert wide["width"] > 672, f"at {width} wider than a line of text may be"
             assert right(wide) <= right(log), width
         assert page.locator("#log").evaluate("log => log.scrollWidth - log.clientWidth") == 0
-        said = box(page, ".entry--you .entry__body")  # its box begins at the red line, and the text keeps its distance
-        assert 19 <= text["x"] - said["x"] <= 21, width
+        message = bounding_box(page, ".entry--you .entry__body")  # the red line, 20 pixels left of the text
+        assert 19 <= text["x"] - message["x"] <= 21, width
         if width == 1440:
             continue
-        left = right(box(page, ".sessions"))
+        left = right(bounding_box(page, ".sessions"))
         assert abs(text["x"] + text["width"] / 2 - (left + width) / 2) <= 1, width
         padding = "element => parseFloat(getComputedStyle(element).paddingInlineStart)"
-        title = box(page, "#session-title")["x"] + page.locator("#session-title").evaluate(padding)
-        assert abs(text["x"] - title) <= 1, f"at {width} the title stands above the text"
-        assert right(box(page, ".composer__box")) <= width
+        title = bounding_box(page, "#session-title")["x"] + page.locator("#session-title").evaluate(padding)
+        assert abs(text["x"] - title) <= 1, f"at {width} the title is aligned with the text"
+        assert right(bounding_box(page, ".composer__box")) <= width
         assert page.evaluate(SIDEWAYS) == 0, width
 
 
-def test_nothing_breaks_on_a_small_screen_or_zoomed_in(visitor: NewVisitor, server: object) -> None:
-    session = wide_talk()
+def test_pages_fit_a_small_or_zoomed_screen(visitor: NewVisitor, server: object) -> None:
+    session = wide_conversation()
     fill(owner_of("alice"), 3)
     memory_make(owner_of("alice"), "A-word-that-is-longer-than-most-lines-are-and-has-nowhere-to-break-" * 3)
     waiting_review(book_get_or_create(owner_of("alice").pk, "main"))
@@ -90,32 +88,32 @@ def test_nothing_breaks_on_a_small_screen_or_zoomed_in(visitor: NewVisitor, serv
     for path in (f"/c/{session.pk}/", *PATHS):
         page = small.open(path)
         expect(page.locator("#main")).to_be_visible()
-        for width in (320, 360, 720):  # the last two: a usual screen at 400 and at 200 %
+        for width in (320, 360, 720):  # the last two: a common screen at 400 and at 200 %
             page.set_viewport_size({"width": width, "height": 640})
             assert page.evaluate(SIDEWAYS) == 0, (path, width)
-            assert page.evaluate(ON_EACH_OTHER) == [], (path, width)
+            assert page.evaluate(OVERLAPPING) == [], (path, width)
         page.close()
 
 
-def test_long_words_beside_a_memory_break(visitor: NewVisitor, server: object) -> None:
+def test_long_words_in_a_memorys_details_are_wrapped(visitor: NewVisitor, server: object) -> None:
     memory_make(owner_of("alice"), "Likes tea.", category="W" * 40, keywords=["K" * 40], metadata={"m" * 40: "v" * 200})
     page = visitor("alice").open("/memories/")
     row = page.locator(".mem")
     for width in (320, 1280):
         page.set_viewport_size({"width": width, "height": 640})
         page.mouse.move(1, 1)
-        about, whole = box(page, ".mem__about"), box(page, ".mem")
-        assert about["y"] + about["height"] <= whole["y"] + whole["height"], width  # not over the next one
+        about, whole = bounding_box(page, ".mem__about"), bounding_box(page, ".mem")
+        assert about["y"] + about["height"] <= whole["y"] + whole["height"], width  # does not overlap the next row
         row.hover(position={"x": 8, "y": 8})
         assert page.evaluate(SIDEWAYS) == 0, width
 
 
-def test_pages_of_the_admin_fit_small_windows(visitor: NewVisitor, server: object) -> None:
+def test_admin_pages_fit_small_windows(visitor: NewVisitor, server: object) -> None:
     root = owner_make("root", is_staff=True, is_superuser=True)
     agent = Agent.objects.get(name="assistant")
     run = Run.objects.create(owner=root, session=session_make(root, agent), turn=1, request_id="0d" * 16)
     admin = visitor("root", has_touch=True)
-    page = admin.open(f"/admin/gateway/session/{wide_talk().pk}/change/")
+    page = admin.open(f"/admin/gateway/session/{wide_conversation().pk}/change/")
     expect(page.locator(".db-prose table")).to_be_attached()
     for path, width in (
         ("", 320),

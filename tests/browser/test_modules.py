@@ -1,4 +1,4 @@
-"""The script's own small parsers, asked directly in the browser that runs them."""
+"""The page script's parsers, called directly in the browser."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from playwright.sync_api import Page
 pytestmark = pytest.mark.browser
 
 
-def called(page: Page, module: str, function: str, *given: Any) -> Any:
-    script = "async ([module, name, given]) => (await import(module))[name](...given)"
-    return page.evaluate(script, [static(f"gateway/{module}"), function, list(given)])
+def call(page: Page, module: str, function: str, *args: Any) -> Any:
+    script = "async ([module, name, args]) => (await import(module))[name](...args)"
+    return page.evaluate(script, [static(f"gateway/{module}"), function, list(args)])
 
 
-def drawn(page: Page, *events: dict[str, Any]) -> str:
-    """The HTML of a live answer after these events, drawn after each of them."""
+def draw(page: Page, *events: dict[str, Any]) -> str:
+    """Draw a live answer after each of these events; return its HTML."""
     return str(
         page.evaluate(
             """async ([module, events]) => {
@@ -34,7 +34,7 @@ def drawn(page: Page, *events: dict[str, Any]) -> str:
     )
 
 
-def changed(count: int, *blocks: tuple[int, int, str]) -> dict[str, Any]:
+def changes(count: int, *blocks: tuple[int, int, str]) -> dict[str, Any]:
     return {"count": count, "blocks": [{"block": block, "keep": keep, "html": html} for block, keep, html in blocks]}
 
 
@@ -46,15 +46,15 @@ EVENTS = [
 ]
 
 
-def test_events_are_read_as_the_standard_says(chat: Page) -> None:
-    assert [(block, called(chat, "sse.js", "parseEvent", block)) for block, _ in EVENTS] == EVENTS
+def test_server_sent_events_are_parsed_as_the_standard_says(chat: Page) -> None:
+    assert [(block, call(chat, "sse.js", "parseEvent", block)) for block, _ in EVENTS] == EVENTS
 
 
-def test_changes_of_a_live_answer_are_drawn_where_they_belong(chat: Page) -> None:
-    first = changed(2, (0, 0, "<p>a</p>"), (1, 0, "<p>\U0001f600</p>"))
-    assert drawn(chat, first) == "<p>a</p><p>\U0001f600</p>"
-    assert drawn(chat, first, changed(2, (1, 5, " b</p>"))) == "<p>a</p><p>\U0001f600 b</p>"
-    assert drawn(chat, first, changed(2, (0, 3, "c</p>"))) == "<p>c</p><p>\U0001f600</p>"
-    assert drawn(chat, first, changed(1, (0, 0, "<ul><li>d</li></ul>"))) == "<ul><li>d</li></ul>"
-    assert drawn(chat, first, changed(3, (0, 0, ""), (2, 0, "<hr>"))) == "<p>\U0001f600</p><hr>"
-    assert drawn(chat, first, changed(2, (0, 0, "<p>a</p>"), (1, 0, "<p>b</p>"))) == "<p>a</p><p>b</p>"
+def test_changes_of_a_live_answer_are_drawn_in_place(chat: Page) -> None:
+    first = changes(2, (0, 0, "<p>a</p>"), (1, 0, "<p>\U0001f600</p>"))
+    assert draw(chat, first) == "<p>a</p><p>\U0001f600</p>"
+    assert draw(chat, first, changes(2, (1, 5, " b</p>"))) == "<p>a</p><p>\U0001f600 b</p>"
+    assert draw(chat, first, changes(2, (0, 3, "c</p>"))) == "<p>c</p><p>\U0001f600</p>"
+    assert draw(chat, first, changes(1, (0, 0, "<ul><li>d</li></ul>"))) == "<ul><li>d</li></ul>"
+    assert draw(chat, first, changes(3, (0, 0, ""), (2, 0, "<hr>"))) == "<p>\U0001f600</p><hr>"
+    assert draw(chat, first, changes(2, (0, 0, "<p>a</p>"), (1, 0, "<p>b</p>"))) == "<p>a</p><p>b</p>"

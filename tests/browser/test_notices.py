@@ -1,4 +1,4 @@
-"""Notices: how long they stay, what holds them, and taking back what they tell. The page's clock is the test's."""
+"""Notices: how long they stay, what keeps them open, and undoing a review from them. Tests control the page's clock."""
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -7,12 +7,12 @@ from memories.messaging.outbox import notify
 from memories.models import Book, Memory, Notification
 from memories.services import book_get_or_create
 from reviews.models import ReviewRun
-from tests.browser.conftest import LiveServer, NewVisitor, in_a_worker, owner_of
+from tests.browser.conftest import LiveServer, NewVisitor, owner_of, run_in_thread
 from tests.browser.test_reviews_page import saved_review
 
 pytestmark = pytest.mark.browser
 
-TWO = "Saved 2 memories from your last conversation."
+TEXT = "Saved 2 memories from your last conversation."
 SECOND = 1000
 
 
@@ -23,7 +23,7 @@ def book(server: LiveServer) -> Book:
 
 @pytest.fixture
 def page(visitor: NewVisitor, book: Book) -> Page:
-    """The chat, with a clock that goes only when the test says so."""
+    """The chat, with a clock that only the test advances."""
     alices = visitor("alice", alone=True)
     alices.context.clock.install(time="2026-01-01T08:00:00Z")
     page = alices.open("/")
@@ -37,25 +37,25 @@ def review(book: Book) -> ReviewRun:
     return saved_review(book, "Nightly backups", "Keeps dumps for 14 days.", "The NAS is at home.")
 
 
-def told_of(review: ReviewRun, page: Page) -> Locator:
-    """The notice of that review, once it is there."""
-    told = {"kind": Notification.Kind.REVIEW_SAVED, "text": TWO, "review_id": review.pk}
-    in_a_worker(lambda: notify(owner_id=review.owner_id, **told))
+def show_notice(review: ReviewRun, page: Page) -> Locator:
+    """Send the review's notice and wait until it is shown."""
+    notice = {"kind": Notification.Kind.REVIEW_SAVED, "text": TEXT, "review_id": review.pk}
+    run_in_thread(lambda: notify(owner_id=review.owner_id, **notice))
     toast = page.locator(".toast")
     expect(toast.get_by_role("listitem")).to_have_text(["Keeps dumps for 14 days.", "The NAS is at home."])
     return toast
 
 
-def test_a_notice_stays_for_twelve_seconds_and_as_long_as_somebody_is_at_it(page: Page, review: ReviewRun) -> None:
-    toast = told_of(review, page)
+def test_a_notice_stays_twelve_seconds_and_longer_while_hovered_or_focused(page: Page, review: ReviewRun) -> None:
+    toast = show_notice(review, page)
     page.clock.run_for(11 * SECOND)
     expect(toast).to_be_visible()
     page.clock.run_for(2 * SECOND)
     expect(toast).to_have_count(0)
 
-    toast = told_of(review, page)
+    toast = show_notice(review, page)
     page.clock.run_for(5 * SECOND)
-    toast.hover()  # its clock stands
+    toast.hover()  # its timer pauses
     page.clock.run_for(60 * SECOND)
     expect(toast).to_be_visible()
     page.mouse.move(5, 5)
@@ -64,8 +64,8 @@ def test_a_notice_stays_for_twelve_seconds_and_as_long_as_somebody_is_at_it(page
     page.clock.run_for(2 * SECOND)
     expect(toast).to_have_count(0)
 
-    toast = told_of(review, page)
-    toast.get_by_role("button", name="Close notice").focus()  # it never leaves meanwhile
+    toast = show_notice(review, page)
+    toast.get_by_role("button", name="Close notice").focus()  # it stays while it is focused
     toast.hover()
     page.clock.run_for(60 * SECOND)
     page.mouse.move(5, 5)
@@ -75,9 +75,9 @@ def test_a_notice_stays_for_twelve_seconds_and_as_long_as_somebody_is_at_it(page
     page.clock.run_for(13 * SECOND)
     expect(toast).to_have_count(0)
 
-    toast = told_of(review, page)
+    toast = show_notice(review, page)
     page.clock.run_for(1 * SECOND)
-    toast.hover()  # pointing and focusing at once is waited for once
+    toast.hover()  # time both hovered and focused counts once
     page.clock.run_for(9 * SECOND)
     toast.get_by_role("button", name="Undo").focus()
     page.clock.run_for(9 * SECOND)
@@ -89,10 +89,8 @@ def test_a_notice_stays_for_twelve_seconds_and_as_long_as_somebody_is_at_it(page
     expect(toast).to_have_count(0)
 
 
-def test_what_it_tells_is_taken_back_and_put_back_with_the_keyboard_and_it_leads_to_its_review(
-    page: Page, review: ReviewRun
-) -> None:
-    toast = told_of(review, page)
+def test_a_notices_review_can_be_undone_restored_and_opened_with_the_keyboard(page: Page, review: ReviewRun) -> None:
+    toast = show_notice(review, page)
     toast.get_by_role("button", name="Undo").press("Enter")
     expect(toast).to_contain_text("Undone. 2 memories changed back.")
     assert not Memory.objects.filter(deleted_at=None).exists()

@@ -1,14 +1,14 @@
-"""How messages look in a real browser: the same while an answer is written and afterwards, wide tables, formulas, and
-long messages."""
+"""How messages look in a real browser: an answer while it streams and afterwards, wide tables, formulas, long
+messages."""
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.asking import send, status_is
 from tests.browser.axe import serious_findings
 from tests.browser.conftest import Visitor, owner_of
-from tests.browser.talks import talk
-from tests.browser.told_model import ToldModel
+from tests.browser.conversations import conversation_make
+from tests.browser.page_actions import expect_status, send
+from tests.browser.puppet_model import PuppetModel
 
 pytestmark = pytest.mark.browser
 
@@ -65,12 +65,12 @@ _PROSE = """prose => {
 }"""
 
 
-def _say_in_pieces(told: ToldModel, text: str, size: int = 7) -> None:
+def _stream(puppet: PuppetModel, text: str, size: int = 7) -> None:
     for at in range(0, len(text), size):
-        told.say(text[at : at + size])
+        puppet.say(text[at : at + size])
 
 
-def test_an_answer_looks_the_same_while_it_is_written_and_when_it_is_complete(chat: Page, told: ToldModel) -> None:
+def test_an_answer_looks_the_same_while_streaming_and_when_complete(chat: Page, puppet: PuppetModel) -> None:
     chat.evaluate(
         """() => {
           const log = document.getElementById("log");
@@ -82,7 +82,7 @@ def test_an_answer_looks_the_same_while_it_is_written_and_when_it_is_complete(ch
         }"""
     )
     send(chat, "explain heat")
-    _say_in_pieces(told, ANSWER)
+    _stream(puppet, ANSWER)
     turn = chat.locator(".turn").last
     expect(turn.locator(".footnote")).to_contain_text("words")
     expect(turn.locator("math")).to_have_count(2)
@@ -92,8 +92,8 @@ def test_an_answer_looks_the_same_while_it_is_written_and_when_it_is_complete(ch
     expect(turn.locator("sup").first).to_have_text("1")
     live = chat.evaluate("document.querySelector('#ledger').getBoundingClientRect().height")
     live_prose = turn.locator("[data-prose]").bounding_box()
-    told.end()
-    status_is(chat, "Answer complete")
+    puppet.end()
+    expect_status(chat, "Answer complete")
     expect(chat.locator("[aria-busy]")).to_have_count(0)
     final = chat.evaluate("document.querySelector('#ledger').getBoundingClientRect().height")
     final_prose = turn.locator("[data-prose]").bounding_box()
@@ -106,8 +106,8 @@ def test_an_answer_looks_the_same_while_it_is_written_and_when_it_is_complete(ch
     assert "".join(last.split()) == "".join(shown.split())
 
 
-def test_wide_content_scrolls_in_its_own_box_and_words_stay_whole(alices: Visitor) -> None:
-    page = alices.open(f"/c/{talk(owner_of('alice'), ('show a table', ANSWER)).pk}/")
+def test_wide_tables_scroll_in_their_own_box_without_breaking_words(alices: Visitor) -> None:
+    page = alices.open(f"/c/{conversation_make(owner_of('alice'), ('show a table', ANSWER)).pk}/")
     box = page.locator(".turn .table").last
     for width in (1440, 390, 320):
         page.set_viewport_size({"width": width, "height": 844})
@@ -115,14 +115,14 @@ def test_wide_content_scrolls_in_its_own_box_and_words_stay_whole(alices: Visito
         assert box.evaluate(_WHOLE_WORDS)
         if width < 1000:
             assert box.evaluate("box => box.scrollWidth > box.clientWidth")
-            box.focus()  # it can be scrolled with the keyboard
+            box.focus()  # so that it can be scrolled with the keyboard
             assert box.evaluate("box => box === document.activeElement")
         assert serious_findings(page) == []
 
 
-def test_footnotes_lead_there_and_back_and_have_their_own_ids_in_each_answer(alices: Visitor) -> None:
-    said = ("again", "Word[^1].\n\n[^1]: Explained.")
-    chat = alices.open(f"/c/{talk(owner_of('alice'), said, said).pk}/")
+def test_footnotes_link_both_ways_with_unique_ids_per_answer(alices: Visitor) -> None:
+    turn = ("again", "Word[^1].\n\n[^1]: Explained.")
+    chat = alices.open(f"/c/{conversation_make(owner_of('alice'), turn, turn).pk}/")
     ids = chat.evaluate("[...document.querySelectorAll('[id]')].map((element) => element.id)")
     assert len(ids) == len(set(ids))
     link = chat.get_by_role("link", name="Footnote 1", exact=True).last
@@ -132,22 +132,22 @@ def test_footnotes_lead_there_and_back_and_have_their_own_ids_in_each_answer(ali
     expect(chat.locator("sup a:target")).to_have_text("1")
 
 
-def test_nothing_hostile_acts_while_it_is_written(chat: Page, alices: Visitor, told: ToldModel) -> None:
-    chat.on("dialog", lambda dialog: alices.troubles.append(dialog.message))
+def test_hostile_markup_is_inert_while_streaming(chat: Page, alices: Visitor, puppet: PuppetModel) -> None:
+    chat.on("dialog", lambda dialog: alices.errors.append(dialog.message))
     send(chat, "attack me")
-    _say_in_pieces(told, HOSTILE)
+    _stream(puppet, HOSTILE)
     answer = chat.locator("[data-answer]").last
     expect(answer).to_contain_text("<script>alert(1)</script>")
     for selector in ("img", "script", "[onerror]", "[href^='javascript']"):
         expect(answer.locator(f"[data-prose] {selector}")).to_have_count(0)
-    told.end()
-    status_is(chat, "Answer complete")
+    puppet.end()
+    expect_status(chat, "Answer complete")
 
 
-def test_a_copied_selection_has_the_latex_of_its_formulas(alices: Visitor) -> None:
-    session = talk(owner_of("alice"), ("formula", "Then \\(a^2\\) holds.\n\n$$\n\\frac{1}{2}\n$$"))
+def test_a_copied_selection_contains_the_latex_of_its_formulas(alices: Visitor) -> None:
+    session = conversation_make(owner_of("alice"), ("formula", "Then \\(a^2\\) holds.\n\n$$\n\\frac{1}{2}\n$$"))
     chat = alices.open(f"/c/{session.pk}/")
-    expect(chat.get_by_role("button", name="Send message")).to_be_enabled()  # the script is there
+    expect(chat.get_by_role("button", name="Send message")).to_be_enabled()  # the page's script has run
     copied = chat.evaluate(
         """() => {
           getSelection().selectAllChildren(document.querySelector(".turn:last-of-type [data-prose]"));
@@ -161,14 +161,14 @@ def test_a_copied_selection_has_the_latex_of_its_formulas(alices: Visitor) -> No
     assert "$$\\frac{1}{2}$$" in copied
 
 
-def test_a_long_paste_is_folded_and_opens(chat: Page, told: ToldModel) -> None:
+def test_a_long_paste_is_folded_and_can_be_unfolded(chat: Page, puppet: PuppetModel) -> None:
     pasted = "\n".join(f"line {number} of a log that somebody pasted" for number in range(700))
     send(chat, pasted)
     message = chat.locator(".entry--you").last
     unfold = message.get_by_role("button", name=f"Show all ({round(len(pasted) / 1000)} kB)")
     expect(unfold).to_be_visible()
-    told.answer("Read.")
-    status_is(chat, "Answer complete")
+    puppet.answer("Read.")
+    expect_status(chat, "Answer complete")
     expect(chat.locator("[aria-busy]")).to_have_count(0)
     assert chat.locator("#ledger").evaluate("ledger => ledger.scrollHeight") < 1500
     unfold.click()
@@ -180,11 +180,11 @@ def test_a_long_paste_is_folded_and_opens(chat: Page, told: ToldModel) -> None:
     expect(unfold).to_be_visible()
 
 
-def test_a_message_that_is_too_long_is_refused_before_it_is_sent_and_stays(chat: Page, told: ToldModel) -> None:
+def test_a_too_long_message_is_refused_before_sending_and_kept(chat: Page, puppet: PuppetModel) -> None:
     words = "word " * 420
     box = chat.get_by_label("Message to assistant")
     expect(box).to_have_attribute("data-longest", "200000")
-    box.evaluate("box => { box.dataset.longest = 2000 }")  # to lay out more takes a browser seconds
+    box.evaluate("box => { box.dataset.longest = 2000 }")  # a browser takes seconds to lay out more
     send(chat, words)
     expect(chat.get_by_text("at most 2,000 can be sent")).to_be_visible()
     expect(chat.get_by_text("This message has 2,099 characters")).to_be_visible()
@@ -193,6 +193,6 @@ def test_a_message_that_is_too_long_is_refused_before_it_is_sent_and_stays(chat:
     expect(box).to_have_value(words)
     box.fill("short")
     send(chat, "short")
-    told.answer("Fine.")
-    status_is(chat, "Answer complete")
-    assert [request.messages[-1]["content"] for request in told.requests][-1].endswith("short")
+    puppet.answer("Fine.")
+    expect_status(chat, "Answer complete")
+    assert [request.messages[-1]["content"] for request in puppet.requests][-1].endswith("short")

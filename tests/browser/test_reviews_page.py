@@ -1,4 +1,4 @@
-"""The reviews page in a real browser: deciding, undoing, putting back, and the documents of consolidation."""
+"""The reviews page in a real browser: deciding, undoing, restoring, and consolidation's documents."""
 
 import re
 from typing import Any
@@ -30,7 +30,7 @@ def book(server: LiveServer) -> Book:
     return book_get_or_create(owner_of("alice").pk, "main")
 
 
-def talk(title: str, name: str = "alice") -> Session:
+def session_with_turn(title: str, name: str = "alice") -> Session:
     owner = owner_of(name)
     session = session_make(owner, Agent.objects.get(name="assistant"), title=title)
     run = Run.objects.create(owner=owner, session=session, turn=1, state="completed", request_id="r")
@@ -42,7 +42,7 @@ def talk(title: str, name: str = "alice") -> Session:
 
 def review_make(book: Book, title: str, state: str, **fields: Any) -> ReviewRun:
     values = {"settings": {"memory_review_timeout": 30}, "first_seq": 1, "last_seq": 2, "model": "m", **fields}
-    session = talk(title)
+    session = session_with_turn(title)
     return ReviewRun.objects.create(
         owner=book.owner, book=book, session=session, state=state, agent_name="assistant", book_epoch=1, **values
     )
@@ -51,9 +51,9 @@ def review_make(book: Book, title: str, state: str, **fields: Any) -> ReviewRun:
 def write_json(index: int, key: str, after: str | None, *, state: str, before: str | None = None) -> dict[str, Any]:
     action = "delete" if after is None else "update" if before else "add"
     number = key if key.isdecimal() else None
-    shown = {"index": index, "action": action, "memory_id": number, "key": key, "version": 1, "target": "user"}
+    fields = {"index": index, "action": action, "memory_id": number, "key": key, "version": 1, "target": "user"}
     return {
-        **shown,
+        **fields,
         "category": "taste",
         "keywords": [],
         "before": before,
@@ -94,7 +94,7 @@ def waiting_review(book: Book) -> ReviewRun:
     return review_make(book, "Dinner for six", State.AWAITING_APPROVAL, writes=writes, finished_at=timezone.now())
 
 
-def opened(visitor: Visitor, path: str = "/reviews/") -> Page:
+def open_reviews(visitor: Visitor, path: str = "/reviews/") -> Page:
     page = visitor.open(path)
     expect(page.get_by_role("heading", name="Reviews")).to_be_visible()
     return page
@@ -108,17 +108,17 @@ def contents() -> list[str]:
     return list(Memory.objects.filter(deleted_at__isnull=True).order_by("number").values_list("content", flat=True))
 
 
-def test_a_newcomer_is_told_when_the_first_review_comes(alices: Visitor) -> None:
-    page = opened(alices)
+def test_an_empty_page_says_when_the_first_review_runs(alices: Visitor) -> None:
+    page = open_reviews(alices)
     expect(page.get_by_text("No reviews yet. One runs after every 3 turns.")).to_be_visible()
     expect(
         page.get_by_text("No documents yet. Consolidation writes them once sessions have been quiet")
     ).to_be_visible()
 
 
-def test_both_writes_are_saved_one_of_them_in_other_words(alices: Visitor, book: Book) -> None:
+def test_two_writes_are_saved_one_of_them_edited(alices: Visitor, book: Book) -> None:
     waiting_review(book)
-    page = opened(alices)
+    page = open_reviews(alices)
     expect(page.get_by_text("1 review needs your decision.")).to_be_visible()
     expect(page.locator("#reviews-waiting")).to_have_text(re.compile("1"))
     dinner = run(page, "Dinner for six")
@@ -136,9 +136,9 @@ def test_both_writes_are_saved_one_of_them_in_other_words(alices: Visitor, book:
     assert contents() == ["Jonas, Elin and Mia are allergic to nuts.", "Cooks for eight on Fridays."]
 
 
-def test_the_button_counts_and_one_write_can_be_saved_alone(alices: Visitor, book: Book) -> None:
+def test_a_single_write_can_be_saved_and_the_button_counts_the_selected_ones(alices: Visitor, book: Book) -> None:
     review = waiting_review(book)
-    page = opened(alices)
+    page = open_reviews(alices)
     dinner = run(page, "Dinner for six")
     boxes = dinner.get_by_role("checkbox")
     boxes.nth(0).uncheck()
@@ -156,9 +156,9 @@ def test_the_button_counts_and_one_write_can_be_saved_alone(alices: Visitor, boo
     assert review.state == State.AWAITING_APPROVAL
 
 
-def test_what_is_rejected_can_be_saved_after_all(alices: Visitor, book: Book) -> None:
+def test_a_rejected_review_can_still_be_saved(alices: Visitor, book: Book) -> None:
     waiting_review(book)
-    page = opened(alices)
+    page = open_reviews(alices)
     dinner = run(page, "Dinner for six")
     dinner.get_by_role("button", name="Reject").click()
     expect(dinner).to_contain_text("You rejected it. Nothing was saved.")
@@ -168,10 +168,10 @@ def test_what_is_rejected_can_be_saved_after_all(alices: Visitor, book: Book) ->
     assert contents() == ["Jonas and Elin are allergic to nuts.", "Cooks for six on Fridays."]
 
 
-def test_words_that_the_scan_refuses_stay_to_be_changed(alices: Visitor, book: Book) -> None:
-    alices.expect_trouble(REFUSED)
+def test_text_refused_by_the_scan_stays_editable(alices: Visitor, book: Book) -> None:
+    alices.expect_error(REFUSED)
     waiting_review(book)
-    page = opened(alices)
+    page = open_reviews(alices)
     dinner = run(page, "Dinner for six")
     dinner.get_by_role("checkbox").nth(1).uncheck()
     words = dinner.get_by_label("Text of the new memory")
@@ -182,9 +182,9 @@ def test_words_that_the_scan_refuses_stay_to_be_changed(alices: Visitor, book: B
     expect(dinner.get_by_role("button", name="Save 1")).to_be_enabled()
 
 
-def test_one_of_two_writes_is_undone_and_put_back_with_the_keyboard(alices: Visitor, book: Book) -> None:
+def test_undo_and_restore_of_one_of_two_writes(alices: Visitor, book: Book) -> None:
     saved_review(book, "Nightly backups", "Keeps dumps for 14 days.", "The NAS is at home.")
-    page = opened(alices)
+    page = open_reviews(alices)
     entry = run(page, "Nightly backups")
     entry.get_by_role("button", name="Undo: The NAS is at home.").press("Enter")
     expect(entry.locator("s")).to_have_text("The NAS is at home.")
@@ -201,13 +201,13 @@ def test_one_of_two_writes_is_undone_and_put_back_with_the_keyboard(alices: Visi
     expect(entry.locator("s")).to_have_count(2)
     expect(entry).to_contain_text("Undone by you")
     assert contents() == []
-    again = entry.get_by_role("button", name="Restore").first
-    expect(again).to_be_focused()
+    restore = entry.get_by_role("button", name="Restore").first
+    expect(restore).to_be_focused()
 
 
-def test_why_it_failed_is_said_and_it_is_done_again(alices: Visitor, book: Book) -> None:
+def test_a_failed_review_is_explained_and_can_be_repeated(alices: Visitor, book: Book) -> None:
     review_make(book, "Trip to Gotland", State.TIMED_OUT, attempts=1)
-    page = opened(alices)
+    page = open_reviews(alices)
     trip = run(page, "Trip to Gotland")
     expect(trip).to_contain_text("The model server took longer than 30 seconds. Nothing was saved.")
     trip.get_by_role("button", name="Review again").click()
@@ -218,9 +218,9 @@ def test_why_it_failed_is_said_and_it_is_done_again(alices: Visitor, book: Book)
     expect(fresh).to_contain_text("You cancelled it.")
 
 
-def test_what_a_review_came_to_appears_without_a_reload(visitor: NewVisitor, book: Book) -> None:
+def test_a_reviews_result_appears_without_a_reload(visitor: NewVisitor, book: Book) -> None:
     review = review_make(book, "Rename the buckets", State.RUNNING, started_at=timezone.now())
-    page, stranger = opened(visitor("alice")), opened(visitor("charlie"))
+    page, stranger = open_reviews(visitor("alice")), open_reviews(visitor("charlie"))
     expect(run(page, "Rename the buckets")).to_contain_text("Running")
     ReviewRun.objects.filter(pk=review.pk).update(state=State.NOTHING_TO_SAVE, finished_at=timezone.now())
     notify(owner_id=owner_of("alice").pk, kind=Notification.Kind.MEMORY_CHANGED)
@@ -228,9 +228,9 @@ def test_what_a_review_came_to_appears_without_a_reload(visitor: NewVisitor, boo
     expect(stranger.get_by_role("article")).to_have_count(0)
 
 
-def test_a_decision_somebody_is_at_is_left_alone_by_what_happens_elsewhere(alices: Visitor, book: Book) -> None:
+def test_changes_elsewhere_do_not_disturb_a_decision(alices: Visitor, book: Book) -> None:
     waiting_review(book)
-    page = opened(alices)
+    page = open_reviews(alices)
     words = run(page, "Dinner for six").get_by_label("Text of the new memory")
     words.fill("Cooks for")
     saved_review(book, "Nightly backups", "Keeps dumps for 14 days.")
@@ -251,21 +251,21 @@ def test_a_link_to_a_review_further_down_finds_it(alices: Visitor, book: Book) -
             book_epoch=1,
             agent_name=f"a{number}",
         )
-    page = opened(alices, f"/reviews/#review-{review.pk}")
+    page = open_reviews(alices, f"/reviews/#review-{review.pk}")
     expect(run(page, "The oldest of all")).to_be_focused()
     expect(run(page, "The oldest of all")).to_be_in_viewport()
 
 
-def turn_consolidation_on() -> None:
+def enable_consolidation() -> None:
     Configuration.objects.update_or_create(
         section="memories", defaults={"value": {"enabled": True, "min_rollout_idle_hours": 0}}
     )
 
 
-def test_a_rebuild_is_looked_at_started_and_stopped(alices: Visitor, book: Book) -> None:
-    turn_consolidation_on()
-    talk("Nightly backups")
-    page = opened(alices)
+def test_a_rebuild_is_previewed_started_and_stopped(alices: Visitor, book: Book) -> None:
+    enable_consolidation()
+    session_with_turn("Nightly backups")
+    page = open_reviews(alices)
     page.get_by_role("button", name="Preview a rebuild").click()
     expect(page.get_by_text(re.compile(r"A rebuild would read 1 session: about [\d,]+ tokens"))).to_be_visible()
     assert not ConsolidationRun.objects.exists()
@@ -282,7 +282,7 @@ def test_a_rebuild_is_looked_at_started_and_stopped(alices: Visitor, book: Book)
 
 def test_a_document_is_read_edited_and_restored(alices: Visitor, book: Book) -> None:
     artifact_put(book, "MEMORY.md", "# Home server\n\nDumps at 02:30 daily.", CONSOLIDATED)
-    page = opened(alices)
+    page = open_reviews(alices)
     page.get_by_role("link", name="MEMORY.md").click()
     drawer = page.locator("#document")
     expect(drawer.get_by_role("heading", name="Home server")).to_be_visible()
@@ -300,10 +300,10 @@ def test_a_document_is_read_edited_and_restored(alices: Visitor, book: Book) -> 
     expect(page.get_by_role("link", name="MEMORY.md")).to_be_focused()
 
 
-def test_a_document_changed_meanwhile_is_not_overwritten(alices: Visitor, book: Book) -> None:
-    alices.expect_trouble(REFUSED)
+def test_a_concurrently_changed_document_is_not_overwritten(alices: Visitor, book: Book) -> None:
+    alices.expect_error(REFUSED)
     artifact_put(book, "MEMORY.md", "One.", CONSOLIDATED)
-    page = opened(alices)
+    page = open_reviews(alices)
     page.get_by_role("button", name="Edit MEMORY.md").click()
     words = page.get_by_label("Text, as Markdown")
     words.fill("Mine.")
@@ -318,7 +318,7 @@ def test_on_a_phone_nothing_scrolls_sideways(visitor: NewVisitor, book: Book) ->
     waiting_review(book)
     artifact_put(book, "MEMORY.md", "One.", CONSOLIDATED)
     phone = visitor("alice", viewport={"width": 320, "height": 700}, has_touch=True, is_mobile=True)
-    page = opened(phone)
+    page = open_reviews(phone)
     assert page.evaluate("document.documentElement.scrollWidth") == 320
     page.get_by_role("link", name="MEMORY.md").tap()
     expect(page.get_by_role("link", name="Close MEMORY.md")).to_be_focused()
@@ -328,7 +328,7 @@ def test_on_a_phone_nothing_scrolls_sideways(visitor: NewVisitor, book: Book) ->
 
 
 def test_axe_finds_nothing_serious(alices: Visitor, book: Book) -> None:
-    turn_consolidation_on()
+    enable_consolidation()
     waiting_review(book)
     saved_review(book, "Nightly backups", "Keeps dumps for 14 days.")
     review_make(book, "Trip to Gotland", State.FAILED, error={"code": "upstream_error", "message": "x"})
@@ -344,7 +344,7 @@ def test_axe_finds_nothing_serious(alices: Visitor, book: Book) -> None:
         tokens=100,
     )
     artifact_put(book, "MEMORY.md", "# Home\n\n- `one`\n- two", CONSOLIDATED)
-    page = opened(alices)
+    page = open_reviews(alices)
     page.get_by_role("button", name="Preview a rebuild").click()
     expect(page.get_by_role("button", name="Not now")).to_be_visible()
     assert findings_wide_and_narrow(page, 390) == []

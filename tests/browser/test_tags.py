@@ -1,4 +1,4 @@
-"""Tags of sessions in the list and above a conversation: by keyboard, on a narrow screen, and with a way back."""
+"""Session tags in the list and above a conversation: keyboard, narrow screens, and undo."""
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -29,7 +29,7 @@ def row(page: Page, title: str):  # type: ignore[no-untyped-def]
     return page.locator(".session", has_text=title)
 
 
-def test_tags_are_given_by_keyboard_filtered_by_and_undone(alices: Visitor) -> None:
+def test_tags_are_added_with_the_keyboard_used_as_a_filter_and_undone(alices: Visitor) -> None:
     oven, trains = session_make("The oven"), session_make("Trains", "travel")
     page = alices.open("/")
     row(page, "The oven").get_by_role("link").focus()
@@ -65,12 +65,12 @@ def test_tags_are_given_by_keyboard_filtered_by_and_undone(alices: Visitor) -> N
     assert tags_of(trains) == ["travel"]
 
 
-def test_a_refusal_stays_in_the_dialog(alices: Visitor) -> None:
+def test_an_error_is_shown_in_the_dialog(alices: Visitor) -> None:
     session = session_make("The oven")
     page = alices.open(f"/c/{session.pk}/")
     page.get_by_role("button", name="Edit tags").click()
     dialog = page.get_by_role("dialog", name="Tags")
-    alices.expect_trouble("400 (Bad Request)")
+    alices.expect_error("400 (Bad Request)")
     dialog.get_by_label("Tags of").fill(", ".join(f"tag {number}" for number in range(11)))
     dialog.get_by_role("button", name="Save").click()
     expect(dialog.get_by_role("alert")).to_be_visible()
@@ -80,7 +80,7 @@ def test_a_refusal_stays_in_the_dialog(alices: Visitor) -> None:
     assert tags_of(session) == []
 
 
-def test_it_fits_a_narrow_screen_and_is_accessible(visitor: NewVisitor) -> None:
+def test_tags_fit_a_narrow_screen_and_pass_axe(visitor: NewVisitor) -> None:
     alices = visitor("alice", **NARROW)
     session = session_make(
         "A conversation with a title that is longer than the screen is wide", "a-tag-of-its-own-length"

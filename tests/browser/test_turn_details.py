@@ -1,5 +1,5 @@
-"""What stands beside an answer: the model's thinking, the tools it used, what it took; waits, empty answers and
-failures in words."""
+"""The details of an answer: the model's thinking, its tool calls and tokens; and how waits, empty answers and failures
+are explained."""
 
 import re
 
@@ -8,59 +8,59 @@ from playwright.sync_api import Page, expect
 
 from gateway.models import Run
 from memories.errors import UpstreamError
-from tests.browser.asking import ask, send, status_is
 from tests.browser.axe import findings_light_and_dark
-from tests.browser.told_model import ToldModel
+from tests.browser.page_actions import ask, expect_status, send
+from tests.browser.puppet_model import PuppetModel
 
 pytestmark = pytest.mark.browser
 SECOND = 1000
 
 
-def test_thinking_is_folded_while_it_goes_on_and_afterwards(chat: Page, told: ToldModel) -> None:
+def test_thinking_is_folded_during_and_after_the_answer(chat: Page, puppet: PuppetModel) -> None:
     send(chat, "What do I drink?")
-    told.think("The person asks ")
+    puppet.think("The person asks ")
     thinking = chat.locator("summary", has_text="Thinking…")
     thinking.click()
     thought = chat.locator(".thought")
     expect(thought).to_have_text("The person asks")
-    told.think("about tea.")
+    puppet.think("about tea.")
     expect(thought).to_have_text("The person asks about tea.")
-    told.say("Tea.")
-    over = chat.locator("summary", has_text=re.compile(r"^Thought for \d+ s$"))
-    expect(over).to_be_visible()
-    told.end()
-    status_is(chat, "Answer complete")
+    puppet.say("Tea.")
+    summary = chat.locator("summary", has_text=re.compile(r"^Thought for \d+ s$"))
+    expect(summary).to_be_visible()
+    puppet.end()
+    expect_status(chat, "Answer complete")
     expect(chat.locator(".turn")).to_have_attribute("data-state", "completed")
-    expect(thought).to_be_visible()  # it was opened, and stays open
+    expect(thought).to_be_visible()  # it stays open once opened
     chat.reload()
     expect(thought).to_be_hidden()
-    over.click()
+    summary.click()
     expect(thought).to_have_text("The person asks about tea.")
 
 
-def test_a_reload_while_it_thinks_shows_all_of_it(chat: Page, told: ToldModel) -> None:
+def test_a_reload_while_thinking_shows_all_of_the_thinking(chat: Page, puppet: PuppetModel) -> None:
     send(chat, "What do I drink?")
-    told.think("First this. ")
+    puppet.think("First this. ")
     expect(chat.locator("summary", has_text="Thinking…")).to_be_visible()
     chat.reload()
     chat.locator("summary", has_text="Thinking…").click()
-    told.think("Then that.")
+    puppet.think("Then that.")
     expect(chat.locator(".thought")).to_have_text("First this. Then that.")
-    told.answer("Tea.")
-    status_is(chat, "Answer complete")
+    puppet.answer("Tea.")
+    expect_status(chat, "Answer complete")
 
 
-def test_tools_are_folded_under_their_answer_with_arguments_and_results(chat: Page, told: ToldModel) -> None:
+def test_tool_calls_are_folded_below_the_answer_with_arguments_and_results(chat: Page, puppet: PuppetModel) -> None:
     send(chat, "What do I drink?")
-    told.call("search_memories", '{"query": "my favourite drink"}')
+    puppet.call("search_memories", '{"query": "my favourite drink"}')
     used = chat.locator("summary", has_text="Used 1 tool")
     used.click()
     uses = chat.locator(".uses")
     expect(uses).to_contain_text("search_memories")
     expect(uses).to_contain_text("my favourite drink")
     expect(uses).to_contain_text('"ok": true')
-    told.answer("I do not know.")
-    status_is(chat, "Answer complete")
+    puppet.answer("I do not know.")
+    expect_status(chat, "Answer complete")
     expect(chat.locator(".turn")).to_have_attribute("data-state", "completed")
     expect(uses).to_be_visible()
     chat.reload()
@@ -69,14 +69,14 @@ def test_tools_are_folded_under_their_answer_with_arguments_and_results(chat: Pa
     expect(uses).to_contain_text("ok")
 
 
-def test_tokens_and_time_are_in_the_details(chat: Page, told: ToldModel) -> None:
-    told.answer("Tea.")
+def test_the_details_show_the_tokens(chat: Page, puppet: PuppetModel) -> None:
+    puppet.answer("Tea.")
     ask(chat, "What do I drink?")
     chat.locator("summary", has_text="Details").click()
     expect(chat.locator(".pairs")).to_contain_text("8,008 tokens: 8,000 read, 8 written")
 
 
-def test_a_long_wait_says_so_and_an_empty_answer_too(chat: Page, told: ToldModel) -> None:
+def test_a_long_wait_and_an_empty_answer_are_explained(chat: Page, puppet: PuppetModel) -> None:
     chat.clock.install()
     send(chat, "hello")
     working = chat.locator("[data-working]")
@@ -85,17 +85,17 @@ def test_a_long_wait_says_so_and_an_empty_answer_too(chat: Page, told: ToldModel
     expect(working).to_have_text("Waiting for the model…")
     chat.clock.run_for(20 * SECOND)
     expect(working).to_have_text("Still waiting: the model server has not answered yet.")
-    told.end()
+    puppet.end()
     expect(chat.get_by_text("The model gave an empty answer.")).to_be_visible()
     expect(chat.get_by_role("button", name="Answer again")).to_be_visible()
 
 
-def test_a_failure_that_the_conversation_went_on_after_is_one_line(chat: Page, told: ToldModel) -> None:
-    told.fail(UpstreamError("The model server refused the gateway's key."))
+def test_an_earlier_failure_is_shown_as_one_line(chat: Page, puppet: PuppetModel) -> None:
+    puppet.fail(UpstreamError("The model server refused the gateway's key."))
     send(chat, "one")
     alert = chat.get_by_role("alert")
     expect(alert).to_contain_text("An administrator has to set a valid key for this model server.")
-    told.answer("Fine.")
+    puppet.answer("Fine.")
     ask(chat, "two")
     expect(alert.get_by_text("The model server refused the gateway's key.")).to_be_visible()
     expect(alert.get_by_role("button")).to_have_count(0)
@@ -107,16 +107,16 @@ def test_a_failure_that_the_conversation_went_on_after_is_one_line(chat: Page, t
     assert [run.state for run in Run.objects.order_by("id")] == ["failed", "completed"]
 
 
-def test_all_of_it_can_be_used_by_everybody(chat: Page, told: ToldModel) -> None:
-    told.fail(UpstreamError("The model server answered with an error (500)."))
+def test_axe_finds_nothing_serious_in_turn_details(chat: Page, puppet: PuppetModel) -> None:
+    puppet.fail(UpstreamError("The model server answered with an error (500)."))
     send(chat, "zero")
     expect(chat.get_by_role("alert")).to_be_visible()
     send(chat, "What do I drink?")
-    told.think("The person asks about tea. " * 10)
-    told.call("search_memories", '{"query": "my favourite drink"}')
-    told.answer("Tea.")
-    status_is(chat, "Answer complete")
-    told.answer("Coffee.")
+    puppet.think("The person asks about tea. " * 10)
+    puppet.call("search_memories", '{"query": "my favourite drink"}')
+    puppet.answer("Tea.")
+    expect_status(chat, "Answer complete")
+    puppet.answer("Coffee.")
     chat.get_by_role("button", name="Answer again").last.click()
     expect(chat.get_by_text("Coffee.")).to_be_visible()
     chat.get_by_role("button", name="Earlier version").click()

@@ -1,4 +1,4 @@
-"""The clients are installed and tried by `make test-clients` only: together they take 2 GB and some minutes."""
+"""The clients are installed and tested only by `make test-clients`: together they take 2 GB and some minutes."""
 
 import os
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ collect_ignore = [] if os.environ.get("TEST_CLIENTS") else ["test_programs.py", 
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what each client was seen to do."""
+    """Print the table of what each client did."""
     if not collect_ignore:
         terminalreporter.write_line(matrix(terminalreporter.stats))
 
 
 @pytest.fixture(scope="session")
 def daybook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaybook]:
-    """A Daybook whose model does what it is told."""
+    """A Daybook with the obedient model."""
     home = tmp_path_factory.mktemp("clients") / "home"
     with serving_obedient_model() as upstream:
         env = {"OPENAI_BASE_URL": upstream.url, "OPENAI_API_KEY": "none", "DAYBOOK_MODEL": "obedient"}

@@ -1,7 +1,7 @@
-"""A model server that does what the person says, for programs whose requests nobody can script: it saves what it is
-told to remember, answers from the memory that it is given, and calls the client's tools.
+"""A model server that does what the person says, for programs whose requests cannot be scripted: it saves what it is
+asked to remember, answers from injected memories, and calls the client's tools.
 
-`with serving_obedient_model() as upstream:` as with tests.upstream_server, whose wire it shares."""
+Use `with serving_obedient_model() as upstream:` as with tests.upstream_server, on which it is based."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
-from tests.upstream_server import Arrived, Upstream, UpstreamServer, serving_upstream
+from tests.upstream_server import ReceivedRequest, Upstream, UpstreamServer, serving_upstream
 
 CAT = "My cat is called Biscuit."
 REMEMBER = f"Please remember this: {CAT}"
@@ -20,7 +20,7 @@ LOOP = "Use your tool: how warm is it in York, and then in Bath?"
 SHELL = "Use your tool: print 40 plus 2."
 REMEMBERED = "Your cat is called Biscuit."
 PLACES = ("York", "Bath")
-# What the shells of coding agents are called, and how each is given a command.
+# The names of coding agents' shell tools, and the arguments of each for a command.
 _COMMAND = "echo sum=$((40+2))"
 _SHELLS: dict[str, Callable[[str], dict[str, Any]]] = {
     "Bash": lambda command: {"command": command, "description": "Add"},
@@ -28,20 +28,20 @@ _SHELLS: dict[str, Callable[[str], dict[str, Any]]] = {
     "exec_command": lambda command: {"cmd": command},
     "shell_command": lambda command: {"command": command},
     "shell": lambda command: {"command": ["bash", "-c", command]},
-    # Qwen Code 0.24 may miss what a command prints that ends at once.
+    # Qwen Code 0.24 may miss the output of a command that ends immediately.
     "run_shell_command": lambda command: {"command": f"{command}; sleep 1", "is_background": False},
 }
 
 
 class ObedientModel(Upstream):
-    """The server's side."""
+    """A server whose answers depend on the request instead of a script."""
 
-    def _next(self, request: Arrived) -> dict[str, Any]:
+    def _next_step(self, request: ReceivedRequest) -> dict[str, Any]:
         return answer(request.body)
 
 
 def serving_obedient_model() -> AbstractContextManager[UpstreamServer]:
-    """A server in a thread of this process."""
+    """Run a server in a thread of this process."""
     return serving_upstream(ObedientModel)
 
 
@@ -49,18 +49,18 @@ def answer(body: dict[str, Any]) -> dict[str, Any]:
     """Return the step that answers a request."""
     messages = body["messages"]
     offered = {tool["function"]["name"] for tool in body.get("tools", ()) if tool.get("type") == "function"}
-    place = max((index for index, message in enumerate(messages) if message["role"] == "user"), default=0)
-    said = _text(messages[place])
-    results = [_text(message) for message in messages[place + 1 :] if message["role"] == "tool"]
-    if CAT in said and "remember this" in said:
+    user_index = max((index for index, message in enumerate(messages) if message["role"] == "user"), default=0)
+    text = _text(messages[user_index])
+    results = [_text(message) for message in messages[user_index + 1 :] if message["role"] == "tool"]
+    if CAT in text and "remember this" in text:
         return _save(offered, bool(results))
-    if ASK in said:
+    if ASK in text:
         return {"text": REMEMBERED if "Biscuit" in json.dumps(messages) else "I do not know."}
-    if SHELL in said:
+    if SHELL in text:
         return _shell(offered, results)
-    if LOOP in said or TOOL in said:
-        return _weather(offered, results, PLACES if LOOP in said else PLACES[:1])
-    return {"text": "You are welcome." if THANKS in said else "Very well."}
+    if LOOP in text or TOOL in text:
+        return _weather(offered, results, PLACES if LOOP in text else PLACES[:1])
+    return {"text": "You are welcome." if THANKS in text else "Very well."}
 
 
 def _save(offered: set[str], saved: bool) -> dict[str, Any]:

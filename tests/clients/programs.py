@@ -1,7 +1,7 @@
-"""The clients that are tried with Daybook: what is installed for each, and how a conversation is held with it.
+"""The clients that are tested with Daybook: what is installed for each, and how to have a conversation with it.
 
-A library has a driver in drivers/ that holds whole conversations. A command line program is started once for each turn,
-or fed line by line. Its settings and lines are those of docs/clients.md."""
+A library has a driver in drivers/ that has whole conversations. A command line program is started once per turn, or
+gets its input line by line. The settings and command lines are those of docs/clients.md."""
 
 import json
 import os
@@ -23,8 +23,8 @@ _DOCUMENTED = re.compile(r"<!-- tried: (\S+) -->\n+```\w*\n(.*?)```", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """A turn of a conversation. `after`: how many turns stay before it (None: all)."""
+class Turn:
+    """A turn of a conversation. `after` is the number of earlier turns that it follows (None: all)."""
 
     text: str
     stream: bool = False
@@ -33,41 +33,41 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a client finds Daybook, and an empty folder of its own."""
+class Workspace:
+    """Daybook's address and key for a client, and an empty folder."""
 
-    address: str  # without a slash at the end
+    address: str  # without a trailing slash
     key: str
     folder: Path
 
     def environment(self, **more: str) -> dict[str, str]:
-        """Variables for a program: a home of its own, and nothing of whoever runs the tests."""
-        kept = {name: os.environ[name] for name in ("PATH", "LANG", "SSL_CERT_FILE") if name in os.environ}
+        """Return a program's environment: its own home, and nothing personal of the user who runs the tests."""
+        inherited = {name: os.environ[name] for name in ("PATH", "LANG", "SSL_CERT_FILE") if name in os.environ}
         home = str(self.folder)
-        return kept | {"HOME": home, "XDG_CONFIG_HOME": home, "XDG_DATA_HOME": home, "CI": "true"} | more
+        return inherited | {"HOME": home, "XDG_CONFIG_HOME": home, "XDG_DATA_HOME": home, "CI": "true"} | more
 
     def documented(self, name: str) -> str:
-        """A block of docs/clients.md, with this address and key."""
+        """Return a block of docs/clients.md with this address and key."""
         blocks: dict[str, str] = dict(_DOCUMENTED.findall((ROOT / "docs/clients.md").read_text()))
         return blocks[name].replace("http://127.0.0.1:8000", self.address).replace("dbk_…", self.key)
 
     def documented_environment(self, name: str, **more: str) -> dict[str, str]:
-        """The variables that a block of docs/clients.md exports."""
+        """Return the environment with the variables that a block of docs/clients.md exports."""
         found = re.findall(r"\b([A-Z][A-Z_]+)=(\S+)", self.documented(name))
         return self.environment(**{**dict(found), **more})
 
 
-Hold = Callable[[Place, Path, Sequence[Said]], list[str]]
-"""Hold a conversation with what is installed in a folder: the answers."""
+Talk = Callable[[Workspace, Path, Sequence[Turn]], list[str]]
+"""Have a conversation using the packages installed in a folder; return the answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """A client, what of PyPI or npm it consists of (nothing: what the contributor's environment has), and what it can
-    be made to do; the other columns are left empty."""
+    """A client, its packages on PyPI or npm (none: those of the contributor's environment), and the columns of the
+    table that it can be tested for."""
 
     name: str
-    hold: Hold
+    talk: Talk
     api: str
     pypi: tuple[str, ...] = ()
     npm: tuple[str, ...] = ()
@@ -75,24 +75,24 @@ class Client:
 
     @property
     def folder(self) -> Path:
-        """Where it is installed; clients of the same packages share a folder."""
+        """The folder it is installed in; clients with the same packages share a folder."""
         return INSTALLED / re.sub(r"\W+", "-", "".join((*self.pypi, *self.npm)[:1])).strip("-")
 
     @property
     def version(self) -> str:
-        """The version that is tried, or "" for that of the contributor's environment."""
+        """The tested version, or "" for that of the contributor's environment."""
         return next((package.rpartition("==")[2] or package.rpartition("@")[2] for package in self.pypi), "") or next(
             (package.rpartition("@")[2] for package in self.npm), ""
         )
 
 
 def install(client: Client) -> str:
-    """Install a client where it is missing. Returns why it cannot be had, or ""."""
-    return installed(client.folder, pypi=client.pypi, npm=client.npm)
+    """Install a client if necessary. Return why that is impossible, or ""."""
+    return install_packages(client.folder, pypi=client.pypi, npm=client.npm)
 
 
-def installed(folder: Path, *, pypi: Sequence[str] = (), npm: Sequence[str] = ()) -> str:
-    """Have packages of PyPI and npm in a folder of their own. Returns why they cannot be had, or ""."""
+def install_packages(folder: Path, *, pypi: Sequence[str] = (), npm: Sequence[str] = ()) -> str:
+    """Install packages from PyPI and npm in a separate folder. Return why that is impossible, or ""."""
     done = folder / ".installed"
     wanted = json.dumps([pypi, npm])
     if not (pypi or npm) or (done.exists() and done.read_text() == wanted):
@@ -117,156 +117,156 @@ def installed(folder: Path, *, pypi: Sequence[str] = (), npm: Sequence[str] = ()
     return ""
 
 
-def started(command: Sequence[str], place: Place, env: dict[str, str], given: str = "") -> str:
-    """Run a program to its end in the folder of the place, and return what it printed."""
-    folder = place.folder / "work"
+def run_program(command: Sequence[str], workspace: Workspace, env: dict[str, str], stdin: str = "") -> str:
+    """Run a program to its end in the workspace's folder; return its output."""
+    folder = workspace.folder / "work"
     folder.mkdir(exist_ok=True)
     result = subprocess.run(
-        command, cwd=folder, env=env, input=given, capture_output=True, text=True, timeout=TURN_SECONDS, check=False
+        command, cwd=folder, env=env, input=stdin, capture_output=True, text=True, timeout=TURN_SECONDS, check=False
     )
     assert result.returncode == 0, f"{command} ended with {result.returncode}:\n{result.stdout}\n{result.stderr}"
     return result.stdout
 
 
-def driver(script: str, *arguments: str) -> Hold:
-    """A library, by its driver."""
+def driver(script: str, *arguments: str) -> Talk:
+    """Return a function that has a conversation through a library's driver."""
 
-    def hold(place: Place, installed: Path, said: Sequence[Said]) -> list[str]:
-        say = [
+    def talk(workspace: Workspace, installed: Path, turns: Sequence[Turn]) -> list[str]:
+        driver_turns = [
             {"text": turn.text, "stream": turn.stream, "tools": turn.tools}
             | ({} if turn.after is None else {"after": turn.after})
-            for turn in said
+            for turn in turns
         ]
-        given = json.dumps({"base_url": f"{place.address}/v1", "key": place.key, "say": say})
-        if script.endswith(".mjs"):  # packages are looked for beside the script
+        stdin = json.dumps({"base_url": f"{workspace.address}/v1", "key": workspace.key, "say": driver_turns})
+        if script.endswith(".mjs"):  # Node looks for packages next to the script
             for file in DRIVERS.glob("*.mjs"):
                 shutil.copy(file, installed)
             command = ["node", str(installed / script), *arguments]
         else:
             python = installed / "bin/python" if (installed / "bin").exists() else ROOT / ".venv/bin/python"
             command = [str(python), str(DRIVERS / script), *arguments]
-        answers = json.loads(started(command, place, place.environment(), given).splitlines()[-1])
+        answers = json.loads(run_program(command, workspace, workspace.environment(), stdin).splitlines()[-1])
         return [str(answer) for answer in answers]
 
-    return hold
+    return talk
 
 
-def llm(place: Place, installed: Path, said: Sequence[Said]) -> list[str]:
+def llm(workspace: Workspace, installed: Path, turns: Sequence[Turn]) -> list[str]:
     """Simon Willison's `llm`."""
-    (place.folder / "extra-openai-models.yaml").write_text(place.documented("llm/extra-openai-models.yaml"))
-    (place.folder / "keys.json").write_text(json.dumps({"daybook": place.key}))
-    env = place.environment(LLM_USER_PATH=str(place.folder))
+    (workspace.folder / "extra-openai-models.yaml").write_text(workspace.documented("llm/extra-openai-models.yaml"))
+    (workspace.folder / "keys.json").write_text(json.dumps({"daybook": workspace.key}))
+    env = workspace.environment(LLM_USER_PATH=str(workspace.folder))
     tool = 'def weather(place: str) -> str:\n    "How warm it is"\n    return f"21 degrees in {place}"\n'
     answers = []
-    for index, turn in enumerate(said):
+    for index, turn in enumerate(turns):
         options = [*(["-c"] if index else ["-m", "daybook"]), *([] if turn.stream else ["--no-stream"])]
         options += ["--functions", tool] if turn.tools else []
-        answers.append(started([str(installed / "bin/llm"), "prompt", *options, turn.text], place, env).strip())
+        answers.append(run_program([str(installed / "bin/llm"), "prompt", *options, turn.text], workspace, env).strip())
     return answers
 
 
-def aider(place: Place, installed: Path, said: Sequence[Said]) -> list[str]:
-    """aider, which is fed line by line."""
-    env = place.documented_environment("aider")
+def aider(workspace: Workspace, installed: Path, turns: Sequence[Turn]) -> list[str]:
+    """aider, which gets its input line by line."""
+    env = workspace.documented_environment("aider")
     command = [
         str(installed / "bin/aider"), "--model", "openai/assistant", "--no-git", "--yes-always", "--no-check-update",
         "--no-show-model-warnings", "--analytics-disable", "--no-fancy-input", "--no-pretty", "--no-detect-urls",
-        *([] if any(turn.stream for turn in said) else ["--no-stream"]),
+        *([] if any(turn.stream for turn in turns) else ["--no-stream"]),
     ]  # fmt: skip
-    printed = started(command, place, env, "".join(f"{turn.text}\n" for turn in said) + "/exit\n")
+    printed = run_program(command, workspace, env, "".join(f"{turn.text}\n" for turn in turns) + "/exit\n")
     return re.findall(r"^> \n(.*?)\n+Tokens:", printed, re.DOTALL | re.MULTILINE)
 
 
-def codex(place: Place, installed: Path, said: Sequence[Said]) -> list[str]:
+def codex(workspace: Workspace, installed: Path, turns: Sequence[Turn]) -> list[str]:
     """Codex CLI."""
-    (place.folder / "config.toml").write_text(place.documented("codex/config.toml"))
-    env = place.environment(CODEX_HOME=str(place.folder), DAYBOOK_KEY=place.key)
+    (workspace.folder / "config.toml").write_text(workspace.documented("codex/config.toml"))
+    env = workspace.environment(CODEX_HOME=str(workspace.folder), DAYBOOK_KEY=workspace.key)
     answers = []
-    for index, turn in enumerate(said):
+    for index, turn in enumerate(turns):
         options = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
         words = [*(["resume", "--last"] if index else []), turn.text]
         command = [str(installed / "node_modules/.bin/codex"), "exec", *options, *words]
-        answers.append(started(command, place, env).strip())
+        answers.append(run_program(command, workspace, env).strip())
     return answers
 
 
-def claude_code(place: Place, installed: Path, said: Sequence[Said]) -> list[str]:
+def claude_code(workspace: Workspace, installed: Path, turns: Sequence[Turn]) -> list[str]:
     """Claude Code."""
-    env = place.documented_environment(
+    env = workspace.documented_environment(
         "claude-code",
         ANTHROPIC_MODEL="assistant",
         ANTHROPIC_DEFAULT_HAIKU_MODEL="assistant",
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
     )
     answers = []
-    for index, turn in enumerate(said):
+    for index, turn in enumerate(turns):
         options = ["-p", *(["-c"] if index else []), "--allowedTools", "Bash", "--", turn.text]
-        answers.append(started([str(installed / "node_modules/.bin/claude"), *options], place, env).strip())
+        answers.append(run_program([str(installed / "node_modules/.bin/claude"), *options], workspace, env).strip())
     return answers
 
 
-def opencode(place: Place, installed: Path, said: Sequence[Said]) -> list[str]:
+def opencode(workspace: Workspace, installed: Path, turns: Sequence[Turn]) -> list[str]:
     """opencode."""
-    (place.folder / "work").mkdir(exist_ok=True)
-    (place.folder / "work/opencode.json").write_text(place.documented("opencode/opencode.json"))
-    env = place.environment(DAYBOOK_KEY=place.key, OPENCODE_DISABLE_AUTOUPDATE="1", NO_COLOR="1")
+    (workspace.folder / "work").mkdir(exist_ok=True)
+    (workspace.folder / "work/opencode.json").write_text(workspace.documented("opencode/opencode.json"))
+    env = workspace.environment(DAYBOOK_KEY=workspace.key, OPENCODE_DISABLE_AUTOUPDATE="1", NO_COLOR="1")
     answers = []
-    for index, turn in enumerate(said):
+    for index, turn in enumerate(turns):
         command = [str(installed / "node_modules/.bin/opencode"), "run", *(["-c"] if index else []), turn.text]
-        answers.append(started(command, place, env).strip())
+        answers.append(run_program(command, workspace, env).strip())
     return answers
 
 
-def qwen_code(place: Place, installed: Path, said: Sequence[Said]) -> list[str]:
+def qwen_code(workspace: Workspace, installed: Path, turns: Sequence[Turn]) -> list[str]:
     """Qwen Code."""
-    env = place.documented_environment("qwen-code")
+    env = workspace.documented_environment("qwen-code")
     answers = []
-    for index, turn in enumerate(said):
+    for index, turn in enumerate(turns):
         options = ["--auth-type", "openai", *(["--continue"] if index else []), "--yolo", "-p", turn.text]
-        answers.append(started([str(installed / "node_modules/.bin/qwen"), *options], place, env).strip())
+        answers.append(run_program([str(installed / "node_modules/.bin/qwen"), *options], workspace, env).strip())
     return answers
 
 
-_AGENT = ("remembered", "tools")  # a shell command; what it prints is streamed or not as it likes
+_AGENT = ("remembered", "tools")  # a shell command; agents decide themselves whether to stream
 _AGENTS_SDK = ("openai-agents==0.24.0",)
 _PYDANTIC = ("pydantic-ai-slim[openai,anthropic]==2.68.0",)
 _LANGCHAIN_JS = ("langchain@1.5.14", "@langchain/openai@1.5.8", "@langchain/core@1.4.0", "@langchain/langgraph@1.7.3")
 _AI_SDK = ("ai@7.0.173", "@ai-sdk/openai@4.0.118", "@ai-sdk/openai-compatible@3.0.92", "@ai-sdk/anthropic@4.0.105")
 CHAT, RESPONSES, MESSAGES = "chat completions", "responses", "messages"
 CLIENTS: tuple[Client, ...] = (
-    Client(name="openai (Python)", api=CHAT, hold=driver("openai_python.py")),
-    Client(name="openai (Python), responses", api=RESPONSES, hold=driver("openai_responses.py")),
-    Client(name="openai (Node)", api=CHAT, hold=driver("openai_node.mjs"), npm=("openai@7.57.0",)),
-    Client(name="anthropic (Python)", api=MESSAGES, hold=driver("anthropic_python.py")),
+    Client(name="openai (Python)", api=CHAT, talk=driver("openai_python.py")),
+    Client(name="openai (Python), responses", api=RESPONSES, talk=driver("openai_responses.py")),
+    Client(name="openai (Node)", api=CHAT, talk=driver("openai_node.mjs"), npm=("openai@7.57.0",)),
+    Client(name="anthropic (Python)", api=MESSAGES, talk=driver("anthropic_python.py")),
     Client(
-        name="anthropic (Node)", api=MESSAGES, hold=driver("anthropic_node.mjs"), npm=("@anthropic-ai/sdk@1.12.0",)
+        name="anthropic (Node)", api=MESSAGES, talk=driver("anthropic_node.mjs"), npm=("@anthropic-ai/sdk@1.12.0",)
     ),
-    Client(name="Agents SDK, chat", api=CHAT, hold=driver("agents_python.py", "chat"), pypi=_AGENTS_SDK),
-    Client(name="Agents SDK", api=RESPONSES, hold=driver("agents_python.py", "responses"), pypi=_AGENTS_SDK),
-    Client(name="AI SDK, compatible", api=CHAT, hold=driver("ai_sdk_node.mjs", "compatible"), npm=_AI_SDK),
-    Client(name="AI SDK, openai", api=RESPONSES, hold=driver("ai_sdk_node.mjs", "responses"), npm=_AI_SDK),
-    Client(name="AI SDK, anthropic", api=MESSAGES, hold=driver("ai_sdk_node.mjs", "anthropic"), npm=_AI_SDK),
-    Client(name="LangChain", api=CHAT, hold=driver("langchain_python.py"), pypi=("langchain-openai==1.7.3",)),
-    Client(name="LangGraph (Node), chat", api=CHAT, hold=driver("langgraph_node.mjs", "chat"), npm=_LANGCHAIN_JS),
-    Client(name="LangGraph (Node)", api=RESPONSES, hold=driver("langgraph_node.mjs", "responses"), npm=_LANGCHAIN_JS),
-    Client(name="pydantic-ai, chat", api=CHAT, hold=driver("pydantic_ai_python.py", "chat"), pypi=_PYDANTIC),
-    Client(name="pydantic-ai", api=RESPONSES, hold=driver("pydantic_ai_python.py", "responses"), pypi=_PYDANTIC),
+    Client(name="Agents SDK, chat", api=CHAT, talk=driver("agents_python.py", "chat"), pypi=_AGENTS_SDK),
+    Client(name="Agents SDK", api=RESPONSES, talk=driver("agents_python.py", "responses"), pypi=_AGENTS_SDK),
+    Client(name="AI SDK, compatible", api=CHAT, talk=driver("ai_sdk_node.mjs", "compatible"), npm=_AI_SDK),
+    Client(name="AI SDK, openai", api=RESPONSES, talk=driver("ai_sdk_node.mjs", "responses"), npm=_AI_SDK),
+    Client(name="AI SDK, anthropic", api=MESSAGES, talk=driver("ai_sdk_node.mjs", "anthropic"), npm=_AI_SDK),
+    Client(name="LangChain", api=CHAT, talk=driver("langchain_python.py"), pypi=("langchain-openai==1.7.3",)),
+    Client(name="LangGraph (Node), chat", api=CHAT, talk=driver("langgraph_node.mjs", "chat"), npm=_LANGCHAIN_JS),
+    Client(name="LangGraph (Node)", api=RESPONSES, talk=driver("langgraph_node.mjs", "responses"), npm=_LANGCHAIN_JS),
+    Client(name="pydantic-ai, chat", api=CHAT, talk=driver("pydantic_ai_python.py", "chat"), pypi=_PYDANTIC),
+    Client(name="pydantic-ai", api=RESPONSES, talk=driver("pydantic_ai_python.py", "responses"), pypi=_PYDANTIC),
     Client(
-        name="pydantic-ai, anthropic", api=MESSAGES, hold=driver("pydantic_ai_python.py", "anthropic"), pypi=_PYDANTIC
+        name="pydantic-ai, anthropic", api=MESSAGES, talk=driver("pydantic_ai_python.py", "anthropic"), pypi=_PYDANTIC
     ),
     Client(
-        name="llm", api=CHAT, hold=llm, pypi=("llm==0.36",), columns=("remembered", "streamed", "tools", "loop")
+        name="llm", api=CHAT, talk=llm, pypi=("llm==0.36",), columns=("remembered", "streamed", "tools", "loop")
     ),
-    Client(name="aider", api=CHAT, hold=aider, pypi=("aider-chat==0.86.2",), columns=("remembered", "streamed")),
-    Client(name="opencode", api=CHAT, hold=opencode, npm=("opencode-ai@1.18.33",), columns=_AGENT),
-    Client(name="Qwen Code", api=CHAT, hold=qwen_code, npm=("@qwen-code/qwen-code@0.24.4",), columns=_AGENT),
-    Client(name="Codex CLI", api=RESPONSES, hold=codex, npm=("@openai/codex@0.169.0",), columns=_AGENT),
+    Client(name="aider", api=CHAT, talk=aider, pypi=("aider-chat==0.86.2",), columns=("remembered", "streamed")),
+    Client(name="opencode", api=CHAT, talk=opencode, npm=("opencode-ai@1.18.33",), columns=_AGENT),
+    Client(name="Qwen Code", api=CHAT, talk=qwen_code, npm=("@qwen-code/qwen-code@0.24.4",), columns=_AGENT),
+    Client(name="Codex CLI", api=RESPONSES, talk=codex, npm=("@openai/codex@0.169.0",), columns=_AGENT),
     Client(
-        name="Claude Code", api=MESSAGES, hold=claude_code, npm=("@anthropic-ai/claude-code@2.1.330",), columns=_AGENT
+        name="Claude Code", api=MESSAGES, talk=claude_code, npm=("@anthropic-ai/claude-code@2.1.330",), columns=_AGENT
     ),
-    Client(name="MCP (Python)", api="MCP", hold=driver("mcp_python.py"), columns=("remembered",)),
+    Client(name="MCP (Python)", api="MCP", talk=driver("mcp_python.py"), columns=("remembered",)),
     Client(
-        name="MCP (Node)", api="MCP", hold=driver("mcp_node.mjs"), npm=("@modelcontextprotocol/sdk@1.32.2",),
+        name="MCP (Node)", api="MCP", talk=driver("mcp_node.mjs"), npm=("@modelcontextprotocol/sdk@1.32.2",),
         columns=("remembered",),
     ),
 )  # fmt: skip

@@ -1,9 +1,9 @@
-"""Recorded conversations of clients that resend them (conversations/*.json): the requests as each client sends them,
-what the model answers, and which session and turn each request belongs to.
+"""Recorded conversations of clients that resend them (conversations/*.json): each client's requests, the model's
+answers, and the session and turn that each request belongs to.
 
-A case's `expect.session` is a label: one that stands there first is a new session, and each label is a session of its
-own; null is a request that is not a turn. `apart`: the case shows what must not be merged. `alone`: other cases
-say the same. `{{call 0 1}}` is the id of the second call that the answer to the first request holds."""
+A case's `expect.session` is a label: a new label is a new session, and each label is a different session; null is a
+request that is not a turn. `apart` marks cases with conversations that must not be merged, `alone` those that contain
+the same messages as other cases. `{{call 0 1}}` is the id of the second call in the answer to the first request."""
 
 import json
 import re
@@ -19,7 +19,7 @@ _CALL = re.compile(r"\{\{call (\d+) (\d+)\}\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One conversation, or several at once, of a client."""
+    """One or several conversations of a client."""
 
     client: str
     name: str
@@ -33,8 +33,8 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
-    """Where a request was put: ids of the session, its parent and the turn's number."""
+class Placement:
+    """Where a request was placed: the session's id, its parent's id and the turn's number."""
 
     session: str
     parent: str
@@ -45,19 +45,19 @@ class Placed:
 
 @dataclass(slots=True)
 class Score:
-    """What became of the requests of the cases that were played."""
+    """The results of the requests in the played cases."""
 
     requests: int = 0
     right: int = 0
-    merged: list[str] = field(default_factory=list)  # in a session of another conversation
-    wrong: list[str] = field(default_factory=list)  # not found again, or another turn
+    merged: list[str] = field(default_factory=list)  # placed in another conversation's session
+    wrong: list[str] = field(default_factory=list)  # placed in a new session or as another turn
 
     def __str__(self) -> str:
         return f"{self.right} of {self.requests} requests right, {len(self.merged)} merged wrongly"
 
 
-Send = Callable[[Case, Mapping[str, Any], dict[str, Any]], Awaitable[Placed]]
-"""Send a request with its body, have the scripted answer given, and say where it was put."""
+Send = Callable[[Case, Mapping[str, Any], dict[str, Any]], Awaitable[Placement]]
+"""Send a request with this body, script its answer, and return where it was placed."""
 
 
 def cases() -> Iterator[Case]:
@@ -76,40 +76,44 @@ def cases() -> Iterator[Case]:
 
 
 async def play(case: Case, send: Send, score: Score) -> None:
-    """Play a case and add what became of its requests."""
+    """Play a case and add the results of its requests."""
     labels: dict[str, str] = {}
     calls: list[Sequence[str]] = []
     for number, request in enumerate(case.requests):
-        placed = await send(case, request, _filled(request["body"], calls))
-        calls.append(placed.calls)
-        where = f"{case}: request {number + 1} (by {placed.rule})"
+        placement = await send(case, request, _fill(request["body"], calls))
+        calls.append(placement.calls)
+        where = f"{case}: request {number + 1} (by {placement.rule})"
         score.requests += 1
-        _compare(request["expect"], placed, labels, where, score)
+        _compare(request["expect"], placement, labels, where, score)
 
 
-def _compare(expected: Mapping[str, Any], placed: Placed, labels: dict[str, str], where: str, score: Score) -> None:
+def _compare(
+    expected: Mapping[str, Any], placement: Placement, labels: dict[str, str], where: str, score: Score
+) -> None:
     label = expected["session"]
-    if label is None or not placed.session:
-        if label is None and not placed.session:
+    if label is None or not placement.session:
+        if label is None and not placement.session:
             score.right += 1
         else:
-            score.wrong.append(f"{where}: is {'a turn' if placed.session else 'not a turn'}")
+            score.wrong.append(f"{where}: is {'a turn' if placement.session else 'not a turn'}")
         return
     known = {session: name for name, session in labels.items()}
-    if known.get(placed.session, label) != label:
-        score.merged.append(f"{where}: is in {known[placed.session]}, not in {label}")
-    elif labels.setdefault(label, placed.session) != placed.session:
+    if known.get(placement.session, label) != label:
+        score.merged.append(f"{where}: is in {known[placement.session]}, not in {label}")
+    elif labels.setdefault(label, placement.session) != placement.session:
         score.wrong.append(f"{where}: is not in {label}")
-    elif expected.get("turn", placed.turn) != placed.turn:
-        score.wrong.append(f"{where}: is turn {placed.turn}, not {expected['turn']}")
-    elif "parent" in expected and labels[expected["parent"]] != placed.parent:
+    elif expected.get("turn", placement.turn) != placement.turn:
+        score.wrong.append(f"{where}: is turn {placement.turn}, not {expected['turn']}")
+    elif "parent" in expected and labels[expected["parent"]] != placement.parent:
         score.wrong.append(f"{where}: does not remember {expected['parent']}")
     else:
         score.right += 1
 
 
-def _filled(body: Any, calls: Sequence[Sequence[str]]) -> dict[str, Any]:
-    filled: dict[str, Any] = json.loads(_CALL.sub(lambda match: calls[int(match[1])][int(match[2])], json.dumps(body)))
-    if tools := filled.get("tools"):
-        filled["tools"] = [{"type": "function", "function": {"name": name, "parameters": {}}} for name in tools]
-    return filled
+def _fill(body: Any, calls: Sequence[Sequence[str]]) -> dict[str, Any]:
+    body_with_ids: dict[str, Any] = json.loads(
+        _CALL.sub(lambda match: calls[int(match[1])][int(match[2])], json.dumps(body))
+    )
+    if tools := body_with_ids.get("tools"):
+        body_with_ids["tools"] = [{"type": "function", "function": {"name": name, "parameters": {}}} for name in tools]
+    return body_with_ids

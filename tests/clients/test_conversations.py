@@ -1,5 +1,5 @@
-"""Conversations as clients resend them are put into the sessions that they belong to, over HTTP with a scripted model:
-all of them, and none into the session of another."""
+"""Conversations that clients resend are placed in their own sessions, over HTTP with a scripted model, and never in
+another conversation's session."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ from gateway.models import Agent, Run, Session
 from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.models import Owner
-from tests.clients.recorded import PATHS, Case, Placed, Score, cases, play
+from tests.clients.recorded import PATHS, Case, Placement, Score, cases, play
 from tests.conftest import Api
 from tests.factories import agent_make, key_make
 from tests.scripted_model import Says, ScriptedModel
@@ -21,7 +21,7 @@ from tests.scripted_model import Says, ScriptedModel
 People = Mapping[str, Api]
 CASES = list(cases())
 OK = 200
-MOST_APART = 15
+MIN_APART = 15
 
 
 def _script(model: ScriptedModel, answer: Any) -> None:
@@ -36,24 +36,24 @@ def _script(model: ScriptedModel, answer: Any) -> None:
 
 async def _send(
     people: People, model: ScriptedModel, case: Case, request: Mapping[str, Any], body: dict[str, Any]
-) -> Placed:
+) -> Placement:
     api = people[request.get("key", "alice")]
     _script(model, request["answer"])
-    given = {"model": request.get("agent", "assistant"), **body}
-    response = await api.raw("POST", PATHS[case.api], given, **request.get("headers", {}))
+    body = {"model": request.get("agent", "assistant"), **body}
+    response = await api.raw("POST", PATHS[case.api], body, **request.get("headers", {}))
     run_id = response.headers.get("x-daybook-run")
     if run_id is None and response.status_code == OK:
-        return Placed(session="", parent="", turn=0, rule="")
-    found = Run.objects.select_related("session")
-    run = await in_thread(partial(found.get, pk=run_id) if run_id else partial(found.latest, "id"))
+        return Placement(session="", parent="", turn=0, rule="")
+    runs = Run.objects.select_related("session")
+    run = await in_thread(partial(runs.get, pk=run_id) if run_id else partial(runs.latest, "id"))
     answer = json.loads(response.content)
     calls = [call["id"] for choice in answer.get("choices", ()) for call in choice["message"].get("tool_calls") or ()]
-    return _placed(run, calls)
+    return _placement(run, calls)
 
 
-def _placed(run: Run, calls: Sequence[str] = ()) -> Placed:
+def _placement(run: Run, calls: Sequence[str] = ()) -> Placement:
     parent, rule = str(run.session.parent_id), run.trace.get("session", {}).get("rule", "")
-    return Placed(session=str(run.session_id), parent=parent, turn=run.turn, rule=rule, calls=calls)
+    return Placement(session=str(run.session_id), parent=parent, turn=run.turn, rule=rule, calls=calls)
 
 
 @pytest.fixture
@@ -63,31 +63,33 @@ def people(alice: Owner, charlie: Owner, agent: Agent) -> People:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-async def test_each_request_is_in_its_session(case: Case, people: People, model: ScriptedModel) -> None:
+async def test_each_request_is_assigned_to_its_session(case: Case, people: People, model: ScriptedModel) -> None:
     score = Score()
     await play(case, partial(_send, people, model), score)
     assert (score.merged, score.wrong) == ([], [])
     assert score.right == score.requests > 0
 
 
-async def test_all_at_once(people: People, model: ScriptedModel, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every case of one person, so that the sessions of all the others are there to be confused with."""
+async def test_all_cases_of_one_person_together(
+    people: People, model: ScriptedModel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Play every case as one person, so that each could be confused with the sessions of all others."""
     score = Score()
-    played = [case for case in CASES if not case.alone]
-    for case in played:
+    cases_together = [case for case in CASES if not case.alone]
+    for case in cases_together:
         await play(case, partial(_send, people, model), score)
     with capsys.disabled():
-        sys.stdout.write(f"\nConversations of clients, {len(played)} of {len(CASES)} cases at once: {score}\n")
+        sys.stdout.write(f"\nConversations of clients, {len(cases_together)} of {len(CASES)} cases at once: {score}\n")
     assert (score.merged, score.wrong) == ([], [])
 
 
-def test_enough_of_them_must_stay_apart() -> None:
-    assert sum(case.apart for case in CASES) >= MOST_APART
-    assert len({case.client for case in CASES}) >= MOST_APART
+def test_enough_cases_must_stay_apart() -> None:
+    assert sum(case.apart for case in CASES) >= MIN_APART
+    assert len({case.client for case in CASES}) >= MIN_APART
 
 
-async def test_the_sessions_of_the_cases_are_only_theirs(people: People, model: ScriptedModel) -> None:
-    """The case with two keys leaves sessions with two owners."""
+async def test_a_case_with_two_keys_has_sessions_of_two_owners(people: People, model: ScriptedModel) -> None:
+
     case = next(case for case in CASES if any("key" in request for request in case.requests))
     await play(case, partial(_send, people, model), Score())
     owners = await in_thread(lambda: {(row.owner_id, row.pk) for row in Session.objects.all()})

@@ -1,4 +1,4 @@
-"""Clients that generators make from docs/api/openapi.json give typed results"""
+"""Clients generated from docs/api/openapi.json return typed results."""
 
 import shutil
 import subprocess
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.programs import INSTALLED, ROOT, installed
+from tests.clients.programs import INSTALLED, ROOT, install_packages
 from tests.e2e.running import RunningDaybook
 
 HERE = Path(__file__).parent / "generated"
@@ -21,10 +21,10 @@ def run(*command: str, folder: Path) -> str:
 
 def test_a_python_client(daybook: RunningDaybook, tmp_path: Path) -> None:
     folder = INSTALLED / "generated-python"
-    if reason := installed(folder, pypi=["openapi-python-client==0.29.1", "httpx", "attrs", "python-dateutil"]):
+    if reason := install_packages(folder, pypi=["openapi-python-client==0.29.1", "httpx", "attrs", "python-dateutil"]):
         pytest.skip(reason)
-    made = ("generate", "--path", DOCUMENT, "--meta", "none", "--output-path", "daybook_client")
-    run(str(folder / "bin/openapi-python-client"), *made, folder=tmp_path)
+    generate = ("generate", "--path", DOCUMENT, "--meta", "none", "--output-path", "daybook_client")
+    run(str(folder / "bin/openapi-python-client"), *generate, folder=tmp_path)
     shutil.copy(HERE / "python_client.py", tmp_path)
     arguments = (daybook.address.rstrip("/"), daybook.api_key)
     assert run(str(folder / "bin/python"), "python_client.py", *arguments, folder=tmp_path) == "ok"
@@ -32,7 +32,9 @@ def test_a_python_client(daybook: RunningDaybook, tmp_path: Path) -> None:
 
 def test_a_typescript_client(daybook: RunningDaybook) -> None:
     folder = INSTALLED / "generated-typescript"
-    if reason := installed(folder, npm=["openapi-typescript@7.13.0", "openapi-fetch@0.17.0", "typescript@5.9.3"]):
+    if reason := install_packages(
+        folder, npm=["openapi-typescript@7.13.0", "openapi-fetch@0.17.0", "typescript@5.9.3"]
+    ):
         pytest.skip(reason)
     shutil.copy(HERE / "client.ts", folder)
     run(

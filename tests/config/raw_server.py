@@ -1,4 +1,4 @@
-"""An application behind uvicorn's protocols with our limits, on a real socket of this process."""
+"""Serve an application through uvicorn's protocols with our limits, on a real socket in this process."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,13 +10,13 @@ from uvicorn.server import ServerState
 
 from config.serving.http_deadline import DeadlineProtocol
 
-PATIENCE = 20  # seconds of a test, far above the limits it sets
+TEST_SECONDS = 20  # timeout of a test, far above the limits that tests set
 Address = tuple[str, int]
 
 
 @asynccontextmanager
 async def raw_server(application: Any, **options: Any) -> AsyncIterator[Address]:
-    """Serve an ASGI application with these options of uvicorn, and give its address."""
+    """Serve an ASGI application with these uvicorn options, and yield its address."""
     config = Config(application, http=DeadlineProtocol, lifespan="off", log_config=None, **options)
     config.load()
     state = ServerState()
@@ -26,10 +26,10 @@ async def raw_server(application: Any, **options: Any) -> AsyncIterator[Address]
     server.close()
 
 
-async def closes(reader: asyncio.StreamReader) -> bool:
-    """Return True as soon as the server has closed or cut the connection, False if it does not."""
+async def wait_until_closed(reader: asyncio.StreamReader) -> bool:
+    """Return True once the server has closed the connection, or False if it does not."""
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TEST_SECONDS):
             await reader.read()
     except ConnectionError:
         return True

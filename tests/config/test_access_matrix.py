@@ -1,5 +1,7 @@
-"""Every operation of the APIs, every page, every MCP tool: what each kind of caller gets of alice's rows.
-A new route without a row fails. Letters: `i` gets in, `u` 401, `f` 403, `n` 404, `s` is sent to the sign-in page."""
+"""What each kind of caller gets of Alice's rows from every API operation, page and MCP tool.
+
+A new route without a row here fails. The letters mean: `i` gets in, `u` 401, `f` 403, `n` 404, `s` is redirected to the
+sign-in page."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -24,7 +26,7 @@ from memories.models import ChangeSet, Erasure, Owner, Revision, WriteOrigin
 from memories.services import Source
 from reviews.models import ConsolidationRun, ReviewRun
 from tests.factories import agent_make, app_make, key_make, login_make, memory_make, owner_make, session_make
-from tests.kept_rows import kept
+from tests.shared_rows import shared_rows
 
 SECRET = "Likes tea."
 PICTURE = [{"type": "image_url", "image_url": {"url": "data:image/gif;base64,R0lGODlhAQABAAAAACw="}}]
@@ -39,44 +41,44 @@ CALLERS = (
     "auditor",
     "owner's key",
 )
-# Reading and writing a row of alice; lists, of which everybody has one.
-ONE_READ, ONE_WRITE, MANY = "unnninnni", "unnnfnnni", "uiiiiiiii"
-NOT_LIMITED_MAKES = "uiinfiiii"  # the key is limited to another agent or book
+# Reading and writing one of Alice's rows; lists, of which everybody has their own.
+READ_ROW, WRITE_ROW, LIST = "unnninnni", "unnnfnnni", "uiiiiiiii"
+CREATE = "uiinfiiii"  # the limited key is limited to another agent or book
 
 API: dict[str, tuple[str, str, Any]] = {
-    "POST /api/sessions": (NOT_LIMITED_MAKES, "/api/sessions", {"agent": "assistant"}),
-    "GET /api/sessions": (MANY, "/api/sessions", None),
-    "GET /api/sessions/{session_id}": (ONE_READ, "/api/sessions/{session}", None),
-    "PATCH /api/sessions/{session_id}": (ONE_WRITE, "/api/sessions/{session}", {"title": "Milk"}),
-    "DELETE /api/sessions/{session_id}": (ONE_WRITE, "/api/sessions/{session}", None),
+    "POST /api/sessions": (CREATE, "/api/sessions", {"agent": "assistant"}),
+    "GET /api/sessions": (LIST, "/api/sessions", None),
+    "GET /api/sessions/{session_id}": (READ_ROW, "/api/sessions/{session}", None),
+    "PATCH /api/sessions/{session_id}": (WRITE_ROW, "/api/sessions/{session}", {"title": "Milk"}),
+    "DELETE /api/sessions/{session_id}": (WRITE_ROW, "/api/sessions/{session}", None),
     "POST /api/sessions/{session_id}/restore": ("unnnfnnnn", "/api/sessions/{session}/restore", {}),  # not deleted
-    "GET /api/sessions/{session_id}/export": (ONE_READ, "/api/sessions/{session}/export", None),
-    "POST /api/sessions/{session_id}/end": (ONE_WRITE, "/api/sessions/{session}/end", {}),
-    "GET /api/sessions/{session_id}/messages": (ONE_READ, "/api/sessions/{session}/messages", None),
-    "POST /api/sessions/{session_id}/turns": (ONE_WRITE, "/api/sessions/{session}/turns", {"content": "/memory help"}),
-    "GET /api/sessions/{session_id}/turns/{turn_id}": (ONE_READ, "/api/sessions/{session}/turns/{turn}", None),
+    "GET /api/sessions/{session_id}/export": (READ_ROW, "/api/sessions/{session}/export", None),
+    "POST /api/sessions/{session_id}/end": (WRITE_ROW, "/api/sessions/{session}/end", {}),
+    "GET /api/sessions/{session_id}/messages": (READ_ROW, "/api/sessions/{session}/messages", None),
+    "POST /api/sessions/{session_id}/turns": (WRITE_ROW, "/api/sessions/{session}/turns", {"content": "/memory help"}),
+    "GET /api/sessions/{session_id}/turns/{turn_id}": (READ_ROW, "/api/sessions/{session}/turns/{turn}", None),
     "GET /api/sessions/{session_id}/turns/{turn_id}/events": (
-        ONE_READ,
+        READ_ROW,
         "/api/sessions/{session}/turns/{turn}/events",
         None,
     ),
     "POST /api/sessions/{session_id}/turns/{turn_id}/stop": (
-        ONE_WRITE,
+        WRITE_ROW,
         "/api/sessions/{session}/turns/{turn}/stop",
         {},
     ),
     "POST /api/sessions/{session_id}/turns/{turn_id}/choose": (
-        ONE_WRITE,
+        WRITE_ROW,
         "/api/sessions/{session}/turns/{turn}/choose",
         {},
     ),
     "POST /api/sessions/{session_id}/turns/{turn_id}/results": (
-        ONE_WRITE,
+        WRITE_ROW,
         "/api/sessions/{session}/turns/{turn}/results",
         {"results": [{"tool_call_id": "call_1", "content": "42"}]},
     ),
-    "POST /api/sessions/{session_id}/review": (ONE_WRITE, "/api/sessions/{session}/review", {}),
-    "POST /api/sessions/{session_id}/forget": (ONE_WRITE, "/api/sessions/{session}/forget", {}),
+    "POST /api/sessions/{session_id}/review": (WRITE_ROW, "/api/sessions/{session}/review", {}),
+    "POST /api/sessions/{session_id}/forget": (WRITE_ROW, "/api/sessions/{session}/forget", {}),
     "GET /api/keys": ("uiifffiii", "/api/keys", None),
     "POST /api/keys": ("uiifffiii", "/api/keys", {"name": "laptop"}),
     "GET /api/keys/{key_id}": ("unnfffnni", "/api/keys/{key}", None),
@@ -86,53 +88,53 @@ API: dict[str, tuple[str, str, Any]] = {
     "GET /api/webhooks": ("uiifiiiii", "/api/webhooks", None),
     "POST /api/webhooks": ("uiiffiiii", "/api/webhooks", {"url": "https://93.184.216.34/hook"}),
     "DELETE /api/webhooks/{webhook_id}": ("unnffnnni", "/api/webhooks/{webhook}", None),
-    "GET /api/usage": (MANY, "/api/usage", None),
+    "GET /api/usage": (LIST, "/api/usage", None),
     "GET /api/audit": ("ufffffiff", "/api/audit", None),
-    "POST /api/memories": (NOT_LIMITED_MAKES, "/api/memories", {"content": "Likes milk.", "book": "main"}),
+    "POST /api/memories": (CREATE, "/api/memories", {"content": "Likes milk.", "book": "main"}),
     "POST /api/memories/ingest": (
-        NOT_LIMITED_MAKES,
+        CREATE,
         "/api/memories/ingest",
         {"messages": [{"role": "user", "content": "I like gin."}], "book": "main"},
     ),
-    "GET /api/memories": (MANY, "/api/memories", None),
+    "GET /api/memories": (LIST, "/api/memories", None),
     "POST /api/memories/search": ("uiiniiiii", "/api/memories/search", {"query": "tea", "book": "main"}),
     "POST /api/memories/bulk": (
-        NOT_LIMITED_MAKES,
+        CREATE,
         "/api/memories/bulk",
         {"ids": ["{memory}"], "action": "pin", "book": "main"},
     ),
-    "GET /api/memories/health": (MANY, "/api/memories/health", None),
-    "GET /api/memories/{memory_id}": (ONE_READ, "/api/memories/{memory}", None),
-    "PATCH /api/memories/{memory_id}": (ONE_WRITE, "/api/memories/{memory}", {"content": "Likes rum."}),
-    "DELETE /api/memories/{memory_id}": (ONE_WRITE, "/api/memories/{memory}", None),
-    "GET /api/memories/{memory_id}/revisions": (ONE_READ, "/api/memories/{memory}/revisions", None),
-    "POST /api/memories/{memory_id}/restore": (ONE_WRITE, "/api/memories/{memory}/restore", {"revision": "{revision}"}),
-    "POST /api/changes/{change_set}/undo": (ONE_WRITE, "/api/changes/{change_set}/undo", {}),
-    "GET /api/notifications": (MANY, "/api/notifications", None),
+    "GET /api/memories/health": (LIST, "/api/memories/health", None),
+    "GET /api/memories/{memory_id}": (READ_ROW, "/api/memories/{memory}", None),
+    "PATCH /api/memories/{memory_id}": (WRITE_ROW, "/api/memories/{memory}", {"content": "Likes rum."}),
+    "DELETE /api/memories/{memory_id}": (WRITE_ROW, "/api/memories/{memory}", None),
+    "GET /api/memories/{memory_id}/revisions": (READ_ROW, "/api/memories/{memory}/revisions", None),
+    "POST /api/memories/{memory_id}/restore": (WRITE_ROW, "/api/memories/{memory}/restore", {"revision": "{revision}"}),
+    "POST /api/changes/{change_set}/undo": (WRITE_ROW, "/api/changes/{change_set}/undo", {}),
+    "GET /api/notifications": (LIST, "/api/notifications", None),
     "GET /api/export": ("uiifiiiii", "/api/export", None),
-    "POST /api/import": (NOT_LIMITED_MAKES, "/api/import?book=main", {"content": "Likes gin."}),
+    "POST /api/import": (CREATE, "/api/import?book=main", {"content": "Likes gin."}),
     "DELETE /api/account/memories": ("uiiffiiii", "/api/account/memories", None),
     "GET /api/books/{name}/artifacts": ("uiiniiiii", "/api/books/main/artifacts", None),
-    "GET /api/books/{name}/artifacts/{path:path}": (ONE_READ, "/api/books/main/artifacts/MEMORY.md", None),
+    "GET /api/books/{name}/artifacts/{path:path}": (READ_ROW, "/api/books/main/artifacts/MEMORY.md", None),
     "PUT /api/books/{name}/artifacts/{path:path}": (
-        NOT_LIMITED_MAKES,
+        CREATE,
         "/api/books/main/artifacts/MEMORY.md",
         {"content": "# Milk"},
     ),
-    "GET /api/proposals": (MANY, "/api/proposals", None),
-    "GET /api/proposals/{proposal_id}": (ONE_READ, "/api/proposals/{review}-1", None),
-    "POST /api/proposals/{proposal_id}/approve": (ONE_WRITE, "/api/proposals/{review}-1/approve", {}),
-    "POST /api/proposals/{proposal_id}/reject": (ONE_WRITE, "/api/proposals/{review}-1/reject", {}),
-    "GET /api/reviews": (MANY, "/api/reviews", None),
-    "GET /api/reviews/{review_id}": (ONE_READ, "/api/reviews/{review}", None),
-    "POST /api/reviews/{review_id}/undo": (ONE_WRITE, "/api/reviews/{review}/undo", {}),
-    "POST /api/reviews/{review_id}/approve": (ONE_WRITE, "/api/reviews/{review}/approve", {}),
-    "POST /api/reviews/{review_id}/reject": (ONE_WRITE, "/api/reviews/{review}/reject", {}),
-    "POST /api/consolidations": (NOT_LIMITED_MAKES, "/api/consolidations", {"book": "main"}),
-    "GET /api/consolidations": (MANY, "/api/consolidations", None),
-    "GET /api/consolidations/{run_id}": (ONE_READ, "/api/consolidations/{run}", None),
-    "POST /api/consolidations/{run_id}/stop": (ONE_WRITE, "/api/consolidations/{run}/stop", {}),
-    # /v1 takes keys only: a login counts for nothing there.
+    "GET /api/proposals": (LIST, "/api/proposals", None),
+    "GET /api/proposals/{proposal_id}": (READ_ROW, "/api/proposals/{review}-1", None),
+    "POST /api/proposals/{proposal_id}/approve": (WRITE_ROW, "/api/proposals/{review}-1/approve", {}),
+    "POST /api/proposals/{proposal_id}/reject": (WRITE_ROW, "/api/proposals/{review}-1/reject", {}),
+    "GET /api/reviews": (LIST, "/api/reviews", None),
+    "GET /api/reviews/{review_id}": (READ_ROW, "/api/reviews/{review}", None),
+    "POST /api/reviews/{review_id}/undo": (WRITE_ROW, "/api/reviews/{review}/undo", {}),
+    "POST /api/reviews/{review_id}/approve": (WRITE_ROW, "/api/reviews/{review}/approve", {}),
+    "POST /api/reviews/{review_id}/reject": (WRITE_ROW, "/api/reviews/{review}/reject", {}),
+    "POST /api/consolidations": (CREATE, "/api/consolidations", {"book": "main"}),
+    "GET /api/consolidations": (LIST, "/api/consolidations", None),
+    "GET /api/consolidations/{run_id}": (READ_ROW, "/api/consolidations/{run}", None),
+    "POST /api/consolidations/{run_id}/stop": (WRITE_ROW, "/api/consolidations/{run}/stop", {}),
+    # /v1 accepts only keys, no logins.
     "GET /v1/models": ("uuiiiiuui", "/v1/models", None),
     "GET /v1/models/{path:name}": ("uuiniiuui", "/v1/models/assistant", None),
     "POST /v1/chat/completions": (
@@ -156,63 +158,63 @@ API: dict[str, tuple[str, str, Any]] = {
         "/v1/responses/input_tokens",
         {"model": "assistant", "input": "hi"},
     ),
-    # Refused to everybody who has a key: it is not offered.
+    # Not offered, so refused for every key.
     "POST /v1/responses/compact": ("uunnnnuun", "/v1/responses/compact", {}),
     "GET /v1/responses/{response_id}": ("uunninuui", "/v1/responses/resp_{turn}", None),
     "DELETE /v1/responses/{response_id}": ("uunnfnuui", "/v1/responses/resp_{turn}", None),
     "GET /v1/responses/{response_id}/input_items": ("uunninuui", "/v1/responses/resp_{turn}/input_items", None),
     "POST /v1/responses/{response_id}/cancel": ("uunnfnuui", "/v1/responses/resp_{turn}/cancel", {}),
     "POST /v1/completions": ("uuinfiuui", "/v1/completions", {"model": "assistant", "prompt": "def "}),
-    # No embedding model is configured, which is said to those who may use the agent.
+    # No embedding model is configured; those who may use the agent are told so.
     "POST /v1/embeddings": ("uuinfiuui", "/v1/embeddings", {"model": "assistant", "input": "tea"}),
 }
 PAGE_CALLERS = ("anonymous", "owner's key", "other user", "staff", "auditor", "owner")
-OWN_PAGE, OWN_FORM, OWN_PART, ALICES_PAGE, ALICES_PART = "ssiiii", "ssiiii", "uuiiii", "ssnnni", "uunnni"
+OWN_PAGE, OWN_FORM, OWN_FRAGMENT, ALICES_PAGE, ALICES_FRAGMENT = "ssiiii", "ssiiii", "uuiiii", "ssnnni", "uunnni"
 PAGES: dict[str, tuple[str, str, str]] = {
     "": (OWN_PAGE, "GET", "/"),
     "manifest.webmanifest": ("iiiiii", "GET", "/manifest.webmanifest"),
     "new/": (OWN_PAGE, "GET", "/new/"),
     "c/<uuid:session_id>/": (ALICES_PAGE, "GET", "/c/{session}/"),
-    "fragments/sessions/": (OWN_PART, "GET", "/fragments/sessions/"),
-    "c/<uuid:session_id>/attached/<int:seq>/<int:index>/": (ALICES_PART, "GET", "/c/{session}/attached/1/0/"),
-    "fragments/turn/<uuid:session_id>/<uuid:run_id>/": (ALICES_PART, "GET", "/fragments/turn/{session}/{turn}/"),
-    "fragments/turns/<uuid:session_id>/": (ALICES_PART, "GET", "/fragments/turns/{session}/"),
-    "fragments/review/<uuid:review_id>/": (ALICES_PART, "GET", "/fragments/review/{review}/"),
+    "fragments/sessions/": (OWN_FRAGMENT, "GET", "/fragments/sessions/"),
+    "c/<uuid:session_id>/attached/<int:seq>/<int:index>/": (ALICES_FRAGMENT, "GET", "/c/{session}/attached/1/0/"),
+    "fragments/turn/<uuid:session_id>/<uuid:run_id>/": (ALICES_FRAGMENT, "GET", "/fragments/turn/{session}/{turn}/"),
+    "fragments/turns/<uuid:session_id>/": (ALICES_FRAGMENT, "GET", "/fragments/turns/{session}/"),
+    "fragments/review/<uuid:review_id>/": (ALICES_FRAGMENT, "GET", "/fragments/review/{review}/"),
     "memories/": (OWN_PAGE, "GET", "/memories/"),
-    "fragments/memories/": (OWN_PART, "GET", "/fragments/memories/"),
-    "fragments/memories/summary/": (OWN_PART, "GET", "/fragments/memories/summary/"),
-    "fragments/memories/import/": (OWN_PART, "POST", "/fragments/memories/import/"),
-    "fragments/memories/<int:number>/": (ALICES_PART, "GET", "/fragments/memories/{memory}/"),
-    "fragments/memories/<int:number>/edit/": (ALICES_PART, "GET", "/fragments/memories/{memory}/edit/"),
-    "fragments/memories/<int:number>/history/": (ALICES_PART, "GET", "/fragments/memories/{memory}/history/"),
+    "fragments/memories/": (OWN_FRAGMENT, "GET", "/fragments/memories/"),
+    "fragments/memories/summary/": (OWN_FRAGMENT, "GET", "/fragments/memories/summary/"),
+    "fragments/memories/import/": (OWN_FRAGMENT, "POST", "/fragments/memories/import/"),
+    "fragments/memories/<int:number>/": (ALICES_FRAGMENT, "GET", "/fragments/memories/{memory}/"),
+    "fragments/memories/<int:number>/edit/": (ALICES_FRAGMENT, "GET", "/fragments/memories/{memory}/edit/"),
+    "fragments/memories/<int:number>/history/": (ALICES_FRAGMENT, "GET", "/fragments/memories/{memory}/history/"),
     "reviews/": (OWN_PAGE, "GET", "/reviews/"),
-    "reviews/<uuid:review_id>/cancel/": (ALICES_PART, "POST", "/reviews/{review}/cancel/"),
-    "fragments/reviews/": (OWN_PART, "GET", "/fragments/reviews/"),
-    "fragments/consolidation/": (OWN_PART, "GET", "/fragments/consolidation/"),
-    "fragments/document/": (ALICES_PART, "GET", "/fragments/document/?book=main&path=MEMORY.md"),
+    "reviews/<uuid:review_id>/cancel/": (ALICES_FRAGMENT, "POST", "/reviews/{review}/cancel/"),
+    "fragments/reviews/": (OWN_FRAGMENT, "GET", "/fragments/reviews/"),
+    "fragments/consolidation/": (OWN_FRAGMENT, "GET", "/fragments/consolidation/"),
+    "fragments/document/": (ALICES_FRAGMENT, "GET", "/fragments/document/?book=main&path=MEMORY.md"),
     "account/": (OWN_PAGE, "GET", "/account/"),
     "account/password/": (OWN_FORM, "POST", "/account/password/"),
     "account/time-zone/": (OWN_FORM, "POST", "/account/time-zone/"),
     "account/keys/": (OWN_FORM, "POST", "/account/keys/"),
     "account/keys/<uuid:key_id>/revoke/": (ALICES_PAGE, "POST", "/account/keys/{key}/revoke/"),
     "account/delete/": (OWN_FORM, "POST", "/account/delete/"),
-    # Only numbers, for who has the random address: the login is gone by then.
+    # Only numbers, for anyone who has the random address, since the login is deleted by then.
     "account/deleting/<uuid:erasure_id>/": ("iiiiii", "GET", "/account/deleting/{erasure}/"),
     "login/": ("iiiiii", "GET", "/login/"),
     "account/logins/end/": (OWN_FORM, "POST", "/account/logins/end/"),
     "account/logins/<uuid:login_id>/end/": (ALICES_PAGE, "POST", "/account/logins/{login}/end/"),
-    # No provider is configured, no token is right: test_openid.py, test_invitations.py, test_password_reset.py.
+    # Without a provider or a valid token; the rest is in test_openid.py, test_invitations.py, test_password_reset.py.
     "login/sso/": ("nnnnnn", "GET", "/login/sso/"),
     "login/sso/callback/": ("nnnnnn", "GET", "/login/sso/callback/"),
     "invitation/<str:token>/": ("nnnnnn", "GET", "/invitation/x/"),
     "password/forgotten/": ("iiiiii", "GET", "/password/forgotten/"),
     "password/forgotten/<uidb64>/<token>/": ("iiiiii", "GET", "/password/forgotten/MQ/x/"),
-    "admin/password_change/": ("iiiiii", "GET", "/admin/password_change/"),  # leads to the account page
+    "admin/password_change/": ("iiiiii", "GET", "/admin/password_change/"),  # redirects to the account page
     "logout/": ("ssssss", "POST", "/logout/"),
     "admin/login/": ("ssfssf", "GET", "/admin/login/"),
     "admin/": ("sssiis", "GET", "/admin/"),  # page by page: tests/memories/test_admin_roles.py
     "account/apps/<uuid:key_id>/disconnect/": (ALICES_PAGE, "POST", "/account/apps/{app}/disconnect/"),
-    # What apps read and ask before anybody has signed in. A token of theirs opens /mcp only: test_oauth_flow.py.
+    # Requests of apps before anyone has signed in. Their tokens are valid only for /mcp: test_oauth_flow.py.
     ".well-known/oauth-protected-resource": ("iiiiii", "GET", "/.well-known/oauth-protected-resource"),
     ".well-known/oauth-protected-resource/mcp": ("iiiiii", "GET", "/.well-known/oauth-protected-resource/mcp"),
     ".well-known/oauth-authorization-server": ("iiiiii", "GET", "/.well-known/oauth-authorization-server"),
@@ -224,7 +226,7 @@ PAGES: dict[str, tuple[str, str, str]] = {
     "readyz": ("iiiiii", "GET", "/readyz"),
     "metrics": ("nnnnnn", "GET", "/metrics"),  # off unless configured
 }
-ASSEMBLED = {"api/", "v1/", "mcp"}  # their operations have rows above and below
+INCLUDED = {"api/", "v1/", "mcp"}  # their operations have rows above and below
 TOOL_CALLERS = ("other key", "limited key", "read-only key", "trusted key for an end user", "owner's key")
 TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
     "add_memory": ("infii", {"content": "Likes cocoa."}),
@@ -234,7 +236,7 @@ TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
     "get_memories": ("iniii", {}),
     "read": ("nnini", {"path": "memory://root/MEMORY.md"}),
 }
-# The same for what MCP offers besides tools: method → letters and parameters.
+# MCP's other methods: method → letters and parameters.
 MCP_METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "resources/list": ("iniii", {}),
     "resources/templates/list": ("iiiii", {}),
@@ -243,12 +245,12 @@ MCP_METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "prompts/list": ("iiiii", {}),
     "prompts/get": ("iniii", {"name": "review_my_memory"}),
 }
-# Each websocket and where its callers are tested.
+# Each websocket and the file that tests its callers.
 WEBSOCKETS = {"ws/notifications/": "tests/gateway/test_websocket.py"}
 
 
 class World:
-    """Alice's rows by name, and a client of each caller: its headers and its cookie."""
+    """Alice's rows by name, and a client for each caller."""
 
     def __init__(self, alice: Owner) -> None:
         agent_make(), agent_make("coder", book="code")
@@ -275,13 +277,13 @@ class World:
         }
         self._cookies = {name: client.cookies.copy() for name, client in self.clients.items()}
 
-    def renew(self) -> None:
-        """Give each client the cookies that it had: a test may have signed it out."""
+    def reset_cookies(self) -> None:
+        """Restore each client's cookies, since a test may have signed it out."""
         for name, client in self.clients.items():
             client.cookies = self._cookies[name].copy()
 
-    def filled(self, value: Any) -> Any:
-        """A value with the ids of alice's rows in the places of their names."""
+    def fill(self, value: Any) -> Any:
+        """Replace the placeholders in a value by the ids of Alice's rows."""
         text = json.dumps(value)
         for name, key in self.rows.items():
             text = text.replace(f"{{{name}}}", key)
@@ -325,14 +327,14 @@ def rows_of(alice: Owner) -> dict[str, str]:
 
 
 class KeyClient(AsyncClient):
-    """A client that sends a key, and maybe an end user, with every request."""
+    """A client that sends a key, and optionally an end user, with every request."""
 
     def __init__(self, plain: str, end_user: str = "") -> None:
         super().__init__()
-        self.sent = {"authorization": f"Bearer {plain}"} | ({"x-daybook-user": end_user} if end_user else {})
+        self.default_headers = {"authorization": f"Bearer {plain}"} | ({"x-daybook-user": end_user} if end_user else {})
 
     async def generic(self, *args: Any, headers: dict[str, str] | None = None, **kwargs: Any) -> Any:
-        return await super().generic(*args, headers={**self.sent, **(headers or {})}, **kwargs)
+        return await super().generic(*args, headers={**self.default_headers, **(headers or {})}, **kwargs)
 
 
 def logged_in(owner: Owner) -> AsyncClient:
@@ -342,24 +344,24 @@ def logged_in(owner: Owner) -> AsyncClient:
 
 
 @pytest.fixture(scope="module")
-def whole_world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
-    with kept(django_db_blocker, lambda: World(owner_make("alice"))) as made:
-        yield made
+def shared_world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
+    with shared_rows(django_db_blocker, lambda: World(owner_make("alice"))) as world:
+        yield world
 
 
 @pytest.fixture
-def world(whole_world: World, db: None) -> World:
-    whole_world.renew()
-    return whole_world
+def world(shared_world: World, db: None) -> World:
+    shared_world.reset_cookies()
+    return shared_world
 
 
 async def request(client: AsyncClient, method: str, path: str, body: Any) -> tuple[str, str]:
-    """The letter of the answer, and its text."""
-    given: dict[str, Any] = {}
+    """Send a request; return the letter for the response and its text."""
+    options: dict[str, Any] = {}
     if body is not None:
         kind = "application/x-ndjson" if path.startswith("/api/import") else "application/json"
-        given = {"data": json.dumps(body), "content_type": kind}
-    response: Any = await getattr(client, method.lower())(path, **given)
+        options = {"data": json.dumps(body), "content_type": kind}
+    response: Any = await getattr(client, method.lower())(path, **options)
     pieces = [piece async for piece in response] if response.streaming else [response.content]
     text = b"".join(pieces).decode()
     return letter_of(response, path), text
@@ -368,24 +370,22 @@ async def request(client: AsyncClient, method: str, path: str, body: Any) -> tup
 def letter_of(response: Any, path: str) -> str:
     letters = {401: "u", 403: "f", 404: "n"}
     if path.startswith("/fragments/review/") and response.status_code == 204:
-        return "n"  # a toast asks: an error would stand in the browser's console
+        return "n"  # requested by a notice: an error would be logged in the browser's console
     if response.status_code == 302 and "login/" in response.headers["Location"]:
         return "s"
-    # A refusal of what was asked for (a form that is empty, a thing that is off) comes from inside.
-    reached = response.status_code in {200, 201, 202, 204, 302, 400, 409, 415, 422} or path in {"/readyz"}
-    return letters.get(response.status_code, "i" if reached else str(response.status_code))
+    # Other refusals (an empty form, a disabled feature) come from the view, so the caller got in.
+    got_in = response.status_code in {200, 201, 202, 204, 302, 400, 409, 415, 422} or path in {"/readyz"}
+    return letters.get(response.status_code, "i" if got_in else str(response.status_code))
 
 
 @pytest.mark.every_case
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", API)
-async def test_each_caller_of_the_apis_gets_what_is_theirs(world: World, name: str) -> None:
+async def test_each_caller_of_the_apis_gets_only_their_own_rows(world: World, name: str) -> None:
     letters, path, body = API[name]
     seen = {}
-    for caller in CALLERS:  # the owner, who may change things, comes last
-        seen[caller], text = await request(
-            world.clients[caller], name.split()[0], world.filled(path), world.filled(body)
-        )
+    for caller in CALLERS:  # the owner, whose requests change things, comes last
+        seen[caller], text = await request(world.clients[caller], name.split()[0], world.fill(path), world.fill(body))
         if caller not in {"owner's key", "read-only key"}:
             assert SECRET not in text, caller
     assert seen == dict(zip(CALLERS, letters, strict=True))
@@ -394,14 +394,14 @@ async def test_each_caller_of_the_apis_gets_what_is_theirs(world: World, name: s
 @pytest.mark.any_database
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", PAGES)
-def test_each_caller_of_the_pages_gets_what_is_theirs(world: World, name: str) -> None:
+def test_each_caller_of_the_pages_gets_only_their_own_rows(world: World, name: str) -> None:
     letters, method, path = PAGES[name]
     seen = {}
     for caller in PAGE_CALLERS:
         client = Client()  # pages are synchronous
         client.cookies = world.clients[caller].cookies
-        sent = getattr(world.clients[caller], "sent", {})
-        response: Any = getattr(client, method.lower())(world.filled(path), headers=sent)
+        default_headers = getattr(world.clients[caller], "default_headers", {})
+        response: Any = getattr(client, method.lower())(world.fill(path), headers=default_headers)
         text = b"".join(response).decode("latin1")
         seen[caller] = letter_of(response, path)
         assert caller == "owner" or SECRET not in text, caller
@@ -411,9 +411,9 @@ def test_each_caller_of_the_pages_gets_what_is_theirs(world: World, name: str) -
 @pytest.mark.any_database
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", TOOLS)
-async def test_each_caller_of_the_tools_gets_what_is_theirs(world: World, name: str) -> None:
+async def test_each_caller_of_the_tools_gets_only_their_own_rows(world: World, name: str) -> None:
     letters, arguments = TOOLS[name]
-    call = {"name": name, "arguments": world.filled(arguments)}
+    call = {"name": name, "arguments": world.fill(arguments)}
     message = json.dumps({"jsonrpc": "2.0", "id": str(uuid4()), "method": "tools/call", "params": call})
     for caller in ("anonymous", "other user", "staff", "auditor"):
         assert (await request(world.clients[caller], "POST", "/mcp", json.loads(message)))[0] == "u"
@@ -434,10 +434,10 @@ async def test_each_caller_of_the_tools_gets_what_is_theirs(world: World, name: 
 @pytest.mark.any_database
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", MCP_METHODS)
-async def test_each_caller_of_mcp_gets_what_is_theirs(world: World, name: str) -> None:
+async def test_each_caller_of_mcp_gets_only_their_own_rows(world: World, name: str) -> None:
     letters, params = MCP_METHODS[name]
     method = name.partition(": ")[0]
-    message = {"jsonrpc": "2.0", "id": str(uuid4()), "method": method, "params": world.filled(params)}
+    message = {"jsonrpc": "2.0", "id": str(uuid4()), "method": method, "params": world.fill(params)}
     for caller in ("anonymous", "other user", "staff", "auditor"):
         assert (await request(world.clients[caller], "POST", "/mcp", message))[0] == "u"
     seen = {}
@@ -453,7 +453,7 @@ async def test_each_caller_of_mcp_gets_what_is_theirs(world: World, name: str) -
 
 
 def operations() -> set[str]:
-    """`METHOD /path` of every operation of /api and /v1."""
+    """Return `METHOD /path` of every operation of /api and /v1."""
     return {
         f"{method} /{assembled.urls_namespace}{path}"
         for assembled in (api, v1)
@@ -465,17 +465,19 @@ def operations() -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("there", "table"),
+    ("existing", "table"),
     [
         (operations, set(API)),
-        (lambda: {str(found.pattern) for found in get_resolver().url_patterns}, set(PAGES) | ASSEMBLED),
+        (lambda: {str(found.pattern) for found in get_resolver().url_patterns}, set(PAGES) | INCLUDED),
         (lambda: set(tools.NAMES), set(TOOLS)),
         (lambda: set(resources.METHODS | prompts.METHODS), {name.partition(": ")[0] for name in MCP_METHODS}),
         (lambda: {str(route.pattern) for route in websocket_routes}, set(WEBSOCKETS)),
     ],
     ids=["operations", "pages", "tools", "methods of MCP", "websockets"],
 )
-def test_everything_has_a_row(there: Callable[[], set[str]], table: set[str]) -> None:
-    missing, gone = sorted(there() - table), sorted(table - there())
-    assert not missing, f"Say in {__name__} what each caller gets of: {', '.join(missing)}"
-    assert not gone, f"{__name__} speaks of what is not there: {', '.join(gone)}"
+def test_every_operation_page_and_tool_has_a_row_in_the_matrix(
+    existing: Callable[[], set[str]], table: set[str]
+) -> None:
+    missing, gone = sorted(existing() - table), sorted(table - existing())
+    assert not missing, f"Add rows to {__name__} for: {', '.join(missing)}"
+    assert not gone, f"{__name__} has rows for what no longer exists: {', '.join(gone)}"

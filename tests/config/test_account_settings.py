@@ -1,4 +1,4 @@
-"""The variables about people: what they are read as, and one line for what cannot be right"""
+"""Environment variables about accounts and mail: how they are read, and one-line errors for invalid values."""
 
 import pytest
 
@@ -9,7 +9,7 @@ OIDC = {"DAYBOOK_OIDC_ISSUER": "https://id.example.org", "DAYBOOK_OIDC_CLIENT_ID
 MAIL_FROM = {"DAYBOOK_MAIL_FROM": "daybook@example.org"}
 
 
-def given(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> None:
+def set_variables(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
 
@@ -32,13 +32,13 @@ def test_nothing_is_configured_by_default() -> None:
         ("smtp://daybook:p%40ss@mail.example.org:2525", 2525, False, False),
     ],
 )
-def test_a_mail_server_is_an_address(
+def test_a_mail_server_is_configured_by_a_url(
     monkeypatch: pytest.MonkeyPatch, url: str, port: int, starttls: bool, tls: bool
 ) -> None:
-    given(monkeypatch, MAIL_FROM | {"DAYBOOK_MAIL_URL": url})
-    found = mail(load_environment())
-    assert found is not None
-    assert found == {
+    set_variables(monkeypatch, MAIL_FROM | {"DAYBOOK_MAIL_URL": url})
+    settings_read = mail(load_environment())
+    assert settings_read is not None
+    assert settings_read == {
         "EMAIL_HOST": "mail.example.org",
         "EMAIL_PORT": port,
         "EMAIL_HOST_USER": "daybook",
@@ -53,30 +53,30 @@ def test_a_mail_server_is_an_address(
 @pytest.mark.parametrize(
     "sender", ["Diary <diary@example.org>", '"Diary, ours" <diary@example.org>', "diary@bücher.org"]
 )
-def test_the_sender_of_mails_may_have_a_name(monkeypatch: pytest.MonkeyPatch, sender: str) -> None:
-    given(monkeypatch, {"DAYBOOK_MAIL_URL": "smtp://mail.example.org", "DAYBOOK_MAIL_FROM": sender})
-    found = mail(load_environment())
-    assert found is not None
-    assert found["DEFAULT_FROM_EMAIL"] == sender
+def test_the_mail_sender_may_have_a_name(monkeypatch: pytest.MonkeyPatch, sender: str) -> None:
+    set_variables(monkeypatch, {"DAYBOOK_MAIL_URL": "smtp://mail.example.org", "DAYBOOK_MAIL_FROM": sender})
+    settings_read = mail(load_environment())
+    assert settings_read is not None
+    assert settings_read["DEFAULT_FROM_EMAIL"] == sender
 
 
-def test_a_provider_with_roles(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_openid_provider_with_roles(monkeypatch: pytest.MonkeyPatch) -> None:
     roles = "people=user, cn=staff,a=b=administrator"
-    given(monkeypatch, OIDC | {"DAYBOOK_OIDC_ROLES": roles, "DAYBOOK_PASSWORDS": "false"})
+    set_variables(monkeypatch, OIDC | {"DAYBOOK_OIDC_ROLES": roles, "DAYBOOK_PASSWORDS": "false"})
     env = load_environment()
-    found = oidc(env)
-    assert found is not None
-    assert found.roles == {"people": "user", "cn": "staff", "a=b": "administrator"}
+    settings_read = oidc(env)
+    assert settings_read is not None
+    assert settings_read.roles == {"people": "user", "cn": "staff", "a=b": "administrator"}
     assert not passwords_allowed(env)
 
 
-def test_a_secret_of_alerts_is_one_of_standard_webhooks(monkeypatch: pytest.MonkeyPatch) -> None:
-    given(monkeypatch, {"DAYBOOK_ALERTS_SECRET": "whsec_" + "QUFB" * 8})
+def test_the_alerts_secret_is_a_standard_webhooks_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_variables(monkeypatch, {"DAYBOOK_ALERTS_SECRET": "whsec_" + "QUFB" * 8})
     assert load_environment().alerts_secret.get_secret_value() == "whsec_" + "QUFB" * 8
 
 
 @pytest.mark.parametrize(
-    ("variables", "said"),
+    ("variables", "message"),
     [
         (
             {"DAYBOOK_MAIL_URL": "http://hidden@mail.example.org"},
@@ -106,12 +106,12 @@ def test_a_secret_of_alerts_is_one_of_standard_webhooks(monkeypatch: pytest.Monk
     ],
     ids=str,
 )
-def test_what_cannot_be_right_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], said: str
+def test_an_invalid_value_is_a_one_line_error(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], message: str
 ) -> None:
-    given(monkeypatch, variables)
+    set_variables(monkeypatch, variables)
     with pytest.raises(ConfigurationError) as error:
         read_all()
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert "hidden" not in str(error.value)
     assert "\n" not in str(error.value)

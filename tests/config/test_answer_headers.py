@@ -1,4 +1,4 @@
-"""Headers that answers carry: what may be kept, and what a page may load."""
+"""Response headers: caching, the Content Security Policy and HSTS."""
 
 import pytest
 from django.test import Client
@@ -11,12 +11,12 @@ pytestmark = pytest.mark.any_database
 
 
 @pytest.mark.parametrize("path", ["/api/memories", "/api/sessions", "/v1/models", "/api/export", "/api/nothing-here"])
-async def test_answers_of_the_apis_are_not_kept(alice_api: Api, path: str) -> None:
+async def test_api_responses_are_not_cached(alice_api: Api, path: str) -> None:
     assert (await alice_api.raw("GET", path))["Cache-Control"] == "no-store"
 
 
 @pytest.mark.django_db
-def test_the_api_docs_load_only_what_is_ours() -> None:
+def test_the_api_docs_load_only_our_own_files() -> None:
     response = Client().get("/api/docs")
     assert response.status_code == 200
     policy = response["Content-Security-Policy"]
@@ -26,6 +26,6 @@ def test_the_api_docs_load_only_what_is_ours() -> None:
 
 
 @pytest.mark.django_db
-def test_https_is_kept_where_cookies_are_secure(settings: Settings, alice: Owner) -> None:
+def test_hsts_is_sent_if_cookies_are_secure(settings: Settings, alice: Owner) -> None:
     settings.SECURE_HSTS_SECONDS = 31_536_000
     assert "max-age=31536000" in Client().get("/login/", secure=True)["Strict-Transport-Security"]

@@ -1,4 +1,4 @@
-"""Static files: named by their content, compressed, kept for ever, and prepared once for a version."""
+"""Static files: named by their content, compressed, cached for ever, and prepared once per version."""
 
 import gzip
 import os
@@ -25,45 +25,45 @@ def body(answer: Any) -> bytes:
 
 
 def prepare() -> None:
-    """As a new process would."""
+    """Prepare the files as a new process would."""
     assets.prepare_assets.cache_clear()
     assets.prepare_assets()
 
 
-def test_a_static_file_is_named_by_its_content_and_kept_for_ever() -> None:
+def test_a_static_file_is_named_by_its_content_and_cached_for_ever() -> None:
     address = static("gateway/chat.js")
     assert HASHED.match(address)
     answer = Client().get(address)
     assert "immutable" in answer.headers["Cache-Control"]
     assert "max-age=315360000" in answer.headers["Cache-Control"]
-    assert b"class Conversation" in body(answer), "what it imports is in it"
+    assert b"class Conversation" in body(answer), "its imports are joined into it"
     assert Client().get("/static/gateway/chat.js").status_code == 404
 
 
 @pytest.mark.parametrize(
-    ("accepted", "encoding", "unpacked"), [("gzip", "gzip", gzip.decompress), ("gzip, br", "br", brotli.decompress)]
+    ("accepted", "encoding", "decompress"), [("gzip", "gzip", gzip.decompress), ("gzip, br", "br", brotli.decompress)]
 )
-def test_a_static_file_is_sent_compressed_to_those_who_can_read_it(
-    accepted: str, encoding: str, unpacked: Callable[[bytes], bytes]
+def test_a_static_file_is_sent_compressed_to_clients_that_accept_it(
+    accepted: str, encoding: str, decompress: Callable[[bytes], bytes]
 ) -> None:
     address = static("gateway/daybook.css")
     plain = Client().get(address)
-    packed = Client().get(address, headers={"accept-encoding": accepted})
-    assert packed.headers["Content-Encoding"] == encoding
-    assert packed.headers["Vary"] == "Accept-Encoding"
+    compressed = Client().get(address, headers={"accept-encoding": accepted})
+    assert compressed.headers["Content-Encoding"] == encoding
+    assert compressed.headers["Vary"] == "Accept-Encoding"
     text = body(plain)
-    assert unpacked(body(packed)) == text
-    assert int(packed.headers["Content-Length"]) < len(text) / 3
+    assert decompress(body(compressed)) == text
+    assert int(compressed.headers["Content-Length"]) < len(text) / 3
 
 
-def test_fonts_that_a_sheet_names_are_those_that_pages_load_ahead() -> None:
+def test_preloaded_fonts_are_those_in_the_style_sheet() -> None:
     address = static("gateway/fonts/text-400.woff2")
     assert address.rpartition("/")[2].encode() in body(Client().get(static("gateway/daybook.css")))
 
 
 @pytest.fixture
 def own_files(tmp_path: Path, settings: Any) -> Iterator[Path]:
-    """A folder of static files of its own, prepared into `tmp_path / "prepared"`."""
+    """A separate folder of static files, prepared into `tmp_path / "prepared"`."""
     folder = tmp_path / "static"
     (folder / "app").mkdir(parents=True)
     (folder / "app" / "page.js").write_text('import { word } from "./word.js";\n\nsay(word);\n')
@@ -75,20 +75,20 @@ def own_files(tmp_path: Path, settings: Any) -> Iterator[Path]:
     assets.prepare_assets.cache_clear()
 
 
-def test_files_are_prepared_once_and_again_when_one_changed(own_files: Path, tmp_path: Path) -> None:
+def test_files_are_prepared_once_and_again_after_a_change(own_files: Path, tmp_path: Path) -> None:
     prepare()
     first = staticfiles_storage.url("app/page.js")
     file = tmp_path / "prepared" / first.removeprefix("/static/")
     assert '"tea"' in file.read_text()
     assert oct(file.stat().st_mode)[-3:] == "600"
     manifest = tmp_path / "prepared" / "staticfiles.json"
-    made = manifest.stat().st_mtime_ns
+    prepared_at = manifest.stat().st_mtime_ns
     prepare()
-    assert manifest.stat().st_mtime_ns == made
+    assert manifest.stat().st_mtime_ns == prepared_at
     (own_files / "app" / "word.js").write_text('export const word = "cocoa";\n')
     prepare()
     second = staticfiles_storage.url("app/page.js")
-    assert second != first, "an imported file names the page's script anew, too"
+    assert second != first, "a change to an imported file changes the name, too"
     assert '"cocoa"' in (tmp_path / "prepared" / second.removeprefix("/static/")).read_text()
 
 
@@ -99,17 +99,17 @@ def test_a_folder_that_cannot_be_made_is_refused_by_name(own_files: Path, tmp_pa
         prepare()
 
 
-def test_files_of_earlier_versions_go_after_a_day(own_files: Path, tmp_path: Path) -> None:
+def test_files_of_earlier_versions_are_deleted_after_a_day(own_files: Path, tmp_path: Path) -> None:
     prepare()
     first = tmp_path / "prepared" / staticfiles_storage.url("app/page.js").removeprefix("/static/")
     word = own_files / "app" / "word.js"
     word.write_text('export const word = "cocoa";\n')
     prepare()
-    assert first.exists(), "a process that is about to end may still serve it"
+    assert first.exists(), "a process of the earlier version may still serve it"
     second = tmp_path / "prepared" / staticfiles_storage.url("app/page.js").removeprefix("/static/")
     os.utime(first, (time.time() - 90_000,) * 2)
     os.utime(second, (time.time() - 90_000,) * 2)
     (own_files / "app" / "more.js").write_text("start();\n")
     prepare()
     assert not first.exists()
-    assert second.exists(), "it belongs to this version, too"
+    assert second.exists(), "this version uses it, too"

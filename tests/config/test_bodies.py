@@ -1,4 +1,5 @@
-"""Bodies of requests: who sends one is asked first; size, time and memory are bounded, on pages and APIs alike."""
+"""Request bodies: the sender is authenticated first, and size, time and memory are limited, for pages and APIs
+alike."""
 
 import asyncio
 import json
@@ -27,14 +28,14 @@ APIS = ["/v1/chat/completions", "/api/memories", "/mcp"]
 
 
 @pytest.fixture(autouse=True)
-async def no_connection_stays() -> AsyncIterator[None]:
-    """Pages run in threads of their own here."""
+async def close_connections() -> AsyncIterator[None]:
+    """Close the connections of the threads in which pages run."""
     yield
     await sync_to_async(connections.close_all)()
 
 
 class Sender:
-    """A client that sends a body in pieces; without an end it falls silent after them."""
+    """A client that sends a body in pieces; with `ends=False` it sends nothing more after them."""
 
     def __init__(self, path: str, *pieces: bytes, ends: bool = True, announced: int | None = None, **headers: str):
         self.path, self.pieces, self.ends = path, list(pieces), ends
@@ -44,8 +45,8 @@ class Sender:
         self.answer = b""
         self.answered = asyncio.Event()
         length = ("transfer-encoding", "chunked") if announced is None else ("content-length", str(announced))
-        given = {"host": "testserver", "content-type": "application/json"} | headers
-        self.given = [(name.encode(), value.encode()) for name, value in (*given.items(), length)]
+        all_headers = {"host": "testserver", "content-type": "application/json"} | headers
+        self.request_headers = [(name.encode(), value.encode()) for name, value in (*all_headers.items(), length)]
 
     async def receive(self) -> dict[str, Any]:
         if not self.pieces:
@@ -75,7 +76,7 @@ class Sender:
             "root_path": "",
             "server": ("testserver", 80),
             "client": ("127.0.0.1", 1),
-            "headers": self.given,
+            "headers": self.request_headers,
         }
         async with asyncio.timeout(20):
             await HttpApplication()(scope, self.receive, self.send)
@@ -100,25 +101,25 @@ def login_of(owner: Owner) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("path", APIS)
-async def test_without_a_key_nothing_is_read(path: str) -> None:
+async def test_without_a_key_no_body_is_read(path: str) -> None:
     sender = Sender(path, b"x" * MEGABYTE, ends=False, announced=19 * MEGABYTE)
     assert (await sender.go(), sender.code(), sender.read) == (401, "unauthorized", 0)
 
 
 @pytest.mark.parametrize("path", APIS)
-async def test_with_an_unknown_key_nothing_is_read(path: str) -> None:
+async def test_with_an_unknown_key_no_body_is_read(path: str) -> None:
     sender = Sender(path, b"x" * MEGABYTE, ends=False, announced=19 * MEGABYTE, **bearer("dbk_unknown"))
     assert (await sender.go(), sender.code(), sender.read) == (401, "unauthorized", 0)
 
 
 @pytest.mark.parametrize("headers", [bearer("dbk_unknown"), {"cookie": "daybook_session=unknown"}])
-async def test_of_a_body_in_chunks_the_small_beginning_is_read(headers: dict[str, str]) -> None:
+async def test_of_a_chunked_body_only_a_small_beginning_is_read(headers: dict[str, str]) -> None:
     sender = Sender("/api/memories", *[b"x" * 10_000] * 100, ends=False, **headers)
     assert (await sender.go(), sender.code()) == (401, "unauthorized")
     assert sender.read <= SMALL_BYTES + 10_000
 
 
-async def test_a_large_body_with_a_key_is_taken(alice: Owner) -> None:
+async def test_a_large_body_with_a_key_is_accepted(alice: Owner) -> None:
     body = json.dumps({"query": "tea"}).encode() + b" " * MEGABYTE
     pieces = [body[start : start + 100_000] for start in range(0, len(body), 100_000)]
     for announced in (len(body), None):
@@ -127,7 +128,7 @@ async def test_a_large_body_with_a_key_is_taken(alice: Owner) -> None:
     assert _budget.held == 0
 
 
-async def test_a_large_turn_is_read_outside_the_event_loop(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_large_turn_is_parsed_outside_the_event_loop(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     jobs: list[Any] = []
 
     async def in_a_thread(job: Any, *args: Any) -> Any:
@@ -148,24 +149,24 @@ async def test_a_large_turn_is_read_outside_the_event_loop(alice: Owner, monkeyp
 
 
 @pytest.mark.parametrize("announced", [600 * MEGABYTE, 30 * MEGABYTE, SMALL_BYTES + 1])
-async def test_a_stranger_sends_a_page_a_small_body_only(announced: int) -> None:
+async def test_an_anonymous_client_may_send_pages_only_small_bodies(announced: int) -> None:
     sender = Sender("/login/", b"x" * MEGABYTE, ends=False, announced=announced)
     assert (await sender.go(), sender.read) == (413, 0)
     assert sender.headers[b"Content-Type"].startswith(b"text/html")
 
 
-async def test_a_strangers_chunks_end_at_the_limit() -> None:
+async def test_an_anonymous_clients_chunks_are_limited_too() -> None:
     sender = Sender("/login/", *[b"x" * 10_000] * 1000, ends=False)
     assert await sender.go() == 413
     assert sender.read <= SMALL_BYTES + 10_000
 
 
-async def test_a_person_sends_a_page_as_much_as_an_api(alice: Owner, settings: Settings) -> None:
+async def test_a_signed_in_person_may_send_pages_as_much_as_the_apis(alice: Owner, settings: Settings) -> None:
     settings.DAYBOOK_MAX_BODY = 200_000
     login = await in_thread(login_of, alice)
     form = {"content-type": "application/x-www-form-urlencoded"}
     within = Sender("/account/time-zone/", b"x=" + b"y" * 100_000, announced=100_002, **login, **form)
-    assert await within.go() == 403  # it was read, and the CSRF token is missing
+    assert await within.go() == 403  # the body was read; the CSRF token is missing
     above = Sender("/account/time-zone/", *[b"x" * 50_000] * 5, announced=250_000, **login, **form)
     assert await above.go() == 413
 
@@ -181,22 +182,20 @@ async def test_a_body_above_the_limit_is_refused(alice: Owner, settings: Setting
     ("path", "status"),
     [("/api/memories/search", 413), ("/mcp", 413), ("/v1/chat/completions", 400), ("/api/memories/ingest", 400)],
 )
-async def test_only_conversations_and_imports_may_be_as_long_as_a_body_can_be(
-    alice: Owner, path: str, status: int
-) -> None:
+async def test_only_conversations_and_imports_may_use_the_full_body_limit(alice: Owner, path: str, status: int) -> None:
     body = b" " * (JSON_BYTES + 1)
     sender = Sender(path, body, announced=len(body), **await key_of(alice))
     assert await sender.go() == status
 
 
-async def test_a_raised_bound_of_messages_raises_that_of_bodies(alice: Owner, settings: Settings) -> None:
+async def test_a_raised_message_limit_raises_the_body_limit(alice: Owner, settings: Settings) -> None:
     settings.DAYBOOK_MAX_MESSAGE = JSON_BYTES
     body = json.dumps({"query": "tea"}).encode() + b" " * JSON_BYTES
     sender = Sender("/api/memories/search", body, announced=len(body), **await key_of(alice))
     assert await sender.go() == 200
 
 
-async def test_a_silent_client_is_given_up(alice: Owner, settings: Settings) -> None:
+async def test_a_silent_client_times_out(alice: Owner, settings: Settings) -> None:
     settings.BODY_SILENCE_SECONDS = 0.1
     sender = Sender("/api/memories/search", b" " * 100_000, ends=False, announced=200_000, **await key_of(alice))
     assert (await sender.go(), sender.code()) == (408, "request_timeout")
@@ -205,13 +204,13 @@ async def test_a_silent_client_is_given_up(alice: Owner, settings: Settings) -> 
     assert _budget.held == 0
 
 
-async def test_a_body_that_drips_is_given_up(alice: Owner, settings: Settings) -> None:
+async def test_a_slow_body_times_out(alice: Owner, settings: Settings) -> None:
     settings.BODY_SECONDS = 0.1
     sender = Sender("/api/memories/search", b" " * 1000, ends=False, announced=2000, **await key_of(alice))
     assert (await sender.go(), sender.code()) == (408, "request_timeout")
 
 
-async def test_bodies_of_all_requests_have_a_budget(alice: Owner, settings: Settings) -> None:
+async def test_the_bodies_of_all_requests_share_a_budget(alice: Owner, settings: Settings) -> None:
     settings.BODY_BUDGET = 150_000
     key = await key_of(alice)
     waiting = Sender("/api/memories/search", b" " * 100_000, ends=False, announced=110_000, **key)

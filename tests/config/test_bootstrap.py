@@ -1,4 +1,4 @@
-"""config.processes.bootstrap: the first administrator, the first key, and the copy before a migration."""
+"""config.processes.bootstrap: the first administrator, the first API key, and the copy before a migration."""
 
 import sqlite3
 from contextlib import closing
@@ -22,12 +22,12 @@ GIVEN_KEY = "dbk_given_at_the_first_start_0123456789"
 
 
 @pytest.fixture(autouse=True)
-def _nothing_given(settings: Settings) -> None:
+def _no_credentials_given(settings: Settings) -> None:
     settings.DAYBOOK_ADMIN_USER, settings.DAYBOOK_ADMIN_PASSWORD, settings.DAYBOOK_API_KEY = "admin", "", ""
 
 
 @pytest.mark.django_db
-def test_the_first_start_makes_an_administrator_and_a_key() -> None:
+def test_the_first_start_creates_an_administrator_and_a_key() -> None:
     name, password, key = first_credentials()
     admin = User.objects.get()
     assert (admin.username, admin.is_superuser, admin.is_staff) == (name, True, True) == ("admin", True, True)
@@ -37,7 +37,7 @@ def test_the_first_start_makes_an_administrator_and_a_key() -> None:
 
 
 @pytest.mark.django_db
-def test_later_starts_make_nothing() -> None:
+def test_later_starts_create_nothing() -> None:
     first_credentials()
     assert first_credentials() == ("", "", "")
     assert (User.objects.count(), ApiKey.objects.count()) == (1, 1)
@@ -53,11 +53,11 @@ def test_given_credentials_are_used_and_not_returned(settings: Settings) -> None
 
 
 @pytest.mark.django_db
-def test_a_missing_key_is_made_for_the_administrator_that_is_there() -> None:
-    boss = User.objects.create_superuser("boss", password="kept")
+def test_a_missing_key_is_created_for_the_existing_administrator() -> None:
+    admin = User.objects.create_superuser("boss", password="kept")
     name, password, key = first_credentials()
     assert (name, password, key != "") == ("", "", True)
-    assert ApiKey.objects.get().owner.user_id == boss.pk
+    assert ApiKey.objects.get().owner.user_id == admin.pk
     assert User.objects.get().check_password("kept")
 
 
@@ -70,21 +70,21 @@ def test_an_ordinary_user_of_that_name_is_not_promoted() -> None:
 
 
 @pytest.mark.django_db
-def test_without_an_active_administrator_it_starts_and_says_how_to_make_one(
+def test_without_an_active_administrator_prepare_says_how_to_create_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    boss = User.objects.create_superuser("admin", password="kept")
-    User.objects.filter(pk=boss.pk).update(is_active=False)
+    admin = User.objects.create_superuser("admin", password="kept")
+    User.objects.filter(pk=admin.pk).update(is_active=False)
     call_command("prepare")
-    said = capsys.readouterr()
-    assert "no active administrator" in said.out + said.err
-    assert "manage.py createsuperuser" in said.out + said.err
-    boss.refresh_from_db()
-    assert not boss.is_active
+    printed = capsys.readouterr()
+    assert "no active administrator" in printed.out + printed.err
+    assert "manage.py createsuperuser" in printed.out + printed.err
+    admin.refresh_from_db()
+    assert not admin.is_active
 
 
 @pytest.mark.django_db
-def test_a_given_key_that_is_none_is_refused_and_nothing_is_made(settings: Settings) -> None:
+def test_an_invalid_given_key_is_refused_and_nothing_is_created(settings: Settings) -> None:
     settings.DAYBOOK_API_KEY = "hello"
     with pytest.raises(ConfigurationError, match=r"^DAYBOOK_API_KEY is a value that is not shown; ") as caught:
         first_credentials()
@@ -92,7 +92,7 @@ def test_a_given_key_that_is_none_is_refused_and_nothing_is_made(settings: Setti
     assert (User.objects.count(), ApiKey.objects.count()) == (0, 0)
 
 
-def test_a_copy_holds_what_a_writer_has_committed_but_not_yet_checkpointed(tmp_path: Path) -> None:
+def test_a_copy_contains_commits_that_are_not_checkpointed_yet(tmp_path: Path) -> None:
     database = tmp_path / "daybook.sqlite3"
     with closing(sqlite3.connect(database)) as writer:
         writer.execute("PRAGMA journal_mode=WAL")
@@ -107,7 +107,7 @@ def test_a_copy_holds_what_a_writer_has_committed_but_not_yet_checkpointed(tmp_p
 
 @pytest.fixture
 def upgrading(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home whose database an upgrade has to migrate, which does nothing."""
+    """A home whose database has a pending migration that does nothing."""
     settings.DAYBOOK_HOME = tmp_path
     sqlite3.connect(tmp_path / "daybook.sqlite3").close()
     monkeypatch.setattr(bootstrap, "pending_migrations", lambda: ["memories.9999_of_tomorrow"])
@@ -116,11 +116,11 @@ def upgrading(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatc
 
 
 def test_only_the_newest_copies_are_kept(upgrading: Path) -> None:
-    made = [bootstrap._migrate(upgrading / "daybook.sqlite3") for _ in range(MAX_BACKUPS + 2)]
-    assert sorted((upgrading / "backups").iterdir()) == made[-MAX_BACKUPS:]
+    copies = [bootstrap._migrate(upgrading / "daybook.sqlite3") for _ in range(MAX_BACKUPS + 2)]
+    assert sorted((upgrading / "backups").iterdir()) == copies[-MAX_BACKUPS:]
 
 
-def test_the_copy_with_which_an_upgrade_began_is_kept_however_often_it_is_interrupted(
+def test_the_first_copy_of_an_upgrade_is_kept_however_often_it_is_interrupted(
     upgrading: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(*arguments: str, **options: object) -> None:
@@ -133,15 +133,15 @@ def test_the_copy_with_which_an_upgrade_began_is_kept_however_often_it_is_interr
             with pytest.raises(KeyboardInterrupt):
                 bootstrap._migrate(upgrading / "daybook.sqlite3")
             oldest.append(min(backups.glob("before-*.sqlite3")))
-            (backups / "before-20260101T000000000000Z.part").touch()  # a copy that was interrupted
+            (backups / "before-20260101T000000000000Z.part").touch()  # an interrupted copy
     assert set(oldest) == {oldest[0]}
     bootstrap._migrate(upgrading / "daybook.sqlite3")
-    assert len(list(backups.glob("before-*"))) == MAX_BACKUPS + 1, "what was interrupted is not left"
+    assert len(list(backups.glob("before-*"))) == MAX_BACKUPS + 1, "interrupted copies are deleted"
     last = [bootstrap._migrate(upgrading / "daybook.sqlite3") for _ in range(MAX_BACKUPS)]
     assert sorted(backups.iterdir()) == last
 
 
-def test_a_database_that_is_damaged_is_not_migrated(upgrading: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_database_is_not_migrated(upgrading: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     database, migrated = upgrading / "daybook.sqlite3", []
     monkeypatch.setattr(bootstrap, "call_command", lambda *arguments, **options: migrated.append(arguments))
     with closing(sqlite3.connect(database)) as writer, writer:
@@ -157,7 +157,7 @@ def test_a_database_that_is_damaged_is_not_migrated(upgrading: Path, monkeypatch
 
 
 @pytest.mark.django_db
-def test_a_start_makes_what_a_start_that_was_killed_after_its_last_migration_had_not_made() -> None:
+def test_a_start_completes_one_that_was_killed_after_its_last_migration() -> None:
     Permission.objects.filter(content_type__app_label="reviews").delete()
     if connection.vendor == "sqlite":
         connection.cursor().execute("DROP TRIGGER gateway_message_added")

@@ -1,4 +1,4 @@
-"""`doctor` names settings with which something can never work, and only those."""
+"""`doctor` reports contradictory settings, and only those."""
 
 from typing import Any
 
@@ -27,17 +27,17 @@ AGENTS = [
 ]
 
 
-@pytest.mark.parametrize(("given", "said"), CONSOLIDATION)
-def test_limits_that_leave_nothing_to_consolidate_are_named(given: dict[str, Any], said: str) -> None:
-    (sentence,) = of_consolidation(ConsolidationSettings(enabled=True, **given))
-    assert said in sentence
-    assert list(of_consolidation(ConsolidationSettings(enabled=False, **given))) == []
+@pytest.mark.parametrize(("settings_given", "text"), CONSOLIDATION)
+def test_limits_that_prevent_consolidation_are_reported(settings_given: dict[str, Any], text: str) -> None:
+    (sentence,) = of_consolidation(ConsolidationSettings(enabled=True, **settings_given))
+    assert text in sentence
+    assert list(of_consolidation(ConsolidationSettings(enabled=False, **settings_given))) == []
 
 
-@pytest.mark.parametrize(("given", "said"), AGENTS)
-def test_an_agent_that_can_never_do_what_it_is_set_to_is_named(given: dict[str, Any], said: str) -> None:
-    (sentence,) = agent_contradictions(AgentSettings(**given))
-    assert said in sentence
+@pytest.mark.parametrize(("settings_given", "text"), AGENTS)
+def test_contradictory_agent_settings_are_reported(settings_given: dict[str, Any], text: str) -> None:
+    (sentence,) = agent_contradictions(AgentSettings(**settings_given))
+    assert text in sentence
 
 
 def test_one_step_leaves_no_room_for_tools(settings: Settings) -> None:
@@ -46,7 +46,7 @@ def test_one_step_leaves_no_room_for_tools(settings: Settings) -> None:
     assert "never given its memory tools" in next(agent_contradictions(agent))
 
 
-def test_what_works_is_not_named() -> None:
+def test_consistent_settings_are_not_reported() -> None:
     tight = {"max_requests_per_run": 2, "max_rollout_age_days": 1, "min_rollout_idle_hours": 23}
     assert list(of_consolidation(ConsolidationSettings(enabled=True))) == []
     assert list(of_consolidation(ConsolidationSettings(enabled=True, **tight))) == []
@@ -56,7 +56,7 @@ def test_what_works_is_not_named() -> None:
 
 
 @pytest.mark.django_db
-def test_doctor_warns() -> None:
+def test_doctor_warns_of_contradictory_settings() -> None:
     agent_make("quiet", memory_review_interval=3, memory_review_max_writes=0)
     text = "Its reviews never save anything: memory_review_max_writes is 0."
     assert Finding("agent quiet", Level.WARNING, text) in list(findings())

@@ -1,4 +1,4 @@
-"""Web pages of trusted origins use the APIs; all others, and all other addresses, are left to the browser's rules."""
+"""CORS: trusted origins may use the APIs; nothing is allowed for other origins or other addresses."""
 
 from typing import Any
 
@@ -26,20 +26,20 @@ PATHS = [
 
 
 @pytest.fixture(autouse=True)
-def trusted(settings: Settings) -> None:
+def trusted_origin(settings: Settings) -> None:
     settings.TRUSTED_ORIGINS = settings.CORS_ALLOWED_ORIGINS = [TRUSTED]
 
 
-async def asked(api: Api, path: str, origin: str = TRUSTED) -> Any:
-    """The answer to what a browser asks before it sends a page's request."""
+async def preflight(api: Api, path: str, origin: str = TRUSTED) -> Any:
+    """Send the preflight request that a browser sends before a page's request."""
     api.headers = {}
-    wanted = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
-    return await api.raw("OPTIONS", path, origin=origin, **wanted)
+    headers = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
+    return await api.raw("OPTIONS", path, origin=origin, **headers)
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_a_trusted_page_may_ask_without_a_key(alice_api: Api, path: str) -> None:
-    answer = await asked(alice_api, path)
+async def test_a_preflight_request_from_a_trusted_origin_needs_no_key(alice_api: Api, path: str) -> None:
+    answer = await preflight(alice_api, path)
     assert answer.status_code == 200
     assert answer["access-control-allow-origin"] == TRUSTED
     allowed = answer["access-control-allow-headers"].split(", ")
@@ -50,17 +50,17 @@ async def test_a_trusted_page_may_ask_without_a_key(alice_api: Api, path: str) -
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "https://app.example.org.evil.example"])
-async def test_another_page_may_not(alice_api: Api, path: str, origin: str) -> None:
-    answer = await asked(alice_api, path, origin)
+async def test_a_preflight_request_from_another_origin_is_not_allowed(alice_api: Api, path: str, origin: str) -> None:
+    answer = await preflight(alice_api, path, origin)
     assert "access-control-allow-origin" not in answer
 
 
 @pytest.mark.parametrize("path", ["/", "/memories/", "/admin/", "/login/", "/oauth/authorize"])
-async def test_pages_are_nobody_elses(alice: Owner, alice_api: Api, path: str) -> None:
-    assert "access-control-allow-origin" not in await asked(alice_api, path)
+async def test_pages_allow_no_other_origin(alice: Owner, alice_api: Api, path: str) -> None:
+    assert "access-control-allow-origin" not in await preflight(alice_api, path)
 
 
-async def test_the_answer_can_be_read_and_so_can_an_error(alice_api: Api) -> None:
+async def test_trusted_origins_can_read_responses_and_errors(alice_api: Api) -> None:
     await in_thread(agent_make)
     for path, status in (("/v1/models", 200), ("/api/memories/999", 404), ("/api/nothing", 404), ("/mcp", 405)):
         answer = await alice_api.raw("GET", path, origin=TRUSTED)
@@ -78,8 +78,8 @@ async def test_the_answer_can_be_read_and_so_can_an_error(alice_api: Api) -> Non
         ("/v1/models", {"host": "elsewhere.example", "authorization": "Bearer dbk_any"}, 400),
     ],
 )
-async def test_a_refusal_before_a_request_is_read_can_be_read(path: str, headers: dict[str, str], status: int) -> None:
-    """A browser shows its page nothing of an answer without this header: no app could find out where to sign in."""
+async def test_trusted_origins_can_read_early_refusals(path: str, headers: dict[str, str], status: int) -> None:
+    """Without this header a browser hides the response from the page, so an app could not find out where to sign in."""
     http = httpx2.ASGITransport(app=application)
     async with httpx2.AsyncClient(transport=http, base_url="http://testserver") as client:
         answer = await client.post(path, content=b"{}", headers={"origin": TRUSTED, **headers})

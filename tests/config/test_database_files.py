@@ -1,11 +1,11 @@
-"""SQLite's files belong to one user, and what is deleted is overwritten, whatever the machine's defaults are."""
+"""SQLite's files are private and deleted data is overwritten, whatever the machine's defaults are."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from tests import warm
+from tests import warm_process
 
 MANAGE = Path(__file__).resolve().parents[2] / "manage.py"
 _WRITE = (
@@ -14,7 +14,7 @@ _WRITE = (
     "import os, pathlib; home = pathlib.Path(os.environ['DAYBOOK_HOME']); "
     "print(sorted((path.name, oct(path.stat().st_mode & 0o777)) for path in home.glob('daybook.sqlite3*')))"
 )
-# The log goes with its last connection, so it is looked at while there are two.
+# The WAL is deleted with its last connection, so it is inspected while there are two.
 _FORGET = """
 import os, pathlib, sqlite3
 from django.db import connection
@@ -41,16 +41,16 @@ print(before, holds(), waits)
 
 
 def _shell(home: Path, code: str = _WRITE) -> str:
-    taken = ("DAYBOOK_", "DATABASE_URL", "REDIS_URL", "OPENAI_", "DJANGO_SETTINGS_MODULE")
-    env = {name: value for name, value in os.environ.items() if not name.startswith(taken)}
+    removed = ("DAYBOOK_", "DATABASE_URL", "REDIS_URL", "OPENAI_", "DJANGO_SETTINGS_MODULE")
+    env = {name: value for name, value in os.environ.items() if not name.startswith(removed)}
     command = [str(MANAGE), "shell", "--no-imports", "-c", code]
-    done = warm.run(command, env=env | {"DAYBOOK_HOME": str(home)}, timeout=60, umask=0)
+    done = warm_process.run(command, env=env | {"DAYBOOK_HOME": str(home)}, timeout=60, umask=0)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 @pytest.mark.parametrize("old_file", [False, True], ids=["new", "of an earlier version"])
-def test_the_files_are_closed_to_others_whatever_the_umask(tmp_path: Path, old_file: bool) -> None:
+def test_the_database_files_are_private_whatever_the_umask(tmp_path: Path, old_file: bool) -> None:
     home = tmp_path / "home"
     home.mkdir(mode=0o755)
     home.chmod(0o755)
@@ -64,7 +64,7 @@ def test_the_files_are_closed_to_others_whatever_the_umask(tmp_path: Path, old_f
     assert files.count("0o600") == files.count("daybook.sqlite3")
 
 
-def test_what_was_deleted_leaves_the_log_once_nobody_reads(tmp_path: Path) -> None:
+def test_deleted_data_leaves_the_wal_once_no_reader_needs_it(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     assert _shell(home, _FORGET).splitlines()[-1] == "[False, True] [False, False] 5000"

@@ -1,5 +1,7 @@
-"""What is set where every origin is https, and what `check --deploy` says without (with it: `make check`). In processes
-of their own, since settings are read once."""
+"""Settings that apply if every origin is https, and what `check --deploy` says otherwise (`make check` runs it with
+https).
+
+Each case is a separate process, since settings are read once."""
 
 import os
 import subprocess
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from tests import warm
+from tests import warm_process
 
 BASE = Path(settings.BASE_DIR)
 DEPLOYED = {
@@ -28,13 +30,13 @@ print(s.SECURE_HSTS_SECONDS, s.SESSION_COOKIE_SECURE, s.CSRF_COOKIE_SECURE)
 
 
 def manage(home: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return warm.run([str(BASE / "manage.py"), *arguments], env=_environment(home, variables), timeout=60)
+    return warm_process.run([str(BASE / "manage.py"), *arguments], env=_environment(home, variables), timeout=60)
 
 
 def _environment(home: Path, variables: Mapping[str, str]) -> dict[str, str]:
-    ours = ("DAYBOOK_", "DATABASE_URL", "REDIS_URL", "OPENAI_", "DJANGO_SETTINGS_MODULE")
-    plain = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    return plain | {"DAYBOOK_HOME": str(home)} | dict(variables)
+    removed = ("DAYBOOK_", "DATABASE_URL", "REDIS_URL", "OPENAI_", "DJANGO_SETTINGS_MODULE")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(removed)}
+    return inherited | {"DAYBOOK_HOME": str(home)} | dict(variables)
 
 
 @pytest.mark.parametrize(
@@ -46,17 +48,17 @@ def _environment(home: Path, variables: Mapping[str, str]) -> dict[str, str]:
         ("https://app.example.com", "0 False False"),
         ("", "0 False False"),
     ],
-    ids=["every origin is https", "one is not", "another's is not", "another's alone is", "none is named"],
+    ids=["every origin is https", "one of ours is http", "another's is http", "only another's", "none"],
 )
-def test_browsers_are_told_to_stay_with_https_where_every_origin_is(tmp_path: Path, origins: str, shown: str) -> None:
+def test_hsts_is_enabled_if_every_origin_is_https(tmp_path: Path, origins: str, shown: str) -> None:
     hosts = "chat.example.org,talk.example.org,10.0.0.7"
     variables = {"DAYBOOK_ALLOWED_HOSTS": hosts, "DAYBOOK_TRUSTED_ORIGINS": origins}
     (tmp_path / "show.py").write_text(_SHOW)  # without loading the apps
-    done = warm.run([str(tmp_path / "show.py")], env=_environment(tmp_path, variables), timeout=60)
+    done = warm_process.run([str(tmp_path / "show.py")], env=_environment(tmp_path, variables), timeout=60)
     assert done.stdout.strip() == shown, done.stderr
 
 
-def test_djangos_checks_for_deployment_name_what_is_missing_without_https(tmp_path: Path) -> None:
+def test_djangos_deployment_checks_report_missing_https(tmp_path: Path) -> None:
     done = manage(
         tmp_path, "check", "--deploy", "--fail-level", "WARNING", **DEPLOYED | {"DAYBOOK_TRUSTED_ORIGINS": ""}
     )

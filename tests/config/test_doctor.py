@@ -1,4 +1,4 @@
-"""`manage.py doctor`"""
+"""`manage.py doctor`."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -43,10 +43,10 @@ def worker() -> None:
 
 @pytest.fixture
 def upstream() -> Iterator[Callable[[int], str]]:
-    """A server that answers every request with one status; gives its address."""
+    """Return a function that starts a server with a fixed status and returns its address."""
     servers: list[HTTPServer] = []
 
-    def answering(status: int) -> str:
+    def start(status: int) -> str:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 self.send_response(status)
@@ -55,14 +55,14 @@ def upstream() -> Iterator[Callable[[int], str]]:
                 self.wfile.write(b'{"object": "list", "data": []}')
 
             def log_message(self, *args: object) -> None:
-                """Quiet."""
+                """Log nothing."""
 
         server = HTTPServer(("127.0.0.1", 0), Handler)
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         servers.append(server)
         return f"http://127.0.0.1:{server.server_port}/v1"
 
-    yield answering
+    yield start
     for server in servers:
         server.shutdown()
         server.server_close()
@@ -72,14 +72,14 @@ def _levels() -> dict[str, Level]:
     return {finding.check: finding.level for finding in findings()}
 
 
-def _run_left_behind(*, expired: timedelta) -> None:
+def _unfinished_run_make(*, expired: timedelta) -> None:
     owner = owner_for_user(User.objects.create_user("ada"))
     session = Session.objects.create(owner=owner, agent=Agent.objects.create(name="assistant"))
     Run.objects.create(owner=owner, session=session, turn=1, request_id="r", lease_expires_at=timezone.now() - expired)
 
 
 @pytest.mark.django_db
-def test_a_sound_installation_is_ok_in_every_line(worker: None) -> None:
+def test_every_check_of_a_healthy_installation_is_ok(worker: None) -> None:
     out = StringIO()
     with pytest.raises(SystemExit) as end:
         call_command("doctor", stdout=out, no_color=True)
@@ -104,7 +104,7 @@ def test_a_variable_that_means_nothing_is_named(settings: Settings) -> None:
 
 
 @pytest.mark.django_db
-def test_a_storage_that_takes_no_file_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_attachment_storage_that_cannot_store_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -115,14 +115,14 @@ def test_a_storage_that_takes_no_file_is_a_failure(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.django_db
-def test_postgresql_with_a_folder_of_one_machine_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_postgresql_with_local_attachments_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "vendor", "postgresql")
     found = {finding.check: finding for finding in findings()}["attachments"]
     assert (found.level, "DAYBOOK_ATTACHMENTS" in found.text) == (Level.WARNING, True)
 
 
 @pytest.mark.django_db
-def test_without_a_worker_it_fails_and_says_what_starts_one() -> None:
+def test_without_a_worker_doctor_fails_and_says_how_to_start_one() -> None:
     out = StringIO()
     with pytest.raises(SystemExit) as end:
         call_command("doctor", stdout=out, no_color=True)
@@ -132,8 +132,8 @@ def test_without_a_worker_it_fails_and_says_what_starts_one() -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(("expired", "level"), [(timedelta(hours=1), Level.FAILED), (timedelta(seconds=1), Level.OK)])
-def test_a_run_that_no_sweep_has_ended_is_stuck(worker: None, expired: timedelta, level: Level) -> None:
-    _run_left_behind(expired=expired)
+def test_a_run_long_after_its_lease_is_stuck(worker: None, expired: timedelta, level: Level) -> None:
+    _unfinished_run_make(expired=expired)
     assert _levels()["stuck runs"] is level
 
 
@@ -148,7 +148,7 @@ def test_pending_migrations_are_a_failure(worker: None, monkeypatch: pytest.Monk
 
 
 @pytest.mark.django_db
-def test_a_home_that_is_away_is_a_failure(worker: None, settings: Settings, tmp_path: Path) -> None:
+def test_a_missing_home_is_a_failure(worker: None, settings: Settings, tmp_path: Path) -> None:
     settings.DAYBOOK_HOME = tmp_path / "gone"
     assert _levels()["disk"] is Level.FAILED
 
@@ -157,8 +157,8 @@ def test_a_home_that_is_away_is_a_failure(worker: None, settings: Settings, tmp_
 @pytest.mark.parametrize(
     ("secret", "text"), [("", "posted unsigned: DAYBOOK_ALERTS_SECRET is not set"), ("whsec_QUFB", "posted and signed")]
 )
-def test_it_says_whether_alerts_are_signed(worker: None, settings: Settings, secret: str, text: str) -> None:
-    assert "alerts" not in _levels(), "there is no address"
+def test_doctor_says_whether_alerts_are_signed(worker: None, settings: Settings, secret: str, text: str) -> None:
+    assert "alerts" not in _levels(), "no address is configured"
     settings.ALERTS_URL, settings.ALERTS_SECRET = "https://hidden.example.org", secret
     found = {finding.check: finding for finding in findings()}["alerts"]
     assert (found.level, found.text) == (Level.OK, text)
@@ -168,13 +168,15 @@ def test_it_says_whether_alerts_are_signed(worker: None, settings: Settings, sec
     ("status", "level"),
     [(200, Level.OK), (401, Level.FAILED), (403, Level.FAILED), (404, Level.WARNING), (500, Level.WARNING)],
 )
-def test_an_upstream_is_asked_for_its_models(upstream: Callable[[int], str], status: int, level: Level) -> None:
+def test_an_upstream_is_checked_by_listing_its_models(
+    upstream: Callable[[int], str], status: int, level: Level
+) -> None:
     found = upstream_finding("upstream", url=upstream(status), key="sk-secret", dialect=DIALECTS["openai"])
     assert found.level is level
     assert "sk-secret" not in found.text
 
 
-def test_an_upstream_that_is_away_is_a_failure() -> None:
+def test_an_unreachable_upstream_is_a_failure() -> None:
     found = upstream_finding("upstream", url="http://127.0.0.1:1/v1", key="", dialect=DIALECTS["openai"])
     assert (found.level, found.text) == (Level.FAILED, "http://127.0.0.1:1/v1 does not answer")
 
@@ -188,7 +190,7 @@ def test_every_configured_upstream_has_a_line(worker: None, settings: Settings) 
 
 
 @pytest.mark.django_db
-def test_it_counts_the_memories_with_a_vector(settings: Settings) -> None:
+def test_doctor_counts_the_memories_with_a_vector(settings: Settings) -> None:
     settings.EMBEDDING_MODEL = ""
     assert not [finding for finding in findings() if finding.check == "vectors"]
     settings.EMBEDDING_MODEL = "letters"
@@ -197,15 +199,15 @@ def test_it_counts_the_memories_with_a_vector(settings: Settings) -> None:
     memory_make(owner, "Plays the viola.")
     vectors_store(memory.book, {memory.pk: packed([1.0, 2.0])}, {memory.pk: memory.content_key})
     (found,) = [finding for finding in findings() if finding.check == "vectors"]
-    said = "1 of 2 memories have one of letters; left: 1, about 4 tokens"
-    assert (found.level, found.text) == (Level.OK, said)
+    text = "1 of 2 memories have one of letters; left: 1, about 4 tokens"
+    assert (found.level, found.text) == (Level.OK, text)
     configuration_save("prices", {"letters": {"input": 0.02, "output": 0}})
     (found,) = [finding for finding in findings() if finding.check == "vectors"]
-    assert found.text == f"{said}, under $0.01"
+    assert found.text == f"{text}, under $0.01"
 
 
 @pytest.mark.django_db
-def test_webhooks_that_a_renewed_signing_key_disables_are_counted(settings: Settings) -> None:
+def test_webhooks_disabled_by_a_new_signing_key_are_counted(settings: Settings) -> None:
     alice = owner_for_user(User.objects.create_user("alice"))
     settings.WEBHOOKS_PRIVATE = True
     for _ in range(2):

@@ -1,5 +1,4 @@
-"""README.md, CONTRIBUTING.md, docs/ and the other pages: links lead somewhere, and settings and commands
-are listed as they are."""
+"""README.md, CONTRIBUTING.md, docs/ and the other pages: links work, and settings and commands are listed correctly."""
 
 import re
 from pathlib import Path
@@ -15,10 +14,12 @@ from gateway.agents.settings import AgentSettings
 BASE = Path(settings.BASE_DIR)
 PAGES = sorted([*BASE.glob("*.md"), *(BASE / "docs").rglob("*.md"), *(BASE / "bench").glob("*.md")])
 OPERATIONS = (BASE / "docs" / "operations.md").read_text()
-# Where the default is a place or a rule, the page says in words what an empty variable means.
-IN_WORDS = {"OPENAI_DIALECT", "OPENAI_AT_ONCE", "DAYBOOK_PROMPTS", "DAYBOOK_STATIC", "DAYBOOK_ATTACHMENTS"}
+# Their default is a path or a rule, which the page describes in words.
+DESCRIBED_IN_WORDS = {"OPENAI_DIALECT", "OPENAI_AT_ONCE", "DAYBOOK_PROMPTS", "DAYBOOK_STATIC", "DAYBOOK_ATTACHMENTS"}
 VARIABLES = {field.alias or f"DAYBOOK_{name.upper()}": field for name, field in Environment.model_fields.items()}
-OURS = sorted(name for name, app in get_commands().items() if app in {"config", "gateway", "memories", "reviews"})
+OWN_COMMANDS = sorted(
+    name for name, app in get_commands().items() if app in {"config", "gateway", "memories", "reviews"}
+)
 
 
 def without_blocks(page: Path) -> str:
@@ -33,7 +34,7 @@ def anchors_of(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(BASE)))
-def test_every_link_within_the_repository_leads_somewhere(page: Path) -> None:
+def test_every_link_within_the_repository_works(page: Path) -> None:
     text = re.sub(r"`[^`\n]*`", "", without_blocks(page))
     broken = []
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
@@ -46,8 +47,8 @@ def test_every_link_within_the_repository_leads_somewhere(page: Path) -> None:
     assert broken == []
 
 
-@pytest.mark.parametrize("name", sorted(VARIABLES.keys() - IN_WORDS))
-def test_every_variable_has_its_default(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(VARIABLES.keys() - DESCRIBED_IN_WORDS))
+def test_every_variable_is_listed_with_its_default(name: str) -> None:
     default = VARIABLES[name].default
     if isinstance(default, SecretStr):
         default = default.get_secret_value()
@@ -59,12 +60,12 @@ def test_every_variable_has_its_default(name: str) -> None:
     assert re.sub(r"(?<=\d)\s(?=\d)", "", listed) == ("" if default is None else str(default))
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", OWN_COMMANDS)
 def test_every_command_is_listed(name: str) -> None:
     assert re.search(rf"^\| .*`manage\.py {name}\b.*\|$", OPERATIONS, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", AgentSettings.model_fields)
-def test_every_setting_of_an_agent_is_explained_on_some_page(name: str) -> None:
+def test_every_agent_setting_is_explained_on_some_page(name: str) -> None:
     pages = [page.read_text() for page in (BASE / "docs").glob("*.md")]
     assert any(re.search(rf"(?:`|\b){name}(?:`|:)", text) for text in pages)

@@ -1,4 +1,4 @@
-"""Schemathesis over the APIs: whatever is sent, the answer is one that the OpenAPI document names, and no 5xx"""
+"""Schemathesis on the APIs: whatever is sent, the response is documented in the OpenAPI document and not a 5xx."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,18 +17,18 @@ from memories.models import ChangeSet, Owner, Revision, WriteOrigin
 from memories.services import Source
 from reviews.models import ConsolidationRun, ReviewRun
 from tests.factories import key_make, memory_make, owner_make, session_make
-from tests.late import Late
+from tests.lazy_module import LazyModule
 from tests.live_server import LiveServer, serving
 
-schemathesis: Any = Late("schemathesis")
-openapi_checks: Any = Late("schemathesis.specs.openapi.checks")
-failures: Any = Late("schemathesis.core.failures")
+schemathesis: Any = LazyModule("schemathesis")
+openapi_checks: Any = LazyModule("schemathesis.specs.openapi.checks")
+failures: Any = LazyModule("schemathesis.core.failures")
 CHECKS = ("status_code_conformance", "content_type_conformance", "response_schema_conformance")
-# Of each operation. What is invalid takes as long to make up as what is valid, and is refused in few ways.
+# Per operation. Invalid examples take as long to generate as valid ones, and are refused in few ways.
 EXAMPLES, INVALID_EXAMPLES = 8, 4
-# What needs a state that chance does not bring about may go without an answer of success. Which operations these are
-# varies with the schema, therefore their share is held and not their names.
-NEVER_ANSWERED_SHARE = 0.5
+# Operations that need a state which random requests do not reach may never succeed. Which ones these are varies with
+# the schema, so their share is checked instead of their names.
+MAX_NEVER_SUCCESSFUL = 0.5
 QUIET = settings(
     derandomize=True,
     database=None,
@@ -40,7 +40,7 @@ QUIET = settings(
 
 @pytest.fixture(autouse=True)
 def no_turn_left_running() -> None:
-    """Instead of the suite's own: turns live in the server's loop here, and end with it."""
+    """Override the suite's fixture: here, turns run in the server's loop and end with it."""
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def owner(server: LiveServer) -> Owner:
 
 
 def rows_make(owner: Owner) -> dict[str, str]:
-    """New rows of the owner, one for every parameter of a path."""
+    """Create a row of the owner for every path parameter; return the parameters' values."""
     agent = Agent.objects.get(name="assistant")
     session = session_make(owner, agent, title="Tea")
     memory = memory_make(owner, f"Likes tea number {owner.memories.count()}.")
@@ -98,28 +98,28 @@ def rows_make(owner: Owner) -> dict[str, str]:
 
 @st.composite
 def cases(draw: st.DrawFn, operation: Any, mode: Any, rows: dict[str, str]) -> Any:
-    """A request of the operation; in most, what is named is really there."""
+    """Generate a request for the operation; in most cases its ids exist."""
     case = draw(operation.as_strategy(generation_mode=mode))
     for name in ("X-Daybook-User", "If-Match") if mode is schemathesis.GenerationMode.POSITIVE else ():
-        case.headers.pop(name, None)  # this key is nobody's but its owner's, and versions are not guessed
-    for given_values in (case.path_parameters, case.body):
-        if isinstance(given_values, dict):
-            for name in given_values.keys() & rows.keys():
+        case.headers.pop(name, None)  # the key is not trusted, and versions cannot be guessed
+    for values in (case.path_parameters, case.body):
+        if isinstance(values, dict):
+            for name in values.keys() & rows.keys():
                 if draw(st.integers(0, 2)):
-                    given_values[name] = rows[name]
+                    values[name] = rows[name]
     return case
 
 
 @pytest.mark.parametrize("assembled", [api, v1], ids=lambda assembled: assembled.urls_namespace)
-def test_every_operation_answers_only_what_is_documented(
+def test_every_operation_gives_only_documented_responses(
     server: LiveServer, owner: Owner, assembled: DocumentedAPI
 ) -> None:
     schemathesis.serializer.alias("application/x-ndjson", "text/plain")
     checks = [schemathesis.checks.not_a_server_error, *(getattr(openapi_checks, name) for name in CHECKS)]
     schema = schemathesis.openapi.from_dict(assembled.get_openapi_schema())
     schema.config.update(base_url=server.address)
-    schema.config.generation.update(with_security_parameters=False)  # or most requests would end at their key
-    wrong: dict[str, str] = {}
+    schema.config.generation.update(with_security_parameters=False)  # otherwise most requests would fail authentication
+    violations: dict[str, str] = {}
     answered: set[str] = set()
     headers = {"Authorization": f"Bearer {key_make(owner)[1]}"}
     with requests.Session() as client:
@@ -132,6 +132,7 @@ def test_every_operation_answers_only_what_is_documented(
                 rows = rows_make(owner)
                 valid = mode is schemathesis.GenerationMode.POSITIVE
 
+                # Hypothesis seeds the examples by the source of this function: any edit to it changes them.
                 @settings(QUIET, max_examples=EXAMPLES if valid else INVALID_EXAMPLES)
                 @given(cases(operation, mode, rows))
                 def answer(case: Any) -> None:
@@ -142,14 +143,14 @@ def test_every_operation_answers_only_what_is_documented(
                 try:
                     answer()
                 except failures.FailureGroup as several:
-                    wrong[f"{operation.label} {mode}"] = "\n".join(map(str, several.exceptions))
-    assert wrong == {}
+                    violations[f"{operation.label} {mode}"] = "\n".join(map(str, several.exceptions))
+    assert violations == {}
     known = {found.ok().definition.raw["operationId"] for found in schema.get_all_operations()}
-    assert len(known - answered) <= len(known) * NEVER_ANSWERED_SHARE, known - answered
+    assert len(known - answered) <= len(known) * MAX_NEVER_SUCCESSFUL, known - answered
 
 
 @pytest.mark.parametrize("assembled", [api, v1], ids=lambda assembled: assembled.urls_namespace)
-def test_every_operation_documents_its_errors_with_one_schema(assembled: DocumentedAPI) -> None:
+def test_all_operations_document_their_errors_with_the_same_schema(assembled: DocumentedAPI) -> None:
     document = assembled.get_openapi_schema()
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
@@ -162,7 +163,7 @@ def test_every_operation_documents_its_errors_with_one_schema(assembled: Documen
     assert schemas == {"#/components/schemas/Error"}
 
 
-def test_what_streams_is_documented_as_a_stream() -> None:
+def test_streams_are_documented_as_streams() -> None:
     paths = api.get_openapi_schema()["paths"]
     turn = "/api/sessions/{session_id}/turns"
     assert {*paths[turn]["post"]["responses"][200]["content"]} == {"application/json", "text/event-stream"}

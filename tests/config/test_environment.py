@@ -1,4 +1,4 @@
-"""config.environment: what variables mean."""
+"""config.environment: reading environment variables."""
 
 from pathlib import Path
 
@@ -25,9 +25,7 @@ from config.environment import (
         ("DAYBOOK_EMBEDDING_PATH", "embedding_path"),
     ],
 )
-def test_a_variable_that_is_set_to_nothing_is_as_one_that_is_not_set(
-    monkeypatch: pytest.MonkeyPatch, name: str, field: str
-) -> None:
+def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch, name: str, field: str) -> None:
     monkeypatch.delenv(name, raising=False)
     unset = getattr(load_environment(), field)
     monkeypatch.setenv(name, "")
@@ -42,9 +40,9 @@ def test_a_variable_that_is_set_to_nothing_is_as_one_that_is_not_set(
         ("DAYBOOK_WORKERS", "0"),
         ("OPENAI_BASE_URL", "localhost:1234"),
         ("DAYBOOK_ALLOWED_HOSTS", "https://chat.example.org"),
-        ("DAYBOOK_ALLOWED_HOSTS", "chat.example.org:8000"),  # no request would match it
+        ("DAYBOOK_ALLOWED_HOSTS", "chat.example.org:8000"),  # no request's host would match it
         ("DAYBOOK_TRUSTED_ORIGINS", "https://"),
-        ("DAYBOOK_UNDO_DAYS", "99999999999"),  # no calendar has so many days
+        ("DAYBOOK_UNDO_DAYS", "99999999999"),  # beyond the range of dates
         ("DAYBOOK_NOTIFICATION_DAYS", "99999999999"),
         ("DAYBOOK_MODEL", " "),
         ("DAYBOOK_MODEL", "one\ntwo"),
@@ -73,14 +71,14 @@ def test_a_variable_that_is_set_to_nothing_is_as_one_that_is_not_set(
         ("REDIS_URL", "redis://localhost/first"),  # redis-py would take number 0
     ],
 )
-def test_a_wrong_variable_is_one_line_that_names_it(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+def test_a_wrong_variable_is_named_in_a_one_line_error(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(ConfigurationError, match=rf"^{name} is [^\n]*$"):
         load_environment()
 
 
 @pytest.mark.parametrize("hosts", ["*", ".example.org, 10.0.0.1", "[::1],chat.example.org", "bücher.example"])
-def test_hosts_are_names_and_addresses(monkeypatch: pytest.MonkeyPatch, hosts: str) -> None:
+def test_hosts_may_be_names_and_addresses(monkeypatch: pytest.MonkeyPatch, hosts: str) -> None:
     monkeypatch.setenv("DAYBOOK_ALLOWED_HOSTS", hosts)
     assert load_environment().allowed_hosts == hosts
 

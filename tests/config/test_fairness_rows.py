@@ -1,4 +1,4 @@
-"""bench/fairness.py measures every way in: a new operation, page or tool needs a row there."""
+"""bench/fairness.py measures every operation, page and tool: a new one needs a row there."""
 
 import importlib.util
 import sys
@@ -13,12 +13,12 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from gateway.mcp import tools
 
 _FILE = Path(__file__).resolve().parents[2] / "bench" / "fairness_rows.py"
-_NO_PAGES = {"openapi-json", "openapi-view", "api-root"}
+_NOT_MEASURED = {"openapi-json", "openapi-view", "api-root"}
 
 
 @pytest.fixture(scope="module")
 def fairness() -> Iterator[ModuleType]:
-    """The module of the benchmark, which is a script beside the product and no package of it."""
+    """The benchmark's module, which is a script outside the product's packages."""
     spec = importlib.util.spec_from_file_location("fairness_rows", _FILE)
     assert spec
     assert spec.loader
@@ -30,7 +30,7 @@ def fairness() -> Iterator[ModuleType]:
 
 
 def _routes(patterns: list[Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Every address of the site but the admin's: `(path, name)`."""
+    """Yield `(path, name)` of every route except the admin's."""
     for pattern in patterns:
         path = prefix + str(pattern.pattern)
         if isinstance(pattern, URLResolver):
@@ -40,15 +40,17 @@ def _routes(patterns: list[Any], prefix: str = "") -> Iterator[tuple[str, str]]:
             yield path, pattern.name or ""
 
 
-def _named(rows: dict[str, Any]) -> set[str]:
+def _names(rows: dict[str, Any]) -> set[str]:
     return {name.partition(":")[0] if ": " in name else name for name in rows}
 
 
 def test_every_operation_page_and_tool_has_a_row(fairness: ModuleType) -> None:
-    known = _named(fairness.OPERATIONS) | _named(fairness.PAGES) | _named(fairness.OTHER_PATHS)
-    missing = {path for path, name in _routes(get_resolver().url_patterns) if not {path, name} & (known | _NO_PAGES)}
+    known = _names(fairness.OPERATIONS) | _names(fairness.PAGES) | _names(fairness.OTHER_PATHS)
+    missing = {
+        path for path, name in _routes(get_resolver().url_patterns) if not {path, name} & (known | _NOT_MEASURED)
+    }
     assert missing == set()
-    assert set(tools.NAMES) - _named(fairness.TOOLS) == set()
+    assert set(tools.NAMES) - _names(fairness.TOOLS) == set()
 
 
 def test_every_row_makes_a_request(fairness: ModuleType) -> None:

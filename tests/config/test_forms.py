@@ -1,4 +1,4 @@
-"""Forms that cannot be read"""
+"""Forms that cannot be decoded."""
 
 import pytest
 from django.test import Client

@@ -1,4 +1,4 @@
-"""GET /healthz and GET /readyz"""
+"""GET /healthz and GET /readyz."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from pytest_django import Settings
 from config import health, heartbeat
 from memories.database import access
 from memories.ids import uuid7
-from tests.endings import close_lanes
+from tests.shutdown import close_lanes
 from tests.waiting import eventually_async
 
 
@@ -36,18 +36,18 @@ def worker() -> None:
     heartbeat.beat(uuid7())
 
 
-def _told(response: JsonResponse) -> tuple[int, Any]:
+def _status_and_body(response: JsonResponse) -> tuple[int, Any]:
     assert response["Cache-Control"] == "no-store"
     return response.status_code, json.loads(response.content)
 
 
-async def test_a_process_that_answers_is_healthy(request_to: HttpRequest) -> None:
-    assert _told(await health.healthz(request_to)) == (200, {"status": "ok"})
+async def test_healthz_is_ok(request_to: HttpRequest) -> None:
+    assert _status_and_body(await health.healthz(request_to)) == (200, {"status": "ok"})
 
 
 @pytest.mark.django_db
-async def test_it_is_ready_with_database_and_worker(worker: None, request_to: HttpRequest) -> None:
-    assert _told(await health.readyz(request_to)) == (
+async def test_readyz_is_ready_with_database_and_worker(worker: None, request_to: HttpRequest) -> None:
+    assert _status_and_body(await health.readyz(request_to)) == (
         200,
         {"status": "ready", "model": "demo", "reasons": []},
     )
@@ -55,37 +55,37 @@ async def test_it_is_ready_with_database_and_worker(worker: None, request_to: Ht
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", ["default", "local"])
-async def test_it_names_a_configured_upstream(
+async def test_readyz_reports_a_configured_upstream(
     worker: None, request_to: HttpRequest, settings: Settings, name: str
 ) -> None:
     settings.DAYBOOK_UPSTREAMS = {name: {"url": "http://127.0.0.1:1/v1", "key": ""}}
-    status, body = _told(await health.readyz(request_to))
+    status, body = _status_and_body(await health.readyz(request_to))
     assert (status, body["model"]) == (200, "upstream")
 
 
 @pytest.mark.django_db
-async def test_without_a_worker_it_is_not_ready(request_to: HttpRequest, settings: Settings) -> None:
+async def test_readyz_is_unready_without_a_worker(request_to: HttpRequest, settings: Settings) -> None:
     settings.SWEEP_SECONDS = 0.2
     expected = {"status": "unready", "model": "demo", "reasons": ["no heartbeat of a worker for 15 s"]}
-    assert _told(await health.readyz(request_to)) == (503, expected)
+    assert _status_and_body(await health.readyz(request_to)) == (503, expected)
 
 
 @pytest.mark.django_db
-async def test_with_a_nearly_full_disk_it_is_not_ready(
+async def test_readyz_is_unready_with_a_nearly_full_disk(
     worker: None, request_to: HttpRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "MIN_FREE_BYTES", 10**18)
-    status, body = _told(await health.readyz(request_to))
+    status, body = _status_and_body(await health.readyz(request_to))
     assert status == 503
     assert "the disk of DAYBOOK_HOME has" in body["reasons"][0]
 
 
 @pytest.mark.django_db
-async def test_after_a_write_that_found_no_room_it_is_not_ready(
+async def test_readyz_is_unready_after_a_write_failed_for_lack_of_space(
     worker: None, request_to: HttpRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memories.database.access._full_at", time.monotonic())
-    status, body = _told(await health.readyz(request_to))
+    status, body = _status_and_body(await health.readyz(request_to))
     assert (status, body["reasons"]) == (
         503,
         ["the disk of the database is full: a write failed within the last minute"],
@@ -95,49 +95,49 @@ async def test_after_a_write_that_found_no_room_it_is_not_ready(
 @pytest.mark.django_db(transaction=True)
 async def test_healthz_answers_while_every_database_thread_is_busy(settings: Settings) -> None:
     settings.DB_THREADS = 1
-    free, held = threading.Event(), threading.Event()
-    writing = asyncio.create_task(access.in_thread(lambda: held.set() or free.wait(30)))
-    reading = [asyncio.create_task(access.in_read_thread(free.wait, 30)) for _ in range(settings.DB_READ_THREADS)]
-    await eventually_async(held.is_set, within=10)
+    release, occupied = threading.Event(), threading.Event()
+    writing = asyncio.create_task(access.in_thread(lambda: occupied.set() or release.wait(30)))
+    reading = [asyncio.create_task(access.in_read_thread(release.wait, 30)) for _ in range(settings.DB_READ_THREADS)]
+    await eventually_async(occupied.is_set, within=10)
     answer = await AsyncClient().get("/healthz")
     assert not writing.done()
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
-    free.set()
+    release.set()
     await asyncio.gather(writing, *reading)
     await asyncio.to_thread(close_lanes)
 
 
 @pytest.mark.django_db
-async def test_with_pending_migrations_it_is_not_ready(
+async def test_readyz_is_unready_with_pending_migrations(
     worker: None, request_to: HttpRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "pending_migrations", lambda: ["gateway.0002_more"])
-    status, body = _told(await health.readyz(request_to))
+    status, body = _status_and_body(await health.readyz(request_to))
     assert (status, body["reasons"]) == (503, ["migrations are pending"])
 
 
 @pytest.mark.django_db
-def test_pending_migrations_are_asked_for_until_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pending_migrations_are_queried_until_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     class Executor(health.MigrationExecutor):
-        asked = 0
+        calls = 0
 
         def migration_plan(self, *args: object, **kwargs: object) -> list[tuple[object, bool]]:
-            Executor.asked += 1
+            Executor.calls += 1
             plan = super().migration_plan(self.loader.graph.leaf_nodes(), clean_start=True)
-            return plan[:1] if Executor.asked == 1 else []
+            return plan[:1] if Executor.calls == 1 else []
 
     monkeypatch.setattr(health, "MigrationExecutor", Executor)
     assert [len(health.pending_migrations()) for _ in range(3)] == [1, 0, 0]
-    assert Executor.asked == 2
+    assert Executor.calls == 2
 
 
 @pytest.mark.django_db
-async def test_a_database_that_fails_is_a_reason_without_details(
+async def test_a_failing_database_is_reported_without_details(
     request_to: HttpRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away() -> bool:
         raise OperationalError("connection to server at 10.1.2.3 failed: password authentication failed")
 
     monkeypatch.setattr(heartbeat, "alive", away)
-    status, body = _told(await health.readyz(request_to))
+    status, body = _status_and_body(await health.readyz(request_to))
     assert (status, body["reasons"]) == (503, ["the database does not answer"])

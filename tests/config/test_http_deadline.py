@@ -1,4 +1,4 @@
-"""Slow and greedy heads of requests: uvicorn's protocol with our limits, on a real socket."""
+"""Slow clients and oversized request heads: uvicorn's protocol with our limits, on a real socket."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,14 +11,14 @@ from uvicorn.server import ServerState
 
 from config.serving import http_deadline
 from config.serving.http_deadline import HEAD_BYTES, DeadlineProtocol
-from tests.config.raw_server import PATIENCE, Address, closes, raw_server
+from tests.config.raw_server import TEST_SECONDS, Address, raw_server, wait_until_closed
 
 
-async def answer_at_once(scope: Any, receive: Any, send: Any) -> None:
+async def answer_immediately(scope: Any, receive: Any, send: Any) -> None:
     if scope["path"] == "/read":
         while (await receive()).get("more_body"):
             pass
-    # What a client wrote into the head, for the test of what follows a body.
+    # Send the names of the request headers back, for the test of trailers.
     names = b" ".join(name for name, _ in scope["headers"])
     headers = [(b"content-length", b"2"), (b"x-head", names)]
     await send({"type": "http.response.start", "status": 401, "headers": headers})
@@ -27,147 +27,147 @@ async def answer_at_once(scope: Any, receive: Any, send: Any) -> None:
 
 @pytest_asyncio.fixture
 async def address() -> AsyncIterator[Address]:
-    async with raw_server(answer_at_once) as found:
-        yield found
+    async with raw_server(answer_immediately) as server_address:
+        yield server_address
 
 
-async def told(address: Address, *pieces: bytes) -> bytes:
-    """What comes until the server closes the connection; the client never closes it."""
+async def exchange(address: Address, *pieces: bytes) -> bytes:
+    """Send these pieces; return everything received until the server closes the connection."""
     reader, writer = await asyncio.open_connection(*address)
     for piece in pieces:
         writer.write(piece)
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TEST_SECONDS):
             return await reader.read()
     finally:
         writer.close()
 
 
 @pytest.mark.parametrize("beginning", [b"", b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow:"])
-async def test_a_head_that_does_not_come_closes_the_connection(
+async def test_a_request_head_that_does_not_arrive_closes_the_connection(
     address: Address, beginning: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_deadline, "HEAD_SECONDS", 0.2)
-    assert await told(address, beginning) == b""
+    assert await exchange(address, beginning) == b""
 
 
-@pytest.mark.parametrize("end", [b"", b"\r\n"], ids=["goes on", "is complete"])
-async def test_a_head_that_is_too_large_is_refused(address: Address, end: bytes) -> None:
+@pytest.mark.parametrize("end", [b"", b"\r\n"], ids=["unfinished", "complete"])
+async def test_a_too_large_request_head_is_refused(address: Address, end: bytes) -> None:
     lines = b"".join(b"X-%d: %s\r\n" % (number, b"y" * 1000) for number in range(HEAD_BYTES // 1000 + 2))
-    answer = await told(address, b"GET / HTTP/1.1\r\nHost: x\r\n" + lines + end)
+    answer = await exchange(address, b"GET / HTTP/1.1\r\nHost: x\r\n" + lines + end)
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b"head of this request is too large" in answer
 
 
-async def test_a_body_that_comes_with_its_head_is_no_part_of_it(address: Address) -> None:
+async def test_a_body_sent_together_with_the_head_does_not_count_as_head(address: Address) -> None:
     head = b"POST /read HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % (3 * HEAD_BYTES)
-    assert (await told(address, head + b"x" * (3 * HEAD_BYTES))).startswith(b"HTTP/1.1 401 ")
+    assert (await exchange(address, head + b"x" * (3 * HEAD_BYTES))).startswith(b"HTTP/1.1 401 ")
 
 
-async def test_the_rest_of_a_body_nobody_reads_is_not_waited_for(
-    address: Address, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_rest_of_an_unread_body_is_not_awaited(address: Address, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_deadline, "REST_SECONDS", 0.2)
     head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"
-    assert (await told(address, head, b"x" * 1000)).startswith(b"HTTP/1.1 401 ")
+    assert (await exchange(address, head, b"x" * 1000)).startswith(b"HTTP/1.1 401 ")
 
 
-async def test_one_connection_takes_several_requests(address: Address) -> None:
+async def test_one_connection_serves_several_requests(address: Address) -> None:
     request = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
-    found = await told(address, request, request, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-    assert found.count(b"HTTP/1.1 401 ") == 3
+    answers = await exchange(address, request, request, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert answers.count(b"HTTP/1.1 401 ") == 3
 
 
 ENDLESS = {
     "many trailers": (b"0\r\n", b"X-T: %s\r\n" % (b"y" * 1000)),
     "one trailer": (b"0\r\nX-T: ", b"y" * 1000),
-    "an extension of a chunk": (b"5;a=", b"y" * 1000),
+    "a chunk extension": (b"5;a=", b"y" * 1000),
 }
 
 
 @pytest.mark.parametrize("path", [b"/", b"/read"])
-@pytest.mark.parametrize("ending", ENDLESS)
-async def test_what_surrounds_a_body_is_as_bounded_as_a_head(address: Address, path: bytes, ending: str) -> None:
+@pytest.mark.parametrize("kind", ENDLESS)
+async def test_trailers_and_chunk_extensions_are_limited_like_the_head(
+    address: Address, path: bytes, kind: str
+) -> None:
     head = b"POST %s HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n" % path
-    begin, more = ENDLESS[ending]
+    begin, more = ENDLESS[kind]
     reader, writer = await asyncio.open_connection(*address)
     writer.write(head + begin + more * (20 * HEAD_BYTES // len(more)))
-    assert await closes(reader)
+    assert await wait_until_closed(reader)
     writer.close()
 
 
-async def test_what_follows_a_body_is_no_header(address: Address) -> None:
+async def test_trailers_are_not_headers(address: Address) -> None:
     head = b"POST /read HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
-    answer = await told(address, head, b"3\r\nabc\r\n0\r\nAuthorization: Bearer x\r\n\r\n")
+    answer = await exchange(address, head, b"3\r\nabc\r\n0\r\nAuthorization: Bearer x\r\n\r\n")
     assert b"x-head: host connection transfer-encoding\r\n" in answer
 
 
-async def test_connections_that_wait_make_room_the_longest_first(
+async def test_the_connections_that_have_waited_longest_are_closed_first(
     address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_deadline, "MAX_WAITING", 3)
     idle = [await asyncio.open_connection(*address) for _ in range(4)]
-    assert await closes(idle[0][0])
+    assert await wait_until_closed(idle[0][0])
     request = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-    assert (await told(address, request)).startswith(b"HTTP/1.1 401 ")
+    assert (await exchange(address, request)).startswith(b"HTTP/1.1 401 ")
     idle[3][1].write(request)
     assert (await idle[3][0].read()).startswith(b"HTTP/1.1 401 ")
     for _, writer in idle:
         writer.close()
 
 
-async def test_one_that_is_being_answered_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_connection_being_answered_does_not_count_as_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_deadline, "MAX_WAITING", 2)
-    asked, may = asyncio.Event(), asyncio.Event()
+    requested, released = asyncio.Event(), asyncio.Event()
 
     async def slow(scope: Any, receive: Any, send: Any) -> None:
-        asked.set()
-        await may.wait()
-        await answer_at_once(scope, receive, send)
+        requested.set()
+        await released.wait()
+        await answer_immediately(scope, receive, send)
 
     async with raw_server(slow) as address:
         reader, writer = await asyncio.open_connection(*address)
         writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-        await asked.wait()
+        await requested.wait()
         idle = [await asyncio.open_connection(*address) for _ in range(3)]
-        assert await closes(idle[0][0])
-        may.set()
+        assert await wait_until_closed(idle[0][0])
+        released.set()
         assert (await reader.read()).startswith(b"HTTP/1.1 401 ")
         for _, opened in [*idle, (reader, writer)]:
             opened.close()
 
 
 @pytest.mark.parametrize("pieces", [500, 1], ids=["under way", "complete"])
-async def test_a_client_that_reads_nothing_is_given_up(pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_reads_nothing_is_cut_off(pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_deadline, "UNREAD_SECONDS", 0.2)
-    over, size = asyncio.Event(), 10_000_000
+    sent, size = asyncio.Event(), 10_000_000
 
-    async def much(scope: Any, receive: Any, send: Any) -> None:
+    async def send_large_answer(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         for left in reversed(range(pieces)):
             await send({"type": "http.response.body", "body": b"x" * size, "more_body": left > 0})
-        over.set()
+        sent.set()
 
-    async with raw_server(much) as address:
+    async with raw_server(send_large_answer) as address:
         reader, writer = await asyncio.open_connection(*address, limit=1)
         writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-        await asyncio.wait_for(over.wait(), PATIENCE)
-        assert await eventually_cut(reader)
+        await asyncio.wait_for(sent.wait(), TEST_SECONDS)
+        assert await is_cut_off(reader)
         writer.close()
 
 
-async def eventually_cut(reader: asyncio.StreamReader) -> bool:
-    """Read only now: the server has cut the connection before the answer was complete."""
+async def is_cut_off(reader: asyncio.StreamReader) -> bool:
+    """Start reading late; return True if the server has cut the connection before the answer was complete."""
     await asyncio.sleep(0.5)
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TEST_SECONDS):
             return len(await reader.read()) < 10_000_000
     except ConnectionError:
         return True
 
 
-class Unread(asyncio.Transport):
-    """A connection on which some of what was written is not sent yet."""
+class UnreadTransport(asyncio.Transport):
+    """A transport whose write buffer is never empty."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -187,26 +187,28 @@ class Unread(asyncio.Transport):
         self.is_cut = True
 
 
-@pytest.mark.parametrize("asks_again", [True, False])
-async def test_who_asks_again_has_read_what_came_before(asks_again: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("sends_another", [True, False])
+async def test_a_client_that_sends_another_request_is_not_cut_off(
+    sends_another: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(http_deadline, "UNREAD_SECONDS", 0.3)
-    may = asyncio.Event()
+    released = asyncio.Event()
 
-    async def first_at_once(scope: Any, receive: Any, send: Any) -> None:
+    async def answer_first_request(scope: Any, receive: Any, send: Any) -> None:
         if scope["path"] == "/later":
-            await may.wait()
-        await answer_at_once(scope, receive, send)
+            await released.wait()
+        await answer_immediately(scope, receive, send)
 
-    config = Config(first_at_once, lifespan="off", log_config=None)
+    config = Config(answer_first_request, lifespan="off", log_config=None)
     config.load()
-    protocol, transport = DeadlineProtocol(config, ServerState(), {}), Unread()
+    protocol, transport = DeadlineProtocol(config, ServerState(), {}), UnreadTransport()
     protocol.connection_made(transport)
     protocol.data_received(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     await asyncio.sleep(0.1)
-    if asks_again:
+    if sends_another:
         protocol.data_received(b"GET /later HTTP/1.1\r\nHost: x\r\n\r\n")
     await asyncio.sleep(0.4)
-    assert transport.is_cut is not asks_again
-    may.set()
+    assert transport.is_cut is not sends_another
+    released.set()
     protocol.connection_lost(ConnectionError())
     await asyncio.gather(*protocol.tasks)

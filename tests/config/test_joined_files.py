@@ -1,4 +1,4 @@
-"""Scripts and styles with all that they import."""
+"""Scripts and style sheets joined with their imports."""
 
 import pytest
 from django.contrib.staticfiles import finders
@@ -27,52 +27,52 @@ SHEETS = {
 }
 
 
-def test_a_module_is_joined_with_each_that_it_imports_once_and_in_order() -> None:
+def test_a_module_is_joined_with_its_imports_once_and_in_order() -> None:
     joined = joined_script("a/page.js", MODULES.__getitem__)
-    places = [joined.index(f"// {name}\n") for name in ("b/numbers.js", "a/words.js", "a/page.js")]
-    assert places == sorted(places)
+    positions = [joined.index(f"// {name}\n") for name in ("b/numbers.js", "a/words.js", "a/page.js")]
+    assert positions == sorted(positions)
     assert joined.count("const three") == 1
     assert "return { one, two };" in joined
     assert "return { say };" in joined
     assert "const { one, two } = $b_numbers_js;" in joined
     assert "import" not in joined
-    assert "export" not in joined, "nobody imports what a page's script would export"
+    assert "export" not in joined, "nothing imports a page's script, so it exports nothing"
 
 
-def test_what_the_module_itself_exports_stays_exported() -> None:
+def test_the_modules_own_exports_stay_exported() -> None:
     joined = joined_script("a/starts.js", MODULES.__getitem__)
     assert joined.endswith("export const { Chart } = $a_starts_js;\n")
     assert joined.index("start();") < joined.index("class Chart")
 
 
-def test_a_module_that_imports_nothing_stays_as_it_is() -> None:
+def test_a_module_without_imports_is_unchanged() -> None:
     assert joined_script("b/numbers.js", MODULES.__getitem__) == MODULES["b/numbers.js"]
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [("a/round.js", "imports itself"), ("a/all.js", "export \\* from"), ("a/late.js", "import\\(")],
 )
-def test_what_cannot_be_joined_is_refused_by_name(name: str, said: str) -> None:
-    with pytest.raises(ImproperlyConfigured, match=said):
+def test_modules_that_cannot_be_joined_are_refused(name: str, message: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match=message):
         joined_script(name, MODULES.__getitem__)
 
 
-def test_a_style_sheet_is_joined_with_each_that_it_imports_once_and_in_order() -> None:
+def test_a_style_sheet_is_joined_with_its_imports_once_and_in_order() -> None:
     joined = joined_styles("a/page.css", SHEETS.__getitem__)
     assert joined == "p { margin: 0; }\n.font { --a: 1; }\n/* The page. */\n\n.page { color: red; }\n"
 
 
-@pytest.mark.parametrize(("name", "said"), [("a/far.css", "refers to files"), ("a/media.css", "print")])
-def test_a_sheet_that_cannot_be_joined_is_refused(name: str, said: str) -> None:
-    with pytest.raises(ImproperlyConfigured, match=said):
+@pytest.mark.parametrize(("name", "message"), [("a/far.css", "sheets in the same folder"), ("a/media.css", "print")])
+def test_style_sheets_that_cannot_be_joined_are_refused(name: str, message: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match=message):
         joined_styles(name, SHEETS.__getitem__)
 
 
-def test_none_of_our_scripts_and_styles_is_left_to_import_at_run_time() -> None:
-    """Each page's script was run by Chromium in tests/browser; this one looks at all files."""
-    (ours, *_) = finders.get_finders()
-    for name, storage in ours.list([]):
+def test_no_static_file_imports_another_at_run_time() -> None:
+    """Check all files; tests/browser runs only each page's script."""
+    (joined_finder, *_) = finders.get_finders()
+    for name, storage in joined_finder.list([]):
         if name.endswith((".js", ".css")):
             with storage.open(name) as file:
                 assert not file.read().decode().startswith(("import", "@import")), name

@@ -1,4 +1,4 @@
-"""Every list of the native API: its pages, and its filters by a choice"""
+"""Every list of the native API: its pagination and its filters with fixed choices."""
 
 from functools import reduce
 from typing import Any
@@ -40,7 +40,7 @@ def bob_api(bob: Owner) -> Api:
 
 
 @pytest.mark.parametrize(("path", "name"), [*CHOICES, AUDIT])
-async def test_a_filter_refuses_what_no_entry_can_be(bob_api: Api, path: str, name: str) -> None:
+async def test_a_filter_refuses_unknown_values(bob_api: Api, path: str, name: str) -> None:
     for value in ("zz", "ZZ", "user,memory"):
         status, answer = await bob_api.get(f"{path}?{name}={value}")
         assert (status, answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", name)
@@ -51,7 +51,7 @@ async def test_a_filter_refuses_what_no_entry_can_be(bob_api: Api, path: str, na
 
 
 @pytest.mark.parametrize(("path", "name"), [*CHOICES, AUDIT])
-async def test_an_empty_one_filters_nothing(bob_api: Api, path: str, name: str) -> None:
+async def test_an_empty_filter_is_ignored(bob_api: Api, path: str, name: str) -> None:
     if name not in {"archived", "by"}:
         assert (await bob_api.get(f"{path}?{name}="))[0] == 200
 
@@ -59,9 +59,9 @@ async def test_an_empty_one_filters_nothing(bob_api: Api, path: str, name: str) 
 def test_the_choices_are_documented() -> None:
     document = api.get_openapi_schema()["paths"]
     for (path, name), allowed in CHOICES.items():
-        (found,) = [each for each in document[path]["get"]["parameters"] if each["name"] == name]
+        (parameter,) = [each for each in document[path]["get"]["parameters"] if each["name"] == name]
         if name != "archived":
-            assert allowed == _enum(found["schema"]), (path, name)
+            assert allowed == _enum(parameter["schema"]), (path, name)
 
 
 def _enum(schema: dict[str, Any]) -> Any:
@@ -90,7 +90,7 @@ PAGED = [
 
 @pytest.fixture
 def session_id(bob: Owner, agent: Agent) -> str:
-    """A session of Bob, who has several of everything that is listed."""
+    """A session of Bob's, who has several rows of every list."""
     source = Source(actor="user:1", origin=WriteOrigin.USER)
     memory = memory_make(bob, "Likes tea.")
     for number in range(3):
@@ -123,63 +123,70 @@ def session_id(bob: Owner, agent: Agent) -> str:
 
 @pytest.mark.every_case
 @pytest.mark.parametrize("path", PAGED)
-async def test_pages_of_one_are_the_whole_list(bob_api: Api, session_id: str, path: str) -> None:
+async def test_pages_of_one_entry_make_up_the_whole_list(bob_api: Api, session_id: str, path: str) -> None:
     path = path.format(session=session_id)
     path += "&" if "?" in path else "?"
     _, whole = await bob_api.get(f"{path}limit=200")
     ids = [entry["id"] for entry in whole["data"]]
     assert len(ids) > 2
     assert (whole["first_id"], whole["last_id"], whole["has_more"]) == (ids[0], ids[-1], False)
-    walked: list[str] = []
+    seen_ids: list[str] = []
     more = True
-    while more and len(walked) < len(ids):
-        status, page = await bob_api.get(f"{path}limit=1" + (f"&after={walked[-1]}" if walked else ""))
+    while more and len(seen_ids) < len(ids):
+        status, page = await bob_api.get(f"{path}limit=1" + (f"&after={seen_ids[-1]}" if seen_ids else ""))
         assert status == 200
         (entry,) = page["data"]
         assert page["first_id"] == page["last_id"] == entry["id"]
-        walked.append(entry["id"])
+        seen_ids.append(entry["id"])
         more = page["has_more"]
-    assert (walked, more) == (ids, False)
-    _, beyond = await bob_api.get(f"{path}limit=1&after={ids[-1]}")
-    assert (beyond["data"], beyond["has_more"], beyond["first_id"], beyond["last_id"]) == ([], False, None, None)
-    _, half = await bob_api.get(f"{path}limit={len(ids)}")
-    assert (len(half["data"]), half["has_more"]) == (len(ids), False)
+    assert (seen_ids, more) == (ids, False)
+    _, after_last = await bob_api.get(f"{path}limit=1&after={ids[-1]}")
+    assert (after_last["data"], after_last["has_more"], after_last["first_id"], after_last["last_id"]) == (
+        [],
+        False,
+        None,
+        None,
+    )
+    _, exact = await bob_api.get(f"{path}limit={len(ids)}")
+    assert (len(exact["data"]), exact["has_more"]) == (len(ids), False)
 
 
 @pytest.mark.parametrize("path", PAGED)
-async def test_a_place_that_is_none_is_refused(bob_api: Api, session_id: str, path: str) -> None:
+async def test_an_invalid_cursor_is_refused(bob_api: Api, session_id: str, path: str) -> None:
     path = path.format(session=session_id)
     status, answer = await bob_api.get(f"{path}{'&' if '?' in path else '?'}after=zz")
     assert (status, answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", "after")
 
 
-def test_every_list_with_pages_is_walked() -> None:
-    named = {"{session}": "{session_id}", "/1/": "/{memory_id}/"}
-    walked = {reduce(lambda path, name: path.replace(*name), named.items(), each.partition("?")[0]) for each in PAGED}
+def test_every_paginated_list_is_tested() -> None:
+    placeholders = {"{session}": "{session_id}", "/1/": "/{memory_id}/"}
+    tested = {
+        reduce(lambda path, name: path.replace(*name), placeholders.items(), each.partition("?")[0]) for each in PAGED
+    }
     paged = {
         path
         for path, operations in api.get_openapi_schema()["paths"].items()
         if {"limit", "after"} <= {parameter["name"] for parameter in operations.get("get", {}).get("parameters", ())}
     }
-    assert paged == walked
+    assert paged == tested
 
 
-async def test_a_search_says_whether_it_found_more(bob_api: Api, session_id: str) -> None:
+async def test_a_search_says_whether_there_are_more_hits(bob_api: Api, session_id: str) -> None:
     for strategy in ("ranked", "match_all"):
-        asked = {"query": "tea", "book": "*", "search": strategy}
-        _, whole = await bob_api.post("/api/memories/search", {**asked, "limit": 100})
+        body = {"query": "tea", "book": "*", "search": strategy}
+        _, whole = await bob_api.post("/api/memories/search", {**body, "limit": 100})
         ids = [memory["id"] for memory in whole["data"]]
         assert (len(ids), whole["has_more"]) == (4, False)
         for limit in range(1, 5):
-            _, page = await bob_api.post("/api/memories/search", {**asked, "limit": limit})
+            _, page = await bob_api.post("/api/memories/search", {**body, "limit": limit})
             assert [memory["id"] for memory in page["data"]] == ids[:limit]
             assert page["has_more"] == (limit < 4)
 
 
-OPEN = {"ToolResult", "IngestMessage"}  # messages as in OpenAI's chat completions
+EXTENSIBLE = {"ToolResult", "IngestMessage"}  # messages as in OpenAI's chat completions
 
 
-def test_every_body_refuses_fields_that_it_does_not_know() -> None:
+def test_every_body_refuses_unknown_fields() -> None:
     document = api.get_openapi_schema()
     schemas = document["components"]["schemas"]
     for path, operations in document["paths"].items():
@@ -187,10 +194,10 @@ def test_every_body_refuses_fields_that_it_does_not_know() -> None:
             body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
             refs = [each["$ref"] for each in (body, *body.get("anyOf", ())) if "$ref" in each]
             for name in (ref.rpartition("/")[2] for ref in refs):
-                assert schemas[name].get("additionalProperties") is False or name in OPEN, (method, path, name)
+                assert schemas[name].get("additionalProperties") is False or name in EXTENSIBLE, (method, path, name)
 
 
-async def test_an_unknown_field_is_named(bob_api: Api, bob: Owner, session_id: str) -> None:
+async def test_an_unknown_field_is_named_in_the_error(bob_api: Api, bob: Owner, session_id: str) -> None:
     key = (await in_thread(key_make, bob))[0]
     for method, path in (
         ("POST", "/api/sessions"),
@@ -202,13 +209,13 @@ async def test_an_unknown_field_is_named(bob_api: Api, bob: Owner, session_id: s
         ("POST", f"/api/keys/{key.pk}/rotate"),
         ("POST", "/api/keys"),
     ):
-        good = {"agent": "assistant"} if path == "/api/sessions" else {"query": "x"} if path.endswith("search") else {}
-        good |= {"content": "Hi"} if path.endswith("turns") else {"name": "x"} if path == "/api/keys" else {}
-        status, answer = await bob_api.call(method, path, {**good, "zz": 1})
+        valid = {"agent": "assistant"} if path == "/api/sessions" else {"query": "x"} if path.endswith("search") else {}
+        valid |= {"content": "Hi"} if path.endswith("turns") else {"name": "x"} if path == "/api/keys" else {}
+        status, answer = await bob_api.call(method, path, {**valid, "zz": 1})
         assert (status, answer["error"]["param"]) == (400, "zz"), path
 
 
-async def test_a_search_of_sessions_goes_on_only_behind_what_it_finds(bob_api: Api, session_id: str) -> None:
+async def test_a_session_search_accepts_only_its_own_hits_as_cursor(bob_api: Api, session_id: str) -> None:
     await bob_api.call("PATCH", f"/api/sessions/{session_id}", {"archived": True})
     for after in (session_id, "01a20650-d0a0-7484-b03a-04197972ff6f"):
         status, answer = await bob_api.get(f"/api/sessions?search=tea&archived=false&after={after}")

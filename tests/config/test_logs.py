@@ -1,4 +1,4 @@
-"""The log: what a line of it may hold, and that what anybody can cause does not fill it"""
+"""The log: clients can neither forge lines nor fill it."""
 
 import io
 import json
@@ -16,38 +16,38 @@ pytestmark = pytest.mark.any_database
 FORGED = "/api/x\n2026-11-28 00:00:00,000 WARNING daybook.sign_in all is well\x1b[2J\u2028end"
 
 
-def written(form: str, *given: Any, **more: Any) -> str:
-    """What the log of this form says of a record."""
+def formatted(form: str, *args: Any, **more: Any) -> str:
+    """Return a record as formatted in this form of log."""
     config = logging_config(form)
-    made = logging.config.DictConfigurator(config).configure_formatter(config["formatters"][form])
-    assert isinstance(made, logging.Formatter)
-    record = logging.LogRecord("daybook.x", logging.WARNING, __file__, 1, *given, **more)
-    return made.format(record)
+    formatter = logging.config.DictConfigurator(config).configure_formatter(config["formatters"][form])
+    assert isinstance(formatter, logging.Formatter)
+    record = logging.LogRecord("daybook.x", logging.WARNING, __file__, 1, *args, **more)
+    return formatter.format(record)
 
 
 @pytest.mark.parametrize("form", ["console", "json"])
-def test_what_a_stranger_sends_makes_no_line_of_its_own(form: str) -> None:
-    line = written(form, "Forbidden: %s", (FORGED,), None)
+def test_client_input_cannot_forge_a_log_line(form: str) -> None:
+    line = formatted(form, "Forbidden: %s", (FORGED,), None)
     assert line.isprintable()
     assert "all is well" in line
 
 
-def test_words_of_other_scripts_stay_as_they_are() -> None:
-    assert written("console", "Händel, 東京", (), None).endswith(" WARNING daybook.x Händel, 東京")
+def test_non_latin_text_is_logged_unchanged() -> None:
+    assert formatted("console", "Händel, 東京", (), None).endswith(" WARNING daybook.x Händel, 東京")
 
 
 def test_a_traceback_follows_its_line() -> None:
     try:
         raise ValueError("odd")
     except ValueError as error:
-        told = (type(error), error, error.__traceback__)
-    assert written("console", "It failed.", (), told).splitlines()[-1] == "ValueError: odd"
-    assert "ValueError: odd" in json.loads(written("json", "It failed.", (), told))["trace"]
+        error_info = (type(error), error, error.__traceback__)
+    assert formatted("console", "It failed.", (), error_info).splitlines()[-1] == "ValueError: odd"
+    assert "ValueError: odd" in json.loads(formatted("json", "It failed.", (), error_info))["trace"]
 
 
 @pytest.fixture
 def logged(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """What an installation writes to standard error."""
+    """The stream that gets what an installation writes to standard error."""
     configurator = logging.config.DictConfigurator(logging_config("console"))
     for part in ("formatters", "filters"):
         configured = configurator.config[part]
@@ -61,7 +61,9 @@ def logged(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     return stream
 
 
-def test_a_wrong_host_is_one_short_line_a_minute(logged: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_host_is_logged_as_one_short_line_per_minute(
+    logged: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client = Client()
     for _ in range(3):
         assert client.get("/login/", headers={"Host": "evil.example"}).status_code == 400

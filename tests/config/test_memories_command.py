@@ -1,4 +1,4 @@
-"""manage.py memories export | import"""
+"""manage.py memories export | import."""
 
 import io
 import json
@@ -16,13 +16,13 @@ SECRET = "The password of the router is Tr0ub4dor-9x!k."
 
 
 def memories(*arguments: str) -> tuple[str, str]:
-    """Run the command: what it wrote to standard output and to standard error."""
+    """Run the command; return its standard output and standard error."""
     out, err = io.StringIO(), io.StringIO()
     call_command("memories", *arguments, stdout=out, stderr=err)
     return out.getvalue(), err.getvalue()
 
 
-def typed(text: str) -> list[dict[str, Any]]:
+def parsed(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
@@ -35,7 +35,7 @@ def test_export_prints_memories_with_their_history(alice: Owner, charlie: Owner)
     memory_make(alice, "Likes tea.")
     memory_make(charlie, "Likes secrets.")
     out, _ = memories("export", "--owner", "alice")
-    lines = typed(out)
+    lines = parsed(out)
     assert [line["type"] for line in lines] == ["header", "memory", "revision"]
     assert lines[1]["content"] == "Likes tea."
     assert "secrets" not in out
@@ -45,10 +45,10 @@ def test_export_of_one_book_leaves_out_the_others(alice: Owner) -> None:
     memory_make(alice, "Likes tea.")
     memory_make(alice, "Deploys on Fridays.", book="work")
     out, _ = memories("export", "--owner", "alice", "--book", "work")
-    assert [line["content"] for line in typed(out) if line["type"] == "memory"] == ["Deploys on Fridays."]
+    assert [line["content"] for line in parsed(out) if line["type"] == "memory"] == ["Deploys on Fridays."]
 
 
-def test_what_was_exported_to_a_file_can_be_imported_by_another(alice: Owner, charlie: Owner, tmp_path: Path) -> None:
+def test_an_exported_file_can_be_imported_by_another_owner(alice: Owner, charlie: Owner, tmp_path: Path) -> None:
     memory_make(alice, "Mag Tee mit Zitrone ☕.", keywords=["Getränk"])
     file = tmp_path / "alice.jsonl"
     memories("export", "--owner", "alice", str(file))
@@ -75,7 +75,7 @@ def test_a_preview_writes_nothing(alice: Owner, tmp_path: Path) -> None:
     assert not Memory.objects.exists()
 
 
-def test_a_line_that_the_scan_refuses_is_left_out_and_named_without_its_words(alice: Owner, tmp_path: Path) -> None:
+def test_a_line_blocked_by_the_scan_is_reported_without_its_text(alice: Owner, tmp_path: Path) -> None:
     file = write_lines(tmp_path / "facts.jsonl", {"content": "Likes tea."}, {"content": SECRET})
     out, err = memories("import", "--owner", "alice", file)
     assert "1 new" in out
@@ -90,14 +90,14 @@ def test_import_reads_standard_input_into_the_named_book(alice: Owner, monkeypat
     assert Memory.objects.get().book.name == "work"
 
 
-def test_an_end_user_is_named_by_the_id_of_their_owner(alice: Owner) -> None:
+def test_an_end_user_is_specified_by_their_owner_id(alice: Owner) -> None:
     anna = owner_for_end_user(parent=alice, namespace="daybook", external_id="anna")
     memory_make(anna, "Likes jazz.")
     out, _ = memories("export", "--owner", str(anna.pk))
     assert "Likes jazz." in out
 
 
-def test_a_file_that_is_no_json_stops_everything(alice: Owner, tmp_path: Path) -> None:
+def test_an_invalid_file_imports_nothing(alice: Owner, tmp_path: Path) -> None:
     file = tmp_path / "broken.jsonl"
     file.write_text('{"content": "Likes tea."}\n{"content"\n')
     with pytest.raises(CommandError, match="Line 2 is not valid JSON"):
@@ -106,18 +106,18 @@ def test_a_file_that_is_no_json_stops_everything(alice: Owner, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         (("export", "--owner", "nobody"), "There is no user nobody"),
         (("import", "--owner", "alice", "/nowhere/facts.jsonl"), "No such file"),
     ],
 )
-def test_what_is_not_there_is_one_line(alice: Owner, arguments: tuple[str, ...], complaint: str) -> None:
-    with pytest.raises(CommandError, match=complaint):
+def test_a_missing_user_or_file_is_a_one_line_error(alice: Owner, arguments: tuple[str, ...], message: str) -> None:
+    with pytest.raises(CommandError, match=message):
         memories(*arguments)
 
 
-def test_a_reader_that_has_enough_is_no_error_of_a_file(alice: Owner) -> None:
+def test_a_closed_pipe_ends_an_export_quietly(alice: Owner) -> None:
     memory_make(alice, "Likes tea.")
 
     class Closed(io.StringIO):
@@ -128,6 +128,6 @@ def test_a_reader_that_has_enough_is_no_error_of_a_file(alice: Owner) -> None:
         call_command("memories", "export", "--owner", "alice", stdout=Closed())
 
 
-def test_a_book_that_is_not_there_is_not_exported(alice: Owner) -> None:
+def test_a_missing_book_cannot_be_exported(alice: Owner) -> None:
     with pytest.raises(CommandError, match="There is no such book"):
         memories("export", "--owner", "alice", "--book", "wrok")

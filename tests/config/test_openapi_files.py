@@ -1,4 +1,4 @@
-"""The OpenAPI documents in docs/api are those that the server gives"""
+"""The OpenAPI documents in docs/api equal those that the server generates."""
 
 import json
 from pathlib import Path
@@ -14,12 +14,12 @@ COMMAND = "python manage.py export_openapi_schema --api config.api.{} --indent 1
 
 
 @pytest.mark.parametrize(("assembled", "name", "file"), [(api, "api", "openapi.json"), (v1, "v1", "openapi-v1.json")])
-def test_the_stored_document_is_the_present_one(assembled: DocumentedAPI, name: str, file: str) -> None:
-    given = json.loads(json.dumps(assembled.get_openapi_schema(), cls=NinjaJSONEncoder, sort_keys=True))
-    assert json.loads((FOLDER / file).read_text()) == given, COMMAND.format(name, file)
+def test_the_stored_document_is_up_to_date(assembled: DocumentedAPI, name: str, file: str) -> None:
+    generated = json.loads(json.dumps(assembled.get_openapi_schema(), cls=NinjaJSONEncoder, sort_keys=True))
+    assert json.loads((FOLDER / file).read_text()) == generated, COMMAND.format(name, file)
 
 
-def test_every_operation_has_a_tag_a_summary_and_answers_with_a_schema() -> None:
+def test_every_operation_has_a_tag_a_summary_and_response_schemas() -> None:
     document = json.loads((FOLDER / "openapi.json").read_text())
     names = []
     for path, operations in document["paths"].items():
@@ -35,7 +35,7 @@ def test_every_operation_has_a_tag_a_summary_and_answers_with_a_schema() -> None
     assert len(names) == len(set(names))
 
 
-def test_every_body_and_the_main_answers_have_an_example() -> None:
+def test_every_body_and_the_main_schemas_have_an_example() -> None:
     document = json.loads((FOLDER / "openapi.json").read_text())
     schemas = document["components"]["schemas"]
     for operations in document["paths"].values():

@@ -1,4 +1,4 @@
-"""docs/operations.md and deploy/: what they name exists"""
+"""docs/operations.md and deploy/ mention only existing commands, variables and services."""
 
 import re
 from pathlib import Path
@@ -22,23 +22,23 @@ def test_every_variable_is_listed(name: str) -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_every_command_and_variable_that_is_named_exists(file: Path) -> None:
+def test_every_mentioned_command_and_variable_exists(file: Path) -> None:
     text = file.read_text()
     assert set(re.findall(r"manage\.py (?:`, `)?([a-z]+)", text)) <= set(get_commands())
-    named = set(re.findall(r"\bDAYBOOK_[A-Z_]+[A-Z]\b(?!<)", text)) - {"DAYBOOK_KEY"}
-    assert {name for name in named if not name.startswith("DAYBOOK_UPSTREAM_")} <= set(NAMES)
+    mentioned = set(re.findall(r"\bDAYBOOK_[A-Z_]+[A-Z]\b(?!<)", text)) - {"DAYBOOK_KEY"}
+    assert {name for name in mentioned if not name.startswith("DAYBOOK_UPSTREAM_")} <= set(NAMES)
 
 
 @pytest.mark.parametrize("file", ["compose.yaml", "compose.single.yaml"])
-def test_containers_run_unprivileged_and_depend_on_what_is_there(file: str) -> None:
+def test_containers_run_unprivileged_and_depend_on_existing_services(file: str) -> None:
     services = yaml.safe_load((BASE / "deploy" / file).read_text())["services"]
-    ours = {name: service for name, service in services.items() if service["image"] == "daybook"}
-    assert ours
+    own = {name: service for name, service in services.items() if service["image"] == "daybook"}
+    assert own
     for service in services.values():
         assert service["read_only"]
         assert service["security_opt"] == ["no-new-privileges:true"]
         assert service["image"] == "daybook" or re.search(r":\d+\.\d+", service["image"]), "an exact version"
-    for service in ours.values():
+    for service in own.values():
         assert service["cap_drop"] == ["ALL"]
         assert set(service.get("depends_on", {})) <= set(services)
     assert "\nUSER daybook\n" in (BASE / "deploy" / "Dockerfile").read_text()

@@ -1,4 +1,4 @@
-"""Files and folders are for Daybook's own user alone, whatever the umask."""
+"""Files and folders are accessible only to Daybook's own user, whatever the umask."""
 
 import logging
 import shutil
@@ -8,46 +8,46 @@ from pathlib import Path
 import pytest
 
 from config.permissions import tighten
-from tests import warm
+from tests import warm_process
 from tests.e2e.running import MANAGE, START_SECONDS, environment
 from tests.migrated import migrated_file
 
 
 def open_paths(folder: Path) -> list[str]:
-    """Paths in the folder, itself too, that group or others may do anything with."""
+    """Return the folder and the paths in it to which group or others have any permission."""
     paths = [folder, *folder.rglob("*")]
     return [str(path) for path in paths if stat.S_IMODE(path.stat().st_mode) & 0o077]
 
 
-def started_with_umask(home: Path, umask: int, *arguments: str) -> str:
-    """Run a command under a umask; its standard error."""
-    done = warm.run([str(MANAGE), *arguments], env=environment(home), timeout=START_SECONDS, umask=umask)
+def run_with_umask(home: Path, umask: int, *arguments: str) -> str:
+    """Run a command with this umask; return its standard error."""
+    done = warm_process.run([str(MANAGE), *arguments], env=environment(home), timeout=START_SECONDS, umask=umask)
     assert done.returncode == 0, done.stderr
     return done.stderr
 
 
-def test_whatever_a_start_makes_is_private(tmp_path: Path) -> None:
+def test_everything_that_a_start_creates_is_private(tmp_path: Path) -> None:
     home, out = tmp_path / "home", tmp_path / "out.jsonl"
-    started_with_umask(home, 0, "prepare")
+    run_with_umask(home, 0, "prepare")
     assert (home / "daybook.sqlite3").exists()
     assert open_paths(home) == []
-    started_with_umask(home, 0, "memories", "export", "--owner", "admin", str(out))
+    run_with_umask(home, 0, "memories", "export", "--owner", "admin", str(out))
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
 
 
-def test_an_open_home_of_an_older_version_is_closed_at_start_with_a_line_in_the_log(tmp_path: Path) -> None:
+def test_an_older_versions_readable_home_is_made_private_and_logged(tmp_path: Path) -> None:
     home = tmp_path / "home"
     (home / "backups").mkdir(parents=True)
     shutil.copyfile(migrated_file(), home / "daybook.sqlite3")
     (home / "backups" / "before-1.sqlite3").touch()
     for path in [home, *home.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
-    told = started_with_umask(home, 0, "prepare")
+    log = run_with_umask(home, 0, "prepare")
     assert open_paths(home) == []
-    assert "could be read by others" in told
+    assert "could be read by others" in log
 
 
-def test_what_is_not_ours_in_the_folder_is_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_other_files_in_the_home_are_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     foreign = tmp_path / "photo.jpg"
     foreign.touch()
     foreign.chmod(0o644)
@@ -58,7 +58,7 @@ def test_what_is_not_ours_in_the_folder_is_left_alone(tmp_path: Path, caplog: py
     assert caplog.records == []
 
 
-def test_a_sticky_folder_of_everybody_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_shared_sticky_folder_is_left_alone(tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
     tighten(tmp_path)
     assert tmp_path.stat().st_mode & 0o7777 == 0o1777

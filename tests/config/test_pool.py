@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: bounded by the pool, however many pages are asked for at once."""
+"""Connections to PostgreSQL are limited by the pool, however many pages are requested at once."""
 
 import asyncio
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from pytest_django.fixtures import Settings
 from config.serving.asgi_handler import HttpApplication
 from memories.database.access import in_read_thread, in_thread
 from memories.models import Owner
-from tests.endings import close_lanes
+from tests.shutdown import close_lanes
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -22,25 +22,25 @@ pytestmark = [
         configured.DATABASES["default"]["ENGINE"].endswith("sqlite3"), reason="SQLite has no server and no pool"
     ),
 ]
-MOST = 6
-LOADS = 40
+POOL_SIZE = 6
+REQUESTS = 40
 
 
 @pytest.fixture
 def small_pool(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A pool of six connections, for pages and database threads together."""
+    """A pool of six connections, shared by pages and database threads."""
     settings.DB_THREADS = 1
     options = connections.settings["default"]["OPTIONS"]
     connection.close()
-    connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL's own
-    monkeypatch.setitem(options, "pool", options["pool"] | {"max_size": MOST, "timeout": 30})
+    connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL only
+    monkeypatch.setitem(options, "pool", options["pool"] | {"max_size": POOL_SIZE, "timeout": 30})
     yield
     close_lanes()
     connection.close()
     connection.close_pool()  # type: ignore[attr-defined]
 
 
-async def _page(path: str, cookie: str) -> int:
+async def _load_page(path: str, cookie: str) -> int:
     statuses: list[int] = []
 
     async def receive() -> dict[str, Any]:
@@ -64,10 +64,10 @@ async def _page(path: str, cookie: str) -> int:
         "client": ("127.0.0.1", 1),
         "headers": [(b"host", b"testserver"), (b"cookie", cookie.encode())],
     }
-    asked = {"first": True}
+    pending = {"first": True}
 
     async def receive_once() -> dict[str, Any]:
-        if asked.pop("first", False):
+        if pending.pop("first", False):
             return {"type": "http.request", "body": b"", "more_body": False}
         return await receive()
 
@@ -87,12 +87,12 @@ def _server_connections() -> int:
         return int(cursor.fetchone()[0])
 
 
-async def test_many_pages_at_once_take_no_more_connections_than_the_pool(bob: Owner, small_pool: None) -> None:
+async def test_many_concurrent_pages_use_no_more_connections_than_the_pool_has(bob: Owner, small_pool: None) -> None:
     cookie = await in_thread(_login, bob)
-    loading = [asyncio.create_task(_page("/memories/", cookie)) for _ in range(LOADS)]
+    loading = [asyncio.create_task(_load_page("/memories/", cookie)) for _ in range(REQUESTS)]
     seen = [await in_read_thread(_server_connections)]
     while not all(task.done() for task in loading):
         await asyncio.wait(loading, timeout=0.05, return_when=asyncio.ALL_COMPLETED)
         seen.append(await in_read_thread(_server_connections))
-    assert [task.result() for task in loading] == [200] * LOADS
-    assert max(seen) <= MOST
+    assert [task.result() for task in loading] == [200] * REQUESTS
+    assert max(seen) <= POOL_SIZE

@@ -1,4 +1,4 @@
-"""manage.py prepare"""
+"""manage.py prepare."""
 
 import io
 
@@ -20,27 +20,27 @@ def prepare() -> str:
     return out.getvalue()
 
 
-def test_it_makes_what_a_first_start_needs_and_says_it_once() -> None:
-    said = prepare()
-    assert "Created the first administrator: admin" in said
-    assert "Created the first API key: dbk_" in said
-    assert said.endswith("The database is ready.\n")
+def test_the_first_prepare_creates_and_prints_the_credentials() -> None:
+    printed = prepare()
+    assert "Created the first administrator: admin" in printed
+    assert "Created the first API key: dbk_" in printed
+    assert printed.endswith("The database is ready.\n")
     assert (User.objects.get().username, ApiKey.objects.count()) == (configured.DAYBOOK_ADMIN_USER, 1)
     assert Agent.objects.exists()
 
 
-def test_given_credentials_are_used_and_not_said(settings: Settings) -> None:
+def test_given_credentials_are_used_and_not_printed(settings: Settings) -> None:
     settings.DAYBOOK_ADMIN_USER = "ada"
     settings.DAYBOOK_ADMIN_PASSWORD = "correct horse battery"
     settings.DAYBOOK_API_KEY = "dbk_given_at_the_first_start_0123456789"
-    said = prepare()
-    assert "Created the first administrator: ada" in said
-    assert settings.DAYBOOK_ADMIN_PASSWORD not in said
-    assert settings.DAYBOOK_API_KEY not in said
+    printed = prepare()
+    assert "Created the first administrator: ada" in printed
+    assert settings.DAYBOOK_ADMIN_PASSWORD not in printed
+    assert settings.DAYBOOK_API_KEY not in printed
     assert ApiKey.objects.get().sha256 == key_hash(settings.DAYBOOK_API_KEY)
 
 
-def test_a_second_time_changes_nothing() -> None:
+def test_a_second_prepare_changes_nothing() -> None:
     prepare()
     assert prepare() == "The database is ready.\n"
     assert (User.objects.count(), ApiKey.objects.count()) == (1, 1)

@@ -1,4 +1,4 @@
-"""config.processes.forking: forks that end with their parent. Binding lasts, so each case is a process of its own."""
+"""config.processes.forking: forks end with their parent. That cannot be undone, so each case is a separate process."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ def _python(code: str) -> Iterator["subprocess.Popen[str]"]:
         child.communicate()
 
 
-def _gone(pid: int) -> bool:
+def _has_ended(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:
@@ -39,8 +39,8 @@ def test_forks_and_their_forks_end_when_the_first_is_killed() -> None:
         "import os, time\n"
         "from config.processes.forking import forks_die_with_parent\n"
         "forks_die_with_parent()\n"
-        "os.fork() or os.fork()\n"  # the child forks once more
-        "os.write(1, b'%d\\n' % os.getpid())\n"  # one write: lines of several processes don't mix
+        "os.fork() or os.fork()\n"  # the child forks again
+        "os.write(1, b'%d\\n' % os.getpid())\n"  # a single write, so that lines do not mix
         "time.sleep(600)\n"
     )
     with _python(code) as parent:
@@ -49,10 +49,10 @@ def test_forks_and_their_forks_end_when_the_first_is_killed() -> None:
         assert len(pids) == 2
         parent.kill()
         for pid in pids:
-            eventually(lambda pid=pid: _gone(pid), within=10)
+            eventually(lambda pid=pid: _has_ended(pid), within=10)
 
 
-def test_a_child_whose_parent_is_another_one_exits_at_once() -> None:
+def test_a_child_with_another_parent_exits_immediately() -> None:
     code = "from config.processes.forking import die_with_parent; die_with_parent(1); print('still here')"
     with _python(code) as child:
         out, _ = child.communicate(timeout=20)
@@ -67,7 +67,7 @@ def test_signals_arrive_in_the_inbox_and_not_in_forks() -> None:
         assert inbox.wait(1) == {signal.SIGUSR1}
         child = os.fork()
         if child == 0:
-            signal.raise_signal(signal.SIGTERM)  # ends it: the default action is back
+            signal.raise_signal(signal.SIGTERM)  # kills it, since the default action is restored
             os._exit(0)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGTERM
         assert inbox.wait(0) == set()
@@ -85,5 +85,5 @@ def test_signals_arrive_in_the_inbox_and_not_in_forks() -> None:
         (set(), False),
     ],
 )
-def test_which_signals_ask_for_the_end(numbers: set[int], stop: bool) -> None:
+def test_which_signals_are_stop_signals(numbers: set[int], stop: bool) -> None:
     assert is_stop(numbers) is stop

@@ -1,5 +1,4 @@
-"""KernelLock of config.processes.queue_guard; that the queue goes on when any of its processes is killed:
-tests/e2e/test_kill.py"""
+"""KernelLock of config.processes.queue_guard. tests/e2e/test_killed_reviews.py kills the queue's processes."""
 
 import os
 import signal
@@ -14,21 +13,21 @@ from tests.waiting import eventually
 
 
 @pytest.fixture
-def forked() -> Iterator[Callable[[Callable[[], object]], int]]:
-    """Call something in a fork, which then lives until it is killed; returns its process id."""
+def in_fork() -> Iterator[Callable[[Callable[[], object]], int]]:
+    """Return a function that calls another one in a fork, which then stays alive, and returns the fork's process id."""
     pids: list[int] = []
 
     def begin(work: Callable[[], object]) -> int:
-        done, told = os.pipe()
+        done, signal_done = os.pipe()
         pid = os.fork()
         if pid == 0:
-            signal.alarm(60)  # should nobody kill it
+            signal.alarm(60)  # in case it is not killed
             work()
-            os.write(told, b".")
+            os.write(signal_done, b".")
             while True:
                 signal.pause()
         pids.append(pid)
-        os.close(told)
+        os.close(signal_done)
         assert os.read(done, 1) == b"."
         os.close(done)
         return pid
@@ -40,11 +39,11 @@ def forked() -> Iterator[Callable[[Callable[[], object]], int]]:
 
 
 def _is_free(lock: KernelLock) -> bool:
-    """Whether another process gets it at once."""
+    """Return True if another process can acquire the lock immediately."""
     pid = os.fork()
     if pid == 0:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(1)  # ends it while it waits
+        signal.alarm(1)  # kills it while it waits
         try:
             lock.acquire()
         finally:
@@ -52,19 +51,19 @@ def _is_free(lock: KernelLock) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
-def test_a_lock_is_free_again_when_its_holder_is_killed(forked: Callable[[Callable[[], object]], int]) -> None:
+def test_a_lock_is_released_when_its_holder_is_killed(in_fork: Callable[[Callable[[], object]], int]) -> None:
     lock = KernelLock()
-    holder = forked(lock.acquire)
+    holder = in_fork(lock.acquire)
     assert not _is_free(lock)
     os.kill(holder, signal.SIGKILL)
     assert eventually(lambda: _is_free(lock), within=10)
 
 
-def test_who_holds_a_lock_may_take_it_again_and_gives_it_back_as_often() -> None:
+def test_the_lock_is_reentrant() -> None:
     lock = KernelLock()
-    given: Any = lock
-    counted = Value("i", 0, lock=given)
+    untyped: Any = lock
+    counted = Value("i", 0, lock=untyped)
     with counted.get_lock():
-        counted.value += 1  # takes it, too
+        counted.value += 1  # acquires it again
         assert not _is_free(lock)
     assert _is_free(lock)

@@ -1,4 +1,4 @@
-"""Jobs in the queue are signed JSON, and nothing else is read."""
+"""Jobs in the queue are signed JSON, and nothing else is accepted."""
 
 import pickle
 from datetime import UTC, datetime
@@ -26,28 +26,28 @@ TASK: dict[str, Any] = {
 
 
 class Pickled:
-    """How packages were written before, and how an attacker would write one."""
+    """The serializer of earlier versions, and of an attacker."""
 
     @staticmethod
     def dumps(package: Any) -> bytes:
         return pickle.dumps(package)
 
 
-def test_a_package_is_json_and_reads_as_it_was() -> None:
+def test_a_package_is_json_and_round_trips() -> None:
     signed = SignedPackage.dumps(TASK, False)
     assert core_signing.b64_decode(signed.split(":")[0].encode()).startswith(b'{"id":"1"')
     assert SignedPackage.loads(signed) == TASK
     assert SignedPackage.loads(SignedPackage.dumps(TASK, True)) == TASK
 
 
-def test_a_pickle_with_a_right_signature_is_not_read() -> None:
+def test_a_correctly_signed_pickle_is_refused() -> None:
     signed = core_signing.dumps(TASK, key=Conf.SECRET_KEY, salt=Conf.PREFIX, serializer=Pickled)
     with pytest.raises(BadSignature):
         SignedPackage.loads(signed)
 
 
-def test_what_is_not_plain_is_refused_where_the_job_is_made() -> None:
-    with pytest.raises(TypeError, match="cannot contain"):
+def test_values_that_are_not_plain_are_refused_when_the_job_is_created() -> None:
+    with pytest.raises(TypeError, match="cannot contain a object"):
         SignedPackage.dumps({"args": [object()]})
 
 
@@ -60,7 +60,7 @@ def test_a_job_in_the_table_is_json() -> None:
     assert core_signing.b64_decode(row.payload.split(":")[0].encode()).startswith(b"{")
 
 
-def test_the_status_of_a_cluster_survives() -> None:
+def test_the_status_of_a_cluster_round_trips() -> None:
     sentinel = SimpleNamespace(
         parent_pid=1, pid=2, cluster_id=uuid4(), broker=SimpleNamespace(), tob=TASK["started"], reincarnations=0,
         status=lambda: Conf.IDLE, monitor=None, pusher=None, pool=[], result_queue=Queue(), task_queue=Queue(),

@@ -1,5 +1,5 @@
-"""Reading writes nothing: every GET of the APIs and the pages, and every tool that only reads, asked a second time. The
-first time may note something once, such as a new owner or the use of a key."""
+"""Reads write nothing: every GET of the APIs and pages, and every read-only tool, is called twice, and the second call
+must not write. The first one may record something once, such as a new owner or the use of a key."""
 
 import json
 from collections.abc import Iterator
@@ -19,70 +19,70 @@ from memories.tools import TOOLS as TOOL_TABLE
 from tests.config.test_access_matrix import API, PAGES, TOOLS, World, request
 from tests.conftest import Api
 from tests.factories import key_make, memory_make, owner_make
-from tests.kept_rows import kept
 from tests.queries import statements
+from tests.shared_rows import shared_rows
 
-# What is written because somebody reads, and why: docs/limits.md says it too.
-WRITES = {"GET /api/export": "who exported whose words is recorded before the first of them is sent"}
+# Reads that do write, and why; docs/limits.md lists them too.
+WRITES = {"GET /api/export": "every export is recorded before its first line is sent"}
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 
 
-def writing(statements: list[str]) -> list[str]:
-    """Those of the statements that write."""
+def writes(statements: list[str]) -> list[str]:
+    """Return the statements that write."""
     return [sql for sql in statements if sql.startswith(("INSERT", "UPDATE", "DELETE", "REPLACE"))]
 
 
 @pytest.fixture(scope="module")
-def whole_world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
-    with kept(django_db_blocker, lambda: World(owner_make("alice"))) as made:
-        yield made
+def shared_world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
+    with shared_rows(django_db_blocker, lambda: World(owner_make("alice"))) as world:
+        yield world
 
 
 @pytest.fixture
-def world(whole_world: World, db: None) -> World:
-    whole_world.renew()
-    return whole_world
+def world(shared_world: World, db: None) -> World:
+    shared_world.reset_cookies()
+    return shared_world
 
 
 @pytest.fixture
 def charlies(world: World) -> tuple[Owner, Api]:
-    """Charlie, who has no memory in that world, and an API client."""
+    """Charlie, who has no memories in this world, and an API client."""
     charlie = Owner.objects.get(user__username="charlie")
     return charlie, Api(key_make(charlie)[1])
 
 
 @pytest.mark.parametrize("name", [name for name in API if name.startswith("GET ")])
 @pytest.mark.parametrize("caller", ["owner's key", "owner"])
-async def test_an_operation_that_reads_writes_nothing(world: World, name: str, caller: str) -> None:
-    path = world.filled(API[name][1])
+async def test_a_get_operation_writes_nothing(world: World, name: str, caller: str) -> None:
+    path = world.fill(API[name][1])
     await request(world.clients[caller], "GET", path, None)
     async with statements() as found:
         await request(world.clients[caller], "GET", path, None)
-    assert writing(found) == [] or name in WRITES
+    assert writes(found) == [] or name in WRITES
 
 
 @pytest.mark.parametrize("name", [name for name, (_, method, _) in PAGES.items() if method == "GET"])
-def test_a_page_that_is_read_writes_nothing(world: World, name: str) -> None:
+def test_viewing_a_page_writes_nothing(world: World, name: str) -> None:
     client = Client()
     client.cookies = world.clients["owner"].cookies
-    path = world.filled(PAGES[name][2])
+    path = world.fill(PAGES[name][2])
     b"".join(client.get(path))
     with CaptureQueriesContext(connection) as found:
         b"".join(client.get(path))
-    assert writing([query["sql"] for query in found]) == [] or name in WRITES
+    assert writes([query["sql"] for query in found]) == [] or name in WRITES
 
 
 @pytest.mark.parametrize("name", [name for name in TOOLS if not TOOL_TABLE[name].writes])
-async def test_a_tool_that_reads_writes_nothing(world: World, name: str) -> None:
+async def test_a_read_only_tool_writes_nothing(world: World, name: str) -> None:
     client: AsyncClient = world.clients["owner's key"]
-    call = {"name": name, "arguments": world.filled(TOOLS[name][1])}
+    call = {"name": name, "arguments": world.fill(TOOLS[name][1])}
     message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
-    sent: dict[str, Any] = {"data": message, "content_type": "application/json"}
-    await client.post("/mcp", **sent)
+    options: dict[str, Any] = {"data": message, "content_type": "application/json"}
+    await client.post("/mcp", **options)
     async with statements() as found:
-        await client.post("/mcp", **sent)
-    assert writing(found) == [] or name in WRITES
+        await client.post("/mcp", **options)
+    assert writes(found) == [] or name in WRITES
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ async def test_a_tool_that_reads_writes_nothing(world: World, name: str) -> None
     ],
     ids=["search", "search_memories", "get_memories"],
 )
-async def test_what_expired_is_hidden_before_the_sweep_and_nothing_is_written(
+async def test_an_expired_memory_is_hidden_before_the_sweep_without_a_write(
     charlies: tuple[Owner, Api], monkeypatch: pytest.MonkeyPatch, path: str, body: dict[str, Any]
 ) -> None:
     (charlie, charlie_api), now = charlies, timezone.now()
@@ -107,4 +107,4 @@ async def test_what_expired_is_hidden_before_the_sweep_and_nothing_is_written(
     async with statements() as found:
         _, answer = await charlie_api.post(path, body)
     assert "Likes tea." not in json.dumps(answer)
-    assert writing(found) == []
+    assert writes(found) == []

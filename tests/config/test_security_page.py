@@ -1,4 +1,4 @@
-"""docs/security.md: the tests that it names exist"""
+"""The tests named in docs/security.md exist."""
 
 import re
 from pathlib import Path
@@ -17,6 +17,6 @@ def test_the_page_names_tests_and_no_gaps() -> None:
 
 
 @pytest.mark.parametrize(("file", "function"), NAMED)
-def test_what_the_page_names_exists(file: str, function: str) -> None:
+def test_every_test_named_on_the_page_exists(file: str, function: str) -> None:
     text = (BASE / file).read_text()
     assert not function or re.search(rf"^(?:async )?def {function}\(", text, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""config.serving.serve: the listening socket."""
+"""config.serving.serve: the listening socket and the process's settings."""
 
 import gc
 import resource
@@ -19,13 +19,13 @@ from config.serving.serve import SERVERS, address, listening_socket, raise_open_
 _seen_when_served: list[tuple[int, float, int]] = []
 
 
-def note_settings(listener: socket.socket) -> None:
-    """Stands in for a server."""
+def record_settings(listener: socket.socket) -> None:
+    """Stand in for a server and record the process's settings."""
     _seen_when_served.append((gc.get_freeze_count(), sys.getswitchinterval(), gc.get_threshold()[2]))
 
 
 @pytest.fixture
-def _as_before() -> Iterator[None]:
+def _restore_interpreter_settings() -> Iterator[None]:
     before, thresholds = sys.getswitchinterval(), gc.get_threshold()
     yield
     gc.unfreeze()
@@ -33,7 +33,7 @@ def _as_before() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-def test_port_0_takes_a_free_one() -> None:
+def test_port_0_picks_a_free_port() -> None:
     with listening_socket("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
         assert port > 0
@@ -50,7 +50,7 @@ def test_a_busy_port_is_refused_by_name() -> None:
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "203.0.113.7", "two..dots"])
-def test_a_host_that_is_not_ours_is_refused_by_name(host: str) -> None:
+def test_a_host_that_cannot_be_bound_is_refused_by_name(host: str) -> None:
     with pytest.raises(ConfigurationError, match=f"^DAYBOOK_HOST is '{host}'; "):
         listening_socket(host, 0)
 
@@ -62,13 +62,13 @@ def test_a_port_that_is_none_is_refused_by_name(port: int) -> None:
 
 
 @pytest.mark.parametrize(("command", "host"), [("up", "192.0.2.9"), ("web", "fd00::9")])
-def test_requests_for_the_host_of_the_command_line_are_taken(
+def test_requests_for_the_command_lines_host_are_accepted(
     monkeypatch: pytest.MonkeyPatch, command: str, host: str
 ) -> None:
     def refuse(*_: object) -> None:
         raise ConfigurationError("far enough")
 
-    monkeypatch.setattr(settings, "ALLOWED_HOSTS", ["testserver"])  # put back at the end
+    monkeypatch.setattr(settings, "ALLOWED_HOSTS", ["testserver"])  # restored after the test
     monkeypatch.setattr(f"config.management.commands.{command}.listening_socket", refuse)
     monkeypatch.setattr("config.management.commands.web.warm_up", lambda: None)
     monkeypatch.setattr("config.management.commands.web.name_process", lambda _: None)
@@ -81,12 +81,12 @@ def test_requests_for_the_host_of_the_command_line_are_taken(
 
 
 @pytest.mark.parametrize("count", [0, 65])
-def test_a_number_of_web_processes_that_cannot_be_is_refused(count: int) -> None:
+def test_an_invalid_number_of_web_processes_is_refused(count: int) -> None:
     with pytest.raises(ConfigurationError, match=rf"^--web is {count}; allowed is 1 to 64\.$"):
         call_command("up", web=count)
 
 
-def test_all_addresses_are_reached_through_loopback() -> None:
+def test_a_server_on_all_addresses_is_reached_through_loopback() -> None:
     with listening_socket("0.0.0.0", 0) as listener:
         assert reachable(listener) == ("127.0.0.1", listener.getsockname()[1])
 
@@ -101,15 +101,15 @@ def test_an_ipv6_address_is_bracketed() -> None:
 
 
 @pytest.fixture
-def _files_as_before() -> Iterator[None]:
+def _restore_file_limit() -> Iterator[None]:
     before, waiting = resource.getrlimit(resource.RLIMIT_NOFILE), http_deadline.MAX_WAITING
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
     http_deadline.MAX_WAITING = waiting
 
 
-@pytest.mark.usefixtures("_files_as_before")
-def test_connections_have_more_files_than_one_address_holds_open() -> None:
+@pytest.mark.usefixtures("_restore_file_limit")
+def test_the_limit_of_open_files_exceeds_that_of_waiting_connections() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
     http_deadline.bound_waiting()
@@ -122,11 +122,11 @@ def test_both_servers_are_known() -> None:
     assert set(SERVERS) == {"daphne", "uvicorn"}
 
 
-@pytest.mark.usefixtures("_as_before")
-def test_a_server_seldom_pauses_for_garbage_and_hands_over_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(SERVERS, "uvicorn", f"{__name__}.note_settings")
+@pytest.mark.usefixtures("_restore_interpreter_settings")
+def test_a_server_rarely_collects_garbage_and_switches_threads_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SERVERS, "uvicorn", f"{__name__}.record_settings")
     collected: list[bool] = []
-    # Not for real: what earlier tests left open would be laid to this one.
+    # Do not really collect: objects left open by earlier tests would raise warnings in this one.
     monkeypatch.setattr(gc, "collect", lambda: collected.append(True))
     loaded = len(gc.get_objects())
     with listening_socket("127.0.0.1", 0) as listener:
@@ -138,12 +138,12 @@ def test_a_server_seldom_pauses_for_garbage_and_hands_over_quickly(monkeypatch: 
     assert full_after == 100
 
 
-def test_an_idle_connection_is_kept_longer_than_clients_and_proxies_keep_theirs(
+def test_idle_connections_are_kept_longer_than_clients_and_proxies_keep_theirs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The side that closes an idle connection must not be the one that is sent requests."""
+    """The receiving side must not be the one that closes an idle connection."""
     served: list[Config] = []
     monkeypatch.setattr(serve_uvicorn._Server, "run", lambda self, sockets: served.append(self.config))
     with socket.socket() as listener:
         serve_uvicorn.serve(listener)
-    assert served[0].timeout_keep_alive > 60  # nginx keeps connections to its upstreams that long
+    assert served[0].timeout_keep_alive > 60  # nginx keeps idle connections to its upstreams for 60 s

@@ -1,4 +1,4 @@
-"""become_worker: a worker shares no connection with its forks, and waits longer for the database"""
+"""become_worker: a worker shares no connection with its forks and waits longer for the database."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ _ON_POSTGRESQL = _SETTLE.format(
     ],
     ids=["SQLite", "PostgreSQL"],
 )
-def test_a_worker_has_one_connection_of_its_own_and_waits_longer(
+def test_a_worker_has_its_own_connection_and_a_longer_timeout(
     tmp_path: Path, code: str, variables: dict[str, str], printed: list[str]
 ) -> None:
     done = manage(tmp_path, "shell", "--no-imports", "-c", code, **variables)

@@ -14,21 +14,24 @@ LOCAL = "django.core.files.storage.FileSystemStorage"
 
 
 def storage(value: Any) -> dict[str, Any]:
-    given = value if isinstance(value, str) else json.dumps(value)
-    return attachments_storage(Environment(attachments=SecretStr(given)), Path("/home/of/daybook"))
+    text = value if isinstance(value, str) else json.dumps(value)
+    return attachments_storage(Environment(attachments=SecretStr(text)), Path("/home/of/daybook"))
 
 
-def test_without_it_they_are_in_a_private_folder_of_the_home() -> None:
-    found = storage("")
-    assert found["BACKEND"] == LOCAL
-    assert found["OPTIONS"]["location"] == "/home/of/daybook/attachments"
-    assert (found["OPTIONS"]["file_permissions_mode"], found["OPTIONS"]["directory_permissions_mode"]) == (0o600, 0o700)
+def test_by_default_attachments_are_in_a_private_folder_of_the_home() -> None:
+    configured = storage("")
+    assert configured["BACKEND"] == LOCAL
+    assert configured["OPTIONS"]["location"] == "/home/of/daybook/attachments"
+    assert (configured["OPTIONS"]["file_permissions_mode"], configured["OPTIONS"]["directory_permissions_mode"]) == (
+        0o600,
+        0o700,
+    )
 
 
-def test_a_storage_with_its_options_is_taken() -> None:
+def test_a_storage_with_options_is_accepted() -> None:
     assert storage({"BACKEND": LOCAL}) == {"BACKEND": LOCAL, "OPTIONS": {}}
-    given = {"BACKEND": LOCAL, "OPTIONS": {"location": "/srv"}}
-    assert storage(given) == given
+    value = {"BACKEND": LOCAL, "OPTIONS": {"location": "/srv"}}
+    assert storage(value) == value
 
 
 @pytest.mark.parametrize(
@@ -46,7 +49,7 @@ def test_a_storage_with_its_options_is_taken() -> None:
         {"BACKEND": "..Storage"},
     ],
 )
-def test_what_cannot_be_right_is_one_line_without_what_was_given(value: Any) -> None:
+def test_an_invalid_value_is_a_one_line_error_without_the_value(value: Any) -> None:
     with pytest.raises(
         ConfigurationError, match=r"^DAYBOOK_ATTACHMENTS .*; allowed is \{\"BACKEND\".*\}\.$"
     ) as refused:
@@ -55,7 +58,7 @@ def test_what_cannot_be_right_is_one_line_without_what_was_given(value: Any) -> 
 
 
 @pytest.mark.parametrize("backend", ["django.core.files.storage.NoSuchStorage", "pathlib.PurePath"])
-def test_a_process_does_not_start_with_one_that_cannot_be_made(settings: Any, backend: str) -> None:
+def test_a_process_does_not_start_with_an_unusable_storage(settings: Any, backend: str) -> None:
     settings.STORAGES = {**settings.STORAGES, "attachments": {"BACKEND": backend, "OPTIONS": {}}}
     with pytest.raises(ConfigurationError, match=r"^DAYBOOK_ATTACHMENTS is "):
         require_storage()

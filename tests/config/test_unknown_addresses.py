@@ -1,4 +1,4 @@
-"""Addresses that lead nowhere and forms that are not taken: a page with a way back, and JSON for programs"""
+"""Unknown addresses and refused forms: a page with a link back, or JSON for API clients."""
 
 import pytest
 from django.test import Client
@@ -10,20 +10,20 @@ pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 
 
 @pytest.mark.parametrize("path", ["/nowhere/", "/c/not-an-id/", "/memories/nothing/", "/%C3%BC/<b>/"])
-def test_a_stranger_gets_a_page_with_a_way_back(path: str) -> None:
+def test_an_anonymous_visitor_gets_a_page_with_a_link_back(path: str) -> None:
     page = html_of(Client(), path, 404)
     assert "There is nothing here." in page
     assert '<a href="/">Go to Daybook</a>' in page
     assert "<b>" not in page
 
 
-def test_who_is_signed_in_keeps_the_frame_of_the_pages(alice: Owner) -> None:
+def test_a_signed_in_person_gets_the_usual_page_layout(alice: Owner) -> None:
     page = html_of(client_of(alice), "/nowhere/", 404)
     assert '<a href="/">Go to your newest session</a>' in page
     assert "topbar" in page
 
 
-def test_an_address_of_the_administration_that_is_not_there(bob: Owner) -> None:
+def test_an_unknown_admin_address(bob: Owner) -> None:
     assert "There is nothing here." in html_of(client_of(bob), "/admin/nowhere/", 404)
 
 
@@ -32,12 +32,12 @@ def test_programs_get_json() -> None:
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
 
 
-def test_a_missing_file_is_no_page() -> None:
+def test_a_missing_static_file_has_an_empty_body() -> None:
     answer = Client().get("/static/nowhere.js")
     assert (answer.status_code, answer.content) == (404, b"")
 
 
-def test_a_form_without_its_token_says_what_to_do(bob: Owner) -> None:
+def test_a_form_without_a_csrf_token_explains_what_to_do(bob: Owner) -> None:
     strict = Client(enforce_csrf_checks=True)
     for path in ("/login/", "/admin/login/"):
         answer = strict.post(path, {"username": "bob", "password": "x"})

@@ -1,4 +1,4 @@
-"""A database of the first release is migrated to the present schema, and says what it said."""
+"""A database of the first release is migrated to the current schema without losing data."""
 
 import json
 import sqlite3
@@ -51,7 +51,7 @@ def old_home(tmp_path: Path) -> Path:
 
 
 def counts(home: Path) -> dict[str, int]:
-    """The number of rows of each table of ours."""
+    """Return the number of rows of each of our tables."""
     with closing(sqlite3.connect(home / "daybook.sqlite3")) as database:
         names = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         ours = [name for name in names if name.startswith(("memories_", "gateway_", "reviews_", "auth_user"))]
@@ -60,35 +60,35 @@ def counts(home: Path) -> dict[str, int]:
 
 
 def schema(database: Path) -> dict[tuple[str, str], str]:
-    """The statements that make its tables, indexes and triggers."""
+    """Return the statements that create the database's tables, indexes and triggers."""
     with closing(sqlite3.connect(database)) as connection:
         rows = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
     return {(kind, name): statement for kind, name, statement in rows}
 
 
-def test_a_database_of_the_first_release_is_upgraded_with_every_row_and_says_what_it_said(old_home: Path) -> None:
+def test_a_database_of_the_first_release_is_upgraded_without_loss(old_home: Path) -> None:
     before = counts(old_home)
     done = manage(old_home, "prepare")
     assert done.returncode == 0, done.stderr
     after = counts(old_home)
     lost = {name: (number, after[name]) for name, number in before.items() if name in after and after[name] < number}
-    # The row of a worker that is long gone is deleted at every start.
+    # Rows of workers that have gone for long are deleted at every start.
     assert {name for name in lost if name != "gateway_worker"} == set()
     (copy,) = (old_home / "backups").glob("before-*.sqlite3")
     with closing(sqlite3.connect(copy)) as database:
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert database.execute("SELECT count(*) FROM memories_memory").fetchone()[0] == before["memories_memory"]
-    # It was upgraded step by step; a new database is made by the migrations that replace the steps.
+    # The database was upgraded step by step; a new one is created by the squashed migrations.
     assert schema(old_home / "daybook.sqlite3") == schema(migrated_file())
-    # Revisions replay, reviews and sessions are read.
+    # Revisions can be replayed, and reviews and sessions can be read.
     done = manage(old_home, "shell", "--no-imports", "-c", CHECK)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert "A fact that was changed." in told["live"]
-    assert "Is a vegetarian." in told["live"]
-    assert "Plain fact number 1." not in told["live"]
-    assert "Plain fact number 2." in told["live"]
-    assert told["reviews"].count("saved") == 1
-    assert "awaiting_approval" in told["reviews"]
-    assert told["notes"] >= 1
-    assert min(told["sessions"], told["runs"], told["messages"], told["lines"]) > 2
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert "A fact that was changed." in found["live"]
+    assert "Is a vegetarian." in found["live"]
+    assert "Plain fact number 1." not in found["live"]
+    assert "Plain fact number 2." in found["live"]
+    assert found["reviews"].count("saved") == 1
+    assert "awaiting_approval" in found["reviews"]
+    assert found["notes"] >= 1
+    assert min(found["sessions"], found["runs"], found["messages"], found["lines"]) > 2

@@ -1,24 +1,24 @@
-"""tests.waiting: the waiting itself."""
+"""Test tests.waiting."""
 
 import pytest
 
 from tests.waiting import eventually, eventually_async
 
 
-def test_it_returns_the_first_true_answer() -> None:
+def test_eventually_returns_the_first_true_value() -> None:
     answers = iter(["", "", "here"])
     assert eventually(lambda: next(answers), within=5) == "here"
 
 
-def test_it_fails_with_the_last_answer_after_the_deadline() -> None:
-    with pytest.raises(AssertionError, match=r"The tea did not come true within 0 s; the last answer was \[\]"):
-        eventually(list, within=0, saying="The tea")
+def test_eventually_fails_after_the_deadline_with_the_last_value() -> None:
+    with pytest.raises(AssertionError, match=r"Timed out after 0 s waiting for tea; the last value was \[\]"):
+        eventually(list, within=0, description="tea")
 
 
-async def test_it_awaits_coroutine_functions() -> None:
+async def test_eventually_async_awaits_coroutine_functions() -> None:
     answers = iter([0, 7])
 
-    async def fact() -> int:
+    async def condition() -> int:
         return next(answers)
 
-    assert await eventually_async(fact, within=5) == 7
+    assert await eventually_async(condition, within=5) == 7

@@ -1,5 +1,5 @@
-"""The words that people read are plain and the same everywhere: on pages, in the admin, in mails, toasts, errors,
-commands and documentation. What is an address, a field of an API or a name in code is not looked at."""
+"""Texts for people use the same plain phrases everywhere: pages, the admin, mails, toasts, errors, commands and
+documentation. Addresses, API fields and names in code are not checked."""
 
 import ast
 import re
@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("config", "gateway", "memories", "reviews", "search")
-# What is not said, and what is said instead.
+# Phrases to avoid, and what to write instead.
 INSTEAD = {
     r"turn(ed)? down": "reject",
     r"t(ake|akes|aken|ook) back": "undo, revoke",
@@ -26,13 +26,13 @@ INSTEAD = {
     r"mended|mends": "edit, fix",
     r"write to assistant": "message assistant",
 }
-# Words that a model reads, where each wording was measured.
+# Texts for models, whose wording was measured.
 EXCUSED = {"memories/evidence/decision.py": {"stands nowhere"}}
 _PHRASES = re.compile("|".join(rf"(?:\b(?:{phrase})\b)" for phrase in INSTEAD), re.IGNORECASE)
 
 
 def strings_of(path: Path) -> Iterator[str]:
-    """The texts in a module that are not docstrings."""
+    """Yield the texts in a module that are not docstrings."""
     tree = ast.parse(path.read_text())
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
@@ -46,7 +46,7 @@ def strings_of(path: Path) -> Iterator[str]:
 
 
 def without_code(text: str) -> str:
-    """A page, a script or a document without comments, addresses and what stands between backticks."""
+    """Return a page, script or document without comments, addresses and code in backticks."""
     text = re.sub(r"\{#.*?#\}|<!--.*?-->", "", text, flags=re.DOTALL)
     return re.sub(r"`[^`\n]*`|\]\([^)]*\)|^\s*//.*$|\s//\s.*$", "", text, flags=re.MULTILINE)
 
@@ -62,7 +62,7 @@ def surfaces() -> Iterator[tuple[str, str]]:
         yield str(path.relative_to(ROOT)), without_code(path.read_text())
 
 
-def test_no_surface_says_what_has_a_plainer_word() -> None:
+def test_no_text_uses_a_phrase_that_has_a_plainer_one() -> None:
     found = {
         f"{name}: {match[0]}"
         for name, text in surfaces()
@@ -72,6 +72,6 @@ def test_no_surface_says_what_has_a_plainer_word() -> None:
     assert sorted(found) == []
 
 
-@pytest.mark.parametrize("said", ["It was turned down.", "Whoever reads it", "close to your question in meaning"])
-def test_such_a_phrase_is_recognised(said: str) -> None:
-    assert _PHRASES.search(said)
+@pytest.mark.parametrize("text", ["It was turned down.", "Whoever reads it", "close to your question in meaning"])
+def test_phrases_are_recognised(text: str) -> None:
+    assert _PHRASES.search(text)

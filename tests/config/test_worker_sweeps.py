@@ -23,11 +23,11 @@ def test_a_failing_sweep_is_logged_and_the_next_one_runs(caplog: pytest.LogCaptu
     def broken() -> NoReturn:
         raise RuntimeError("the disk is on fire")
 
-    def fine() -> None:
+    def working() -> None:
         ran.append("fine")
 
     with caplog.at_level(logging.ERROR, logger="daybook.sweep"):
-        SweepLoop([broken, fine]).round()
+        SweepLoop([broken, working]).round()
     assert ran == ["fine"]
     (record,) = caplog.records
     assert (record.name, record.exc_info is not None) == ("daybook.sweep", True)
@@ -53,19 +53,19 @@ def test_every_round_is_a_heartbeat() -> None:
     assert heartbeat.alive()
 
 
-def test_rows_of_workers_that_went_long_ago_are_deleted() -> None:
+def test_rows_of_workers_gone_for_long_are_deleted() -> None:
     old = timezone.now() - timedelta(days=2)
     Worker.objects.create(host="elsewhere", pid=1, beat_at=old)
     recent = Worker.objects.create(host="elsewhere", pid=2, beat_at=timezone.now() - timedelta(hours=2))
-    mine = uuid7()
-    heartbeat.beat(mine)
-    assert set(Worker.objects.values_list("pk", flat=True)) == {recent.pk, mine}
+    worker_id = uuid7()
+    heartbeat.beat(worker_id)
+    assert set(Worker.objects.values_list("pk", flat=True)) == {recent.pk, worker_id}
 
 
-def test_a_worker_that_stops_in_order_takes_its_row_away() -> None:
-    mine = uuid7()
-    heartbeat.beat(mine)
-    heartbeat.end(mine)
+def test_a_worker_that_stops_normally_deletes_its_row() -> None:
+    worker_id = uuid7()
+    heartbeat.beat(worker_id)
+    heartbeat.end(worker_id)
     assert not Worker.objects.exists()
 
 
@@ -80,7 +80,7 @@ def test_a_heartbeat_is_stale_after_15_seconds_or_four_sweeps(settings: Settings
     assert not heartbeat.alive()
 
 
-def test_rows_of_dead_processes_of_this_machine_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_this_machines_dead_processes_are_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("socket.gethostname", lambda: "here")
     child = os.fork()
     if child == 0:

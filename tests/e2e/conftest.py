@@ -1,5 +1,5 @@
-"""Fixtures of the end-to-end tests: a home, a scripted upstream, a database of its own at scale or the test's own, and
-Daybooks that run on them."""
+"""Fixtures for the end-to-end tests: a home, a scripted upstream, a separate storage or the test database, and running
+Daybooks."""
 
 import os
 import secrets
@@ -32,23 +32,23 @@ def _needs_linux() -> None:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """The path of a DAYBOOK_HOME; `storage` puts a migrated database there, without it nothing exists yet."""
+    """The path of a DAYBOOK_HOME. Without `storage`, which creates a migrated database there, it does not exist yet."""
     return tmp_path / "home"
 
 
 @pytest.fixture
 def upstream() -> Iterator[UpstreamServer]:
-    """A model server that answers what the test scripts."""
+    """A model server scripted by the test."""
     with serving_upstream() as server:
         yield server
 
 
 @pytest.fixture
 def shared(home: Path, upstream: UpstreamServer) -> Iterator[dict[str, str]]:
-    """Variables of processes that work on this test's own database and queue, which its own rows are in. Processes of
-    that home that live in the end are killed."""
+    """Environment variables for processes that share this test's database and queue. Processes of that home that are
+    still running after the test are killed."""
     home.mkdir()
-    # Jobs are signed with the key.
+    # The key signs the jobs.
     env = {"OPENAI_BASE_URL": upstream.url, "OPENAI_API_KEY": "x", "DAYBOOK_WORKERS": "2"}
     env |= {"DAYBOOK_SECRET_KEY": settings.SECRET_KEY}
     name = str(connection.settings_dict["NAME"])
@@ -68,7 +68,7 @@ def shared(home: Path, upstream: UpstreamServer) -> Iterator[dict[str, str]]:
 
 @contextmanager
 def migrated_storage(home: Path) -> Iterator[dict[str, str]]:
-    """Variables of a storage as `manage.py migrate` leaves it, for a Daybook with that home."""
+    """Create a migrated, empty storage for that home; yield its environment variables."""
     url = os.environ.get("DATABASE_URL", "")
     if not url:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -79,14 +79,14 @@ def migrated_storage(home: Path) -> Iterator[dict[str, str]]:
 
 @pytest.fixture
 def storage(home: Path) -> Iterator[dict[str, str]]:
-    """Variables of the storage of this test, which is migrated and empty."""
+    """The environment variables of this test's storage, which is migrated and empty."""
     with migrated_storage(home) as variables:
         yield variables
 
 
 @pytest.fixture
 def unmigrated(home: Path) -> Iterator[dict[str, str]]:
-    """Variables of a storage in which nothing is yet; the database that `storage` put into the home is gone."""
+    """The environment variables of a storage without tables; the database from `storage` is removed."""
     (home / "daybook.sqlite3").unlink(missing_ok=True)
     with new_storage() as variables:
         yield variables
@@ -94,7 +94,7 @@ def unmigrated(home: Path) -> Iterator[dict[str, str]]:
 
 @contextmanager
 def new_storage(template: str = "") -> Iterator[dict[str, str]]:
-    """Variables of a storage: none (SQLite), or a new PostgreSQL database, and Redis."""
+    """Create a storage; yield its environment variables: none for SQLite, else a new PostgreSQL database and Redis."""
     url = os.environ.get("DATABASE_URL", "")
     if not url:
         yield {}
@@ -119,7 +119,7 @@ def _empty_queue(redis_url: str) -> None:
 
 
 def _redis_database() -> str:
-    """A Redis database of this test process, so that no other worker takes its jobs; "" without Redis."""
+    """Return this test process's own Redis database, so that no other worker takes its jobs; "" without Redis."""
     url = os.environ.get("REDIS_URL", "")
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     return url and urlunsplit(urlsplit(url)._replace(path=f"/{8 + worker % 4}"))
@@ -127,12 +127,15 @@ def _redis_database() -> str:
 
 @pytest.fixture
 def start_daybook(home: Path, storage: dict[str, str]) -> Iterator[StartDaybook]:
-    """Start a Daybook on this test's home and storage: `start_daybook(env=None, *arguments, home=…, anew=False)`."""
+    """Start a Daybook on this test's home and storage: `start_daybook(env=None, *arguments, home=…,
+    own_interpreter=False)`."""
     with ExitStack() as started:
 
         def start(
-            env: Mapping[str, str] | None = None, *arguments: str, home: Path = home, anew: bool = False
+            env: Mapping[str, str] | None = None, *arguments: str, home: Path = home, own_interpreter: bool = False
         ) -> RunningDaybook:
-            return started.enter_context(running_daybook(home, storage | dict(env or {}), *arguments, anew=anew))
+            return started.enter_context(
+                running_daybook(home, storage | dict(env or {}), *arguments, own_interpreter=own_interpreter)
+            )
 
         yield start

@@ -1,4 +1,4 @@
-"""A person with a browser, without the browser: logs in, keeps cookies, sends CSRF tokens. For end-to-end tests."""
+"""HTTP clients for end-to-end tests: a person's browser session, with cookies and CSRF tokens, or an API key."""
 
 import http.cookiejar
 import json
@@ -13,7 +13,7 @@ _TIMEOUT = 30
 
 
 class HttpUser:
-    """Requests of one person to one Daybook."""
+    """A person's browser session with a Daybook."""
 
     def __init__(self, address: str) -> None:
         self.address = address.rstrip("/")
@@ -21,7 +21,7 @@ class HttpUser:
         self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(self.jar))
 
     def log_in(self, name: str, password: str) -> None:
-        """Through the login page's own form."""
+        """Log in through the login page's form."""
         page = self.page("/login/")
         token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)
         assert token, "the login form has no CSRF token"
@@ -33,12 +33,12 @@ class HttpUser:
             assert response.url.rstrip("/") == self.address, f"login led to {response.url}"
 
     def page(self, path: str) -> str:
-        """The text of a page; an error status raises."""
+        """Return the text of a page; raise for an error status."""
         with self._opener.open(f"{self.address}{path}", timeout=_TIMEOUT) as response:
             return str(response.read().decode())
 
     def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """A call of the native API with session cookie and CSRF token."""
+        """Call the native API with the session cookie and the CSRF token."""
         request = urllib.request.Request(
             f"{self.address}{path}",
             method=method,
@@ -54,23 +54,23 @@ class HttpUser:
                 return error.code, json.loads(error.read())
 
     def cookie(self, name: str) -> str:
-        """The value of a cookie, "" if there is none."""
+        """Return the value of a cookie, or "" if there is none."""
         return next((str(cookie.value) for cookie in self.jar if cookie.name == name), "")
 
     def cookies(self) -> str:
-        """The Cookie header."""
+        """Return the Cookie header."""
         return "; ".join(f"{cookie.name}={cookie.value}" for cookie in self.jar)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyUser:
-    """Calls of the native API with a key."""
+    """Calls the native API with an API key."""
 
     address: str
     key: str
 
     def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Status and JSON; an error status raises."""
+        """Return status and JSON; raise for an error status."""
         request = urllib.request.Request(
             f"{self.address.rstrip('/')}{path}",
             method=method,

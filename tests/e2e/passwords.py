@@ -1,9 +1,9 @@
-"""Passwords of end-to-end tests."""
+"""Password hashing for end-to-end tests."""
 
 from gateway.accounts.passwords import BoundedPasswordHasher
 
 
 class QuickPasswordHasher(BoundedPasswordHasher):
-    """The product's hasher, but a hash takes no time."""
+    """The product's hasher with a single iteration."""
 
     iterations = 1

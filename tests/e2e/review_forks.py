@@ -1,5 +1,5 @@
-"""A worker cut down to its heart, cheap to kill: `python -m tests.e2e.review_forks` reads lines with a review's id and
-forks a child for each, which executes it as the queue's worker does. Prints the child's process id."""
+"""A minimal worker that is cheap to kill: `python -m tests.e2e.review_forks` reads review ids, one per line, forks a
+child for each, which executes the review as the queue's worker does, and prints the child's process id."""
 
 import os
 import signal
@@ -15,8 +15,8 @@ def main() -> None:
     from reviews.tasks import review_execute  # noqa: PLC0415
 
     scanning.warm()
-    check_scan("Likes tea.", ["drink"])  # what is made at first use is made before the forks
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children leave no zombies: a process id that answers is alive
+    check_scan("Likes tea.", ["drink"])  # initialise everything lazy before forking
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no zombies, so any existing process id is alive
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

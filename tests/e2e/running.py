@@ -1,4 +1,4 @@
-"""A real Daybook for end-to-end tests: `manage.py up` as a process of its own, on a free port."""
+"""A real Daybook for end-to-end tests: `manage.py up` in its own process, on a free port."""
 
 import http.client
 import json
@@ -15,65 +15,67 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from tests import warm
+from tests import warm_process
 from tests.waiting import eventually
 
 MANAGE = Path(__file__).resolve().parents[2] / "manage.py"
-START_SECONDS = 120.0  # a busy machine takes that long
+START_SECONDS = 120.0  # for a busy machine
 STOP_SECONDS = 20.0
 AS_SHIPPED = {"DJANGO_SETTINGS_MODULE": "config.settings"}
-"""With these variables a Daybook has the product's own settings, and not those of `tests/e2e/settings.py`."""
+"""With these variables a Daybook uses the product's settings instead of `tests/e2e/settings.py`."""
 _OURS = re.compile(r"^(DAYBOOK_|OPENAI_|DATABASE_URL$|REDIS_URL$|DJANGO_|PYTEST_)")
 
 
 def environment(home: Path, env: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The variables of a Daybook with that home: a free port, quick sweeps and passwords, and `env`."""
-    plain = {name: value for name, value in os.environ.items() if not _OURS.match(name)}
+    """Return a Daybook's environment with that home: a free port, quick sweeps and password hashing, and `env`."""
+    inherited = {name: value for name, value in os.environ.items() if not _OURS.match(name)}
     ours = {"DAYBOOK_HOME": str(home), "DAYBOOK_PORT": "0", "DAYBOOK_SWEEP_SECONDS": "0.5"}
     ours |= {"DJANGO_SETTINGS_MODULE": "tests.e2e.settings"}
-    return plain | ours | {"DAYBOOK_STATIC": str(settings.STATIC_ROOT)} | dict(env or {})
+    return inherited | ours | {"DAYBOOK_STATIC": str(settings.STATIC_ROOT)} | dict(env or {})
 
 
 def manage(
-    home: Path, *arguments: str, env: Mapping[str, str] | None = None, anew: bool = False
+    home: Path, *arguments: str, env: Mapping[str, str] | None = None, own_interpreter: bool = False
 ) -> subprocess.CompletedProcess[str]:
-    """Run a management command to its end; `anew`: with an interpreter of its own (tests/warm.py)."""
-    return warm.run([str(MANAGE), *arguments], env=environment(home, env), timeout=START_SECONDS, anew=anew)
+    """Run a management command to its end; `own_interpreter` as in tests/warm_process.py."""
+    return warm_process.run(
+        [str(MANAGE), *arguments], env=environment(home, env), timeout=START_SECONDS, own_interpreter=own_interpreter
+    )
 
 
 def processes_of(home: Path) -> dict[int, str]:
-    """Living processes whose environment or command line names the home: `{process id: command line}`."""
+    """Return live processes whose environment or command line contains the home, as `{process id: command line}`."""
     found = {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit() or int(folder.name) == os.getpid():
             continue
-        with suppress(OSError):  # it ended meanwhile, or belongs to somebody else
+        with suppress(OSError):  # it has ended, or belongs to another user
             command = (folder / "cmdline").read_bytes()
-            told = (folder / "environ").read_bytes().split(b"\0")
+            variables = (folder / "environ").read_bytes().split(b"\0")
             alive = (folder / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
-            if alive and (f"DAYBOOK_HOME={home}".encode() in told or str(home).encode() in command):
+            if alive and (f"DAYBOOK_HOME={home}".encode() in variables or str(home).encode() in command):
                 found[int(folder.name)] = command.replace(b"\0", b" ").decode(errors="replace").strip()
     return found
 
 
 def children_of(pid: int) -> list[int]:
-    """Process ids of the children of a process."""
+    """Return the ids of a process's children."""
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def none_left(home: Path, *, within: float = STOP_SECONDS) -> None:
-    """Wait until no process of that home lives; fails if some stay."""
-    eventually(lambda: not processes_of(home), within=within, saying=f"The end of {processes_of(home)}")
+def wait_until_none_left(home: Path, *, within: float = STOP_SECONDS) -> None:
+    """Wait until no process of that home is alive; fail otherwise."""
+    eventually(lambda: not processes_of(home), within=within, description=f"the end of {processes_of(home)}")
 
 
 @dataclass
 class RunningDaybook:
-    """A ready Daybook. `address` ends with a slash; password and key are as printed, or as given, else ""."""
+    """A ready Daybook. `address` ends with a slash; password and key are as printed or configured, else ""."""
 
     home: Path
-    process: warm.Program
-    output: Path
-    complaints: Path
+    process: warm_process.Program
+    stdout_file: Path
+    stderr_file: Path
     address: str = ""
     admin_user: str = "admin"
     admin_password: str = ""
@@ -84,15 +86,15 @@ class RunningDaybook:
         return urlsplit(self.address).port or 80
 
     def lines(self) -> list[str]:
-        """What it printed so far, since this start."""
-        return self.output.read_text().splitlines()
+        """Return the lines printed since this start."""
+        return self.stdout_file.read_text().splitlines()
 
     def errors(self) -> str:
-        """What it and its children wrote to standard error."""
-        return self.complaints.read_text()
+        """Return the standard error of the supervisor and its children."""
+        return self.stderr_file.read_text()
 
     def get(self, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, Any]:
-        """GET a path: status and the JSON that came, or the text where it is none."""
+        """GET a path; return the status and the JSON, or the text if it is not JSON."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
         try:
             connection.request("GET", path, headers=dict(headers or {}))
@@ -105,33 +107,33 @@ class RunningDaybook:
         return response.status, body
 
     def child(self, name: str) -> int:
-        """Process id of the one child that is called so: "web" or "worker"."""
-        (found,) = self.children(name)
-        return found
+        """Return the process id of the only child with that name: "web" or "worker"."""
+        (pid,) = self.children(name)
+        return pid
 
     def children(self, name: str) -> list[int]:
-        """Process ids of the children that are called so."""
+        """Return the process ids of the children with that name."""
         names = {pid: Path(f"/proc/{pid}/comm").read_text().strip() for pid in children_of(self.process.pid)}
-        return [pid for pid, called in names.items() if called == f"daybook-{name}"]
+        return [pid for pid, child_name in names.items() if child_name == f"daybook-{name}"]
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> int:
         """Send Ctrl-C (or another signal), wait for the end, and return the exit code."""
         self.process.send_signal(number)
-        return self.ended()
+        return self.wait()
 
     def kill(self) -> None:
-        """SIGKILL to the supervisor."""
+        """Send SIGKILL to the supervisor."""
         self.process.kill()
         self.process.wait(STOP_SECONDS)
 
-    def ended(self) -> int:
-        """Wait until it ends by itself; the exit code."""
+    def wait(self) -> int:
+        """Wait until it ends by itself; return the exit code."""
         return self.process.wait(STOP_SECONDS)
 
     def _ready(self) -> bool:
         if (code := self.process.poll()) is not None:
             raise AssertionError(f"`up` ended with {code}: {self.errors()}")
-        text = self.output.read_text()
+        text = self.stdout_file.read_text()
         for name, pattern in {
             "address": r"^Daybook is ready at (\S+)$",
             "admin_password": r"^  password: (\S+)$",
@@ -144,28 +146,33 @@ class RunningDaybook:
 
 @contextmanager
 def running_daybook(
-    home: Path, env: Mapping[str, str] | None = None, *arguments: str, anew: bool = False
+    home: Path, env: Mapping[str, str] | None = None, *arguments: str, own_interpreter: bool = False
 ) -> Iterator[RunningDaybook]:
-    """Start `manage.py up` with that home and wait until it says that it is ready; `anew`: with an interpreter of its
-    own (tests/warm.py). Whatever is left when the block ends is killed. On Linux only: it reads /proc."""
+    """Start `manage.py up` with that home and wait until it is ready; `own_interpreter` as in tests/warm_process.py.
+
+    Processes that are left when the block ends are killed. Linux only, since it reads /proc."""
     home.parent.mkdir(parents=True, exist_ok=True)
-    output, complaints = home.with_name(f"{home.name}.out"), home.with_name(f"{home.name}.err")
-    given = environment(home, env)
-    with output.open("wb") as out, complaints.open("wb") as err:
-        process = warm.start(
-            [str(MANAGE), "up", *arguments], env=given, stdout=out.fileno(), stderr=err.fileno(), anew=anew
+    stdout_file, stderr_file = home.with_name(f"{home.name}.out"), home.with_name(f"{home.name}.err")
+    variables = environment(home, env)
+    with stdout_file.open("wb") as out, stderr_file.open("wb") as err:
+        process = warm_process.start(
+            [str(MANAGE), "up", *arguments],
+            env=variables,
+            stdout=out.fileno(),
+            stderr=err.fileno(),
+            own_interpreter=own_interpreter,
         )
     daybook = RunningDaybook(
         home=home,
         process=process,
-        output=output,
-        complaints=complaints,
-        admin_user=given.get("DAYBOOK_ADMIN_USER", "admin"),
-        admin_password=given.get("DAYBOOK_ADMIN_PASSWORD", ""),
-        api_key=given.get("DAYBOOK_API_KEY", ""),
+        stdout_file=stdout_file,
+        stderr_file=stderr_file,
+        admin_user=variables.get("DAYBOOK_ADMIN_USER", "admin"),
+        admin_password=variables.get("DAYBOOK_ADMIN_PASSWORD", ""),
+        api_key=variables.get("DAYBOOK_API_KEY", ""),
     )
     try:
-        eventually(daybook._ready, within=START_SECONDS, saying="The ready line of `up`")
+        eventually(daybook._ready, within=START_SECONDS, description="the ready line of `up`")
         yield daybook
     finally:
         with suppress(ProcessLookupError):

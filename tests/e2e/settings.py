@@ -1,5 +1,6 @@
-"""The product's settings, but for what a hash of a password costs: a third of a second of processor time, for the first
-administrator of each new storage and for each who signs in."""
+"""The product's settings with fast password hashing.
+
+The product's hash takes a third of a second of processor time for each new administrator and each login."""
 
 from config.settings import *  # noqa: F403
 

@@ -1,4 +1,4 @@
-"""`manage.py backup` while somebody writes, and `restore`: the copy is whole, and nothing is replaced by accident."""
+"""`manage.py backup` during writes, and `restore`: the copy is consistent, and nothing is replaced by accident."""
 
 import json
 import os
@@ -27,15 +27,15 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture
 def filled(home: Path) -> Path:
-    """A home with rows in every table, of the first schema."""
+    """A home with rows in every table, in the first version's schema."""
     load_stored(STORED, home)
     return home
 
 
 @contextmanager
 def writing_in_pairs(database: Path) -> Iterator[None]:
-    """Somebody who always writes two rows at once, until the block ends."""
-    stop, begun = threading.Event(), threading.Event()
+    """Write pairs of rows, each in one transaction, until the block ends."""
+    stop, started = threading.Event(), threading.Event()
 
     def write() -> None:
         number = 0
@@ -48,12 +48,12 @@ def writing_in_pairs(database: Path) -> Iterator[None]:
                         connection.execute(
                             "INSERT INTO memories_scanday (day, rule, kind, number) VALUES (?, ?, ?, ?)", row
                         )
-                begun.set()
+                started.set()
 
     thread = threading.Thread(target=write)
     thread.start()
     try:
-        assert begun.wait(30)
+        assert started.wait(30)
         yield
     finally:
         stop.set()
@@ -66,7 +66,7 @@ def rows(home: Path, sql: str) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.usefixtures("sqlite_only")
-def test_a_backup_while_somebody_writes_is_one_consistent_state_and_restores(filled: Path, tmp_path: Path) -> None:
+def test_a_backup_during_writes_is_consistent_and_can_be_restored(filled: Path, tmp_path: Path) -> None:
     backup, second = tmp_path / "backup", tmp_path / "second"
     (filled / "secret_key").write_text("the-signing-key-of-the-first-installation")
     with writing_in_pairs(filled / "daybook.sqlite3"):
@@ -88,7 +88,7 @@ def test_a_backup_while_somebody_writes_is_one_consistent_state_and_restores(fil
 
 
 @pytest.mark.usefixtures("sqlite_only")
-def test_what_is_there_is_replaced_by_force_only_and_kept_beside(filled: Path, tmp_path: Path) -> None:
+def test_existing_data_is_replaced_only_with_force_and_kept_aside(filled: Path, tmp_path: Path) -> None:
     backup = tmp_path / "backup"
     assert manage(filled, "backup", str(backup)).returncode == 0
     with closing(sqlite3.connect(filled / "daybook.sqlite3")) as connection, connection:
@@ -100,23 +100,23 @@ def test_what_is_there_is_replaced_by_force_only_and_kept_beside(filled: Path, t
     done = manage(filled, "restore", str(backup), "--force")
     assert done.returncode == 0, done.stderr
     assert ("Written after the backup.",) not in rows(filled, "SELECT content FROM memories_memory")
-    (kept,) = (filled / "backups").glob("replaced-*")
-    assert rows(kept, "SELECT DISTINCT content FROM memories_memory") == [("Written after the backup.",)]
+    (aside,) = (filled / "backups").glob("replaced-*")
+    assert rows(aside, "SELECT DISTINCT content FROM memories_memory") == [("Written after the backup.",)]
     with pytest.raises(CommandError, match="is not empty"):
         config.backups.backup.backup(backup)
 
 
 @pytest.mark.usefixtures("sqlite_only")
-def test_a_backup_that_is_not_whole_changes_nothing(filled: Path, tmp_path: Path) -> None:
+def test_restoring_an_incomplete_backup_changes_nothing(filled: Path, tmp_path: Path) -> None:
     backup, second = tmp_path / "backup", tmp_path / "second"
     assert manage(filled, "backup", str(backup)).returncode == 0
     manifest = json.loads((backup / "manifest.json").read_text())
-    whole = (backup / "daybook.sqlite3").read_bytes()
-    (backup / "daybook.sqlite3").write_bytes(whole[: len(whole) // 2])
+    complete = (backup / "daybook.sqlite3").read_bytes()
+    (backup / "daybook.sqlite3").write_bytes(complete[: len(complete) // 2])
     assert "is not the file that was backed up" in manage(second, "restore", str(backup)).stderr
     with closing(sqlite3.connect(second / "daybook.sqlite3")) as connection:
         assert connection.execute("SELECT name FROM sqlite_master").fetchall() == []
-    (backup / "daybook.sqlite3").write_bytes(whole)
+    (backup / "daybook.sqlite3").write_bytes(complete)
     newer = manifest | {"migrations": [*manifest["migrations"], ["memories", "9999_of_tomorrow"]]}
     (backup / "manifest.json").write_text(json.dumps(newer))
     assert "newer version" in manage(second, "restore", str(backup)).stderr
@@ -126,12 +126,12 @@ def test_a_backup_that_is_not_whole_changes_nothing(filled: Path, tmp_path: Path
 
 
 @pytest.mark.usefixtures("sqlite_only")
-def test_a_database_that_cannot_be_copied_is_one_line_and_leaves_nothing(filled: Path, tmp_path: Path) -> None:
+def test_a_database_that_cannot_be_copied_is_a_one_line_error_and_leaves_no_files(filled: Path, tmp_path: Path) -> None:
     (filled / "daybook.sqlite3").write_bytes(b"no database" * 1000)
     result = manage(filled, "backup", str(tmp_path / "backups" / "today"))
     assert (result.returncode, result.stdout) == (1, "")
-    said = "The database was not copied: file is not a database. Nothing was backed up."
-    assert result.stderr == f"CommandError: {said}\n"
+    message = "The database was not copied: file is not a database. Nothing was backed up."
+    assert result.stderr == f"CommandError: {message}\n"
     assert list((tmp_path / "backups").iterdir()) == []
 
 
@@ -184,12 +184,10 @@ def test_an_empty_database_is_not_backed_up(home: Path, unmigrated: dict[str, st
 
 @pytest.mark.usefixtures("sqlite_only")
 @pytest.mark.parametrize("damaged_from", [0, 40 * 4096])
-def test_a_damaged_database_that_is_there_is_told_with_what_to_do(
-    filled: Path, tmp_path: Path, damaged_from: int
-) -> None:
+def test_a_damaged_existing_database_is_reported_with_a_remedy(filled: Path, tmp_path: Path, damaged_from: int) -> None:
     backup, database = tmp_path / "backup", filled / "daybook.sqlite3"
     assert manage(filled, "backup", str(backup)).returncode == 0
-    rows(filled, "PRAGMA wal_checkpoint(TRUNCATE)")  # pages that are still in the log would hide the damage
+    rows(filled, "PRAGMA wal_checkpoint(TRUNCATE)")  # pages that are still in the WAL would hide the damage
     with database.open("r+b") as file:
         file.seek(damaged_from)
         file.write(b"\xff" * 10 * 4096)
@@ -198,15 +196,15 @@ def test_a_damaged_database_that_is_there_is_told_with_what_to_do(
     assert f"The existing database {database} is damaged" in refused.stderr
     assert "move this file away" in refused.stderr
     database.rename(tmp_path / "damaged")
-    for left in ("-wal", "-shm"):
-        database.with_name(database.name + left).unlink(missing_ok=True)
+    for suffix in ("-wal", "-shm"):
+        database.with_name(database.name + suffix).unlink(missing_ok=True)
     done = manage(filled, "restore", str(backup))
     assert done.returncode == 0, done.stderr
     assert rows(filled, "PRAGMA integrity_check") == [("ok",)]
 
 
 @pytest.mark.usefixtures("sqlite_only", "storage")
-def test_a_running_daybook_is_backed_up_and_not_replaced(home: Path, tmp_path: Path) -> None:
+def test_a_running_daybook_can_be_backed_up_but_not_replaced(home: Path, tmp_path: Path) -> None:
     backup = tmp_path / "backup"
     with running_daybook(home) as daybook:
         done = manage(home, "backup", str(backup))
@@ -218,9 +216,7 @@ def test_a_running_daybook_is_backed_up_and_not_replaced(home: Path, tmp_path: P
     assert rows(backup, "SELECT count(*) FROM auth_user") == [(1,)]
 
 
-def test_postgresql_is_dumped_and_restored_without_the_password_in_an_argument(
-    home: Path, storage: dict[str, str], tmp_path: Path
-) -> None:
+def test_postgresql_is_dumped_and_restored(home: Path, storage: dict[str, str], tmp_path: Path) -> None:
     if "DATABASE_URL" not in storage:
         pytest.skip("needs PostgreSQL")
     backup = tmp_path / "backup"
@@ -231,7 +227,9 @@ def test_postgresql_is_dumped_and_restored_without_the_password_in_an_argument(
     done = manage(home, "backup", str(backup), env=storage)
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in backup.iterdir()) == ["daybook.dump", "manifest.json"]
-    assert b"replaced_20250101" not in (backup / "daybook.dump").read_bytes(), "what a killed restore left is not in it"
+    assert b"replaced_20250101" not in (backup / "daybook.dump").read_bytes(), (
+        "a killed restore's leftovers are not dumped"
+    )
     with psycopg.connect(storage["DATABASE_URL"], autocommit=True) as connection:
         connection.execute("DROP SCHEMA replaced_20250101000000000000 CASCADE")
     assert "not empty" in manage(home, "restore", str(backup), env=storage).stderr
@@ -247,7 +245,7 @@ def test_postgresql_is_dumped_and_restored_without_the_password_in_an_argument(
         assert connection.execute("SELECT username FROM auth_user").fetchall() == [("admin",)]
         schemas = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'replaced%'"
         assert connection.execute(schemas).fetchone() == (0,)
-    # As a kill between the two schemas leaves it.
+    # The state after a kill between the two renames.
     with psycopg.connect(storage["DATABASE_URL"], autocommit=True) as connection:
         connection.execute("ALTER SCHEMA public RENAME TO replaced_20260101000000000000")
         connection.execute("CREATE SCHEMA public")
@@ -256,7 +254,7 @@ def test_postgresql_is_dumped_and_restored_without_the_password_in_an_argument(
     assert "A restore was interrupted: the data from before it is in the schema replaced_2026" in refused.stderr
 
 
-def test_what_somebody_still_reads_of_the_former_data_is_left_and_named(
+def test_a_replaced_schema_that_is_still_being_read_is_kept_and_reported(
     home: Path, storage: dict[str, str], tmp_path: Path
 ) -> None:
     if "DATABASE_URL" not in storage:
@@ -265,7 +263,7 @@ def test_what_somebody_still_reads_of_the_former_data_is_left_and_named(
     assert manage(home, "prepare", env=storage).returncode == 0
     assert manage(home, "backup", str(backup), env=storage).returncode == 0
     with psycopg.connect(storage["DATABASE_URL"]) as reader:
-        reader.execute("SELECT username FROM auth_user")  # a report that is never committed
+        reader.execute("SELECT username FROM auth_user")  # an open transaction
         done = manage(home, "restore", str(backup), "--force", env=storage)
     assert done.returncode == 0, done.stderr
     with psycopg.connect(storage["DATABASE_URL"]) as connection:
@@ -290,7 +288,7 @@ def attachments(home: Path) -> set[bytes]:
     return {path.read_bytes() for path in (home / "attachments").rglob("*") if path.is_file()}
 
 
-def test_attachments_of_a_local_storage_are_in_it_and_come_back(
+def test_attachments_in_local_storage_are_backed_up_and_restored(
     home: Path, storage: dict[str, str], tmp_path: Path
 ) -> None:
     backup = tmp_path / "backup"
@@ -304,7 +302,7 @@ def test_attachments_of_a_local_storage_are_in_it_and_come_back(
             path.unlink()
     done = manage(home, "restore", str(backup), "--force", env=storage)
     assert (done.returncode, "Restored 1 attachment." in done.stdout) == (0, True), done.stderr
-    assert attachments(home) == {b"before", b"named by no row"}, "what no restored row names is only in the copy"
+    assert attachments(home) == {b"before", b"named by no row"}, "a replaced attachment is only in the copy"
     (replaced,) = (home / "backups").glob("replaced-*")
     assert attachments(replaced) == {b"after"}
     (copied,) = [path for path in (backup / "attachments").rglob("*") if path.is_file()]
@@ -329,4 +327,4 @@ def users(storage: dict[str, str]) -> int:
 @pytest.fixture
 def sqlite_only() -> None:
     if os.environ.get("DATABASE_URL"):
-        pytest.skip("copies files of SQLite")
+        pytest.skip("copies SQLite files")

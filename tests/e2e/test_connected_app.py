@@ -1,5 +1,5 @@
-"""An app that knows only the address of /mcp: the official client discovers, registers, sends a person to sign in and
-consent, and then calls tools, refreshes and is disconnected, all against a real server"""
+"""An app that knows only the address of /mcp, against a real server: the official client discovers the endpoints,
+registers, sends a person to sign in and consent, calls tools, refreshes its tokens and is disconnected."""
 
 import asyncio
 import re
@@ -16,12 +16,12 @@ from tests.callback_listener import CallbackListener, listening
 from tests.e2e.conftest import migrated_storage
 from tests.e2e.http_user import HttpUser
 from tests.e2e.running import RunningDaybook, running_daybook
-from tests.late import Late
+from tests.lazy_module import LazyModule
 
-mcp: Any = Late("mcp")
-auth: Any = Late("mcp.client.auth")
-shared: Any = Late("mcp.shared.auth")
-streamable_http: Any = Late("mcp.client.streamable_http")
+mcp: Any = LazyModule("mcp")
+auth: Any = LazyModule("mcp.client.auth")
+shared: Any = LazyModule("mcp.shared.auth")
+streamable_http: Any = LazyModule("mcp.client.streamable_http")
 
 pytestmark = [pytest.mark.e2e, pytest.mark.any_database]
 
@@ -41,7 +41,7 @@ def listener() -> Iterator[CallbackListener]:
 
 
 class Person(HttpUser):
-    """Somebody with a browser that an app opens at the consent."""
+    """A person whose browser an app opens at the consent page."""
 
     def __init__(self, daybook: RunningDaybook) -> None:
         super().__init__(daybook.address)
@@ -49,7 +49,7 @@ class Person(HttpUser):
         self.rights = "write"
 
     def decide(self, address: str) -> None:
-        """Open the address, sign in if asked, and connect."""
+        """Open the address, sign in if necessary, and connect."""
         url, page = self.open(address)
         if "/login/" in url:
             url, page = self.send(url, page, username=self.name, password=self.password, next=next_of(page))
@@ -68,13 +68,13 @@ class Person(HttpUser):
 
 
 def next_of(page: str) -> str:
-    found = re.search(r'name="next" value="([^"]+)"', page)
-    assert found, "the sign-in form does not know where to go back to"
-    return found[1].replace("&amp;", "&")
+    field = re.search(r'name="next" value="([^"]+)"', page)
+    assert field, "the sign-in form has no `next` field"
+    return field[1].replace("&amp;", "&")
 
 
 class Storage:
-    """What the official client keeps between two runs."""
+    """The official client's storage for tokens."""
 
     tokens: Any = None
     client: Any = None
@@ -93,7 +93,7 @@ class Storage:
 
 
 class Connector:
-    """An app that uses the official client, and opens the person's browser when it has to."""
+    """An app that uses the official client and opens the person's browser when necessary."""
 
     def __init__(self, daybook: RunningDaybook, person: Person, listener: CallbackListener) -> None:
         self.address, self.person, self.listener = f"{daybook.address}mcp", person, listener
@@ -106,15 +106,15 @@ class Connector:
             grant_types=["authorization_code", "refresh_token"],
             response_types=["code"],
         )
-        return auth.OAuthClientProvider(self.address, metadata, self.storage, self.browser, self.came)
+        return auth.OAuthClientProvider(self.address, metadata, self.storage, self.open_browser, self.wait_for_callback)
 
-    async def browser(self, address: str) -> None:
+    async def open_browser(self, address: str) -> None:
         self.consents += 1
         await asyncio.to_thread(self.person.decide, address)
 
-    async def came(self) -> Any:
-        found = await asyncio.to_thread(self.listener.came.get, True, 10)
-        return auth.AuthorizationCodeResult(code=found["code"], state=found["state"], iss=found["iss"])
+    async def wait_for_callback(self) -> Any:
+        callback = await asyncio.to_thread(self.listener.callbacks.get, True, 10)
+        return auth.AuthorizationCodeResult(code=callback["code"], state=callback["state"], iss=callback["iss"])
 
     async def call(self, tool: str, **arguments: Any) -> Any:
         async with openai.DefaultAsyncHttpxClient(auth=self.provider()) as http_client:
@@ -123,7 +123,7 @@ class Connector:
                 return await client.call_tool(tool, arguments)
 
 
-async def test_the_official_client_connects_by_address_alone(
+async def test_the_official_client_connects_with_only_the_address(
     daybook: RunningDaybook, listener: CallbackListener
 ) -> None:
     person = Person(daybook)
@@ -138,21 +138,21 @@ async def test_the_official_client_connects_by_address_alone(
 
     first = app.storage.tokens
     app.storage.tokens = first.model_copy(update={"access_token": "dbo_lost", "expires_in": 3600})
-    app.storage.tokens = await refreshed(app)
+    app.storage.tokens = await refresh(app)
     assert app.storage.tokens.refresh_token != first.refresh_token
     assert (await app.call("get_memories")).is_error is False
     assert app.consents == 1
 
     assert "Official client" in person.page("/account/")
-    status, _ = await revoked(daybook, app)
+    status, _ = await revoke(daybook, app)
     assert status == 200
     assert "Official client" not in person.page("/account/")
     assert "No apps yet." in person.page("/account/")
-    again = await app.call("get_memories")  # the client asks the person anew
+    again = await app.call("get_memories")  # the client asks the person again
     assert (again.is_error, app.consents) == (False, 2)
 
 
-async def test_an_app_that_may_read_asks_for_more_when_it_wants_to_write(
+async def test_an_app_with_read_access_asks_for_write_access_when_needed(
     daybook: RunningDaybook, listener: CallbackListener
 ) -> None:
     person = Person(daybook)
@@ -166,8 +166,8 @@ async def test_an_app_that_may_read_asks_for_more_when_it_wants_to_write(
     assert app.storage.tokens.scope == "memory:read memory:write"
 
 
-async def refreshed(app: Connector) -> Any:
-    """The next tokens, asked for as the official client does when the hour is over."""
+async def refresh(app: Connector) -> Any:
+    """Refresh the tokens as the official client does when they expire; return the new ones."""
     form = {
         "grant_type": "refresh_token",
         "refresh_token": app.storage.tokens.refresh_token,
@@ -180,14 +180,14 @@ async def refreshed(app: Connector) -> Any:
     return shared.OAuthToken.model_validate(answer.json())
 
 
-async def revoked(daybook: RunningDaybook, app: Connector) -> tuple[int, str]:
+async def revoke(daybook: RunningDaybook, app: Connector) -> tuple[int, str]:
     form = {"token": app.storage.tokens.refresh_token, "client_id": app.storage.client.client_id}
     async with openai.DefaultAsyncHttpxClient() as client:
         answer = await client.post(f"{daybook.address}oauth/revoke", data=form)
     return answer.status_code, answer.text
 
 
-def test_a_body_without_credentials_is_told_where_to_sign_in(daybook: RunningDaybook) -> None:
+def test_an_unauthenticated_request_is_told_where_to_sign_in(daybook: RunningDaybook) -> None:
     for path, body, status in (("mcp", b"{}", 401), ("oauth/token", b"x" * 70_000, 413)):
         request = urllib.request.Request(f"{daybook.address}{path}", data=body)
         with pytest.raises(urllib.error.HTTPError) as refused:

@@ -1,5 +1,5 @@
-"""Consolidation by real workers with a scripted upstream: who reads what, kills in each phase, a person's line, and
-the Memory Guidance in the next session. On the database of the test run, which the processes share."""
+"""Consolidation by real workers with a scripted upstream: sharing the sessions, kills in each phase, a person's edit,
+and the Memory Guidance in the next session. The processes share the test database."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ from gateway.models import Agent, Run, Session
 from gateway.services import configuration_save
 from memories.models import Artifact, ArtifactRevision, Lease, Owner
 from reviews.models import ConsolidationRun, Extraction
-from tests import warm
+from tests import warm_process
 from tests.e2e.http_user import KeyUser
 from tests.e2e.running import MANAGE, environment, manage, running_daybook
 from tests.factories import agent_make, key_make, owner_make
@@ -28,21 +28,21 @@ from tests.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
 READER, WRITER = "reader", "writer"
-Worker = warm.Program
+Worker = warm_process.Program
 
 
 @pytest.fixture
 def start_worker(home: Path, shared: dict[str, str]) -> Iterator[Callable[[], Worker]]:
-    """Start a worker: queue and sweeps, in a process group of its own. What still runs in the end is killed."""
+    """Start a worker (queue and sweeps) in its own process group. Workers that still run after the test are kill."""
     started: list[Worker] = []
 
     def start() -> Worker:
-        started.append(warm.start([str(MANAGE), "worker"], env=environment(home, shared), new_session=True))
+        started.append(warm_process.start([str(MANAGE), "worker"], env=environment(home, shared), new_session=True))
         return started[-1]
 
     yield start
     for worker in started:
-        killed(worker)
+        kill(worker)
 
 
 @pytest.fixture
@@ -59,40 +59,40 @@ def plain_agent(owner: Owner) -> Agent:
     return agent
 
 
-def reads(number: int, **more: Any) -> list[dict[str, Any]]:
-    """Steps for so many extractions."""
+def extraction_steps(number: int, **more: Any) -> list[dict[str, Any]]:
+    """Return steps for that many extractions."""
     return [{"model": READER, "text": extraction("- Deploys with make ship.", "About deploying."), **more}] * number
 
 
-def writes(memory_md: str, summary: str = "Deploys with make ship.", **more: Any) -> dict[str, Any]:
-    """A step for a synthesis."""
+def synthesis_step(memory_md: str, summary: str = "Deploys with make ship.", **more: Any) -> dict[str, Any]:
+    """Return a step for a synthesis."""
     return {"model": WRITER, "text": synthesis(memory_md, summary, ship="1. make ship"), **more}
 
 
-def read_sessions(upstream: UpstreamServer) -> Counter[str]:
-    """How often each session was sent to be read."""
+def extraction_counts(upstream: UpstreamServer) -> Counter[str]:
+    """Return how often each session was sent for extraction."""
     sent = [request["body"]["messages"][-1]["content"] for request in upstream.requests(READER)]
     return Counter(match[1] for text in sent if (match := SESSION.search(text)))
 
 
-def finished(within: float = 60) -> ConsolidationRun:
-    """The newest run, once it is over."""
+def wait_for_run(within: float = 60) -> ConsolidationRun:
+    """Wait for the newest run to finish and return it."""
 
-    def over() -> ConsolidationRun | None:
+    def closed_run() -> ConsolidationRun | None:
         run = ConsolidationRun.objects.order_by("-id").first()
         return run if run and run.state not in ConsolidationRun.OPEN else None
 
-    return eventually(over, within=within, saying="The end of the consolidation")
+    return eventually(closed_run, within=within, description="the end of the consolidation")
 
 
-def killed(worker: Worker) -> None:
-    """SIGKILL to a worker with all its processes."""
+def kill(worker: Worker) -> None:
+    """Send SIGKILL to a worker and all its processes."""
     with suppress(ProcessLookupError):
         os.killpg(worker.pid, signal.SIGKILL)
     worker.wait(20)
 
 
-def test_seventy_sessions_two_workers_each_session_once(
+def test_two_workers_read_each_of_seventy_sessions_once(
     owner: Owner,
     plain_agent: Agent,
     upstream: UpstreamServer,
@@ -108,80 +108,80 @@ def test_seventy_sessions_two_workers_each_session_once(
     later = timezone.now() + timedelta(hours=1)
     Run.objects.create(owner=owner, session=busy, turn=2, request_id="r", lease_expires_at=later)
     talk(owner, agent_make("other", book="other"), hours_ago=11)
-    upstream.script(*reads(70), writes("# First"), writes("# Second"))
+    upstream.script(*extraction_steps(70), synthesis_step("# First"), synthesis_step("# Second"))
 
     start_worker()
     start_worker()
-    first = finished()
+    first = wait_for_run()
     assert (first.state, first.trigger, first.sessions_done) == ("completed", "startup", 64)
     newest = {str(session.pk) for session in eligible[:64]}
-    assert read_sessions(upstream) == Counter(newest)
+    assert extraction_counts(upstream) == Counter(newest)
     assert document(owner, "MEMORY.md") == "# First"
     assert len(upstream.requests(WRITER)) == 1
 
     followed = manage(home, "consolidate", "--owner", "alice", "--book", "main", "--wait", env=shared)
     assert followed.returncode == 0, followed.stderr
     assert followed.stdout.splitlines()[-1].endswith("6 of 6 sessions, Completed")
-    assert read_sessions(upstream) == Counter({str(session.pk) for session in eligible})
+    assert extraction_counts(upstream) == Counter({str(session.pk) for session in eligible})
     assert document(owner, "MEMORY.md") == "# Second"
     assert ConsolidationRun.objects.count() == 2
 
 
-def test_a_worker_killed_while_it_reads_loses_no_session(
+def test_a_worker_killed_while_reading_loses_no_session(
     owner: Owner, plain_agent: Agent, upstream: UpstreamServer, start_worker: Callable[[], Worker]
 ) -> None:
     settings_make(concurrency=2, lease_seconds=2, retry_seconds=0.2)
     sessions = [talk(owner, plain_agent, f"Fact {n}", hours_ago=n + 1) for n in range(12)]
-    upstream.script(*reads(5), *reads(2, hang="before"))
+    upstream.script(*extraction_steps(5), *extraction_steps(2, hang="before"))
     worker = start_worker()
     eventually(lambda: len(upstream.requests(READER)) == 7, within=30)
     eventually(lambda: Extraction.objects.filter(state="extracted").count() == 5, within=30)
-    killed(worker)
+    kill(worker)
     assert not Artifact.objects.exists()
-    upstream.script(*reads(7), writes("# Whole"))
+    upstream.script(*extraction_steps(7), synthesis_step("# Whole"))
     start_worker()
-    run = finished()
+    run = wait_for_run()
     assert (run.state, run.sessions_done, run.attempts) == ("completed", 12, 0)
-    times = read_sessions(upstream)
+    times = extraction_counts(upstream)
     assert set(times) == {str(session.pk) for session in sessions}
-    assert sorted(times.values()) == [1] * 10 + [2] * 2, "only what was being read is read again"
+    assert sorted(times.values()) == [1] * 10 + [2] * 2, "only interrupted extractions are repeated"
     assert document(owner, "MEMORY.md") == "# Whole"
     assert not Lease.objects.exists()
 
 
-def test_a_worker_killed_while_it_writes_leaves_no_half_set(
+def test_a_worker_killed_while_writing_leaves_no_partial_documents(
     owner: Owner, plain_agent: Agent, upstream: UpstreamServer, start_worker: Callable[[], Worker]
 ) -> None:
     talk(owner, plain_agent)
-    upstream.script(*reads(1), writes("# Lost", hang="before"))
+    upstream.script(*extraction_steps(1), synthesis_step("# Lost", hang="before"))
     worker = start_worker()
     eventually(lambda: upstream.requests(WRITER), within=30)
-    killed(worker)
+    kill(worker)
     assert not Artifact.objects.exists()
-    upstream.script(writes("# Whole"))
+    upstream.script(synthesis_step("# Whole"))
     start_worker()
-    assert finished().state == "completed"
-    assert len(upstream.requests(READER)) == 1, "what is read stays read"
+    assert wait_for_run().state == "completed"
+    assert len(upstream.requests(READER)) == 1, "extractions are not repeated"
     paths = set(Artifact.objects.values_list("path", flat=True))
     assert paths == {"MEMORY.md", "memory_summary.md", "skills/ship/SKILL.md"}
     assert ArtifactRevision.objects.values("change_set").distinct().count() == 1
 
 
-def test_a_persons_line_survives_and_the_next_session_is_given_the_guidance(
+def test_a_persons_line_survives_and_the_next_session_gets_the_guidance(
     owner: Owner, plain_agent: Agent, upstream: UpstreamServer, home: Path, shared: dict[str, str]
 ) -> None:
     talk(owner, plain_agent)
     key = key_make(owner)[1]
-    upstream.script(*reads(1), writes("# Memory\n- Deploys with make ship."))
+    upstream.script(*extraction_steps(1), synthesis_step("# Memory\n- Deploys with make ship."))
     with running_daybook(home, shared) as daybook:
-        finished()
+        wait_for_run()
         alice = KeyUser(daybook.address, key)
         status, shown = alice.call("GET", "/api/books/main/artifacts/MEMORY.md")
         assert (status, shown["write_origin"]) == (200, "consolidation")
         edited = f"{shown['content']}\n- Never deploys on Fridays."
         assert alice.call("PUT", "/api/books/main/artifacts/MEMORY.md", {"content": edited})[0] == 200
 
-        upstream.script(writes("# Memory\n- Deploys with make release.", "Deploys with make release."))
+        upstream.script(synthesis_step("# Memory\n- Deploys with make release.", "Deploys with make release."))
         status, run = alice.call("POST", "/api/consolidations", {"book": "main"})
         assert (status, run["trigger"]) == (202, "request")
         eventually(lambda: alice.call("GET", f"/api/consolidations/{run['id']}")[1]["state"] == "completed", within=30)

@@ -1,4 +1,4 @@
-"""/mcp as the official client speaks it, to a real server"""
+"""The official MCP client against a real server's /mcp."""
 
 import json
 from collections.abc import Iterator
@@ -9,10 +9,10 @@ import pytest
 
 from tests.e2e.conftest import migrated_storage
 from tests.e2e.running import RunningDaybook, running_daybook
-from tests.late import Late
+from tests.lazy_module import LazyModule
 
-mcp: Any = Late("mcp")
-streamable_http: Any = Late("mcp.client.streamable_http")
+mcp: Any = LazyModule("mcp")
+streamable_http: Any = LazyModule("mcp.client.streamable_http")
 
 pytestmark = [pytest.mark.e2e, pytest.mark.any_database]
 
@@ -28,7 +28,7 @@ def daybook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaybook
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_the_official_client_lists_and_calls_the_tools(daybook: RunningDaybook, mode: str) -> None:
     headers = {"Authorization": f"Bearer {daybook.api_key}", "X-Daybook-Book": mode}
-    # The client's HTTP library is the one that the openai package brings.
+    # The client uses the HTTP library of the openai package.
     async with openai.DefaultAsyncHttpxClient(headers=headers) as http_client:
         transport = streamable_http.streamable_http_client(f"{daybook.address}mcp", http_client=http_client)
         async with mcp.Client(transport, mode=mode) as client:
@@ -50,11 +50,11 @@ async def _remember(client: Any) -> None:
 
 async def _read(client: Any) -> None:
     listed = await client.list_resources()
-    (memory,) = [one for one in listed.resources if str(one.uri).startswith("memory://memories/")]
+    (memory,) = [resource for resource in listed.resources if str(resource.uri).startswith("memory://memories/")]
     (contents,) = (await client.read_resource(memory.uri)).contents
     assert json.loads(contents.text)["content"] == "Likes jazz in the evening."
     templates = await client.list_resource_templates()
-    assert "memory://memories/{id}" in {one.uri_template for one in templates.resource_templates}
+    assert "memory://memories/{id}" in {template.uri_template for template in templates.resource_templates}
     with pytest.raises(mcp.MCPError, match="no such memory"):
         await client.read_resource("memory://memories/4711")
     with pytest.raises(mcp.MCPError, match="nextCursor"):

@@ -1,4 +1,4 @@
-"""A restart costs nothing: open turns of a real Daybook that is stopped, or killed, and started again."""
+"""A restart loses nothing: open turns of a real Daybook that is stopped or killed, and started again."""
 
 import http.client
 import json
@@ -17,15 +17,15 @@ import psycopg
 import pytest
 
 from tests.e2e.conftest import StartDaybook
-from tests.e2e.running import RunningDaybook, none_left
+from tests.e2e.running import RunningDaybook, wait_until_none_left
 from tests.upstream_server import UpstreamServer
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 
 KEY = "dbk_" + "e2e-restart-" * 3
-SAID = "Once upon a time"
-HANGS = {"text": [SAID], "hang": "middle"}
+STORY = "Once upon a time"
+HANGS = {"text": [STORY], "hang": "middle"}
 AGENTS = """
 agents:
   assistant:
@@ -35,16 +35,16 @@ agents:
 
 @dataclass
 class Answer:
-    """An answer that arrives in a thread of its own. `text` is what came so far; `status` 0 until there is one."""
+    """An answer that is read in a thread. `text` is what has arrived so far; `status` is 0 until there is one."""
 
     status: int = 0
     text: str = ""
     headers: dict[str, str] = field(default_factory=dict)
-    over: threading.Event = field(default_factory=threading.Event)
+    finished: threading.Event = field(default_factory=threading.Event)
 
-    def ended(self) -> str:
-        """Wait for its end."""
-        assert self.over.wait(20), f"no end after {self.text!r}"
+    def wait(self) -> str:
+        """Wait for the end and return the text."""
+        assert self.finished.wait(20), f"no end after {self.text!r}"
         return self.text
 
 
@@ -53,13 +53,13 @@ def _headers(response: Any) -> dict[str, str]:
 
 
 class Client:
-    """Requests with the key; `daybook` may be replaced by the next one."""
+    """Requests with an API key."""
 
     def __init__(self, daybook: RunningDaybook) -> None:
         self.daybook = daybook
 
     def begin(self, path: str, body: Any) -> Answer:
-        """POST, and read the answer in the background."""
+        """Send a POST request and read the answer in the background."""
         answer = Answer()
         threading.Thread(target=self._read, args=(path, body, answer), daemon=True).start()
         return answer
@@ -76,10 +76,10 @@ class Client:
         except (OSError, http.client.HTTPException) as error:
             answer.text += f"cut: {error}"
         finally:
-            answer.over.set()
+            answer.finished.set()
 
     def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any, dict[str, str]]:
-        """A whole request: status, JSON, headers."""
+        """Send a request; return status, JSON and headers."""
         try:
             with urllib.request.urlopen(self._request(method, path, body), timeout=30) as response:
                 return response.status, json.loads(response.read()), _headers(response)
@@ -113,7 +113,7 @@ def start(home: Path, start_daybook: StartDaybook, upstream: UpstreamServer, tmp
 
 
 def runs(home: Path, storage: dict[str, str]) -> list[tuple[str, str, str]]:
-    """(state, text, why it was stopped) of all runs, as stored while nothing of Daybook is alive."""
+    """Return (state, text, reason for stopping) of all runs, read directly from the database."""
     query = "SELECT state, text, trace FROM gateway_run ORDER BY id"
     if url := storage.get("DATABASE_URL"):
         with psycopg.connect(url) as connection:
@@ -134,69 +134,69 @@ def v1(**more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("server", ["uvicorn", pytest.param("daphne", marks=pytest.mark.any_database)])
-def test_a_stop_ends_open_turns_with_what_was_said_and_tells_their_clients(
+def test_stopping_keeps_the_text_of_open_turns_and_informs_their_clients(
     server: str, start: Callable[..., Client], home: Path, storage: dict[str, str], upstream: UpstreamServer
 ) -> None:
     client = start(server)
     session = session_of(client)
     upstream.script(HANGS)
     native = client.begin(f"/api/sessions/{session}/turns", {"content": "Tell me a story", "stream": True})
-    eventually(lambda: SAID in native.text, within=20)
+    eventually(lambda: STORY in native.text, within=20)
     upstream.script(HANGS)
     streamed = client.begin("/v1/chat/completions", v1(stream=True))
-    eventually(lambda: SAID in streamed.text, within=20)
+    eventually(lambda: STORY in streamed.text, within=20)
     upstream.script({"hang": "before"})
     whole = client.begin("/v1/chat/completions", v1())
     eventually(lambda: len(upstream.requests()) == 3, within=20)
     assert client.daybook.stop(signal.SIGTERM) == 0
-    none_left(home)
-    # Nobody has swept or started anything since: the process itself did it.
+    wait_until_none_left(home)
+    # No sweep and no start has happened since, so the stopped process itself did this.
     assert runs(home, storage) == [
-        ("stopped", SAID, "restart"),
-        ("stopped", SAID, "restart"),
+        ("stopped", STORY, "restart"),
+        ("stopped", STORY, "restart"),
         ("stopped", "", "restart"),
     ]
-    last = native.ended().strip().split("\n\n")[-1]
+    last = native.wait().strip().split("\n\n")[-1]
     assert "event: done" in last
     assert '"state": "stopped"' in last
-    end = json.loads(streamed.ended().strip().split("\n\n")[-1].removeprefix("data: "))
+    end = json.loads(streamed.wait().strip().split("\n\n")[-1].removeprefix("data: "))
     assert (end["error"]["code"], end["error"]["type"]) == ("overloaded", "api_error")
     assert "restarting" in end["error"]["message"]
-    assert json.loads(whole.ended())["error"]["code"] == "overloaded"
+    assert json.loads(whole.wait())["error"]["code"] == "overloaded"
     assert (whole.status, int(whole.headers["retry-after"]) > 0) == (503, True)
 
     client = start(server)
-    assert client.messages(session) == ["Tell me a story", SAID]
+    assert client.messages(session) == ["Tell me a story", STORY]
     upstream.script({"text": "The end."})
     status, turn, _ = client.call("POST", f"/api/sessions/{session}/turns", {"content": "Go on"})
     assert (status, turn["content"]) == (200, "The end.")
 
 
-def test_after_a_kill_the_session_goes_on_with_what_was_said(
+def test_after_a_kill_the_session_continues_with_the_stored_text(
     start: Callable[..., Client], home: Path, storage: dict[str, str], upstream: UpstreamServer
 ) -> None:
     client = start()
     session = session_of(client)
     upstream.script(HANGS)
     native = client.begin(f"/api/sessions/{session}/turns", {"content": "Tell me a story", "stream": True})
-    eventually(lambda: SAID in native.text, within=20)
+    eventually(lambda: STORY in native.text, within=20)
     upstream.script(HANGS)
     streamed = client.begin("/v1/chat/completions", v1(stream=True))
-    eventually(lambda: SAID in streamed.text, within=20)
-    eventually(lambda: runs(home, storage) == [("running", SAID, ""), ("running", SAID, "")], within=20)
+    eventually(lambda: STORY in streamed.text, within=20)
+    eventually(lambda: runs(home, storage) == [("running", STORY, ""), ("running", STORY, "")], within=20)
     client.daybook.kill()
-    none_left(home)
+    wait_until_none_left(home)
     client = start()
     (turn,) = {row["turn_id"] for row in client.call("GET", f"/api/sessions/{session}/messages")[1]["data"]}
-    if storage:  # other processes might be at work: the lease has to run out, or somebody to ask for the end
+    if storage:  # with several processes, only an expired lease or a stop request ends the turn
         status, stopped, _ = client.call("POST", f"/api/sessions/{session}/turns/{turn}/stop", {})
         assert (status, stopped["state"]) == (200, "stopped")
     status, shown, _ = client.call("GET", f"/api/sessions/{session}/turns/{turn}")
-    assert (shown["state"], shown["content"], shown["error"]) == ("stopped", SAID, None)
-    assert client.messages(session) == ["Tell me a story", SAID]
-    # Whoever was watching comes back to where it broke off, and hears the end.
+    assert (shown["state"], shown["content"], shown["error"]) == ("stopped", STORY, None)
+    assert client.messages(session) == ["Tell me a story", STORY]
+    # A client that reconnects at its last position gets the end.
     with urllib.request.urlopen(
-        client._request("GET", f"/api/sessions/{session}/turns/{turn}/events?after={len(SAID)}", None), timeout=20
+        client._request("GET", f"/api/sessions/{session}/turns/{turn}/events?after={len(STORY)}", None), timeout=20
     ) as events:
         assert "event: done" in events.read().decode()
     upstream.script({"text": "The end."})

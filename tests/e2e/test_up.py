@@ -1,4 +1,4 @@
-"""`manage.py up` as a person meets it: real processes, a free port, an empty home."""
+"""`manage.py up` as a person uses it: real processes, a free port, an empty home."""
 
 import os
 import re
@@ -13,7 +13,7 @@ import pytest
 from psycopg import sql
 
 from tests.e2e.conftest import StartDaybook
-from tests.e2e.running import AS_SHIPPED, RunningDaybook, manage, none_left, processes_of
+from tests.e2e.running import AS_SHIPPED, RunningDaybook, manage, processes_of, wait_until_none_left
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.e2e
@@ -25,8 +25,8 @@ def _shell(home: Path, code: str, env: dict[str, str]) -> str:
     return result.stdout.strip()
 
 
-def _answers(daybook: RunningDaybook) -> None:
-    """Check what every first start prints and serves."""
+def _check_first_start(daybook: RunningDaybook) -> None:
+    """Check what a first start prints and serves."""
     assert daybook.address == f"http://127.0.0.1:{daybook.port}/"
     assert len(daybook.admin_password) >= 12
     assert daybook.api_key.startswith("dbk_")
@@ -36,61 +36,63 @@ def _answers(daybook: RunningDaybook) -> None:
     assert daybook.get("/v1/models", {"Authorization": "Bearer dbk_wrong"})[0] == 401
 
 
-def _prepared(home: Path, env: dict[str, str]) -> str:
-    """Run `prepare`, which says what a first start says; the first API key."""
+def _prepare(home: Path, env: dict[str, str]) -> str:
+    """Run `prepare`, which prints what a first start prints; return the first API key."""
     done = manage(home, "prepare", env=env)
     assert done.returncode == 0, done.stderr
     (key,) = re.findall(r"^Created the first API key: (\S+)$", done.stdout, re.MULTILINE)
     return str(key)
 
 
-def test_a_first_start_prints_what_is_needed_and_ctrl_c_leaves_nothing(
+def test_a_first_start_prints_the_credentials_and_ctrl_c_leaves_no_process(
     start_daybook: StartDaybook, unmigrated: dict[str, str], home: Path
 ) -> None:
-    daybook = start_daybook(unmigrated | AS_SHIPPED, anew=True)
-    _answers(daybook)
+    daybook = start_daybook(unmigrated | AS_SHIPPED, own_interpreter=True)
+    _check_first_start(daybook)
     assert daybook.stop() == 0
-    none_left(home)
+    wait_until_none_left(home)
     assert daybook.errors() == ""
 
 
-def test_a_later_start_keeps_everything_and_prints_no_secrets_and_ctrl_c_leaves_nothing(
+def test_a_later_start_keeps_the_data_prints_no_secrets_and_ctrl_c_leaves_no_process(
     start_daybook: StartDaybook, storage: dict[str, str], home: Path
 ) -> None:
-    key = _prepared(home, storage)
-    second = start_daybook({"DAYBOOK_SERVER": "daphne"}, anew=True)
+    key = _prepare(home, storage)
+    second = start_daybook({"DAYBOOK_SERVER": "daphne"}, own_interpreter=True)
     assert (second.admin_password, second.api_key) == ("", "")
     assert second.get("/v1/models", {"Authorization": f"Bearer {key}"})[0] == 200
     assert not (home / "backups").exists()
     assert second.stop() == 0
-    none_left(home)
+    wait_until_none_left(home)
     assert second.errors() == ""
 
 
-def test_sigterm_ends_it_although_a_task_runs(start_daybook: StartDaybook, storage: dict[str, str], home: Path) -> None:
+def test_sigterm_ends_up_while_a_task_is_running(
+    start_daybook: StartDaybook, storage: dict[str, str], home: Path
+) -> None:
     daybook = start_daybook({"DAYBOOK_WORKERS": "1"})
     mark = home / "task-has-begun"
     task = f"'subprocess.run', ['sh', '-c', 'touch {mark}; exec sleep 600']"
     _shell(home, f"from django_q.tasks import async_task; async_task({task})", storage)
     eventually(mark.exists, within=10)
     assert daybook.stop(signal.SIGTERM) == 0
-    none_left(home)
+    wait_until_none_left(home)
 
 
 @pytest.mark.any_database
-def test_the_supervisor_is_a_program_without_django_and_killing_it_leaves_nothing(
+def test_the_supervisor_does_not_import_django_and_killing_it_leaves_no_process(
     start_daybook: StartDaybook, home: Path
 ) -> None:
-    daybook = start_daybook(anew=True)
-    _answers(daybook)
+    daybook = start_daybook(own_interpreter=True)
+    _check_first_start(daybook)
     command = Path(f"/proc/{daybook.process.pid}/cmdline").read_bytes().split(b"\0")
     assert b"config.processes.supervise" in command
-    kept = Path(f"/proc/{daybook.process.pid}/smaps_rollup").read_text()
-    (kilobytes,) = re.findall(r"^Private_Dirty: +(\d+) kB$", kept, re.MULTILINE)
-    assert int(kilobytes) < 40_000  # with Django it is three times that
+    memory = Path(f"/proc/{daybook.process.pid}/smaps_rollup").read_text()
+    (kilobytes,) = re.findall(r"^Private_Dirty: +(\d+) kB$", memory, re.MULTILINE)
+    assert int(kilobytes) < 40_000  # with Django it would be three times as much
     assert len(processes_of(home)) > 3
     daybook.kill()
-    none_left(home)
+    wait_until_none_left(home)
 
 
 @pytest.mark.any_database
@@ -99,33 +101,33 @@ def test_a_killed_worker_ends_everything(start_daybook: StartDaybook, home: Path
     # supervisor, web, worker; and the queue's guard, three workers, monitor, pusher
     eventually(lambda: len(processes_of(home)) == 9, within=10)
     os.kill(daybook.child("worker"), signal.SIGKILL)
-    assert daybook.ended() == 1
+    assert daybook.wait() == 1
     assert daybook.errors().splitlines()[-1] == (
         "daybook: The worker ended unexpectedly (killed by SIGKILL); stopping everything."
     )
-    none_left(home)
+    wait_until_none_left(home)
 
 
 @pytest.mark.any_database
-def test_several_web_processes_share_the_address_and_one_that_ends_ends_everything(
+def test_web_processes_share_the_address_and_the_end_of_one_ends_everything(
     start_daybook: StartDaybook, home: Path
 ) -> None:
     daybook = start_daybook(None, "--web", "2")
     first, second = daybook.children("web")
-    for waiting in (first, second):  # while one is stopped, whoever asks is answered by the other
-        os.kill(waiting, signal.SIGSTOP)
+    for paused in (first, second):  # while one is paused, the other one answers
+        os.kill(paused, signal.SIGSTOP)
         eventually(lambda: daybook.get("/healthz") == (200, {"status": "ok"}), within=20)
-        os.kill(waiting, signal.SIGCONT)
+        os.kill(paused, signal.SIGCONT)
     os.kill(second, signal.SIGKILL)
-    assert daybook.ended() == 1
+    assert daybook.wait() == 1
     assert daybook.errors().splitlines()[-1] == (
         "daybook: The web server 2 ended unexpectedly (killed by SIGKILL); stopping everything."
     )
-    none_left(home)
+    wait_until_none_left(home)
 
 
 @pytest.mark.any_database
-def test_a_process_with_threads_starts_its_children_anew(
+def test_a_process_with_threads_does_not_fork_its_children(
     start_daybook: StartDaybook, home: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "threaded_provider.py").write_text(
@@ -140,7 +142,7 @@ def test_a_process_with_threads_starts_its_children_anew(
     commands = [Path(f"/proc/{daybook.child(name)}/cmdline").read_bytes().split(b"\0") for name in ("web", "worker")]
     assert [command[2] for command in commands] == [b"web", b"worker"]
     assert daybook.stop() == 0
-    none_left(home)
+    wait_until_none_left(home)
 
 
 @pytest.mark.any_database
@@ -149,13 +151,13 @@ def test_the_end_of_the_queue_ends_everything(start_daybook: StartDaybook, home:
     worker = daybook.child("worker")
     (guard,) = Path(f"/proc/{worker}/task/{worker}/children").read_text().split()
     os.kill(int(guard), signal.SIGKILL)
-    assert daybook.ended() == 1
+    assert daybook.wait() == 1
     assert "daybook: The worker ended unexpectedly (exit code 1)" in daybook.errors()
-    none_left(home)
+    wait_until_none_left(home)
 
 
-def _made_older(home: Path, storage: dict[str, str]) -> None:
-    """Take the migrations of one app back by hand."""
+def _remove_migrations(home: Path, storage: dict[str, str]) -> None:
+    """Remove the tables and migrations of one app, as in an older database."""
     if storage:
         with psycopg.connect(storage["DATABASE_URL"]) as server:
             for (table,) in server.execute("SELECT tablename FROM pg_tables WHERE tablename LIKE 'axes_%'").fetchall():
@@ -169,13 +171,13 @@ def _made_older(home: Path, storage: dict[str, str]) -> None:
         older.execute("DELETE FROM django_migrations WHERE app = 'axes'")
 
 
-def test_two_starts_at_once_migrate_once_and_make_one_administrator_and_one_key(
+def test_two_concurrent_starts_migrate_once_and_create_one_administrator_and_one_key(
     storage: dict[str, str], home: Path
 ) -> None:
-    _made_older(home, storage)
+    _remove_migrations(home, storage)
     env = storage | {"DAYBOOK_SECRET_KEY": "a-key-of-this-test-only-0123456789abcdef"}
     with ThreadPoolExecutor(2) as pool:
-        starts = [pool.submit(manage, home, "prepare", env=env, anew=True) for _ in range(2)]
+        starts = [pool.submit(manage, home, "prepare", env=env, own_interpreter=True) for _ in range(2)]
     done = [start.result() for start in starts]
     assert [start.returncode for start in done] == [0, 0], [start.stderr for start in done]
     assert sorted("Created the first API key" in start.stdout for start in done) == [False, True]
@@ -184,11 +186,11 @@ def test_two_starts_at_once_migrate_once_and_make_one_administrator_and_one_key(
     assert _shell(home, count + "print(K.objects.count(), U.objects.count())", env) == "1 1"
 
 
-def test_an_older_sqlite_database_is_copied_aside_and_migrated(storage: dict[str, str], home: Path) -> None:
+def test_an_older_sqlite_database_is_backed_up_and_migrated(storage: dict[str, str], home: Path) -> None:
     if storage:
-        pytest.skip("only SQLite is copied; a server's database has backups of its own")
-    _prepared(home, storage)
-    _made_older(home, storage)
+        pytest.skip("only SQLite is copied; a database server has its own backups")
+    _prepare(home, storage)
+    _remove_migrations(home, storage)
     second = manage(home, "prepare")
     (backup,) = (home / "backups").iterdir()
     assert second.stdout.splitlines()[0] == f"Copied the database to {backup} before migrating it."
@@ -201,9 +203,9 @@ def test_an_older_sqlite_database_is_copied_aside_and_migrated(storage: dict[str
         assert migrated.execute("SELECT * FROM gateway_apikey").fetchall() == keys != []
 
 
-def test_it_survives_the_loss_of_its_database_connections(start_daybook: StartDaybook, storage: dict[str, str]) -> None:
+def test_up_survives_the_loss_of_its_database_connections(start_daybook: StartDaybook, storage: dict[str, str]) -> None:
     if not storage:
-        pytest.skip("SQLite has no connections that somebody else could cut")
+        pytest.skip("SQLite has no connections to cut")
     daybook = start_daybook()
     with psycopg.connect(storage["DATABASE_URL"], autocommit=True) as connection:
         connection.execute(

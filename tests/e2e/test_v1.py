@@ -1,4 +1,4 @@
-"""/v1 and its neighbours with the real OpenAI SDK, real servers, and a model server that does as it is told."""
+"""/v1 and other endpoints with the real OpenAI SDK, real servers, and a scripted model server."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,7 @@ LOOKUP: Any = {"type": "function", "function": {"name": "lookup", "parameters": 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A Daybook, its model server, and what to talk to it with."""
+    """A Daybook, its model server, and clients for it."""
 
     daybook: RunningDaybook
     upstream: UpstreamServer
@@ -52,14 +52,14 @@ class Stage:
         return openai.OpenAI(base_url=self.url, api_key=KEY, **{"max_retries": 0, "timeout": 30, **more})
 
     def api(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any, dict[str, str]]:
-        """A request of the native API, or a raw one: status, JSON, headers."""
+        """Send a request to the native API, or a raw one; return status, JSON and headers."""
         connection = http.client.HTTPConnection("127.0.0.1", self.daybook.port, timeout=30)
-        given = {"Authorization": f"Bearer {KEY}", **headers}
+        all_headers = {"Authorization": f"Bearer {KEY}", **headers}
         raw = body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else None
         if raw is not None:
-            given.setdefault("Content-Type", "application/json")
+            all_headers.setdefault("Content-Type", "application/json")
         try:
-            connection.request(method, path, raw, given)
+            connection.request(method, path, raw, all_headers)
             response = connection.getresponse()
             data = response.read()
             return response.status, json.loads(data) if data else None, {k.lower(): v for k, v in response.getheaders()}
@@ -126,7 +126,7 @@ def test_models_and_completions_with_the_sdk(stage: Stage) -> None:
     assert sent["body"]["messages"][0] == {"role": "system", "content": "You are terse."}
 
 
-async def test_the_async_client_talks_in_parallel(stage: Stage) -> None:
+async def test_the_async_client_sends_requests_in_parallel(stage: Stage) -> None:
     async with openai.AsyncOpenAI(base_url=stage.url, api_key=KEY, max_retries=0) as client:
         answers = await asyncio.gather(
             *(
@@ -138,7 +138,7 @@ async def test_the_async_client_talks_in_parallel(stage: Stage) -> None:
     assert len({answer.id for answer in answers}) == 8
 
 
-def test_responses_stream_and_go_on(stage: Stage) -> None:
+def test_responses_can_be_streamed_and_continued(stage: Stage) -> None:
     client = stage.client()
     tool: Any = {"type": "function", "name": "lookup", "parameters": {"type": "object"}, "strict": None}
     stage.upstream.script({"calls": [{"name": "lookup", "arguments": {"q": "a"}}]}, "Found.")
@@ -155,7 +155,7 @@ def test_responses_stream_and_go_on(stage: Stage) -> None:
     assert client.responses.retrieve(second.id).output_text == "Found."
 
 
-def test_our_tools_and_the_clients_in_one_conversation(stage: Stage) -> None:
+def test_memory_tools_and_the_clients_tools_in_one_conversation(stage: Stage) -> None:
     client = stage.client()
     remember = {"name": "add_memory", "arguments": {"content": f"Owns a tuba {time.monotonic()}.", "target": "user"}}
     stage.upstream.script({"calls": [remember, {"name": "lookup", "arguments": {"q": "a"}}]}, "Found.")
@@ -172,17 +172,17 @@ def test_our_tools_and_the_clients_in_one_conversation(stage: Stage) -> None:
     assert remember["arguments"]["content"] in [memory["content"] for memory in memories]  # type: ignore[index]
 
 
-def test_an_upstream_that_does_not_begin_its_stream_is_a_time_out(stage: Stage) -> None:
+def test_an_upstream_that_does_not_start_its_stream_is_a_timeout(stage: Stage) -> None:
     stage.upstream.script({"hang": "before"}, {"hang": "before"})
-    said: Any = {"role": "user", "content": f"Hi {time.monotonic()}"}
+    question: Any = {"role": "user", "content": f"Hi {time.monotonic()}"}
     with pytest.raises(openai.InternalServerError) as raised:
-        stage.client().chat.completions.create(model="plain", messages=[said], stream=True)
+        stage.client().chat.completions.create(model="plain", messages=[question], stream=True)
     assert raised.value.code == "upstream_timeout"
 
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(
-    ("step", "asked", "kind", "code"),
+    ("step", "attempts", "kind", "code"),
     [
         ({"status": 500}, 3, openai.InternalServerError, "upstream_error"),
         ({"status": 429, "headers": {"Retry-After": "70"}}, 1, openai.RateLimitError, "rate_limited"),
@@ -190,45 +190,45 @@ def test_an_upstream_that_does_not_begin_its_stream_is_a_time_out(stage: Stage) 
         ({"break_off": "before"}, 3, openai.InternalServerError, "upstream_error"),
     ],
 )
-def test_what_goes_wrong_upstream_is_clear_and_the_conversation_goes_on(
-    stage: Stage, step: dict[str, Any], asked: int, kind: type[openai.APIStatusError], code: str, stream: bool
+def test_upstream_errors_are_reported_and_the_conversation_continues(
+    stage: Stage, step: dict[str, Any], attempts: int, kind: type[openai.APIStatusError], code: str, stream: bool
 ) -> None:
     client = stage.client()
-    said: Any = {"role": "user", "content": f"Hi {time.monotonic()}"}
-    stage.upstream.script(*[step] * asked, "Hello.")
+    question: Any = {"role": "user", "content": f"Hi {time.monotonic()}"}
+    stage.upstream.script(*[step] * attempts, "Hello.")
     with pytest.raises(kind) as raised:
-        client.chat.completions.create(model="plain", messages=[said], stream=stream)
+        client.chat.completions.create(model="plain", messages=[question], stream=stream)
     assert raised.value.code == code
     assert raised.value.response.headers["x-request-id"]
     assert raised.value.response.headers.get("retry-after") == step.get("headers", {}).get("Retry-After")
     session = stage.sessions()[0]
     assert raised.value.response.headers["x-daybook-session"] == session["id"]
-    assert stage.messages(session["id"]) == [("user", said["content"])]
-    again = client.chat.completions.with_raw_response.create(model="plain", messages=[said])
+    assert stage.messages(session["id"]) == [("user", question["content"])]
+    again = client.chat.completions.with_raw_response.create(model="plain", messages=[question])
     assert again.headers["x-daybook-session"] == session["id"]
 
 
-@pytest.mark.parametrize("trouble", ["hang", "break_off"])
-def test_a_stream_that_breaks_off_says_so_and_keeps_what_was_said(stage: Stage, trouble: str) -> None:
-    stage.upstream.script({"text": ["Hel", "lo"], trouble: "middle"}, "Yes.")
+@pytest.mark.parametrize("fault", ["hang", "break_off"])
+def test_an_aborted_stream_is_reported_and_its_text_is_kept(stage: Stage, fault: str) -> None:
+    stage.upstream.script({"text": ["Hel", "lo"], fault: "middle"}, "Yes.")
     client = stage.client()
-    said_first: Any = {"role": "user", "content": f"Hi {time.monotonic()}"}
-    raw = client.chat.completions.with_raw_response.create(model="plain", messages=[said_first], stream=True)
-    said = []
+    question: Any = {"role": "user", "content": f"Hi {time.monotonic()}"}
+    raw = client.chat.completions.with_raw_response.create(model="plain", messages=[question], stream=True)
+    deltas = []
     with pytest.raises(openai.APIError) as raised:
-        said.extend(chunk.choices[0].delta.content for chunk in raw.parse())
-    assert "".join(text or "" for text in said) == "Hello"
-    assert raised.value.code == ("upstream_timeout" if trouble == "hang" else "upstream_error")
+        deltas.extend(chunk.choices[0].delta.content for chunk in raw.parse())
+    assert "".join(text or "" for text in deltas) == "Hello"
+    assert raised.value.code == ("upstream_timeout" if fault == "hang" else "upstream_error")
     turn = stage.turn(raw.headers["x-daybook-run"], raw.headers["x-daybook-session"])
     assert (turn["state"], turn["content"], turn["error"]["code"]) == ("failed", "Hello", raised.value.code)
-    goes_on: list[Any] = [said_first, {"role": "assistant", "content": "Hello"}, {"role": "user", "content": "more"}]
-    second = client.chat.completions.with_raw_response.create(model="plain", messages=goes_on)
+    continued: list[Any] = [question, {"role": "assistant", "content": "Hello"}, {"role": "user", "content": "more"}]
+    second = client.chat.completions.with_raw_response.create(model="plain", messages=continued)
     assert second.headers["x-daybook-session"] == raw.headers["x-daybook-session"]
 
 
-def test_a_completion_that_breaks_off_is_an_error(stage: Stage) -> None:
-    breaks_off = {"text": "Hello", "break_off": "middle"}
-    stage.upstream.script(breaks_off, breaks_off, breaks_off, {"text": "Hello", "hang": "middle"})
+def test_an_aborted_completion_is_an_error(stage: Stage) -> None:
+    aborted = {"text": "Hello", "break_off": "middle"}
+    stage.upstream.script(aborted, aborted, aborted, {"text": "Hello", "hang": "middle"})
     for code in ("upstream_error", "upstream_timeout"):
         with pytest.raises(openai.InternalServerError) as raised:
             stage.client().chat.completions.create(model="plain", messages=[USER])
@@ -236,11 +236,11 @@ def test_a_completion_that_breaks_off_is_an_error(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_client_that_hangs_up_stops_the_upstream_at_once(stage: Stage, stream: bool) -> None:
-    said = f"Hi {time.monotonic()}"
+def test_a_client_that_hangs_up_stops_the_upstream_request(stage: Stage, stream: bool) -> None:
+    text = f"Hi {time.monotonic()}"
     stage.upstream.script({"text": ["Hel", "lo"], "hang": "middle" if stream else "before"})
     connection = http.client.HTTPConnection("127.0.0.1", stage.daybook.port, timeout=30)
-    body = {"model": "plain", "messages": [{"role": "user", "content": said}], "stream": stream}
+    body = {"model": "plain", "messages": [{"role": "user", "content": text}], "stream": stream}
     headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
     connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
     if stream:
@@ -251,10 +251,10 @@ def test_a_client_that_hangs_up_stops_the_upstream_at_once(stage: Stage, stream:
     else:
         eventually(stage.upstream.requests, within=10)
     connection.close()
-    # Well before the idle time-out, which would say "failed".
+    # Well before the idle timeout, which would result in "failed".
     eventually(lambda: stage.upstream.last()["state"] == "hung_up", within=0.9)
     session = stage.sessions()[0]["id"]
-    kept = [("user", said), ("assistant", "Hello")] if stream else [("user", said)]
+    kept = [("user", text), ("assistant", "Hello")] if stream else [("user", text)]
     eventually(lambda: stage.messages(session) == kept, within=10)
     stage.upstream.script("Hello again.")
     again = stage.client().chat.completions.with_raw_response.create(model="plain", messages=body["messages"])  # type: ignore[arg-type]
@@ -263,18 +263,18 @@ def test_a_client_that_hangs_up_stops_the_upstream_at_once(stage: Stage, stream:
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(
-    ("step", "asked", "status", "code"),
+    ("step", "attempts", "status", "code"),
     [
         ({"status": 500}, 3, 502, "upstream_error"),
         ({"text": "Hel", "hang": "middle"}, 1, 504, "upstream_timeout"),
         ({"text": "Hel", "break_off": "middle"}, 1, 502, "upstream_error"),
     ],
 )
-def test_the_native_api_says_it_too(
-    stage: Stage, step: dict[str, Any], asked: int, status: int, code: str, stream: bool
+def test_the_native_api_reports_upstream_errors_too(
+    stage: Stage, step: dict[str, Any], attempts: int, status: int, code: str, stream: bool
 ) -> None:
     session = stage.api("POST", "/api/sessions", {"agent": "plain"})[1]["id"]
-    stage.upstream.script(*[step] * asked, "Fine.")
+    stage.upstream.script(*[step] * attempts, "Fine.")
     path = f"/api/sessions/{session}/turns"
     if stream:
         events = raw_stream(stage, path, {"content": "Hi", "stream": True})
@@ -300,24 +300,24 @@ def raw_stream(stage: Stage, path: str, body: Any) -> list[tuple[str, Any]]:
     return [(block["event"], json.loads(block["data"])) for block in blocks]
 
 
-def test_a_body_that_is_too_large_is_refused_with_and_without_its_length(stage: Stage) -> None:
+def test_a_too_large_body_is_refused_with_and_without_a_content_length(stage: Stage) -> None:
     too_much = b'{"model": "plain", "messages": [{"role": "user", "content": "' + b"x" * MAX_BODY + b'"}]}'
     status, body, headers = stage.api("POST", "/v1/chat/completions", too_much)
     assert (status, body["error"]["code"], body["error"]["details"]["limit"]) == (413, "too_large", MAX_BODY)
     assert headers["x-request-id"]
     connection = http.client.HTTPConnection("127.0.0.1", stage.daybook.port, timeout=30)
     pieces = (too_much[start : start + 65536] for start in range(0, len(too_much), 65536))
-    given = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
-    connection.request("POST", "/v1/chat/completions", pieces, given, encode_chunked=True)
+    headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
+    connection.request("POST", "/v1/chat/completions", pieces, headers, encode_chunked=True)
     response = connection.getresponse()
     assert (response.status, json.loads(response.read())["error"]["code"]) == (413, "too_large")
     connection.close()
 
 
-def test_what_is_not_json_is_refused_without_a_length_too(stage: Stage) -> None:
+def test_a_body_that_is_not_json_is_refused_even_without_a_content_length(stage: Stage) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", stage.daybook.port, timeout=30)
-    given = {"Authorization": f"Bearer {KEY}", "Content-Type": "text/plain"}
-    connection.request("POST", "/v1/chat/completions", iter([b"{}"]), given, encode_chunked=True)
+    headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "text/plain"}
+    connection.request("POST", "/v1/chat/completions", iter([b"{}"]), headers, encode_chunked=True)
     response = connection.getresponse()
     assert (response.status, json.loads(response.read())["error"]["code"]) == (415, "unsupported_media_type")
     connection.close()
@@ -327,30 +327,30 @@ def test_what_is_not_json_is_refused_without_a_length_too(stage: Stage) -> None:
     ("method", "path", "status"),
     [("GET", "/v1/nothing", 404), ("GET", "/api/nothing/", 404), ("GET", "/v1/chat/completions/", 405)],
 )
-def test_errors_are_json_and_never_a_page(stage: Stage, method: str, path: str, status: int) -> None:
+def test_errors_are_json_not_html(stage: Stage, method: str, path: str, status: int) -> None:
     got, body, headers = stage.api(method, path)
     assert (got, headers["content-type"]) == (status, "application/json")
     assert body["error"]["message"]
     assert headers["x-request-id"]
 
 
-def test_a_host_name_that_is_not_ours_is_refused(stage: Stage) -> None:
+def test_an_unknown_host_name_is_refused(stage: Stage) -> None:
     status, body, _ = stage.api("GET", "/v1/models", Host="evil.example")
     assert (status, body["error"]["code"]) == (400, "invalid_request")
     assert stage.api("GET", "/healthz", Host="10.0.0.7")[0] == 200
 
 
-def test_no_client_moves_the_paths(stage: Stage) -> None:
-    """Daphne takes the root path from a header: the host was not checked then, since that is decided by path."""
+def test_clients_cannot_change_the_root_path(stage: Stage) -> None:
+    """Daphne takes the root path from a header. With one, the host check, which depends on the path, was skipped."""
     connection = http.client.HTTPConnection("127.0.0.1", stage.daybook.port, timeout=30)
-    given = {"Authorization": f"Bearer {KEY}", "Host": "evil.example", "Daphne-Root-Path": "/x"}
-    connection.request("GET", "/x/api/sessions", headers=given)
+    headers = {"Authorization": f"Bearer {KEY}", "Host": "evil.example", "Daphne-Root-Path": "/x"}
+    connection.request("GET", "/x/api/sessions", headers=headers)
     assert connection.getresponse().status in {400, 404}
     connection.close()
 
 
 @pytest.mark.parametrize("running", ["daphne"], indirect=True)
-def test_a_body_without_end_is_cut_off(stage: Stage) -> None:
+def test_an_endless_body_is_cut_off(stage: Stage) -> None:
     piece = b"f4240\r\n" + b"x" * 1_000_000 + b"\r\n"
     with socket.create_connection(("127.0.0.1", stage.daybook.port), timeout=30) as stranger:
         stranger.sendall(b"POST /login/ HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -358,23 +358,23 @@ def test_a_body_without_end_is_cut_off(stage: Stage) -> None:
             stranger.sendall(100 * piece)
 
 
-async def test_a_websocket_whose_client_sends_much_is_closed(stage: Stage) -> None:
+async def test_a_websocket_that_is_flooded_is_closed(stage: Stage) -> None:
     url = f"ws://127.0.0.1:{stage.daybook.port}/ws/notifications/"
     key = {"Authorization": f"Bearer {KEY}"}
-    async with websockets.connect(url, additional_headers=key, compression=None) as talking, asyncio.timeout(20):
+    async with websockets.connect(url, additional_headers=key, compression=None) as socket, asyncio.timeout(20):
         with contextlib.suppress(websockets.ConnectionClosed):
             for _ in range(40):
-                await talking.send("x" * 1000)
-        await talking.wait_closed()
+                await socket.send("x" * 1000)
+        await socket.wait_closed()
         with pytest.raises(websockets.ConnectionClosed):
-            await talking.send("x")
+            await socket.send("x")
 
 
 @pytest.mark.parametrize("running", ["uvicorn"], indirect=True)
-def test_a_key_revoked_by_a_command_is_refused_at_once(stage: Stage) -> None:
+def test_a_key_revoked_by_a_command_is_refused_immediately(stage: Stage) -> None:
     home = stage.daybook.home
-    made = manage(home, "apikey", "create", "--user", "admin", "--name", "short-lived", env=stage.variables)
-    plain = made.stdout.strip()
+    created = manage(home, "apikey", "create", "--user", "admin", "--name", "short-lived", env=stage.variables)
+    plain = created.stdout.strip()
     client = openai.OpenAI(base_url=stage.url, api_key=plain, max_retries=0)
     assert client.chat.completions.create(model="plain", messages=[USER]).choices
     listed = manage(home, "apikey", "list", env=stage.variables).stdout
@@ -385,26 +385,26 @@ def test_a_key_revoked_by_a_command_is_refused_at_once(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("running", ["uvicorn"], indirect=True)
-def test_commands_say_what_is_wrong_in_one_line(stage: Stage) -> None:
+def test_commands_report_errors_in_one_line(stage: Stage) -> None:
     for arguments in (
         ("apikey", "create", "--user", "nobody", "--name", "x"),
         ("agents", "apply", "/nonexistent.yaml"),
     ):
-        ended = manage(stage.daybook.home, *arguments, env=stage.variables)
-        assert ended.returncode != 0
-        assert len(ended.stderr.strip().splitlines()) == 1
+        result = manage(stage.daybook.home, *arguments, env=stage.variables)
+        assert result.returncode != 0
+        assert len(result.stderr.strip().splitlines()) == 1
 
 
-async def test_a_websocket_hears_what_a_turn_writes(stage: Stage) -> None:
+async def test_a_websocket_is_notified_of_a_turns_writes(stage: Stage) -> None:
     url = f"ws://127.0.0.1:{stage.daybook.port}/ws/notifications/"
     remember = {"name": "add_memory", "arguments": {"content": f"Has a cat {time.monotonic()}.", "target": "user"}}
     headers = {"Authorization": f"Bearer {KEY}"}
-    async with websockets.connect(url, additional_headers=headers) as listening:
+    async with websockets.connect(url, additional_headers=headers) as socket:
         stage.upstream.script({"calls": [remember]}, "Noted.")
         async with openai.AsyncOpenAI(base_url=stage.url, api_key=KEY, max_retries=0) as client:
             await client.chat.completions.create(model="assistant", messages=[USER])
         async with asyncio.timeout(10):
-            row = json.loads(await listening.recv())
+            row = json.loads(await socket.recv())
     assert row["kind"] == "memory.changed"
     with pytest.raises(websockets.InvalidStatus):
         await websockets.connect(url)

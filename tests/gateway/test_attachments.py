@@ -44,10 +44,10 @@ from tests.conftest import Api
 from tests.factories import caller_make, key_make, session_make
 from tests.gateway.attachments import LARGE, PNG, TEXT, paper, picture, sound, storage_folder, stored_files, sweep_run
 from tests.gateway.v1 import ask
-from tests.in_one_go import forget_owner
 from tests.pages import client_of, html_of
 from tests.queries import statements
 from tests.scripted_model import ScriptedModel, calls
+from tests.unsliced import forget_owner
 
 CONTENT: list[dict[str, Any]] = [TEXT, picture(LARGE), paper(), sound()]
 TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}

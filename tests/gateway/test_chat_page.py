@@ -19,8 +19,8 @@ from gateway.services import agent_save, configuration_save
 from memories.models import ChangeSet, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, owner_for_user
 from tests.factories import caller_make
-from tests.in_one_go import undo_changes
 from tests.pages import html_of, text_of
+from tests.unsliced import undo_changes
 
 pytestmark = pytest.mark.django_db
 

@@ -18,7 +18,7 @@ from memories.services import MemoryFields, Source, book_writing
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make, session_make
 from tests.scripted_model import ScriptedModel, calls
-from tests.sweeps import look_again
+from tests.sweeps import reset_sweep_throttles
 
 
 @pytest.fixture(autouse=True)
@@ -230,7 +230,7 @@ async def test_texts_for_another_upstream_are_embedded_only_if_an_administrator_
     assert run.trace["recall"]["embedding"] == "other_upstream"
 
     settings.EMBEDDING_UPSTREAM = "default"
-    look_again()
+    reset_sweep_throttles()
     assert await in_thread(embeddings.enqueue_missing) == 1
     assert asked == [str(book.pk)]
     await alice_api.post(turns, {"content": "zebrafinch song"})

@@ -21,9 +21,9 @@ from tests.conftest import Api
 from tests.factories import agent_make, memory_make
 from tests.gateway.client_tools import LOOKUP, results
 from tests.gateway.v1 import Answer, ask, stream
-from tests.in_one_go import book_clear, forget_memories
 from tests.reviews.consolidation.rows import settings_make
 from tests.scripted_model import Says, ScriptedModel, calls
+from tests.unsliced import book_clear, forget_memories
 
 USER = {"role": "user", "content": "May I serve hazelnut cake?"}
 CALL = ("lookup", '{"q": "cake"}')

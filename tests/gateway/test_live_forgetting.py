@@ -16,8 +16,8 @@ from memories.messaging.invalidation import Forgotten, Kind
 from memories.models import Memory, Owner
 from tests.conftest import Api
 from tests.factories import memory_make
-from tests.in_one_go import forget_memories
 from tests.scripted_model import Hangs, ScriptedModel, calls
+from tests.unsliced import forget_memories
 from tests.waiting import eventually_async
 
 

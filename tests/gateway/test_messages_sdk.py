@@ -12,12 +12,12 @@ from gateway.models import Agent, Session
 from memories.database.access import in_thread
 from memories.models import Owner
 from tests.factories import key_make
-from tests.late import Late
+from tests.lazy_module import LazyModule
 from tests.scripted_model import Says, ScriptedModel, calls
 
 pytestmark = pytest.mark.any_database
 
-anthropic: Any = Late("anthropic")
+anthropic: Any = LazyModule("anthropic")
 LOOKUP = {"name": "lookup", "input_schema": {"type": "object"}}
 FIRST = ("lookup", '{"q": "a"}')
 BODY: dict[str, Any] = {"model": "assistant", "max_tokens": 100, "tools": [LOOKUP]}

@@ -23,8 +23,8 @@ from memories.forgetting import Scope, erasure_begin, erasure_slices
 from memories.models import AuditEntry, Owner
 from tests.admin_rows import staff_client
 from tests.factories import app_make, key_make
-from tests.in_one_go import forget_memories, forget_owner
 from tests.pages import client_of, html_of, text_of
+from tests.unsliced import forget_memories, forget_owner
 
 pytestmark = pytest.mark.django_db
 TABLES: tuple[Any, ...] = (Grant, AccessToken, RefreshToken)

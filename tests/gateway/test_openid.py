@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def provider(settings: Any) -> Generator[OpenIDServer]:
     server = OpenIDServer()
-    settings.OIDC = server.configured()
+    settings.OIDC = server.openid_settings()
     yield server
     server.close()
 
@@ -38,7 +38,7 @@ def sign_in(provider: OpenIDServer, client: Client | None = None, after: str = "
     start = client.get(reverse("openid-begin"), {"next": after} if after else {})
     assert start.status_code == 302, start.content
     assert start.headers["Location"].startswith(f"{provider.issuer}/authorize?")
-    callback_url = provider.authorized(start.headers["Location"])
+    callback_url = provider.redirect_of(start.headers["Location"])
     return client.get(callback_url.removeprefix("http://testserver"))
 
 
@@ -143,7 +143,7 @@ def test_linking_an_account_by_address_removes_its_password(provider: OpenIDServ
     """A staff member may have created the account and know its password, and single sign-on may give it a role."""
     alice = owner_make("alice", email="alice@example.org")
     prepared = client_of(alice)
-    settings.OIDC = provider.configured(roles={"admins": "administrator"})
+    settings.OIDC = provider.openid_settings(roles={"admins": "administrator"})
     provider.person = {**ALICE, "groups": ["admins"]}
     client = Client()
     sign_in(provider, client)
@@ -180,7 +180,7 @@ def test_gaining_a_role_from_groups_removes_an_earlier_password(provider: OpenID
     user.save()
     prepared = client_of(Owner.objects.get(user=user))
     key_make(Owner.objects.get(user=user))
-    settings.OIDC = provider.configured(roles={"auditors": "auditor"})
+    settings.OIDC = provider.openid_settings(roles={"auditors": "auditor"})
     provider.person = {**ALICE, "groups": ["auditors"]}
     client = Client()
     sign_in(provider, client)
@@ -234,7 +234,7 @@ def test_groups_give_the_highest_of_their_roles(
     provider: OpenIDServer, settings: Any, groups: object, staff: bool, superuser: bool, auditor: bool
 ) -> None:
     roles = {"people": "user", "auditors": "auditor", "admins": "administrator", "helpers": "staff"}
-    settings.OIDC = provider.configured(roles=roles, groups_claim="memberOf")
+    settings.OIDC = provider.openid_settings(roles=roles, groups_claim="memberOf")
     provider.person = {**ALICE, "memberOf": groups}
     sign_in(provider)
     user = User.objects.get()
@@ -243,7 +243,7 @@ def test_groups_give_the_highest_of_their_roles(
 
 
 def test_groups_are_evaluated_at_each_sign_in(provider: OpenIDServer, settings: Any) -> None:
-    settings.OIDC = provider.configured(roles={"auditors": "auditor"})
+    settings.OIDC = provider.openid_settings(roles={"auditors": "auditor"})
     provider.person = {**ALICE, "groups": ["auditors"]}
     sign_in(provider)
     user = User.objects.get()
@@ -264,7 +264,7 @@ def test_without_role_mapping_roles_are_unchanged(provider: OpenIDServer) -> Non
 
 
 def test_with_a_group_for_users_everybody_else_is_refused(provider: OpenIDServer, settings: Any) -> None:
-    settings.OIDC = provider.configured(roles={"people": "user"})
+    settings.OIDC = provider.openid_settings(roles={"people": "user"})
     answer = sign_in(provider)
     assert answer.status_code == 403
     assert "not in a group that may use Daybook" in answer.content.decode()
@@ -273,7 +273,7 @@ def test_with_a_group_for_users_everybody_else_is_refused(provider: OpenIDServer
 
 def test_the_only_administrator_keeps_the_role(provider: OpenIDServer, settings: Any) -> None:
     owner_make("alice", email="alice@example.org", is_staff=True, is_superuser=True)
-    settings.OIDC = provider.configured(roles={"people": "auditor"})
+    settings.OIDC = provider.openid_settings(roles={"people": "auditor"})
     sign_in(provider)
     assert User.objects.get().is_superuser
 
@@ -312,18 +312,18 @@ def test_a_token_for_another_sign_in_is_refused(provider: OpenIDServer, claims: 
 
 def test_a_callback_without_a_started_sign_in_is_refused(provider: OpenIDServer) -> None:
     start = Client().get(reverse("openid-begin"))
-    callback_url = provider.authorized(start.headers["Location"]).removeprefix("http://testserver")
+    callback_url = provider.redirect_of(start.headers["Location"]).removeprefix("http://testserver")
     elsewhere = Client()
     assert elsewhere.get(callback_url).status_code == 400
     assert signed_in_as(elsewhere) == ""
-    assert "/token" not in provider.asked
+    assert "/token" not in provider.requested_paths
 
 
 def test_an_unfinished_sign_in_expires_soon(provider: OpenIDServer) -> None:
     client = Client()
     start = client.get(reverse("openid-begin"))
     assert LoginSession.objects.get().expire_date <= timezone.now() + timedelta(seconds=PENDING_SECONDS)
-    client.get(provider.authorized(start.headers["Location"]).removeprefix("http://testserver"))
+    client.get(provider.redirect_of(start.headers["Location"]).removeprefix("http://testserver"))
     assert LoginSession.objects.get().expire_date > timezone.now() + timedelta(days=10)
     client.get(reverse("openid-begin"))
     assert LoginSession.objects.get().expire_date > timezone.now() + timedelta(days=10)
@@ -332,26 +332,26 @@ def test_an_unfinished_sign_in_expires_soon(provider: OpenIDServer) -> None:
 def test_a_code_is_accepted_in_one_callback_only(provider: OpenIDServer) -> None:
     client = Client()
     start = client.get(reverse("openid-begin"))
-    callback_url = provider.authorized(start.headers["Location"]).removeprefix("http://testserver")
+    callback_url = provider.redirect_of(start.headers["Location"]).removeprefix("http://testserver")
     assert [client.get(callback_url).status_code, client.get(callback_url).status_code] == [302, 400]
 
 
 def test_a_refusal_by_the_provider_is_reported(provider: OpenIDServer) -> None:
-    provider.refuses = "access_denied"
+    provider.authorization_error = "access_denied"
     answer = sign_in(provider)
     assert answer.status_code == 400
     assert "You are not signed in" in answer.content.decode()
 
 
 def test_a_provider_with_a_different_issuer_is_not_used(provider: OpenIDServer) -> None:
-    provider.issuer_said = "https://evil.example"
+    provider.metadata_issuer = "https://evil.example"
     assert Client().get(reverse("openid-begin")).status_code == 502
 
 
 def test_an_unreachable_provider_is_reported_and_retried(provider: OpenIDServer, settings: Any) -> None:
-    settings.OIDC = provider.configured(issuer="http://127.0.0.1:9")
+    settings.OIDC = provider.openid_settings(issuer="http://127.0.0.1:9")
     assert Client().get(reverse("openid-begin")).status_code == 502
-    settings.OIDC = provider.configured()
+    settings.OIDC = provider.openid_settings()
     assert sign_in(provider).status_code == 302
 
 

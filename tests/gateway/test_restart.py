@@ -33,9 +33,9 @@ from memories.database.access import in_spare_thread, in_thread
 from memories.ids import uuid7
 from memories.models import Memory, Owner
 from tests.conftest import Api
-from tests.endings import close_lanes
 from tests.factories import caller_make, session_make
 from tests.scripted_model import Hangs, ScriptedModel, calls
+from tests.shutdown import close_lanes
 from tests.waiting import eventually_async
 
 USER: Any = {"role": "user", "content": "Hi"}

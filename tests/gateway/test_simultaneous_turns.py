@@ -11,9 +11,9 @@ from gateway.models import Agent, Message, Run, Session, UsageDay
 from memories.database.access import in_thread
 from memories.models import ThreadRecord
 from tests.conftest import Api
-from tests.endings import close_lanes
 from tests.gateway.v1 import ask
 from tests.scripted_model import ScriptedModel
+from tests.shutdown import close_lanes
 
 pytestmark = pytest.mark.django_db(transaction=True)
 AT_ONCE = 12

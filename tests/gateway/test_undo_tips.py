@@ -5,7 +5,7 @@ import pytest
 from gateway.chat.memory_notes import undo_tips
 from memories.models import Book, ChangeSet, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
-from tests.in_one_go import undo_changes
+from tests.unsliced import undo_changes
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 

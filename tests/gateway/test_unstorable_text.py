@@ -13,8 +13,8 @@ from memories.models import Book, Memory, Owner
 from memories.storable import storable
 from reviews.consolidation.answers import parse_synthesis
 from tests.conftest import Api
-from tests.in_one_go import import_text
 from tests.scripted_model import ScriptedModel, calls, says
+from tests.unsliced import import_text
 
 
 def test_storable_cleans_every_text_of_a_json_value() -> None:

@@ -12,7 +12,7 @@ from gateway.models import Message, Session
 from memories.models import AuditEntry, Memory
 from tests.admin_pages import Rows, list_of, page_of, rows_make
 from tests.admin_rows import book_make, memory_make, owner_make, session_make, staff_client
-from tests.kept_rows import kept
+from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
 # What alice said or is remembered for, in any of the rows: memory, title, question, document, note, review.
@@ -22,7 +22,7 @@ MEMORIES = "/admin/memories/memory/"
 
 @pytest.fixture(scope="module")
 def all_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Rows]:
-    with kept(django_db_blocker, rows_make) as made:
+    with shared_rows(django_db_blocker, rows_make) as made:
         yield made
 
 

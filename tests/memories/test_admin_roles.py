@@ -16,7 +16,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from tests.admin_pages import Rows, add_of, delete_of, list_of, page_of, pages, rows_make
 from tests.admin_rows import staff_client, user_make
-from tests.kept_rows import kept
+from tests.shared_rows import shared_rows
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 ROLES = {
@@ -133,7 +133,7 @@ _DJANGOS_OWN = ("changelist", "add", "history", "delete", "change")
 
 @pytest.fixture(scope="module")
 def all_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Rows]:
-    with kept(django_db_blocker, rows_make) as made:
+    with shared_rows(django_db_blocker, rows_make) as made:
         yield made
 
 

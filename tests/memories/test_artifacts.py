@@ -12,7 +12,7 @@ from memories.models import Artifact, ArtifactRevision, Book, ChangeSet, Owner, 
 from memories.services import Source, book_get_or_create, book_writing
 from memories.tokens import cut_to_tokens, text_tokens
 from tests.conftest import Api
-from tests.in_one_go import undo_changes
+from tests.unsliced import undo_changes
 
 BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER)
 BY_CONSOLIDATION = Source(actor="consolidation", origin=WriteOrigin.CONSOLIDATION, kind=ChangeSet.Kind.SYSTEM)

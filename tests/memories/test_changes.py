@@ -14,7 +14,7 @@ from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revisi
 from memories.services import MemoryFields, Source, book_get_or_create, book_limits_set, book_writing
 from tests.conftest import Api
 from tests.factories import memory_make
-from tests.in_one_go import import_text, undo_changes
+from tests.unsliced import import_text, undo_changes
 
 REVIEW = Source(actor="model", origin=WriteOrigin.BACKGROUND_REVIEW, kind=ChangeSet.Kind.REVIEW)
 UNDO = Source(actor="user:1", origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO)

@@ -23,8 +23,8 @@ from memories.database import access
 from memories.database.access import in_read_thread, in_thread, overloaded
 from memories.models import Memory, Owner
 from tests.conftest import Api
-from tests.endings import close_lanes
 from tests.factories import key_make, memory_make
+from tests.shutdown import close_lanes
 from tests.waiting import eventually_async
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -17,7 +17,7 @@ from memories.sweep import memories_sweep
 from reviews.consolidation.clear import contents_of
 from tests.conftest import Api
 from tests.factories import memory_make
-from tests.in_one_go import book_clear
+from tests.unsliced import book_clear
 
 
 def expired_make(owner: Owner, content: str = "On holiday until Monday.", **columns: str) -> Memory:

@@ -8,7 +8,7 @@ import pytest
 from memories.errors import InvalidRequest
 from memories.models import Memory, Owner
 from tests.conftest import Api
-from tests.in_one_go import import_text
+from tests.unsliced import import_text
 
 IMPOSSIBLE = ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", "2026-02-30T00:00:00Z"]
 

@@ -23,8 +23,8 @@ from memories.models import AuditEntry, Book, Erasure, Invalidation, Memory, Own
 from memories.services.erasing import each_page, owner_tables
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make
-from tests.in_one_go import forget_memories, forget_owner
 from tests.pages import client_of, text_of
+from tests.unsliced import forget_memories, forget_owner
 
 pytestmark = pytest.mark.django_db
 ROWS, EACH = 3, 5

@@ -24,7 +24,7 @@ from memories.portability import LONG, PAGE, export_lines, in_chunks
 from memories.services import Source, book_limits_set, writing
 from tests.conftest import Api
 from tests.factories import memory_make
-from tests.in_one_go import forget_memories, import_text, undo_changes
+from tests.unsliced import forget_memories, import_text, undo_changes
 
 
 def lines(count: int, **fields: Any) -> str:

@@ -24,7 +24,7 @@ from memories.sweep import memories_sweep
 from search.analysis import PROCESS_CACHE
 from search.query import message_of
 from tests.factories import memory_make
-from tests.in_one_go import forget_memories
+from tests.unsliced import forget_memories
 
 pytestmark = pytest.mark.django_db
 

@@ -9,19 +9,19 @@ from memories.entry_rules import clean_keywords
 from memories.errors import InvalidRequest
 from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN
 from memories.models import Book, Memory, Owner
+from tests.call_count import count_calls
 from tests.conftest import Api
-from tests.in_one_go import import_text
-from tests.steps import steps
+from tests.unsliced import import_text
 
 pytestmark = pytest.mark.any_database
 
 
 def test_cleaning_keywords_takes_one_pass() -> None:
     half, whole = ([f"w{number}" for number in range(count)] for count in (KEYWORDS_GIVEN // 2, KEYWORDS_GIVEN))
-    assert steps(clean_keywords, whole) < 3 * steps(clean_keywords, half)
+    assert count_calls(clean_keywords, whole) < 3 * count_calls(clean_keywords, half)
     same = ["Tea"] * KEYWORDS_GIVEN
     assert clean_keywords(same) == ["Tea"]
-    assert steps(clean_keywords, same) < 3 * steps(clean_keywords, same[: KEYWORDS_GIVEN // 2])
+    assert count_calls(clean_keywords, same) < 3 * count_calls(clean_keywords, same[: KEYWORDS_GIVEN // 2])
 
 
 def test_twelve_different_keywords_are_kept_in_their_order() -> None:

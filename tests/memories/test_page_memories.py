@@ -23,8 +23,8 @@ from memories.page.summary import meter
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.models import ConsolidationRun, ReviewRun
 from tests.factories import agent_make, key_make, memory_make, session_make
-from tests.in_one_go import undo_changes
 from tests.pages import client_of, html_of, text_of
+from tests.unsliced import undo_changes
 
 pytestmark = pytest.mark.django_db
 

@@ -14,8 +14,8 @@ from memories.services import book_limits_set
 from tests.conftest import Api
 from tests.factories import memory_make
 from tests.gateway.v1 import ask
-from tests.in_one_go import forget_memories, forget_owner, import_text
 from tests.scripted_model import ScriptedModel
+from tests.unsliced import forget_memories, forget_owner, import_text
 
 
 def lines(owner: Owner, kind: str) -> list[dict[str, Any]]:

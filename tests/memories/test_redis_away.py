@@ -34,9 +34,9 @@ from memories.messaging.redis_clients import HintLayer, QueueBroker, url_problem
 from memories.models import Memory, Notification, Owner
 from reviews.models import ReviewRun
 from tests.conftest import Api, free_port
-from tests.endings import close_lanes
 from tests.factories import key_make
 from tests.reviews.talk import say
+from tests.shutdown import close_lanes
 from tests.waiting import eventually
 
 pytestmark = [
@@ -58,7 +58,7 @@ class OwnRedis:
             [shutil.which("redis-server") or "", *options], cwd=folder, stdout=subprocess.DEVNULL
         )
         self.client = Redis.from_url(self.url, socket_timeout=1)
-        eventually(self._answers, within=20, saying="Redis")
+        eventually(self._answers, within=20, description="Redis")
 
     def _answers(self) -> bool:
         try:

@@ -19,9 +19,9 @@ from memories.services.refusals import RETENTION
 from memories.sweep import memories_sweep
 from prompts.review import ReviewPrompt
 from tests.factories import memory_make
-from tests.in_one_go import import_text
 from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say
 from tests.scripted_model import ScriptedModel
+from tests.unsliced import import_text
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SECRET = "The password of the router is Tr0ub4dor-9x!k."

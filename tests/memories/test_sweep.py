@@ -16,7 +16,7 @@ from memories.models import Book, ChangeSet, Memory, Notification, Owner, WriteO
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from memories.sweep import expired_delete, memories_sweep
 from tests.factories import memory_make
-from tests.in_one_go import undo_changes
+from tests.unsliced import undo_changes
 
 pytestmark = pytest.mark.django_db
 

@@ -24,9 +24,9 @@ from memories.models import Book, ChangeSet, Memory, Owner
 from memories.services import book_limits_set
 from reviews.consolidation import clear
 from reviews.models import ReviewRun
-from tests.endings import close_lanes
 from tests.factories import agent_make, key_make, memory_make, session_make
-from tests.in_one_go import import_text
+from tests.shutdown import close_lanes
+from tests.unsliced import import_text
 from tests.waiting import eventually_async
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -15,9 +15,9 @@ from reviews.models import ReviewRun
 from reviews.undo import review_undo_slices
 from tests.admin_rows import bob, staff_client
 from tests.factories import memory_make, owner_make
-from tests.in_one_go import review_undo
 from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say, updates
 from tests.scripted_model import Says, ScriptedModel
+from tests.unsliced import review_undo
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/reviews/reviewrun/"

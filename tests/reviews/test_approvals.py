@@ -20,9 +20,9 @@ from reviews.models import ReviewRun
 from reviews.services import review_cancel
 from reviews.sweep import reviews_sweep
 from tests.factories import memory_make
-from tests.in_one_go import review_undo
 from tests.reviews.talk import DONE, adds, deletes, newest_review, reviewed_session, run_review, say, updates
 from tests.scripted_model import Says, ScriptedModel
+from tests.unsliced import review_undo
 
 Wait = Callable[..., ReviewRun]
 

@@ -15,8 +15,8 @@ from reviews.ending import reviews_cancel, reviews_end
 from reviews.models import ReviewRun
 from reviews.services import ReviewOutcome, expire_leases, review_cancel, review_finish, review_time_out
 from reviews.writes import ReviewWrite, WriteState
-from tests.in_one_go import book_clear
 from tests.reviews.talk import newest_review, reviewed_session, say
+from tests.unsliced import book_clear
 
 State = ReviewRun.State
 

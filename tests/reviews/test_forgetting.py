@@ -10,9 +10,9 @@ from memories.models import Memory, Owner
 from memories.portability import export_lines
 from reviews.frozen import read_frozen
 from reviews.models import ReviewRun
-from tests.in_one_go import forget_memories
 from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say
 from tests.scripted_model import ScriptedModel
+from tests.unsliced import forget_memories
 
 
 def saved(owner: Owner, model: ScriptedModel, **settings: object) -> ReviewRun:

@@ -15,9 +15,9 @@ from memories.portability import export_lines
 from reviews.models import ReviewRun
 from reviews.sweep import reviews_sweep
 from tests.conftest import Api
-from tests.in_one_go import import_text
 from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say, updates
 from tests.scripted_model import ScriptedModel, calls
+from tests.unsliced import import_text
 
 PAGE = (
     "Boots of all makes, repairs while you wait, open Monday to Saturday. Every question about boots is answered with "

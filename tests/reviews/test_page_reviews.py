@@ -21,8 +21,8 @@ from reviews.models import ConsolidationRun, ReviewRun
 from reviews.page.document import changed_lines
 from reviews.writes import ReviewWrite
 from tests.factories import agent_make, owner_make, session_make
-from tests.in_one_go import review_undo, undo_changes
 from tests.pages import client_of, html_of, text_of
+from tests.unsliced import review_undo, undo_changes
 
 pytestmark = pytest.mark.django_db
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bench.review_scoring import score_case, totals
-from tests import warm
+from tests import warm_process
 
 BENCH = Path(__file__).resolve().parents[2] / "bench" / "review_quality.py"
 CASE: dict[str, Any] = {
@@ -91,7 +91,7 @@ def test_silence_is_right_where_nothing_is_expected() -> None:
 def test_the_harness_runs_the_shipped_review_over_cases(tmp_path: Path) -> None:
     data = tmp_path / "cases.json"
     data.write_text(json.dumps([CASE, QUIET]))
-    done = warm.run([str(BENCH), "--data", str(data), "--scripted"], env=os.environ, timeout=120)
+    done = warm_process.run([str(BENCH), "--data", str(data), "--scripted"], env=os.environ, timeout=120)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert [found[name] for name in ("fact_recall", "precision", "update_rate", "nothing_accuracy")] == [1.0] * 4

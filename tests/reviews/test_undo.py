@@ -11,7 +11,6 @@ from memories.models import ChangeSet, Memory, Notification, Owner, Revision, Wr
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.models import ReviewRun
 from tests.factories import memory_make
-from tests.in_one_go import review_undo, undo_changes
 from tests.reviews.talk import (
     DONE,
     adds,
@@ -24,6 +23,7 @@ from tests.reviews.talk import (
     updates,
 )
 from tests.scripted_model import Says, ScriptedModel
+from tests.unsliced import review_undo, undo_changes
 
 
 def saved(owner: Owner, model: ScriptedModel, *steps: Says) -> ReviewRun:

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from scanning.authorship import pasted_spans
 from scanning.authorship.features import MAX_SENTENCE_CHARS, MAX_SENTENCES, places_of, sentences_of
 from scanning.authorship.training import ROWS, outdated, read_rows
-from tests.spans import without
+from tests.text_spans import without_spans
 
 
 def own(text: str) -> str:
     """What is left of a message when the words of others are taken out."""
-    return without(text, pasted_spans(text))
+    return without_spans(text, pasted_spans(text))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A server of each kind, answering in this process."""
+"""Fixtures for the tests of upstreams: a server of each kind, in this process."""
 
 from collections.abc import Callable, Iterator
 
@@ -14,14 +14,14 @@ from tests.upstreams.server import KEY, RuledServer
 
 @pytest.fixture
 def serve(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], RuledServer]]:
-    """Put a server of a kind in the place of the default upstream, which is configured as one of that kind."""
+    """Return a function that configures the default upstream as one kind of server and answers as that server."""
     previous = upstreams.install(OpenAIModel())
 
-    def put(kind: str) -> RuledServer:
+    def start(kind: str) -> RuledServer:
         server = RuledServer(RULES[kind])
         settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:1/v1", "key": KEY, "dialect": kind}}
         monkeypatch.setattr(wire, "http_client", lambda timeout: openai.DefaultAsyncHttpxClient(transport=server))
         return server
 
-    yield put
+    yield start
     upstreams.install(previous)

@@ -1,5 +1,7 @@
-"""A scripted model server of any kind, in this process: it enforces its rules, answers in its manner, and remembers
-what it said, because some servers want it back."""
+"""A scripted model server of any kind, in this process.
+
+It enforces its kind's rules, answers in its format, and remembers its messages, because some servers require them
+back."""
 
 import json
 from collections import deque
@@ -9,7 +11,7 @@ from typing import Any
 
 import httpx2
 
-from tests.upstreams.rules import Rules, refusal, worded
+from tests.upstreams.rules import Rules, error_body, refusal
 
 USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10, "cost": 0.25}
 KEY = "sk-upstream-0123456789"
@@ -17,7 +19,7 @@ KEY = "sk-upstream-0123456789"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One answer: what the model thinks and says, and its calls as (name, arguments). Or `refused`: an error."""
+    """An answer: the model's reasoning, text and calls as (name, arguments); or an error, `refused`."""
 
     text: str = ""
     thought: str = ""
@@ -28,11 +30,11 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Objection:
-    """A refusal that no dialect knows of: the body that the server answers, while `holds` says so of a request."""
+class Refusal:
+    """A refusal that no dialect covers: the server answers requests for which `when` is true with `body`."""
 
-    says: Any
-    holds: Callable[[dict[str, Any]], bool]
+    body: Any
+    when: Callable[[dict[str, Any]], bool]
     status: int = 400
 
 
@@ -44,40 +46,40 @@ class RuledServer(httpx2.AsyncBaseTransport):
     steps: deque[Step] = field(default_factory=deque)
     bodies: list[dict[str, Any]] = field(default_factory=list)
     headers: list[httpx2.Headers] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)  # what it found wrong itself
-    objections: list[Objection] = field(default_factory=list)
-    _answer: tuple[int, str] | None = None
-    _said: list[tuple[set[str], dict[str, Any]]] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)  # violations of its rules
+    refusals: list[Refusal] = field(default_factory=list)
+    _fixed_answer: tuple[int, str] | None = None
+    _sent: list[tuple[set[str], dict[str, Any]]] = field(default_factory=list)
     _count: int = 0
 
     def script(self, *steps: Step) -> None:
         """Append steps."""
         self.steps.extend(steps)
 
-    def answers(self, status: int, body: str) -> None:
-        """Answer everything with this."""
-        self._answer = (status, body)
+    def always_answer(self, status: int, body: str) -> None:
+        """Answer every request with this."""
+        self._fixed_answer = (status, body)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         body = json.loads(await request.aread())
         self.bodies.append(body)
         self.headers.append(request.headers)
-        if self._answer is not None:
-            return httpx2.Response(self._answer[0], content=self._answer[1].encode())
-        if KEY not in request.headers.get(self.rules.header, ""):
+        if self._fixed_answer is not None:
+            return httpx2.Response(self._fixed_answer[0], content=self._fixed_answer[1].encode())
+        if KEY not in request.headers.get(self.rules.key_header, ""):
             return self._refusal(401, "Who are you?", None, None)
-        if wrong := refusal(self.rules, body) or self._missing(body["messages"]):
-            self.refused.append(wrong[0])
-            return self._refusal(self.rules.status, wrong[0], None, wrong[1])
-        for objection in self.objections:
-            if objection.holds(body):
-                return httpx2.Response(objection.status, json=objection.says)
+        if violation := refusal(self.rules, body) or self._missing(body["messages"]):
+            self.refused.append(violation[0])
+            return self._refusal(self.rules.status, violation[0], None, violation[1])
+        for scripted in self.refusals:
+            if scripted.when(body):
+                return httpx2.Response(scripted.status, json=scripted.body)
         step = self.steps.popleft()
         if step.refused:
             return self._refusal(self.rules.status, step.refused, step.code, step.param)
         message = self._message(step)
-        head = {"id": "up-1", "created": 1, "model": body["model"], **dict(self.rules.extra)}
-        finish = self.rules.stops if step.calls else "stop"
+        head = {"id": "up-1", "created": 1, "model": body["model"], **dict(self.rules.extra_fields)}
+        finish = self.rules.calls_finish_reason if step.calls else "stop"
         if not body.get("stream"):
             choice = {"index": 0, "message": message, "finish_reason": finish}
             answer = {**head, "object": "chat.completion", "choices": [choice], "usage": USAGE}
@@ -86,70 +88,70 @@ class RuledServer(httpx2.AsyncBaseTransport):
         return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=_Stream(lines))
 
     def _refusal(self, status: int, message: str, code: str | None, param: str | None) -> httpx2.Response:
-        return httpx2.Response(status, json=worded(self.rules.form, status, message, code=code, param=param))
+        return httpx2.Response(status, json=error_body(self.rules.error_form, status, message, code=code, param=param))
 
     def _message(self, step: Step) -> dict[str, Any]:
-        """The message of a step, as this server gives it; it is remembered if it must come back."""
+        """Return a step's message in this server's format; remember it if it must come back."""
         message: dict[str, Any] = {"role": "assistant", "content": step.text or None}
         calls = []
         for name, arguments in step.calls:
             self._count += 1
-            call_id = self.rules.makes.format(n=self._count, name=name)
+            call_id = self.rules.id_format.format(n=self._count, name=name)
             call: dict[str, Any] = {"id": call_id, "type": "function"}
             call["function"] = {"name": name, "arguments": json.dumps(arguments)}
-            if self.rules.signature and not calls:
+            if self.rules.requires_signature and not calls:
                 call["extra_content"] = {"google": {"thought_signature": f"signed-{self._count}"}}
             calls.append(call)
         if calls:
             message["tool_calls"] = calls
-        beside = self._thought(step) if step.thought else {}
-        message |= beside
-        if self.rules.verbatim and calls:
+        reasoning = self._thought(step) if step.thought else {}
+        message |= reasoning
+        if self.rules.requires_verbatim and calls:
             ids = {call["id"] for call in calls if call["id"]}
-            must = dict(beside)
-            if self.rules.signature:
-                must["signature"] = calls[0]["extra_content"]
-            self._said.append((ids, must))
+            required = dict(reasoning)
+            if self.rules.requires_signature:
+                required["signature"] = calls[0]["extra_content"]
+            self._sent.append((ids, required))
         return message
 
     def _thought(self, step: Step) -> dict[str, Any]:
-        if self.rules.reasoning == "parts":
+        if self.rules.reasoning_field == "parts":
             thinking = {"type": "thinking", "thinking": [{"type": "text", "text": step.thought}]}
             return {"content": [thinking, *([{"type": "text", "text": step.text}] if step.text else [])]}
-        if self.rules.reasoning == "details":
+        if self.rules.reasoning_field == "details":
             detail = {"type": "reasoning.text", "text": step.thought, "signature": "signed", "index": 0}
             return {"reasoning": step.thought, "reasoning_details": [detail]}
-        return {self.rules.reasoning: step.thought} if self.rules.reasoning else {}
+        return {self.rules.reasoning_field: step.thought} if self.rules.reasoning_field else {}
 
     def _missing(self, messages: list[dict[str, Any]]) -> tuple[str, str | None] | None:
-        """What it gave and did not get back."""
-        said = [message for message in messages if message["role"] == "assistant"]
-        called = [message for message in said if message.get("tool_calls")]
-        field = self.rules.reasoning
-        if self.rules.demands and called:
-            for message in said if self.rules.demands == "all" else called:
+        """Return the error for something that the server requires back and did not get."""
+        from_assistant = [message for message in messages if message["role"] == "assistant"]
+        with_calls = [message for message in from_assistant if message.get("tool_calls")]
+        field = self.rules.reasoning_field
+        if self.rules.requires_reasoning and with_calls:
+            for message in from_assistant if self.rules.requires_reasoning == "all" else with_calls:
                 if not message.get(field):
                     return f"The `{field}` in the thinking mode must be passed back to the API.", None
-        if self.rules.own_ids:
-            own = {call_id for ids, _ in self._said for call_id in ids}
-            if strange := {call["id"] for message in called for call in message["tool_calls"]} - own:
-                return f"{strange} were not called.", None
-        return self._not_as_it_was(called) or self._unsigned(messages)
+        if self.rules.only_own_ids:
+            own = {call_id for ids, _ in self._sent for call_id in ids}
+            if unknown := {call["id"] for message in with_calls for call in message["tool_calls"]} - own:
+                return f"{unknown} were not called.", None
+        return self._altered(with_calls) or self._unsigned(messages)
 
-    def _not_as_it_was(self, called: list[dict[str, Any]]) -> tuple[str, str | None] | None:
-        for message in called:
+    def _altered(self, with_calls: list[dict[str, Any]]) -> tuple[str, str | None] | None:
+        for message in with_calls:
             ids = {call["id"] for call in message["tool_calls"]}
-            for given, must in self._said:
-                if given and given & ids and any(message.get(name) != value for name, value in must.items()):
-                    return f"Invalid `signature` in `thinking` block: {message} is not {must}", None
+            for call_ids, required in self._sent:
+                if call_ids and call_ids & ids and any(message.get(name) != value for name, value in required.items()):
+                    return f"Invalid `signature` in `thinking` block: {message} is not {required}", None
         return None
 
     def _unsigned(self, messages: list[dict[str, Any]]) -> tuple[str, str | None] | None:
-        if not self.rules.signature:
+        if not self.rules.requires_signature:
             return None
         last_user = max(at for at, message in enumerate(messages) if message["role"] == "user")
         current = [message for message in messages[last_user:] if message.get("tool_calls")]
-        known = [must["signature"] for _, must in self._said[len(self._said) - len(current) :]]
+        known = [required["signature"] for _, required in self._sent[len(self._sent) - len(current) :]]
         for message, signature in zip(current, known, strict=True):
             if message["tool_calls"][0].get("extra_content") != signature:
                 return "Function call is missing a thought_signature in functionCall parts.", None
@@ -157,7 +159,7 @@ class RuledServer(httpx2.AsyncBaseTransport):
 
     def _lines(self, head: dict[str, Any], message: dict[str, Any], finish: str) -> Iterator[str]:
         chunk = {**head, "object": "chat.completion.chunk"}
-        if self.rules.comments:
+        if self.rules.sends_comments:
             yield ": keep-alive"
         yield _line(chunk, {"role": "assistant", "content": ""})
         for delta in self._deltas(message):
@@ -167,7 +169,7 @@ class RuledServer(httpx2.AsyncBaseTransport):
         yield "data: [DONE]"
 
     def _deltas(self, message: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """A message in pieces: reasoning first, then the text, then the calls."""
+        """Yield a message in chunks: reasoning first, then the text, then the calls."""
         for name, value in message.items():
             if name in {"reasoning", "reasoning_content"} and isinstance(value, str):
                 yield from ({name: piece} for piece in _halves(value))
@@ -185,7 +187,7 @@ class RuledServer(httpx2.AsyncBaseTransport):
         if isinstance(content, str):
             yield from ({"content": piece} for piece in _halves(content))
         for index, call in enumerate(message.get("tool_calls", ())):
-            yield {"tool_calls": [{**({"index": index} if self.rules.numbered else {}), **call}]}
+            yield {"tool_calls": [{**({"index": index} if self.rules.indexed_calls else {}), **call}]}
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Dialects: found by address, named and changed by the environment, listed in docs/upstreams.md"""
+"""Dialects: recognised by address, chosen and changed by the environment, listed in docs/upstreams.md."""
 
 import json
 import re
@@ -25,12 +25,12 @@ PAGE = (Path(django_settings.BASE_DIR) / "docs" / "upstreams.md").read_text()
 LOCAL = "http://127.0.0.1:8080/v1"
 
 
-def test_the_environment_and_the_gateway_know_the_same() -> None:
+def test_the_environment_and_the_gateway_know_the_same_dialects() -> None:
     assert set(NAMES) == set(DIALECTS) == set(RULES)
-    lost = {"message_placeholders", "calls_placeholders", "call_placeholders"}
-    ours = {"name", "text_results", "null_content", "metadata_without_store", *lost}
-    ours |= {"custom_tools"}
-    assert set(UpstreamOptions.model_fields) == {part.name for part in fields(Dialect)} - ours
+    placeholders = {"message_placeholders", "calls_placeholders", "call_placeholders"}
+    without_option = {"name", "text_results", "null_content", "metadata_without_store", *placeholders}
+    without_option |= {"custom_tools"}
+    assert set(UpstreamOptions.model_fields) == {part.name for part in fields(Dialect)} - without_option
     assert set(UpstreamOptions.model_fields["call_ids"].annotation.__args__) == set(SHAPES)  # type: ignore[union-attr]
     assert all(dialect.call_ids in SHAPES for dialect in DIALECTS.values())
     assert {*ADDRESSES.values(), *PORTS.values()} <= set(DIALECTS)
@@ -70,16 +70,21 @@ def test_dialect_and_options_are_read_from_the_environment(monkeypatch: pytest.M
         DAYBOOK_UPSTREAM_LOCAL_URL="http://127.0.0.1:11434/v1",
         DAYBOOK_UPSTREAM_LOCAL_OPTIONS='{"headers": {"x-team": "a"}, "query": {"api-version": "1"}}',
     )
-    found = dialect_of("default")
-    assert (found.name, found.drop[-1], found.alternate_roles, found.system_first) == ("mistral", "seed", False, True)
-    assert dict(found.set) == {"reasoning_effort": "none"}
-    assert dict(found.rename) == dict(DIALECTS["mistral"].rename)
+    default = dialect_of("default")
+    assert (default.name, default.drop[-1], default.alternate_roles, default.system_first) == (
+        "mistral",
+        "seed",
+        False,
+        True,
+    )
+    assert dict(default.set) == {"reasoning_effort": "none"}
+    assert dict(default.rename) == dict(DIALECTS["mistral"].rename)
     local = dialect_of("local")
     assert (local.name, local.headers_with("k"), dict(local.query)) == ("ollama", {"x-team": "a"}, {"api-version": "1"})
-    assert dialect_of("nobody") == Dialect(name="openai")  # OpenAI's own refusals are not everybody's
+    assert dialect_of("nobody") == Dialect(name="openai")  # but without OpenAI's own refusals
 
 
-async def test_headers_query_and_limits_go_with_every_request(
+async def test_headers_query_and_timeouts_are_sent_with_every_request(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = {"headers": {"x-team": "a"}, "query": {"api-version": "1"}, "connect_seconds": 3.0}
@@ -108,7 +113,7 @@ LOCAL_DIALECT = "DAYBOOK_UPSTREAM_LOCAL_DIALECT"
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "said"),
+    ("variable", "value", "message"),
     [
         ("OPENAI_DIALECT", "klingon", "OPENAI_DIALECT is 'klingon'; allowed are openai, azure, "),
         (LOCAL_DIALECT, "klingon", f"{LOCAL_DIALECT} is 'klingon'; allowed are openai, azure, "),
@@ -131,34 +136,34 @@ LOCAL_DIALECT = "DAYBOOK_UPSTREAM_LOCAL_DIALECT"
         (LOCAL_DIALECT, "vllm", f"{LOCAL_URL} is not set, but its dialect is; set both."),
     ],
 )
-def test_a_wrong_value_is_one_line_that_names_the_variable(
-    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, said: str
+def test_a_wrong_value_is_a_one_line_error_that_names_the_variable(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, message: str
 ) -> None:
     with pytest.raises(ConfigurationError) as refusal:
         read(monkeypatch, **{variable: value})
-    assert str(refusal.value).startswith(said)
+    assert str(refusal.value).startswith(message)
     assert "\n" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-def test_the_page_lists_every_dialect_as_it_is(name: str) -> None:
+def test_the_page_lists_every_dialect(name: str) -> None:
     assert row(DIALECTS[name]) in PAGE
 
 
-def test_the_page_lists_every_situation_that_is_tested() -> None:
+def test_the_page_lists_every_tested_situation() -> None:
     names = [name.removeprefix("test_").replace("_s_", "'s ").replace("_", " ") for name in vars(test_matrix)]
-    situations = [name for name, found in zip(names, vars(test_matrix), strict=True) if found.startswith("test_")]
+    situations = [name for name, function in zip(names, vars(test_matrix), strict=True) if function.startswith("test_")]
     assert len(situations) > 6
-    for name, found in vars(test_matrix).items():
-        assert not name.startswith("test_") or test_matrix.kinds.mark in found.pytestmark, "for each dialect"
+    for name, function in vars(test_matrix).items():
+        assert not name.startswith("test_") or test_matrix.kinds.mark in function.pytestmark, "it runs for each dialect"
     assert re.findall(r"^- (.*) ✓$", PAGE, re.MULTILINE) == situations
 
 
 def row(dialect: Dialect) -> str:
-    """The line of a dialect in the table."""
-    found = [host for host, name in ADDRESSES.items() if name == dialect.name]
-    found += [f"port {port}" for port, name in PORTS.items() if name == dialect.name]
-    does = [
+    """Return a dialect's row in the table."""
+    recognised_by = [host for host, name in ADDRESSES.items() if name == dialect.name]
+    recognised_by += [f"port {port}" for port, name in PORTS.items() if name == dialect.name]
+    changes = [
         *(f"drops `{name}`" for name in dialect.drop),
         *(f"`{old}` becomes `{new}`" for old, new in dialect.rename.items()),
         *(f"sends the key as `{name}`, too" for name in dialect.headers),
@@ -173,4 +178,4 @@ def row(dialect: Dialect) -> str:
             for name in (*dialect.message_placeholders, *dialect.calls_placeholders, *dialect.call_placeholders)
         ),
     ]
-    return f"| `{dialect.name}` | {', '.join(found)} | `{dialect.call_ids}` | {'; '.join(does)} |"
+    return f"| `{dialect.name}` | {', '.join(recognised_by)} | `{dialect.call_ids}` | {'; '.join(changes)} |"

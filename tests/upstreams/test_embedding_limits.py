@@ -1,4 +1,4 @@
-"""Embedding servers that take fewer or shorter texts than there are: each memory gets its vector all the same"""
+"""Embedding servers with limits on the number or length of texts: each memory still gets its vector."""
 
 import json
 from collections.abc import Iterator
@@ -14,46 +14,46 @@ from gateway import embeddings, upstream
 from gateway.upstream import OpenAIModel, ResilientModel, wire
 from memories.models import Book, MemoryVector, Owner
 from tests.factories import memory_make
-from tests.upstreams.refusals import openai as worded
+from tests.upstreams.refusals import openai as error_body
 
 LONG = "Lives in a long street. " * 40
 
 
 @dataclass(slots=True)
-class Limited(httpx2.AsyncBaseTransport):
-    """A server that takes `most` texts of `longest` characters, and refuses with `status` and `says`."""
+class LimitedServer(httpx2.AsyncBaseTransport):
+    """A server that accepts `max_texts` texts of `max_chars` characters, and otherwise answers `status` and `body`."""
 
-    most: int = 1000
-    longest: int = 100_000
+    max_texts: int = 1000
+    max_chars: int = 100_000
     status: int = 400
-    says: Any = None
-    asked: list[list[str]] = field(default_factory=list)
+    body: Any = None
+    requests: list[list[str]] = field(default_factory=list)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         texts = json.loads(await request.aread())["input"]
-        self.asked.append(texts)
-        if len(texts) > self.most or any(len(text) > self.longest for text in texts):
-            return httpx2.Response(self.status, json=self.says)
+        self.requests.append(texts)
+        if len(texts) > self.max_texts or any(len(text) > self.max_chars for text in texts):
+            return httpx2.Response(self.status, json=self.body)
         rows = [{"index": at, "embedding": [1.0, float(len(text))]} for at, text in enumerate(texts)]
         return httpx2.Response(200, json={"object": "list", "data": rows})
 
 
 @pytest.fixture
-def server(settings: Settings, monkeypatch: pytest.MonkeyPatch, db: None) -> Iterator[Limited]:
+def server(settings: Settings, monkeypatch: pytest.MonkeyPatch, db: None) -> Iterator[LimitedServer]:
     settings.EMBEDDING_MODEL = "e"
     settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:1/v1", "key": ""}}
-    found = Limited()
-    monkeypatch.setattr(wire, "http_client", lambda timeout: openai.DefaultAsyncHttpxClient(transport=found))
+    server = LimitedServer()
+    monkeypatch.setattr(wire, "http_client", lambda timeout: openai.DefaultAsyncHttpxClient(transport=server))
     previous = upstream.install(ResilientModel(OpenAIModel()))
-    yield found
+    yield server
     upstream.install(previous)
 
 
-def test_a_batch_that_is_too_large_is_asked_for_in_parts(server: Limited, alice: Owner) -> None:
+def test_a_too_large_batch_is_split(server: LimitedServer, alice: Owner) -> None:
     # memodb-io/memobase#142
-    server.most, server.says = (
+    server.max_texts, server.body = (
         10,
-        worded(
+        error_body(
             "<400> InternalError.Algo.InvalidParameter: Value error, batch size is invalid, it should not be larger "
             "than 10.: input.contents"
         ),
@@ -62,7 +62,7 @@ def test_a_batch_that_is_too_large_is_asked_for_in_parts(server: Limited, alice:
         memory_make(alice, f"Knows number {number}.")
     assert embeddings.embed_book(str(Book.objects.get().pk)) == 40
     assert MemoryVector.objects.count() == 40
-    assert [len(texts) for texts in server.asked] == [40, 20, 10, 10, 10, 10]
+    assert [len(texts) for texts in server.requests] == [40, 20, 10, 10, 10, 10]
 
 
 @pytest.mark.parametrize(
@@ -74,28 +74,28 @@ def test_a_batch_that_is_too_large_is_asked_for_in_parts(server: Limited, alice:
         (500, "input (600 tokens) is too large to process. increase the physical batch size (current batch size: 512)"),
     ],
 )
-def test_a_text_that_is_too_long_is_known_by_its_beginning(
-    status: int, message: str, server: Limited, alice: Owner
+def test_a_too_long_text_is_embedded_by_its_beginning(
+    status: int, message: str, server: LimitedServer, alice: Owner
 ) -> None:
-    server.longest, server.status, server.says = 500, status, worded(message)
+    server.max_chars, server.status, server.body = 500, status, error_body(message)
     for content in ("Is vegetarian.", LONG, "Likes tea.", "Plays the cello."):
         memory_make(alice, content)
     book = str(Book.objects.get().pk)
     assert embeddings.embed_book(book) == 4
     assert MemoryVector.objects.count() == 4
-    assert [len(text) for texts in server.asked for text in texts if text in LONG and len(text) <= 500] == [479]
+    assert [len(text) for texts in server.requests for text in texts if text in LONG and len(text) <= 500] == [479]
 
 
-async def test_a_long_question_is_searched_by_its_beginning(server: Limited) -> None:
-    server.longest, server.says = 500, worded("This model's maximum context length is 512 tokens")
+async def test_a_too_long_query_is_embedded_by_its_beginning(server: LimitedServer) -> None:
+    server.max_chars, server.body = 500, error_body("This model's maximum context length is 512 tokens")
     vector, outcome = await embeddings.query_vector(LONG * 4, upstreams=("default",))
     assert (vector, outcome) == ([1.0, 480.0], {"embedding": "ok"})
-    server.says = worded("This text is not allowed.", code="content_filter")
+    server.body = error_body("This text is not allowed.", code="content_filter")
     assert await embeddings.query_vector(LONG, upstreams=("default",)) == (None, {"embedding": "invalid_request"})
 
 
-def test_one_that_is_refused_in_any_case_keeps_nothing_from_others(server: Limited, alice: Owner) -> None:
-    server.longest, server.says = 20, worded("This text is not allowed.", code="content_filter")
+def test_a_text_refused_at_any_length_does_not_block_others(server: LimitedServer, alice: Owner) -> None:
+    server.max_chars, server.body = 20, error_body("This text is not allowed.", code="content_filter")
     for content in ("Is vegetarian.", "Says what a filter of the server does not want.", "Likes tea."):
         memory_make(alice, content)
     book = str(Book.objects.get().pk)
@@ -103,11 +103,11 @@ def test_one_that_is_refused_in_any_case_keeps_nothing_from_others(server: Limit
     assert sorted(MemoryVector.objects.values_list("memory__number", flat=True)) == [1, 3]
 
 
-def test_a_batch_of_refused_ones_keeps_nothing_from_those_behind(
-    server: Limited, alice: Owner, monkeypatch: pytest.MonkeyPatch
+def test_a_batch_of_refused_texts_does_not_block_later_ones(
+    server: LimitedServer, alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embeddings, "BATCH", 4)
-    server.longest, server.says = 20, worded("This text is not allowed.", code="content_filter")
+    server.max_chars, server.body = 20, error_body("This text is not allowed.", code="content_filter")
     for number in range(4):
         memory_make(alice, f"Says what a filter of the server does not want, {number}.")
     memory_make(alice, "Likes tea.")
@@ -115,9 +115,11 @@ def test_a_batch_of_refused_ones_keeps_nothing_from_those_behind(
     assert MemoryVector.objects.get().memory.content == "Likes tea."
 
 
-def test_a_server_that_refuses_everything_is_not_asked_for_ever(server: Limited, alice: Owner) -> None:
-    server.most, server.says = 0, worded("Unknown field.")
+def test_a_server_that_refuses_everything_gets_a_limited_number_of_requests(
+    server: LimitedServer, alice: Owner
+) -> None:
+    server.max_texts, server.body = 0, error_body("Unknown field.")
     for number in range(64):
         memory_make(alice, f"Knows number {number}.")
     assert embeddings.embed_book(str(Book.objects.get().pk)) == 0
-    assert len(server.asked) <= 40
+    assert len(server.requests) <= 40

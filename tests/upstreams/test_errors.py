@@ -1,4 +1,4 @@
-"""Errors of model servers: read in every form, told without key and address"""
+"""Model servers' errors: parsed in every form, reported without keys and addresses."""
 
 import json
 from collections.abc import Callable
@@ -16,51 +16,51 @@ from memories.errors import DomainError, RateLimited
 from tests.conftest import Api
 from tests.gateway.v1 import ask
 from tests.scripted_model import ScriptedModel, calls
-from tests.upstreams.rules import RULES, worded
+from tests.upstreams.rules import RULES, error_body
 from tests.upstreams.server import KEY, RuledServer, Step
 
 pytestmark = pytest.mark.any_database
 
-WHY = "That is not allowed."
-CONTEXT = "context_length_exceeded"
+TEXT = "That is not allowed."
+CONTEXT_ERROR = "context_length_exceeded"
 
 
-@pytest.mark.parametrize("form", sorted({rules.form for rules in RULES.values()}))
-def test_every_form_is_read(form: str) -> None:
-    assert WHY in read_error(json.dumps(worded(form, 400, WHY))).message
+@pytest.mark.parametrize("form", sorted({rules.error_form for rules in RULES.values()}))
+def test_every_error_form_is_read(form: str) -> None:
+    assert TEXT in read_error(json.dumps(error_body(form, 400, TEXT))).message
 
 
 @pytest.mark.parametrize(
     ("body", "code", "param"),
     [
-        (worded("openai", 400, WHY, code="unsupported", param="max_tokens"), "unsupported", "max_tokens"),
-        (worded("openai", 400, WHY, code="context_length_exceeded"), CONTEXT, None),
-        (worded("flat", 400, "maximum context length is 8"), CONTEXT, None),
-        (worded("detail", 422, WHY, param="stream_options"), "", "stream_options"),
-        ({"object": "error", "message": WHY, "type": "invalid_request_message_order", "code": "3230"}, "3230", None),
-        ({"error": {"code": "content_filter", "message": WHY, "param": "prompt"}}, "content_filter", "prompt"),
-        ({"error": {"message": WHY, "innererror": {"code": "ResponsibleAIPolicyViolation"}}}, "content_filter", None),
-        ({"error": {"code": 400, "message": WHY, "type": "exceed_context_size_error"}}, CONTEXT, None),
-        (worded("openai", 400, "litellm.ContextWindowExceededError: too much", code="400"), CONTEXT, None),
-        (worded("text", 400, "The model is loaded with context length of only 4096 tokens"), CONTEXT, None),
-        (worded("text", 422, "`inputs` tokens + `max_new_tokens` must be <= 4096"), CONTEXT, None),
-        ({"object": "error", "message": WHY, "code": 400}, "", None),
-        ({"detail": [{"loc": ["body", "tools", 0], "msg": WHY}]}, "", "tools.0"),
-        ({"error": {"message": WHY, "code": {"no": "code"}, "param": ["x"]}}, "", None),
-        ({"error": {"message": WHY, "code": "a code with blanks"}}, "", None),
-        (WHY, "", None),
+        (error_body("openai", 400, TEXT, code="unsupported", param="max_tokens"), "unsupported", "max_tokens"),
+        (error_body("openai", 400, TEXT, code="context_length_exceeded"), CONTEXT_ERROR, None),
+        (error_body("flat", 400, "maximum context length is 8"), CONTEXT_ERROR, None),
+        (error_body("detail", 422, TEXT, param="stream_options"), "", "stream_options"),
+        ({"object": "error", "message": TEXT, "type": "invalid_request_message_order", "code": "3230"}, "3230", None),
+        ({"error": {"code": "content_filter", "message": TEXT, "param": "prompt"}}, "content_filter", "prompt"),
+        ({"error": {"message": TEXT, "innererror": {"code": "ResponsibleAIPolicyViolation"}}}, "content_filter", None),
+        ({"error": {"code": 400, "message": TEXT, "type": "exceed_context_size_error"}}, CONTEXT_ERROR, None),
+        (error_body("openai", 400, "litellm.ContextWindowExceededError: too much", code="400"), CONTEXT_ERROR, None),
+        (error_body("text", 400, "The model is loaded with context length of only 4096 tokens"), CONTEXT_ERROR, None),
+        (error_body("text", 422, "`inputs` tokens + `max_new_tokens` must be <= 4096"), CONTEXT_ERROR, None),
+        ({"object": "error", "message": TEXT, "code": 400}, "", None),
+        ({"detail": [{"loc": ["body", "tools", 0], "msg": TEXT}]}, "", "tools.0"),
+        ({"error": {"message": TEXT, "code": {"no": "code"}, "param": ["x"]}}, "", None),
+        ({"error": {"message": TEXT, "code": "a code with blanks"}}, "", None),
+        (TEXT, "", None),
     ],
 )  # fmt: skip
 def test_code_and_param_are_found(body: Any, code: str, param: str | None) -> None:
-    said = read_error(json.dumps(body) if not isinstance(body, str) else body)
-    assert (said.code, said.param) == (code, param)
-    assert said.message
+    error = read_error(json.dumps(body) if not isinstance(body, str) else body)
+    assert (error.code, error.param) == (code, param)
+    assert error.message
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"\xff\xfe", "null", "[]", "[[[[1]]]]", "5", '{"error": 5}', '{"error": []}', "{" * 100]
 )
-def test_what_is_no_error_is_read_all_the_same(body: Any) -> None:
+def test_bodies_without_an_error_can_be_read(body: Any) -> None:
     assert read_error(body).code == ""
 
 
@@ -68,18 +68,18 @@ def test_what_is_no_error_is_read_all_the_same(body: Any) -> None:
     "secret",
     ["https://10.0.0.7:8080/v1/models", "sk-proj-abcdef012345", "Bearer abcdefg", "AIzaSyA1234567890123", "my-own-key"],
 )
-def test_no_key_and_no_address_is_quoted(secret: str) -> None:
-    told = read_error({"error": f"Wrong: {secret} was refused."}, secrets=["my-own-key", ""]).message
-    assert secret.removeprefix("Bearer ") not in told
-    assert told.startswith("Wrong: ")
-    assert told.endswith("was refused.")
+def test_keys_and_addresses_are_never_quoted(secret: str) -> None:
+    message = read_error({"error": f"Wrong: {secret} was refused."}, secrets=["my-own-key", ""]).message
+    assert secret.removeprefix("Bearer ") not in message
+    assert message.startswith("Wrong: ")
+    assert message.endswith("was refused.")
 
 
 async def test_a_refusal_keeps_code_and_param(
     serve: Callable[[str], RuledServer], alice_api: Api, agent: Agent
 ) -> None:
     server = serve("openai")
-    server.script(Step(refused=WHY, code="unsupported_value", param="stop"))
+    server.script(Step(refused=TEXT, code="unsupported_value", param="stop"))
     answer = await ask(alice_api, "Hi", stop=["."])
     error = answer.json["error"]
     assert answer.status == 400
@@ -108,35 +108,35 @@ ERRORS: list[tuple[int, Any, type[DomainError]]] = [
 async def failure(*, streamed: bool) -> DomainError:
     messages = ({"role": "user", "content": "Hi"},)
     wire, request = OpenAIModel(), ModelRequest(upstream="default", model="m", messages=messages)
-    asked = streamed_to_the_end(wire, request) if streamed else wire.complete(request)
+    answer = read_stream(wire, request) if streamed else wire.complete(request)
     with pytest.raises(DomainError) as raised:
-        await asked
+        await answer
     return raised.value
 
 
-async def streamed_to_the_end(wire: OpenAIModel, request: ModelRequest) -> list[Any]:
+async def read_stream(wire: OpenAIModel, request: ModelRequest) -> list[Any]:
     return [chunk async for chunk in wire.stream(request)]
 
 
 @pytest.mark.parametrize(("status", "body", "kind"), ERRORS)
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-async def test_errors_have_their_kind(
+async def test_errors_are_mapped_to_their_types(
     serve: Callable[[str], RuledServer], status: int, body: Any, kind: type[DomainError], streamed: bool
 ) -> None:
-    serve("openai").answers(status, json.dumps(body))
+    serve("openai").always_answer(status, json.dumps(body))
     assert type(await failure(streamed=streamed)) is kind
 
 
 @pytest.mark.parametrize(("body", "kind"), [(body, kind) for status, body, kind in ERRORS[6:8] + ERRORS[9:]])
-async def test_errors_within_a_stream_have_their_kind(
+async def test_errors_within_a_stream_are_mapped_to_their_types(
     serve: Callable[[str], RuledServer], body: Any, kind: type[DomainError]
 ) -> None:
-    serve("openai").answers(200, f'data: {{"choices": []}}\n\ndata: {json.dumps(body)}\n\n')
+    serve("openai").always_answer(200, f'data: {{"choices": []}}\n\ndata: {json.dumps(body)}\n\n')
     assert type(await failure(streamed=True)) is kind
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "reason"),
     [
         (
             '{"error": {"code": 500, "message": "Failed to parse tool call arguments."}}',
@@ -147,15 +147,15 @@ async def test_errors_within_a_stream_have_their_kind(
         ("", "."),
     ],
 )
-async def test_an_error_of_the_server_is_told_with_its_reason(
-    serve: Callable[[str], RuledServer], body: str, told: str
+async def test_a_server_error_is_reported_with_its_reason(
+    serve: Callable[[str], RuledServer], body: str, reason: str
 ) -> None:
-    serve("openai").answers(500, body)
+    serve("openai").always_answer(500, body)
     for streamed in (False, True):
-        assert str(await failure(streamed=streamed)) == f"The model server answered with an error (500){told}"
+        assert str(await failure(streamed=streamed)) == f"The model server answered with an error (500){reason}"
 
 
-async def test_too_many_steps_are_said_to_be_that(
+async def test_too_many_steps_are_reported_as_such(
     alice_api: Api, agent: Agent, model: ScriptedModel, settings: Settings
 ) -> None:
     settings.RUN_STEPS = 2

@@ -1,4 +1,4 @@
-"""When a model server fails: what is repeated, who answers instead, what the client sees and what is stored"""
+"""When a model server fails: what is retried, which model answers instead, what the client sees and what is stored."""
 
 import asyncio
 import json
@@ -34,8 +34,8 @@ from reviews.staged import StagedBook
 from tests.conftest import Api, free_port
 from tests.factories import agent_make, memory_make
 from tests.gateway.v1 import PATH, ask, stream
-from tests.upstreams.failing import (
-    CUT,
+from tests.upstreams.failing_servers import (
+    DISCONNECTS,
     HANGS,
     OVERLOADED,
     REFUSES,
@@ -44,7 +44,7 @@ from tests.upstreams.failing import (
     Clock,
     Servers,
     Step,
-    limited,
+    rate_limited,
     says,
 )
 from tests.waiting import eventually_async
@@ -60,33 +60,33 @@ def clock() -> Clock:
 
 @pytest.fixture
 def servers(settings: Settings, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> Iterator[Servers]:
-    """Servers in the place of the upstreams a and b. Every step that was scripted is asked for."""
-    made = Servers()
+    """Scripted servers for the upstreams a and b. An unused step fails the test."""
+    scripted = Servers()
     settings.DAYBOOK_UPSTREAMS = {
         name: {"url": URL.format(port=port), "key": "sk-upstream-123"} for name, port in UPSTREAMS.items()
     }
-    monkeypatch.setattr(wire, "http_client", lambda timeout: openai.DefaultAsyncHttpxClient(transport=made))
-    way = ResilientModel(OpenAIModel(), sleep=clock.sleep, clock=clock, jitter=lambda most: most)
-    previous = upstreams.install(way)
-    yield made
+    monkeypatch.setattr(wire, "http_client", lambda timeout: openai.DefaultAsyncHttpxClient(transport=scripted))
+    model = ResilientModel(OpenAIModel(), sleep=clock.sleep, clock=clock, jitter=lambda most: most)
+    previous = upstreams.install(model)
+    yield scripted
     upstreams.install(previous)
-    assert not any(made.steps.values()), f"left over: {dict(made.steps)}"
+    assert not any(scripted.steps.values()), f"unused: {dict(scripted.steps)}"
 
 
 @pytest.fixture
-def two(db: None) -> None:
+def two_models(db: None) -> None:
     """An agent with two models on two upstreams."""
     agent_make("assistant", model=["m-a", "m-b"], upstream=["a", "b"])
 
 
 @pytest.fixture
-def one(db: None) -> None:
+def single_model(db: None) -> None:
     """An agent with one model."""
     agent_make("assistant", model="m-a", upstream="a")
 
 
-async def answered(api: Api, *, streamed: bool) -> str:
-    """The text that a client gets."""
+async def client_text(api: Api, *, streamed: bool) -> str:
+    """Return the text that a client gets."""
     if not streamed:
         answer = await ask(api, "Hi")
         assert answer.status == 200, answer.json
@@ -100,20 +100,24 @@ async def last_run() -> Run:
 
 
 async def faults() -> list[tuple[str, str]]:
-    """What the trace of the last run says: who was asked, and what was wrong."""
+    """Return the attempts in the last run's trace as (upstream, fault)."""
     return [(entry["upstream"], entry["fault"]) for entry in (await last_run()).trace.get("attempts", [])]
 
 
 FAULTS: dict[str, tuple[list[Step], list[str], list[float]]] = {
     "refuses": ([REFUSES] * 3, ["connect"] * 3, [0.5, 1.0]),
     "overloaded": ([OVERLOADED] * 3, ["overload"] * 3, [0.5, 1.0]),
-    "overloaded, comes back": ([OVERLOADED, says("From a.")], ["overload"], [0.5]),
-    "limited": ([limited()] * 3, ["rate"] * 3, [0.5, 1.0]),
-    "limited, for a second": ([limited("1")] * 3, ["rate"] * 3, [1.5, 2.0]),
-    "limited, in milliseconds": ([limited("60", **{"Retry-After-Ms": "250"}), says("From a.")], ["rate"], [0.75]),
-    "limited, for a minute": ([limited("60")], ["rate"], []),
+    "overloaded, then available": ([OVERLOADED, says("From a.")], ["overload"], [0.5]),
+    "rate-limited": ([rate_limited()] * 3, ["rate"] * 3, [0.5, 1.0]),
+    "rate-limited, for a second": ([rate_limited("1")] * 3, ["rate"] * 3, [1.5, 2.0]),
+    "rate-limited, in milliseconds": (
+        [rate_limited("60", **{"Retry-After-Ms": "250"}), says("From a.")],
+        ["rate"],
+        [0.75],
+    ),
+    "rate-limited, for a minute": ([rate_limited("60")], ["rate"], []),
     "hangs": ([HANGS], ["silence"], []),
-    "breaks off before a word": ([CUT] * 3, ["network"] * 3, [0.5, 1.0]),
+    "disconnects before any text": ([DISCONNECTS] * 3, ["network"] * 3, [0.5, 1.0]),
     "no credit": ([Step(status=429, code="insufficient_quota")], ["locked"], []),
     "wrong key": ([Step(status=401)], ["locked"], []),
     "no such model": ([Step(status=404)], ["locked"], []),
@@ -123,20 +127,20 @@ FAULTS: dict[str, tuple[list[Step], list[str], list[float]]] = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 @WHOLE_AND_STREAMED
-async def test_the_next_model_answers_after_what_is_safe_to_repeat(
-    servers: Servers, clock: Clock, two: None, alice_api: Api, settings: Settings, fault: str, streamed: bool
+async def test_the_next_model_answers_after_the_safe_retries(
+    servers: Servers, clock: Clock, two_models: None, alice_api: Api, settings: Settings, fault: str, streamed: bool
 ) -> None:
-    steps, told, slept = FAULTS[fault]
+    steps, faults_seen, slept = FAULTS[fault]
     if fault == "hangs" and streamed:
         settings.DAYBOOK_UPSTREAMS["a"]["options"] = {"first_byte_seconds": 0.1}
-    elif fault == "hangs":  # such an answer begins when it is complete: it has half of the time
+    elif fault == "hangs":  # an answer that is not streamed begins when it is complete, and has half of the time
         settings.RUN_SECONDS = 0.6
     servers.script("a", *steps)
-    by_b = len(told) == len(steps)
+    by_b = len(faults_seen) == len(steps)
     if by_b:
         servers.script("b", says("From b."))
-    assert await answered(alice_api, streamed=streamed) == ("From b." if by_b else "From a.")
-    assert await faults() == [("a", fault) for fault in told] + [("b" if by_b else "a", "")]
+    assert await client_text(alice_api, streamed=streamed) == ("From b." if by_b else "From a.")
+    assert await faults() == [("a", fault) for fault in faults_seen] + [("b" if by_b else "a", "")]
     assert clock.slept == slept
     run = await last_run()
     assert (run.state, run.model) == ("completed", "m-b" if by_b else "m-a")
@@ -152,8 +156,8 @@ async def test_the_next_model_answers_after_what_is_safe_to_repeat(
         (Step(status=400, code="content_filter"), 400, "content_filter"),
     ],
 )
-async def test_what_is_the_clients_business_is_told_at_once(
-    servers: Servers, clock: Clock, two: None, alice_api: Api, step: Step, status: int, code: str, streamed: bool
+async def test_the_clients_own_errors_are_reported_without_retries(
+    servers: Servers, clock: Clock, two_models: None, alice_api: Api, step: Step, status: int, code: str, streamed: bool
 ) -> None:
     servers.script("a", step)
     answer = await ask(alice_api, "Hi", stream=streamed)
@@ -162,17 +166,15 @@ async def test_what_is_the_clients_business_is_told_at_once(
     assert await faults() == [("a", "refusal")]
 
 
-async def test_a_call_that_the_model_botched_is_asked_for_once_more(
-    servers: Servers, two: None, alice_api: Api
-) -> None:
-    botched = Step(status=400, code="tool_use_failed")
-    servers.script("a", botched, botched)
+async def test_a_malformed_tool_call_is_retried_once(servers: Servers, two_models: None, alice_api: Api) -> None:
+    malformed = Step(status=400, code="tool_use_failed")
+    servers.script("a", malformed, malformed)
     answer = await ask(alice_api, "Hi")
     assert (answer.status, answer.code, servers.order) == (400, "tool_use_failed", "aa")
 
 
-async def test_an_answer_that_has_begun_is_not_begun_again(servers: Servers, two: None, alice_api: Api) -> None:
-    servers.script("a", says("Half of it", breaks_off=True))
+async def test_an_answer_that_has_begun_is_not_retried(servers: Servers, two_models: None, alice_api: Api) -> None:
+    servers.script("a", says("Half of it", disconnects=True))
     status, body = await alice_api.stream(
         PATH, {"model": "assistant", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
     )
@@ -184,24 +186,26 @@ async def test_an_answer_that_has_begun_is_not_begun_again(servers: Servers, two
     assert (run.state, run.text, run.trace["attempts"][0]["fault"]) == ("failed", "Half of it", "network")
 
 
-async def test_a_whole_answer_that_breaks_off_was_told_to_nobody(servers: Servers, two: None, alice_api: Api) -> None:
-    servers.script("a", says("Half of it", breaks_off=True), says("All of it"))
-    assert await answered(alice_api, streamed=False) == "All of it"
+async def test_an_aborted_answer_that_was_not_streamed_is_retried(
+    servers: Servers, two_models: None, alice_api: Api
+) -> None:
+    servers.script("a", says("Half of it", disconnects=True), says("All of it"))
+    assert await client_text(alice_api, streamed=False) == "All of it"
     assert servers.order == "aa"
 
 
 @WHOLE_AND_STREAMED
-async def test_a_server_that_dies_between_two_steps_takes_nothing_with_it(
-    servers: Servers, two: None, alice_api: Api, streamed: bool
+async def test_a_server_that_fails_between_two_steps_is_replaced_by_the_next(
+    servers: Servers, two_models: None, alice_api: Api, streamed: bool
 ) -> None:
     servers.script("a", says("Noting it. ", calls=(ADD,), thought="They told me."), *[REFUSES] * 3)
     servers.script("b", Step(calls=(("list_memories", {}),)), says("Noted."))
-    assert await answered(alice_api, streamed=streamed) == "Noting it. Noted."
-    assert servers.order == "aaaabb", "whoever answered goes on"
+    assert await client_text(alice_api, streamed=streamed) == "Noting it. Noted."
+    assert servers.order == "aaaabb", "the model that answered continues"
     assert await in_thread(Memory.objects.count) == 1, "the tool ran once"
-    sent = servers.asked[4][1]["messages"]
+    sent = servers.requests[4][1]["messages"]
     assert '"ok": true' in sent[-1]["content"]
-    assert "They told me." not in json.dumps(sent), "reasoning goes to who thought it only"
+    assert "They told me." not in json.dumps(sent), "reasoning is sent only to its own model"
     run = await last_run()
     assert (run.state, run.text, run.model) == ("completed", "Noting it. Noted.", "m-b")
     stored = await in_thread(lambda: list(Message.objects.order_by("seq").values_list("role", "kept")))
@@ -209,113 +213,115 @@ async def test_a_server_that_dies_between_two_steps_takes_nothing_with_it(
     assert kept == [("a", "m-a"), ("b", "m-b"), ("b", "m-b")]
 
 
-async def test_a_run_that_waited_for_its_client_goes_on_with_who_answered(
-    servers: Servers, two: None, alice_api: Api
+async def test_a_run_that_waited_for_its_client_continues_with_the_same_upstream(
+    servers: Servers, two_models: None, alice_api: Api
 ) -> None:
     servers.script("a", *[REFUSES] * 3)
     servers.script("b", Step(calls=(("lookup", {}),), thought="Hm."), says("Found."))
     lookup = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
     first = await ask(alice_api, "Hi", tools=[lookup])
-    made = first.json["choices"][0]["message"]
-    result = {"role": "tool", "tool_call_id": made["tool_calls"][0]["id"], "content": "Yes."}
-    last = await ask(alice_api, {"role": "user", "content": "Hi"}, made, result, tools=[lookup])
+    message = first.json["choices"][0]["message"]
+    result = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "Yes."}
+    last = await ask(alice_api, {"role": "user", "content": "Hi"}, message, result, tools=[lookup])
     assert (last.text, servers.order) == ("Found.", "aaabb")
     assert [fault for _, fault in await faults()] == ["connect"] * 3 + [""]
 
 
-async def test_where_all_fail_the_client_is_told_the_last_fault(servers: Servers, two: None, alice_api: Api) -> None:
+async def test_if_all_models_fail_the_client_gets_the_last_error(
+    servers: Servers, two_models: None, alice_api: Api
+) -> None:
     servers.script("a", *[OVERLOADED] * 3)
-    servers.script("b", limited("60"))
+    servers.script("b", rate_limited("60"))
     answer = await ask(alice_api, "Hi")
     assert (answer.status, answer.code) == (429, "rate_limited")
     run = await last_run()
     assert (run.state, run.error["code"]) == ("failed", "rate_limited")
     assert await faults() == [("a", "overload")] * 3 + [("b", "rate")]
-    told = json.dumps(run.trace) + json.dumps(answer.json)
-    assert not any(secret in told for secret in ("127.0.0.1", "sk-upstream", "Hi"))
+    visible = json.dumps(run.trace) + json.dumps(answer.json)
+    assert not any(secret in visible for secret in ("127.0.0.1", "sk-upstream", "Hi"))
 
 
 @pytest.mark.parametrize(("after", "slept", "order"), [("7", [7.5], "aa"), ("", [0.5], "aa"), ("60", [], "a")])
-async def test_a_server_alone_is_waited_for_if_it_is_not_long(
-    servers: Servers, clock: Clock, one: None, alice_api: Api, after: str, slept: list[float], order: str
+async def test_the_only_server_is_waited_for_unless_it_takes_long(
+    servers: Servers, clock: Clock, single_model: None, alice_api: Api, after: str, slept: list[float], order: str
 ) -> None:
-    servers.script("a", limited(after), *[says("From a.")] * (len(order) - 1))
+    servers.script("a", rate_limited(after), *[says("From a.")] * (len(order) - 1))
     body = {"model": "assistant", "messages": [{"role": "user", "content": "Hi"}]}
     response = await alice_api.raw("POST", PATH, body)
     assert (response.status_code, response.headers.get("retry-after")) == ((200, None) if slept else (429, "60"))
     assert (clock.slept, servers.order) == (slept, order)
 
 
-async def test_an_overload_that_names_a_time_is_waited_for_as_well(
-    servers: Servers, clock: Clock, one: None, alice_api: Api
+async def test_an_overload_with_a_retry_after_is_waited_for(
+    servers: Servers, clock: Clock, single_model: None, alice_api: Api
 ) -> None:
     servers.script("a", Step(status=503, headers={"Retry-After": "3"}), says("From a."))
-    assert await answered(alice_api, streamed=True) == "From a."
+    assert await client_text(alice_api, streamed=True) == "From a."
     assert clock.slept == [3.5]
 
 
-async def test_no_pause_is_longer_than_the_time_that_is_left(
-    servers: Servers, clock: Clock, one: None, alice_api: Api, settings: Settings
+async def test_no_pause_exceeds_the_remaining_time(
+    servers: Servers, clock: Clock, single_model: None, alice_api: Api, settings: Settings
 ) -> None:
     settings.RUN_SECONDS = 5
-    servers.script("a", limited("10"))
+    servers.script("a", rate_limited("10"))
     assert (await ask(alice_api, "Hi")).status == 429
     assert clock.slept == []
 
 
-async def test_a_server_that_is_silent_is_asked_again_only_where_nothing_is_paid_twice(
-    servers: Servers, one: None, alice_api: Api, settings: Settings
+async def test_a_silent_server_is_retried_only_if_nothing_is_paid_twice(
+    servers: Servers, single_model: None, alice_api: Api, settings: Settings
 ) -> None:
     settings.DAYBOOK_UPSTREAMS["a"]["options"] = {"first_byte_seconds": 0.3}
     servers.script("a", HANGS, says("From a."))
-    assert await answered(alice_api, streamed=True) == "From a."
+    assert await client_text(alice_api, streamed=True) == "From a."
     settings.RUN_SECONDS = 0.1
     servers.script("a", HANGS)
     assert (await ask(alice_api, "Hi")).code == "upstream_timeout"
 
 
-async def test_a_review_is_answered_by_the_next_model_and_stays_with_it(servers: Servers) -> None:
+async def test_a_review_falls_back_to_the_next_model_and_stays_with_it(servers: Servers) -> None:
     servers.script("a", *[OVERLOADED] * 3)
     servers.script("b", Step(calls=(ADD,), thought="Worth keeping."), says("Done."))
-    told = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
+    messages = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
     attempt = ReviewAttempt(
         book=StagedBook.of([], dict.fromkeys(Target, 0), max_writes=3),
-        conversation=FrozenConversation(messages=told, has_news=True),
+        conversation=FrozenConversation(messages=messages, has_news=True),
         target=ModelTarget("a", "m-a", (ModelTarget("b", "m-b"),)),
     )
     await run_attempt(attempt, asyncio.get_running_loop().time() + 60)
     assert (servers.order, attempt.model, len(attempt.book.writes)) == ("aaabb", "m-b", 1)
-    assert "Worth keeping." in json.dumps(servers.asked[-1][1]["messages"])
+    assert "Worth keeping." in json.dumps(servers.requests[-1][1]["messages"])
 
 
-async def test_a_client_task_has_the_agents_fall_backs_and_not_its_parameters(
+async def test_a_client_task_uses_the_agents_fallbacks_but_not_its_parameters(
     servers: Servers, alice_api: Api, db: None
 ) -> None:
     await in_thread(agent_make, model=["m-a", "m-b"], upstream=["a", "b"], parameters={"temperature": 0.1})
-    servers.script("a", limited("60"))
+    servers.script("a", rate_limited("60"))
     servers.script("b", says("A title"))
     answer = await ask(alice_api, "Hi", metadata={"task": "title_generation"})
-    assert (answer.text, servers.asked[-1][1].get("temperature")) == ("A title", None)
+    assert (answer.text, servers.requests[-1][1].get("temperature")) == ("A title", None)
 
 
-async def test_a_model_that_was_limited_is_left_alone_for_as_long_as_it_said(
-    servers: Servers, clock: Clock, two: None, alice_api: Api
+async def test_a_rate_limited_model_is_skipped_for_as_long_as_it_said(
+    servers: Servers, clock: Clock, two_models: None, alice_api: Api
 ) -> None:
-    servers.script("a", limited("60"), says("From a."))
+    servers.script("a", rate_limited("60"), says("From a."))
     servers.script("b", says("From b."), says("From b."))
     for _ in range(2):
-        assert await answered(alice_api, streamed=True) == "From b."
+        assert await client_text(alice_api, streamed=True) == "From b."
     assert await faults() == [("a", "open"), ("b", "")]
     clock.now += 61
-    assert await answered(alice_api, streamed=True) == "From a."
+    assert await client_text(alice_api, streamed=True) == "From a."
     assert await faults() == []
 
 
-async def test_a_probe_whose_client_leaves_is_made_by_the_next(servers: Servers, clock: Clock) -> None:
+async def test_a_probe_whose_client_leaves_is_repeated_by_the_next_request(servers: Servers, clock: Clock) -> None:
     request = ModelRequest(
         upstream="a", model="m", fallbacks=(ModelTarget("b", "m"),), messages=({"role": "user", "content": "Hi"},)
     )
-    servers.script("a", limited("60"), says("Hello."), says("From a."))
+    servers.script("a", rate_limited("60"), says("Hello."), says("From a."))
     servers.script("b", says("From b."))
     await upstreams.model().complete(request)
     clock.now += 61
@@ -325,13 +331,13 @@ async def test_a_probe_whose_client_leaves_is_made_by_the_next(servers: Servers,
     assert servers.order == "abaa"
 
 
-async def test_a_server_alone_is_left_alone_only_if_it_can_not_be_reached(
-    servers: Servers, clock: Clock, one: None, alice_api: Api
+async def test_the_only_server_is_skipped_only_if_it_is_unreachable(
+    servers: Servers, clock: Clock, single_model: None, alice_api: Api
 ) -> None:
     servers.script("a", *[OVERLOADED] * 9, *[REFUSES] * 15)
     for _ in range(3):
         assert (await ask(alice_api, "Hi")).status == 502
-    assert len(servers.asked) == 9
+    assert len(servers.requests) == 9
     while servers.steps["a"]:
         last = await ask(alice_api, "Hi")
         if await faults() == [("a", "open")]:
@@ -341,10 +347,10 @@ async def test_a_server_alone_is_left_alone_only_if_it_can_not_be_reached(
     servers.steps["a"].clear()
     servers.script("a", says("From a."), says("From a."))
     for streamed in (True, False):
-        assert await answered(alice_api, streamed=streamed) == "From a."
+        assert await client_text(alice_api, streamed=streamed) == "From a."
 
 
-async def test_the_demo_model_stands_in_for_nobody(alice_api: Api, db: None, settings: Settings) -> None:
+async def test_the_demo_model_is_never_a_fallback(alice_api: Api, db: None, settings: Settings) -> None:
     settings.DAYBOOK_UPSTREAMS = {}
     await in_thread(agent_make, model=["m-a", "m-b"], upstream=["a", "default"])
     previous = upstreams.install(ResilientModel(OpenAIModel()))
@@ -354,61 +360,61 @@ async def test_the_demo_model_stands_in_for_nobody(alice_api: Api, db: None, set
     assert "No upstream is called a" in answer.json["error"]["message"]
 
 
-async def test_an_upstream_that_is_not_configured_is_passed_over(servers: Servers, alice_api: Api, db: None) -> None:
+async def test_an_unconfigured_upstream_is_skipped(servers: Servers, alice_api: Api, db: None) -> None:
     await in_thread(agent_make, model="m", upstream=["gone", "b"])
     servers.script("b", says("From b."))
-    assert await answered(alice_api, streamed=False) == "From b."
+    assert await client_text(alice_api, streamed=False) == "From b."
 
 
-async def test_what_is_kept_of_an_answer_goes_to_no_other_model_of_the_same_upstream(servers: Servers) -> None:
+async def test_kept_fields_are_not_sent_to_another_model_of_the_same_upstream(servers: Servers) -> None:
     servers.script("a", *[OVERLOADED] * 3, says("Fine."))
     kept = KeptFields(upstream="a", model="m-1", fields={"reasoning_content": "Hm."})
     messages = ({"role": "user", "content": "Hi"}, with_kept({"role": "assistant", "content": "Hello."}, kept))
     request = ModelRequest(upstream="a", model="m-1", fallbacks=(ModelTarget("a", "m-2"),), messages=messages)
     await upstreams.model().complete(request)
-    reasoning = [body["messages"][1].get("reasoning_content") for _, body in servers.asked]
+    reasoning = [body["messages"][1].get("reasoning_content") for _, body in servers.requests]
     assert reasoning == ["Hm.", "Hm.", "Hm.", None]
     assert request.answered_by == ("a", "m-2")
 
 
-async def test_a_port_that_nobody_listens_on_is_a_fault_of_the_connection(settings: Settings, clock: Clock) -> None:
+async def test_a_closed_port_is_a_connection_fault(settings: Settings, clock: Clock) -> None:
     settings.DAYBOOK_UPSTREAMS = {"a": {"url": f"http://127.0.0.1:{free_port()}/v1", "key": ""}}
-    way = ResilientModel(OpenAIModel(), sleep=clock.sleep, clock=clock)
+    model = ResilientModel(OpenAIModel(), sleep=clock.sleep, clock=clock)
     request = ModelRequest(upstream="a", model="m", messages=({"role": "user", "content": "Hi"},))
     with pytest.raises(UpstreamError):
-        await way.complete(request)
-    await way.close()
+        await model.complete(request)
+    await model.close()
     assert [entry["fault"] for entry in request.log.attempts] == ["connect"] * 3
-    assert all(0 <= pause <= most for pause, most in zip(clock.slept, (0.5, 1.0), strict=True)), "with jitter"
+    assert all(0 <= pause <= most for pause, most in zip(clock.slept, (0.5, 1.0), strict=True)), "pauses have jitter"
 
 
-async def test_parameters_of_the_agent_are_defaults(servers: Servers, alice_api: Api, session: Session) -> None:
-    given = {"temperature": 0.1, "top_p": 0.5, "max_tokens": 9, "seed": 1}
-    await in_thread(agent_make, model="m-a", upstream="a", parameters=given)
+async def test_the_agents_parameters_are_defaults(servers: Servers, alice_api: Api, session: Session) -> None:
+    parameters = {"temperature": 0.1, "top_p": 0.5, "max_tokens": 9, "seed": 1}
+    await in_thread(agent_make, model="m-a", upstream="a", parameters=parameters)
     servers.script("a", says("One."), says("Two."))
     await ask(alice_api, "Hi", temperature=0.9, max_completion_tokens=5, seed=None)
-    sent = servers.asked[-1][1]
+    sent = servers.requests[-1][1]
     assert (sent["temperature"], sent["top_p"], sent["max_completion_tokens"]) == (0.9, 0.5, 5)
     assert not {"max_tokens", "seed"} & sent.keys()
     await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Hi"})
-    assert servers.asked[-1][1].items() >= given.items()
+    assert servers.requests[-1][1].items() >= parameters.items()
 
 
-async def test_requests_beyond_the_limit_of_an_upstream_wait_or_go_elsewhere(
-    servers: Servers, two: None, alice_api: Api, settings: Settings, monkeypatch: pytest.MonkeyPatch
+async def test_requests_beyond_an_upstreams_limit_wait_or_use_a_fallback(
+    servers: Servers, two_models: None, alice_api: Api, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.DAYBOOK_UPSTREAMS["a"]["at_once"] = 1
-    servers.let_go = asyncio.Event()
+    servers.released = asyncio.Event()
     servers.script("a", says("One."), says("Two."))
     alone = ModelRequest(upstream="a", model="m", messages=({"role": "user", "content": "Hi"},))
     both = [asyncio.create_task(upstreams.model().complete(alone)) for _ in range(2)]
-    await eventually_async(lambda: servers.asked, within=5)
+    await eventually_async(lambda: servers.requests, within=5)
     monkeypatch.setattr("gateway.upstream.attempts.MAX_WAIT_WITH_FALLBACK", 0.01)
     servers.script("b", says("From b."))
     elsewhere: Any = ModelRequest(upstream="a", model="m", fallbacks=(ModelTarget("b", "m"),), messages=alone.messages)
     third = asyncio.create_task(upstreams.model().complete(elsewhere))
     await eventually_async(lambda: servers.order == "ab", within=5)
-    servers.let_go.set()
+    servers.released.set()
     assert [answer["choices"][0]["message"]["content"] for answer in await asyncio.gather(*both, third)] == [
         "One.", "Two.", "From b."
     ]  # fmt: skip
@@ -416,8 +422,8 @@ async def test_requests_beyond_the_limit_of_an_upstream_wait_or_go_elsewhere(
     assert servers.order == "aba", "the second waited for the first"
 
 
-async def test_the_page_and_the_administrator_see_who_answered(
-    servers: Servers, two: None, alice: Owner, alice_api: Api
+async def test_the_chat_and_the_admin_show_which_model_answered(
+    servers: Servers, two_models: None, alice: Owner, alice_api: Api
 ) -> None:
     servers.script("a", *[OVERLOADED] * 3)
     servers.script("b", says("From b."))
@@ -432,7 +438,7 @@ async def test_the_page_and_the_administrator_see_who_answered(
         view = turn_of_run(session, Run.objects.get().pk, ZoneInfo("UTC"))
         notes = [line.note for line in transcript(session).lines]
         return (
-            view.answered if view else "",
+            view.client_text if view else "",
             client.get(reverse("chat-session", args=[session.pk])).content.decode(),
             notes,
         )
@@ -443,12 +449,12 @@ async def test_the_page_and_the_administrator_see_who_answered(
     assert notes == ["", words]
 
 
-async def test_attempts_are_counted(servers: Servers, two: None, alice_api: Api) -> None:
+async def test_attempts_are_counted(servers: Servers, two_models: None, alice_api: Api) -> None:
     outcomes.clear()
-    servers.script("a", limited("60"))
+    servers.script("a", rate_limited("60"))
     servers.script("b", says("From b."), says("Again."))
-    await answered(alice_api, streamed=True)
-    await answered(alice_api, streamed=False)
+    await client_text(alice_api, streamed=True)
+    await client_text(alice_api, streamed=False)
     served = generate_latest(registry).decode()
     for line in (
         'daybook_upstream_attempts_total{model="m-a",outcome="rate",upstream="a"} 1.0',
@@ -479,11 +485,11 @@ def entry(name: str, fault: str = "") -> dict[str, Any]:
         ),
     ],
 )
-def test_who_answered_in_words(attempts: list[dict[str, Any]], words: str) -> None:
+def test_answered_words(attempts: list[dict[str, Any]], words: str) -> None:
     assert answered_words(attempts) == words
 
 
-def test_a_limit_of_requests_at_once_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_concurrency_limit_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith(("OPENAI_", "DAYBOOK_UPSTREAM_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("OPENAI_API_KEY", "k")
@@ -497,15 +503,15 @@ def test_a_limit_of_requests_at_once_is_read_from_the_environment(monkeypatch: p
         environment.upstreams(environment.load_environment())
 
 
-async def test_what_is_recalled_stands_where_every_model_of_the_agent_takes_it(
+async def test_recalled_memories_are_placed_where_every_model_of_the_agent_accepts_them(
     servers: Servers, alice: Owner, alice_api: Api, settings: Settings
 ) -> None:
     settings.DAYBOOK_UPSTREAMS["b"]["dialect"] = "strict"
     await in_thread(agent_make, model="m", upstream=["a", "b"], frozen_char_limit=0, recall_role="user")
     await in_thread(memory_make, alice, "Likes green tea.")
-    servers.script("a", limited("60"))
+    servers.script("a", rate_limited("60"))
     servers.script("b", says("Green tea."))
     await ask(alice_api, "Which tea do I like?")
-    for _, body in servers.asked:
+    for _, body in servers.requests:
         assert [message["role"] for message in body["messages"]] == ["system", "user"]
         assert "Likes green tea." in body["messages"][-1]["content"]

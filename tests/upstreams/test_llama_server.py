@@ -1,5 +1,7 @@
-"""A real server with a tiny model of made-up weights: llama-cpp-python's. The package is not a requirement. Where it is
-installed elsewhere, LLAMA_PYTHON names the interpreter that has `llama-cpp-python[server]` and `gguf`."""
+"""llama-cpp-python's real server with a tiny model of random weights.
+
+The package is not a requirement. LLAMA_PYTHON may name another interpreter that has `llama-cpp-python[server]` and
+`gguf`."""
 
 import os
 import subprocess
@@ -38,9 +40,9 @@ SHORT = {"max_completion_tokens": 8, "temperature": 0}
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the server."""
-    wanted = subprocess.run([PYTHON, "-c", "import llama_cpp.server.app, gguf"], capture_output=True, check=False)
-    if wanted.returncode:
+    """The server's address."""
+    installed = subprocess.run([PYTHON, "-c", "import llama_cpp.server.app, gguf"], capture_output=True, check=False)
+    if installed.returncode:
         pytest.skip("llama-cpp-python[server] and gguf are not installed; LLAMA_PYTHON may name an interpreter")
     folder, port = tmp_path_factory.mktemp("llama"), free_port()
     subprocess.run([PYTHON, MODEL_MAKER, folder / "tiny.gguf"], check=True)
@@ -74,11 +76,11 @@ async def _upstream(url: str, settings: Settings) -> AsyncIterator[None]:
     upstreams.install(previous)
 
 
-async def test_a_whole_answer(alice_api: Api, agent: Agent) -> None:
+async def test_an_answer(alice_api: Api, agent: Agent) -> None:
     answer = await ask(alice_api, USER, **SHORT)
     assert answer.status == 200, answer.json
     assert answer.json["choices"][0]["finish_reason"] == "length"
-    assert 0 < answer.json["usage"]["completion_tokens"] < 30, "the limit of tokens holds"
+    assert 0 < answer.json["usage"]["completion_tokens"] < 30, "the token limit is respected"
     again = await ask(alice_api, USER, {"role": "assistant", "content": answer.text or "Hm."}, USER, **SHORT)
     assert again.status == 200, again.json
 
@@ -92,22 +94,22 @@ async def test_a_streamed_answer(alice_api: Api, agent: Agent) -> None:
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 async def test_a_client_s_tool_loop(streamed: bool, alice_api: Api, agent: Agent) -> None:
-    given = {"tools": [LOOKUP], "tool_choice": FORCED, "temperature": 0}
+    options = {"tools": [LOOKUP], "tool_choice": FORCED, "temperature": 0}
     if streamed:
-        chunks = await stream(alice_api, USER, **given)
+        chunks = await stream(alice_api, USER, **options)
         deltas = [choice["delta"] for chunk in chunks for choice in chunk["choices"]]
         pieces = [call for delta in deltas for call in delta.get("tool_calls") or ()]
         arguments = "".join(piece["function"].get("arguments") or "" for piece in pieces)
         call = {"id": pieces[0]["id"], "type": "function", "function": {"name": "lookup", "arguments": arguments}}
     else:
-        answer = await ask(alice_api, USER, **given)
+        answer = await ask(alice_api, USER, **options)
         assert answer.status == 200, answer.json
         (call,) = answer.json["choices"][0]["message"]["tool_calls"]
     assert call["function"]["name"] == "lookup"
     assert '"found"' in call["function"]["arguments"]
-    told = {"role": "tool", "tool_call_id": call["id"], "content": [{"type": "text", "text": "Green tea."}]}
-    made = {"role": "assistant", "content": None, "tool_calls": [call]}
-    answer = await ask(alice_api, USER, made, told, tools=[LOOKUP], **SHORT)
+    result = {"role": "tool", "tool_call_id": call["id"], "content": [{"type": "text", "text": "Green tea."}]}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    answer = await ask(alice_api, USER, message, result, tools=[LOOKUP], **SHORT)
     assert answer.status == 200, answer.json
 
 

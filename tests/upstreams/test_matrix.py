@@ -1,4 +1,4 @@
-"""Every kind of model server, in every situation in which the gateway asks a model"""
+"""Every kind of model server in every situation in which the gateway calls a model."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ from tests.factories import agent_make, memory_make
 from tests.gateway.v1 import ask, stream
 from tests.reviews.consolidation.answering_model import extraction, synthesis
 from tests.reviews.consolidation.rows import document, request, settings_make, talk
-from tests.upstreams.rules import RULES, worded
+from tests.upstreams.rules import RULES, error_body
 from tests.upstreams.server import KEY, RuledServer, Step
 
 pytestmark = pytest.mark.any_database
@@ -38,7 +38,7 @@ kinds = pytest.mark.parametrize("kind", RULES)
 
 LOOKUP = {"type": "function", "function": {"name": "lookup", "strict": True, "parameters": {"type": "object"}}}
 ADD = ("add_memory", {"content": "Is vegetarian.", "target": "user"})
-ASKED = {
+PARAMETERS = {
     "max_completion_tokens": 50,
     "seed": 7,
     "temperature": 0.2,
@@ -48,8 +48,8 @@ ASKED = {
     "prompt_cache_key": "k-1",
     "metadata": {"session_id": "s-1", "project": "tea"},
 }
-NAMED = {"role": "user", "content": "I'm vegetarian", "name": "alice"}
-HOW_IT_COMES = {"stream", "stream_options"}
+USER_MESSAGE = {"role": "user", "content": "I'm vegetarian", "name": "alice"}
+STREAM_FIELDS = {"stream", "stream_options"}
 CALLS = (("lookup", {"q": "a"}), ("lookup", {"q": "b"}))
 
 
@@ -57,16 +57,16 @@ CALLS = (("lookup", {"q": "a"}), ("lookup", {"q": "b"}))
 async def test_a_plain_turn(kind: str, serve: Serve, alice: Owner, alice_api: Api, agent: Agent) -> None:
     server = serve(kind)
     server.script(Step(text="Hello.", thought="Hm."), Step(text="Fine."))
-    first = await ask(alice_api, {"role": "system", "content": "Be kind."}, NAMED, **ASKED)
+    first = await ask(alice_api, {"role": "system", "content": "Be kind."}, USER_MESSAGE, **PARAMETERS)
     assert (server.refused, first.text) == ([], "Hello.")
-    history = [NAMED, {"role": "assistant", "content": "Hello."}, {"role": "system", "content": "Be brief."}]
-    second = await ask(alice_api, *history, {"role": "user", "content": "How are you?"}, **ASKED)
+    history = [USER_MESSAGE, {"role": "assistant", "content": "Hello."}, {"role": "system", "content": "Be brief."}]
+    second = await ask(alice_api, *history, {"role": "user", "content": "How are you?"}, **PARAMETERS)
     assert (server.refused, second.text, second.session) == ([], "Fine.", first.session)
 
 
 @kinds
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-async def test_a_turn_with_our_tool(kind: str, streamed: bool, serve: Serve, alice_api: Api, agent: Agent) -> None:
+async def test_a_turn_with_memory_tools(kind: str, streamed: bool, serve: Serve, alice_api: Api, agent: Agent) -> None:
     server = serve(kind)
     server.script(
         Step(text="One moment.", thought="They told me what they eat.", calls=(ADD,)),
@@ -74,12 +74,12 @@ async def test_a_turn_with_our_tool(kind: str, streamed: bool, serve: Serve, ali
         Step(text="Noted."),
     )
     if streamed:
-        chunks = await stream(alice_api, NAMED, stream_options={"include_usage": True}, **ASKED)
+        chunks = await stream(alice_api, USER_MESSAGE, stream_options={"include_usage": True}, **PARAMETERS)
         text = "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
         usage = chunks[-1]["usage"]
-        assert chunks[-1].items() >= dict(server.rules.extra).items()
+        assert chunks[-1].items() >= dict(server.rules.extra_fields).items()
     else:
-        answer = await ask(alice_api, NAMED, **ASKED)
+        answer = await ask(alice_api, USER_MESSAGE, **PARAMETERS)
         assert answer.status == 200, answer.json
         text, usage = answer.text, answer.json["usage"]
     assert server.refused == []
@@ -98,21 +98,21 @@ async def test_a_client_s_tool_loop(kind: str, serve: Serve, alice_api: Api, age
         Step(text="Found.", thought="Done."),
         Step(text="You are welcome."),
     )
-    messages: list[dict[str, Any]] = [NAMED]
+    messages: list[dict[str, Any]] = [USER_MESSAGE]
     for _ in range(3):
-        answer = await ask(alice_api, *messages, tools=[LOOKUP], **ASKED)
+        answer = await ask(alice_api, *messages, tools=[LOOKUP], **PARAMETERS)
         assert (server.refused, answer.status) == ([], 200), answer.json
-        made = answer.json["choices"][0]["message"]
-        plain = {"role": "assistant", "content": made["content"], "tool_calls": made["tool_calls"]}
-        told = [{"type": "text", "text": "Yes."}]
-        results = [{"role": "tool", "tool_call_id": call["id"], "content": told} for call in made["tool_calls"]]
+        message = answer.json["choices"][0]["message"]
+        plain = {"role": "assistant", "content": message["content"], "tool_calls": message["tool_calls"]}
+        content = [{"type": "text", "text": "Yes."}]
+        results = [{"role": "tool", "tool_call_id": call["id"], "content": content} for call in message["tool_calls"]]
         for call in plain["tool_calls"]:
             call.pop("extra_content", None)
         messages.extend([plain, *reversed(results)])
-    answer = await ask(alice_api, *messages, tools=[LOOKUP], **ASKED)
+    answer = await ask(alice_api, *messages, tools=[LOOKUP], **PARAMETERS)
     assert (server.refused, answer.text) == ([], "Found.")
     messages.extend([{"role": "assistant", "content": "Found."}, {"role": "user", "content": "Thanks"}])
-    last = await ask(alice_api, *messages, tools=[LOOKUP], **ASKED)
+    last = await ask(alice_api, *messages, tools=[LOOKUP], **PARAMETERS)
     assert (server.refused, last.text) == ([], "You are welcome.")
     assert last.session == answer.session
 
@@ -121,26 +121,28 @@ async def test_a_client_s_tool_loop(kind: str, serve: Serve, alice_api: Api, age
 async def test_a_client_s_tool_loop_in_a_stream(kind: str, serve: Serve, alice_api: Api, agent: Agent) -> None:
     server = serve(kind)
     server.script(Step(text="One moment.", thought="Two at once.", calls=(*CALLS, ADD)), Step(text="Found."))
-    chunks = await stream(alice_api, NAMED, tools=[LOOKUP], **ASKED)
+    chunks = await stream(alice_api, USER_MESSAGE, tools=[LOOKUP], **PARAMETERS)
     deltas = [choice["delta"] for chunk in chunks for choice in chunk["choices"]]
     calls = [call for delta in deltas for call in delta.get("tool_calls", ())]
     assert [(call["index"], call["function"]["name"]) for call in calls] == [(0, "lookup"), (1, "lookup")]
     assert (server.refused, chunks[-1]["choices"][0]["finish_reason"]) == ([], "tool_calls")
-    made = {"role": "assistant", "content": "One moment.", "tool_calls": calls}
+    message = {"role": "assistant", "content": "One moment.", "tool_calls": calls}
     results = [{"role": "tool", "tool_call_id": call["id"], "content": "Yes."} for call in calls]
-    answer = await ask(alice_api, NAMED, made, *results, tools=[LOOKUP], **ASKED)
+    answer = await ask(alice_api, USER_MESSAGE, message, *results, tools=[LOOKUP], **PARAMETERS)
     assert (server.refused, answer.text) == ([], "Found.")
 
 
 @kinds
-async def test_a_person_who_goes_on_without_the_results(kind: str, serve: Serve, alice_api: Api, agent: Agent) -> None:
+async def test_a_new_message_instead_of_the_tool_results(kind: str, serve: Serve, alice_api: Api, agent: Agent) -> None:
     server = serve(kind)
     server.script(Step(thought="Two at once.", calls=CALLS), Step(text="As you like."))
-    answer = await ask(alice_api, NAMED, tools=[LOOKUP])
-    made = answer.json["choices"][0]["message"]
-    results = [{"role": "tool", "tool_call_id": call["id"], "content": "Cut off."} for call in made["tool_calls"]]
-    plain = {"role": "assistant", "content": None, "tool_calls": made["tool_calls"]}
-    last = await ask(alice_api, NAMED, plain, *results, {"role": "user", "content": "Never mind"}, tools=[LOOKUP])
+    answer = await ask(alice_api, USER_MESSAGE, tools=[LOOKUP])
+    message = answer.json["choices"][0]["message"]
+    results = [{"role": "tool", "tool_call_id": call["id"], "content": "Cut off."} for call in message["tool_calls"]]
+    plain = {"role": "assistant", "content": None, "tool_calls": message["tool_calls"]}
+    last = await ask(
+        alice_api, USER_MESSAGE, plain, *results, {"role": "user", "content": "Never mind"}, tools=[LOOKUP]
+    )
     assert (server.refused, last.status) == ([], 200), last.json
     assert last.text == "As you like."
 
@@ -175,21 +177,21 @@ async def test_a_session_of_the_native_api(kind: str, serve: Serve, alice_api: A
 
 
 @kinds
-async def test_the_same_request_from_both_apis(kind: str, serve: Serve, alice_api: Api, session: Session) -> None:
-    """Of later turns `/v1` has what its client kept, which is less."""
+async def test_the_same_request_through_both_apis(kind: str, serve: Serve, alice_api: Api, session: Session) -> None:
+    """Only the first turn is compared, since on later turns a /v1 client resends less than is stored."""
     server = serve(kind)
     server.script(*[Step(thought="Worth keeping.", calls=(ADD,)), Step(text="Noted.")] * 2)
     assert (await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "I'm vegetarian"}))[0] == 200
     assert (await ask(alice_api, "I'm vegetarian")).text == "Noted."
     native, v1 = server.bodies[:2], server.bodies[2:]
     assert (server.refused, len(v1)) == ([], 2)
-    for one, other in zip(native, v1, strict=True):
-        assert one.keys() - HOW_IT_COMES == other.keys() - HOW_IT_COMES
-        assert (one["tools"], roles(one)) == (other["tools"], roles(other))
+    for native_body, v1_body in zip(native, v1, strict=True):
+        assert native_body.keys() - STREAM_FIELDS == v1_body.keys() - STREAM_FIELDS
+        assert (native_body["tools"], roles(native_body)) == (v1_body["tools"], roles(v1_body))
 
 
 def roles(body: dict[str, Any]) -> list[str]:
-    """Who speaks in a request."""
+    """Return the roles of a request's messages."""
     return [message["role"] for message in body["messages"]]
 
 
@@ -197,10 +199,10 @@ def roles(body: dict[str, Any]) -> list[str]:
 async def test_a_review(kind: str, serve: Serve) -> None:
     server = serve(kind)
     server.script(Step(thought="Worth keeping.", calls=(ADD,)), Step(text="Done."))
-    told = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
+    messages = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
     attempt = ReviewAttempt(
         book=StagedBook.of([], dict.fromkeys(Target, 0), max_writes=3),
-        conversation=FrozenConversation(messages=told, has_news=True),
+        conversation=FrozenConversation(messages=messages, has_news=True),
         target=ModelTarget("default", "m"),
     )
     await run_attempt(attempt, asyncio.get_running_loop().time() + 60)
@@ -215,8 +217,8 @@ async def test_a_consolidation(kind: str, serve: Serve, alice: Owner, agent: Age
         Step(text=extraction("- Is vegetarian.", "About food."), thought="Hm."),
         Step(text=synthesis("# Memory\n- Is vegetarian.", "Eats no meat."), thought="Done."),
     )
-    run_id = await in_thread(_due, alice, agent)
-    job = Job(await in_thread(_claimed, run_id))
+    run_id = await in_thread(_create_run, alice, agent)
+    job = Job(await in_thread(_claim, run_id))
     await job.work()
     run = await in_thread(lambda: ConsolidationRun.objects.get(pk=run_id))
     assert (server.refused, run.state, run.error) == ([], "completed", None)
@@ -225,36 +227,38 @@ async def test_a_consolidation(kind: str, serve: Serve, alice: Owner, agent: Age
     assert "- Is vegetarian." in str(server.bodies[1]["messages"])
 
 
-def _due(owner: Owner, agent: Agent) -> UUID:
+def _create_run(owner: Owner, agent: Agent) -> UUID:
     settings_make()
     talk(owner, agent, "I'm vegetarian")
     return request(owner).pk
 
 
-def _claimed(run_id: UUID) -> ConsolidationClaim:
+def _claim(run_id: UUID) -> ConsolidationClaim:
     claim = claim_run(run_id)
     assert claim is not None
     return claim
 
 
 @kinds
-async def test_a_fall_back(
+async def test_a_fallback(
     kind: str, serve: Serve, alice_api: Api, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = serve(kind)
     server.script(Step(text="Answered."))
     settings.DAYBOOK_UPSTREAMS["full"] = {**settings.DAYBOOK_UPSTREAMS["default"], "url": "http://127.0.0.1:2/v1"}
-    full = httpx2.MockTransport(lambda _: httpx2.Response(503, json=worded(server.rules.form, 503, "Too busy.")))
+    full = httpx2.MockTransport(
+        lambda _: httpx2.Response(503, json=error_body(server.rules.error_form, 503, "Too busy."))
+    )
     ports: dict[int | None, httpx2.AsyncBaseTransport] = {1: server, 2: full}
 
     class ByPort(httpx2.AsyncBaseTransport):
-        async def handle_async_request(self, asked: httpx2.Request) -> httpx2.Response:
-            return await ports[asked.url.port].handle_async_request(asked)
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            return await ports[request.url.port].handle_async_request(request)
 
     monkeypatch.setattr(wire, "http_client", lambda timeout: openai.DefaultAsyncHttpxClient(transport=ByPort()))
     upstreams.install(ResilientModel(OpenAIModel(), sleep=lambda _: asyncio.sleep(0)))
     await in_thread(agent_make, "assistant", model=["m-1", "m-2"], upstream=["full", "default"])
-    answer = await ask(alice_api, NAMED, **ASKED)
+    answer = await ask(alice_api, USER_MESSAGE, **PARAMETERS)
     assert (server.refused, answer.text) == ([], "Answered.")
     attempts = (await in_thread(Run.objects.get)).trace["attempts"]
     seen = [(entry["upstream"], entry["fault"]) for entry in attempts]
@@ -268,7 +272,7 @@ async def test_a_context_that_is_too_long(
 ) -> None:
     server = serve(kind)
     server.script(Step(refused=f"This model's maximum context length is 8 tokens. http://10.0.0.7/v1 {KEY}"))
-    answer = await ask(alice_api, NAMED, stream=streamed)
+    answer = await ask(alice_api, USER_MESSAGE, stream=streamed)
     error = answer.json["error"]
     assert (answer.status, error["type"], error["code"]) == (400, "invalid_request_error", "context_length_exceeded")
     assert "maximum context length is 8 tokens" in error["message"]
@@ -276,7 +280,7 @@ async def test_a_context_that_is_too_long(
     assert "10.0.0.7" not in str(error)
 
 
-# What the server answers, in its own form; the status and the code that the client gets.
+# The server's status and code, in its own form; the status and the code that the client gets.
 ERRORS = [
     (400, "content_filter", 400, "content_filter"),
     (401, None, 502, "upstream_error"),
@@ -291,15 +295,15 @@ ERRORS = [
 
 @kinds
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-async def test_an_error_of_each_kind(kind: str, streamed: bool, serve: Serve, alice_api: Api, agent: Agent) -> None:
+async def test_errors_of_each_kind(kind: str, streamed: bool, serve: Serve, alice_api: Api, agent: Agent) -> None:
     server = serve(kind)
-    why = f"No, not at http://10.0.0.7/v1 with {KEY}."
-    for status, code, told, named in ERRORS:
-        server.answers(status, json.dumps(worded(RULES[kind].form, status, why, code=code)))
-        answer = await ask(alice_api, NAMED, stream=streamed)
+    text = f"No, not at http://10.0.0.7/v1 with {KEY}."
+    for status, code, client_status, client_code in ERRORS:
+        server.always_answer(status, json.dumps(error_body(RULES[kind].error_form, status, text, code=code)))
+        answer = await ask(alice_api, USER_MESSAGE, stream=streamed)
         error = answer.json["error"]
-        assert answer.status == told, (status, error)
-        assert error["code"] == named or (RULES[kind].form not in {"openai", "azure"} and status == 400), (
+        assert answer.status == client_status, (status, error)
+        assert error["code"] == client_code or (RULES[kind].error_form not in {"openai", "azure"} and status == 400), (
             status,
             error,
         )

@@ -1,5 +1,4 @@
-"""What names a request to a model server: our request id, and the trace that the client says it is part of; and the
-spans of OpenTelemetry"""
+"""The identity of a request to a model server: our request id and the client's trace; and OpenTelemetry spans."""
 
 import asyncio
 from collections.abc import Callable
@@ -36,7 +35,7 @@ def server(serve: Serve) -> RuledServer:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_every_step_names_the_request_and_the_trace(
+async def test_every_model_call_sends_the_request_id_and_the_trace(
     alice_api: Api, agent: Agent, server: RuledServer, stream: bool
 ) -> None:
     server.script(Step(calls=(ADD,)), Step(text="Noted."))
@@ -47,7 +46,9 @@ async def test_every_step_names_the_request_and_the_trace(
         assert (sent["x-request-id"], sent["traceparent"], sent["tracestate"]) == ("mine-1", PARENT, STATE)
 
 
-async def test_a_native_turn_names_them_too(alice_api: Api, session: Session, server: RuledServer) -> None:
+async def test_a_native_turn_sends_the_request_id_and_the_trace(
+    alice_api: Api, session: Session, server: RuledServer
+) -> None:
     server.script(Step(text="Hello."))
     await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Hi"}, traceparent=PARENT)
     assert server.headers[0]["traceparent"] == PARENT
@@ -55,7 +56,7 @@ async def test_a_native_turn_names_them_too(alice_api: Api, session: Session, se
 
 
 @pytest.mark.parametrize(
-    "given",
+    "headers",
     [
         {},
         {"traceparent": "mine"},
@@ -67,14 +68,16 @@ async def test_a_native_turn_names_them_too(alice_api: Api, session: Session, se
         {"tracestate": STATE},
     ],
 )
-async def test_no_trace_is_made_up(alice_api: Api, agent: Agent, server: RuledServer, given: dict[str, str]) -> None:
+async def test_invalid_traces_are_not_replaced(
+    alice_api: Api, agent: Agent, server: RuledServer, headers: dict[str, str]
+) -> None:
     server.script(Step(text="Hello."))
-    assert (await ask(alice_api, "Hi", headers=given)).status == 200
+    assert (await ask(alice_api, "Hi", headers=headers)).status == 200
     assert server.headers[0].keys().isdisjoint({"traceparent", "tracestate"})
 
 
 @pytest.mark.parametrize("state", ["", "no member", "a=1,", "a=" + "x" * 600, ",".join(f"k{n}=1" for n in range(33))])
-async def test_a_state_that_is_none_is_left_out(alice_api: Api, agent: Agent, server: RuledServer, state: str) -> None:
+async def test_an_invalid_tracestate_is_left_out(alice_api: Api, agent: Agent, server: RuledServer, state: str) -> None:
     server.script(Step(text="Hello."))
     await ask(alice_api, "Hi", headers={"traceparent": PARENT, "tracestate": state})
     assert server.headers[0]["traceparent"] == PARENT
@@ -82,8 +85,8 @@ async def test_a_state_that_is_none_is_left_out(alice_api: Api, agent: Agent, se
 
 
 @dataclass
-class Recorded(trace.Span):  # type: ignore[misc]
-    """A span that remembers."""
+class RecordedSpan(trace.Span):  # type: ignore[misc]
+    """A span that records what is set on it."""
 
     name: str
     parent: Any
@@ -113,24 +116,26 @@ class Recorded(trace.Span):  # type: ignore[misc]
         return True
 
     def add_event(self, *args: Any, **more: Any) -> None:
-        raise AssertionError("events may quote people")
+        raise AssertionError("events may quote people's text")
 
     record_exception = update_name = add_link = add_links = add_event
 
 
 @dataclass
 class Tracer:
-    """Makes spans that remember."""
+    """A tracer that creates and keeps RecordedSpans."""
 
-    spans: list[Recorded] = field(default_factory=list)
+    spans: list[RecordedSpan] = field(default_factory=list)
 
-    def start_span(self, name: str, context: Any, attributes: dict[str, Any], record_exception: bool) -> Recorded:
+    def start_span(self, name: str, context: Any, attributes: dict[str, Any], record_exception: bool) -> RecordedSpan:
         assert not record_exception
-        above = trace.get_current_span(context)
-        known = above.get_span_context()
+        parent = trace.get_current_span(context)
+        known = parent.get_span_context()
         number = len(self.spans) + 1
-        made = trace.SpanContext(known.trace_id or 7, number, False, trace.TraceFlags(1), known.trace_state)
-        self.spans.append(Recorded(name, above if isinstance(above, Recorded) else known, made, attributes))
+        created = trace.SpanContext(known.trace_id or 7, number, False, trace.TraceFlags(1), known.trace_state)
+        self.spans.append(
+            RecordedSpan(name, parent if isinstance(parent, RecordedSpan) else known, created, attributes)
+        )
         return self.spans[-1]
 
     def tree(self) -> list[tuple[str, str]]:
@@ -140,9 +145,9 @@ class Tracer:
 
 @pytest.fixture
 def tracer(monkeypatch: pytest.MonkeyPatch) -> Tracer:
-    made = Tracer()
-    monkeypatch.setattr(telemetry, "_tracer", made)
-    return made
+    created = Tracer()
+    monkeypatch.setattr(telemetry, "_tracer", created)
+    return created
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -163,7 +168,7 @@ async def test_a_turn_has_spans(
     assert server.headers[0]["traceparent"] == f"00-{PARENT[3:35]}-{step.context.span_id:016x}-01"
 
 
-async def test_a_trace_begins_here_without_a_client_s(
+async def test_a_trace_begins_here_if_the_client_sends_none(
     alice_api: Api, agent: Agent, server: RuledServer, tracer: Tracer
 ) -> None:
     server.script(Step(text="Hello."))
@@ -171,7 +176,7 @@ async def test_a_trace_begins_here_without_a_client_s(
     assert server.headers[0]["traceparent"].startswith("00-")
 
 
-async def test_a_failure_is_named_by_its_kind(
+async def test_a_failed_span_has_the_error_type(
     alice_api: Api, agent: Agent, server: RuledServer, tracer: Tracer
 ) -> None:
     server.script(Step(refused="I will not talk about vegetarians.", code="odd"))
@@ -195,10 +200,10 @@ async def test_a_client_that_leaves_ends_the_spans(
 
 async def test_a_review_has_a_span(server: RuledServer, tracer: Tracer) -> None:
     server.script(Step(refused="No."))
-    told = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
+    messages = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
     attempt = ReviewAttempt(
         book=StagedBook.of([], {}, max_writes=3),
-        conversation=FrozenConversation(messages=told, has_news=True),
+        conversation=FrozenConversation(messages=messages, has_news=True),
         target=ModelTarget("default", "m"),
         request_id="r-1",
     )
@@ -208,7 +213,7 @@ async def test_a_review_has_a_span(server: RuledServer, tracer: Tracer) -> None:
     assert {span.status for span in tracer.spans} == {trace.StatusCode.ERROR}
 
 
-async def test_nothing_happens_without_the_package(
+async def test_without_opentelemetry_the_trace_is_only_forwarded(
     alice_api: Api, agent: Agent, server: RuledServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(telemetry, "_tracer", None)

@@ -1,4 +1,4 @@
-"""What upstreams take, in the agents file and in the admin; and what was learned, in the admin and in `doctor`"""
+"""Upstream settings in the agents file and the admin; learned changes in the admin and in `doctor`."""
 
 import json
 from collections.abc import Callable
@@ -44,39 +44,39 @@ def _local(settings: Settings) -> None:
 
 @pytest.fixture
 def apply(tmp_path: Path, django_capture_on_commit_callbacks: Any) -> Callable[[str], None]:
-    """Apply an agents file, to the end of its transaction."""
+    """Return a function that applies an agents file and runs its on-commit callbacks."""
 
-    def applied(text: str) -> None:
+    def apply_text(text: str) -> None:
         path = tmp_path / "agents.yaml"
         path.write_text(text)
         with django_capture_on_commit_callbacks(execute=True):
             call_command("agents", "apply", str(path), stdout=StringIO())
 
-    return applied
+    return apply_text
 
 
-def learned_make(**fields: Any) -> LearnedChange:
-    """Make a row of something learned of `local`."""
+def learned_change_make(**fields: Any) -> LearnedChange:
+    """Create a learned change of the upstream `local`."""
     now = timezone.now()
-    given: dict[str, Any] = {"kind": "drop", "parameter": "seed", "words": "Unknown parameter: 'seed'."}
+    change: dict[str, Any] = {"kind": "drop", "parameter": "seed", "words": "Unknown parameter: 'seed'."}
     expires_at = now + timedelta(days=30)
     return LearnedChange.objects.create(
-        **{"upstream": "local", "model": "m", "learned_at": now, "expires_at": expires_at, **given, **fields}
+        **{"upstream": "local", "model": "m", "learned_at": now, "expires_at": expires_at, **change, **fields}
     )
 
 
-def test_the_agents_file_says_what_an_upstream_takes(apply: Callable[[str], None]) -> None:
+def test_the_agents_file_configures_an_upstream(apply: Callable[[str], None]) -> None:
     before = dialect_of("local")
     assert before.name == "openai"
     apply(FILE)
     found = dialect_of("local")
     assert (found.name, found.drop[-1], found.alternate_roles, found.idle_seconds) == ("mistral", "seed", False, 7)
-    assert (dict(found.set), found.system_first) == ({"top_k": 20}, True), "what it leaves out is the dialect's"
+    assert (dict(found.set), found.system_first) == ({"top_k": 20}, True), "other options are the dialect's"
     apply("upstreams: {}")
     assert dialect_of("local") == before
 
 
-def test_the_environment_comes_first(apply: Callable[[str], None], settings: Settings) -> None:
+def test_the_environment_takes_precedence(apply: Callable[[str], None], settings: Settings) -> None:
     apply(FILE)
     options = {"drop": ["store"], "idle_seconds": 3.0}
     settings.DAYBOOK_UPSTREAMS = {
@@ -84,11 +84,11 @@ def test_the_environment_comes_first(apply: Callable[[str], None], settings: Set
     }
     found = dialect_of("local")
     assert (found.name, found.drop[-1], found.idle_seconds) == ("zai", "store", 3.0)
-    assert "seed" not in found.drop, "an option of the environment is the environment's alone"
+    assert "seed" not in found.drop, "an option in the environment replaces the file's"
     assert dict(found.set) == {"top_k": 20}
 
 
-def test_an_exported_file_says_the_same(apply: Callable[[str], None]) -> None:
+def test_an_exported_file_round_trips(apply: Callable[[str], None]) -> None:
     apply(FILE)
     stored = Configuration.objects.get(section="upstreams").value
     assert yaml.safe_load(export())["upstreams"] == stored == yaml.safe_load(FILE)["upstreams"]
@@ -97,7 +97,7 @@ def test_an_exported_file_says_the_same(apply: Callable[[str], None]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (
             "{nobody: {dialect: vllm}}",
@@ -111,23 +111,25 @@ def test_an_exported_file_says_the_same(apply: Callable[[str], None]) -> None:
         ("{local: {key: sk-secret}}", "upstreams.local.key: Extra inputs are not permitted"),
     ],
 )
-def test_what_is_wrong_in_the_file_is_named_and_nothing_is_applied(
-    text: str, said: str, apply: Callable[[str], None]
+def test_an_error_in_the_file_is_named_and_nothing_is_applied(
+    text: str, message: str, apply: Callable[[str], None]
 ) -> None:
     with pytest.raises(CommandError) as refusal:
         apply(f"upstreams: {text}\nmodel_roles: {{smol: tiny}}")
-    assert str(refusal.value).startswith(said)
+    assert str(refusal.value).startswith(message)
     assert "sk-secret" not in str(refusal.value)
     assert not Configuration.objects.exists()
 
 
-def test_the_demo_model_is_the_default_upstream(apply: Callable[[str], None], settings: Settings) -> None:
+def test_the_demo_model_can_be_configured_as_the_default_upstream(
+    apply: Callable[[str], None], settings: Settings
+) -> None:
     settings.DAYBOOK_UPSTREAMS = {}
     apply("upstreams: {default: {options: {drop: [seed]}}}")
     assert dialect_of("default").drop == ("seed",)
 
 
-def test_the_schema_of_the_file_describes_it() -> None:
+def test_the_schema_describes_upstreams() -> None:
     out = StringIO()
     call_command("agents", "schema", stdout=out)
     validator = Draft202012Validator(json.loads(out.getvalue()))
@@ -139,7 +141,7 @@ def test_the_schema_of_the_file_describes_it() -> None:
     assert not validator.is_valid({"upstreams": {"local": {"url": "http://10.0.0.7/v1"}}})
 
 
-def test_stored_settings_that_a_later_release_does_not_know_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_unknown_stored_settings_are_ignored(caplog: pytest.LogCaptureFixture) -> None:
     Configuration.objects.create(section="upstreams", value={"local": {"dialect": "klingon"}})
     upstream_cache.sync()
     assert dialect_of("local").name == "openai"
@@ -154,27 +156,29 @@ def root() -> Client:
     return staff_client(superuser=True)
 
 
-def typed(client: Client, upstreams: str) -> Any:
-    """Save the settings with this text of upstreams."""
+def save_settings(client: Client, upstreams: str) -> Any:
+    """Save the settings form with this text in the upstreams field."""
     initial = client.get(SETTINGS).context["adminform"].form.initial
     form = {name: value for name, value in initial.items() if value is not False}
     return client.post(SETTINGS, {**form, "upstreams": upstreams})
 
 
-def test_upstreams_are_typed_in_the_admin_as_in_the_file(root: Client, django_capture_on_commit_callbacks: Any) -> None:
+def test_upstreams_are_edited_in_the_admin_as_in_the_file(
+    root: Client, django_capture_on_commit_callbacks: Any
+) -> None:
     with django_capture_on_commit_callbacks(execute=True):
-        assert typed(root, "local: {dialect: vllm, options: {drop: [seed]}}").status_code == 302
+        assert save_settings(root, "local: {dialect: vllm, options: {drop: [seed]}}").status_code == 302
     assert Configuration.objects.get(section="upstreams").value == {
         "local": {"dialect": "vllm", "options": {"drop": ["seed"]}}
     }
     assert (dialect_of("local").name, dialect_of("local").drop) == ("vllm", ("seed",))
     assert "dialect: vllm" in root.get(SETTINGS).content.decode()
-    assert typed(root, "").status_code == 302
+    assert save_settings(root, "").status_code == 302
     assert Configuration.objects.get(section="upstreams").value == {}
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("nobody: {dialect: vllm}", "No upstream is called nobody."),
         ("local: {dialect: klingon}", "upstreams.local.dialect: Input should be"),
@@ -182,32 +186,36 @@ def test_upstreams_are_typed_in_the_admin_as_in_the_file(root: Client, django_ca
         ("vllm", "upstreams: Input should be a valid dictionary"),
     ],
 )
-def test_what_is_wrong_is_said_beside_the_field(root: Client, text: str, said: str) -> None:
-    answer = typed(root, text)
+def test_an_error_is_shown_at_its_field(root: Client, text: str, message: str) -> None:
+    answer = save_settings(root, text)
     assert answer.status_code == 200
     (error,) = [str(error) for errors in answer.context["adminform"].form.errors.values() for error in errors]
-    assert said in error
+    assert message in error
     assert not Configuration.objects.exists()
 
 
-def test_what_was_learned_is_listed_with_dates_and_the_server_s_words(root: Client) -> None:
-    learned_make(kind="set", parameter="reasoning_effort", value='"none"', condition="tools", words="<b>set it</b>")
+def test_learned_changes_are_listed_with_dates_and_the_servers_message(root: Client) -> None:
+    learned_change_make(
+        kind="set", parameter="reasoning_effort", value='"none"', condition="tools", words="<b>set it</b>"
+    )
     page = root.get(LEARNED).content.decode()
     assert "reasoning_effort is set to &quot;none&quot; where tools are offered" in page
     assert "&lt;b&gt;set it&lt;/b&gt;" in page
     assert timezone.now().strftime("%Y") in page
 
 
-def test_deleting_it_there_forgets_it(root: Client, django_capture_on_commit_callbacks: Any) -> None:
-    rows = [learned_make(parameter=name) for name in ("seed", "top_k", "min_p")]
+def test_deleting_learned_changes_in_the_admin_forgets_them(
+    root: Client, django_capture_on_commit_callbacks: Any
+) -> None:
+    rows = [learned_change_make(parameter=name) for name in ("seed", "top_k", "min_p")]
     upstream_cache.sync()
     assert len(upstream_cache.changes("local", "m")) == 3
     with django_capture_on_commit_callbacks(execute=True):
         root.post(reverse("admin:gateway_learnedchange_delete", args=[rows[0].pk]), {"post": "yes"})
     assert [change.parameter for change in upstream_cache.changes("local", "m")] == ["top_k", "min_p"]
-    ticked = {"action": "delete_selected", "_selected_action": [rows[1].pk, rows[2].pk], "post": "yes"}
+    form = {"action": "delete_selected", "_selected_action": [rows[1].pk, rows[2].pk], "post": "yes"}
     with django_capture_on_commit_callbacks(execute=True):
-        root.post(LEARNED, ticked)
+        root.post(LEARNED, form)
     assert not upstream_cache.changes("local", "m")
     assert AuditEntry.objects.filter(action="delete").exists()
 
@@ -215,10 +223,10 @@ def test_deleting_it_there_forgets_it(root: Client, django_capture_on_commit_cal
 # ---- doctor ----------------------------------------------------------------------------------------------------------
 
 
-def test_doctor_says_what_was_learned(tmp_path: Path, settings: Settings) -> None:
+def test_doctor_lists_learned_changes(tmp_path: Path, settings: Settings) -> None:
     settings.DAYBOOK_HOME, settings.DAYBOOK_UPSTREAMS = tmp_path, {}
-    learned_make()
-    learned_make(parameter="top_k", expires_at=timezone.now())
+    learned_change_make()
+    learned_change_make(parameter="top_k", expires_at=timezone.now())
     (found,) = [finding for finding in findings() if finding.check == "learned"]
     today, last = timezone.now(), timezone.now() + timedelta(days=30)
     assert found.level is Level.OK
@@ -233,13 +241,15 @@ def test_doctor_names_the_dialect_of_the_file(
     settings.DAYBOOK_HOME = tmp_path
     apply(FILE)
     upstream_cache.forget()
-    asked: list[str] = []
-    monkeypatch.setattr("config.doctor.upstream_finding", lambda check, **given: asked.append(given["dialect"].name))
+    dialects: list[str] = []
+    monkeypatch.setattr(
+        "config.doctor.upstream_finding", lambda check, **options: dialects.append(options["dialect"].name)
+    )
     list(findings())
-    assert asked == ["mistral"]
+    assert dialects == ["mistral"]
 
 
-def test_a_change_that_was_learned_is_read_as_it_was_stored() -> None:
-    learned_make(kind="rename", parameter="max_tokens", value='"max_completion_tokens"')
+def test_a_stored_change_is_read_back() -> None:
+    learned_change_make(kind="rename", parameter="max_tokens", value='"max_completion_tokens"')
     upstream_cache.sync()
     assert upstream_cache.changes("local", "m") == [Change(Kind.RENAME, "max_tokens", "max_completion_tokens")]

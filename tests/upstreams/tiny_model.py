@@ -1,9 +1,9 @@
-"""Writes a model of made-up weights, for a real server's wire format. Not imported: run as a script, with the path of
-the file, by an interpreter that has `gguf`."""
+"""Write a model with random weights, to test a real server's wire format. Run this file as a script, with the path of
+the model, using an interpreter that has `gguf`."""
 
 import sys
 
-import gguf  # type: ignore[import-not-found]  # not a requirement of ours
+import gguf  # type: ignore[import-not-found]  # not one of our requirements
 import numpy as np
 
 WIDTH, INNER, HEADS, CONTEXT = 32, 64, 4, 32_768
@@ -13,7 +13,7 @@ KINDS = [2, 3, 3, *[6] * 256, *[1] * 95]  # unknown, control, bytes, words
 
 
 def write(path: str) -> None:
-    """One layer, a token for each character."""
+    """Write a model with one layer and one token per character."""
     numbers = np.random.default_rng(1)
     file = gguf.GGUFWriter(path, "llama")
     file.add_context_length(CONTEXT)

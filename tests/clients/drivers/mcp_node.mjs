@@ -1,4 +1,4 @@
-// The MCP SDK: what is said becomes calls of the memory tools.
+// The MCP SDK: messages become calls of the memory tools.
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { apiKey, host, talk } from "./talk.mjs";

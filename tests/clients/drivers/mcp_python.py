@@ -1,4 +1,4 @@
-"""The MCP SDK: what is said becomes calls of the memory tools."""
+"""The MCP SDK: messages become calls of the memory tools."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The openai package: responses, each naming the one before."""
+"""The openai package: responses, each with the previous one's id."""
 
 import json
 from typing import Any

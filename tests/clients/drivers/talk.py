@@ -1,8 +1,8 @@
-"""What the Python drivers share: a conversation from standard input, the answers to standard output.
+"""Shared by the Python drivers: read a conversation from standard input and write the answers to standard output.
 
-In: `{"base_url", "key", "say": [{"text", "stream", "tools", "after"?}]}`; `after` is the number of turns of the
-conversation that stay before this one (all of them unless given): fewer repeat or change a turn. Out: the answers.
-A driver gives `ask(history, said)`, which returns the answer and the history after it; the first history is None."""
+Input: `{"base_url", "key", "say": [{"text", "stream", "tools", "after"?}]}`; `after` is the number of earlier turns
+that this one follows (all by default), so a smaller number repeats or changes a turn. Output: the answers. A driver
+defines `ask(history, said)`, which returns the answer and the history after it; the first history is None."""
 
 import asyncio
 import inspect
@@ -27,7 +27,7 @@ WEATHER: dict[str, Any] = {"type": "object", "properties": {"place": {"type": "s
 
 
 def talk(ask: Callable[[Any, dict[str, Any]], Any]) -> None:
-    """Say everything, and print what was answered."""
+    """Send every message and print the answers."""
     sys.stdout.write(json.dumps(asyncio.run(_talk(ask))))
 
 

@@ -1,5 +1,4 @@
-"""Uses the Python client that is generated from docs/api/openapi.json: `python_client.py ADDRESS KEY`. Every answer has
-a type of its own."""
+"""Use the Python client generated from docs/api/openapi.json: `python_client.py ADDRESS KEY`. Every answer is typed."""
 
 import sys
 from typing import Any

@@ -37,9 +37,9 @@ from reviews.consolidation.clear import clear_code_create, clear_confirmed, cont
 from reviews.frozen import read_frozen
 from reviews.models import ClearedReview, ConsolidationRun, ConsolidationState, Extraction, ReviewRun
 from tests.factories import agent_make, memory_make, session_make
-from tests.in_one_go import book_clear, forget_memories, import_text, undo_changes
 from tests.reviews.consolidation.answering_model import AnsweringModel, extraction, synthesis, text_of
 from tests.reviews.consolidation.rows import book_of, consolidate, document, go_on, notes, request, talk, work
+from tests.unsliced import book_clear, forget_memories, import_text, undo_changes
 
 pytestmark = pytest.mark.usefixtures("consolidation_on")
 BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO)

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests import warm
+from tests import warm_process
 
 BENCH = Path(__file__).resolve().parents[3] / "bench" / "consolidation_demo.py"
 
@@ -29,7 +29,7 @@ CONVERSATION = {
 def run(data: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     # No upstream: the demo model answers.
     env = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "DAYBOOK_"))}
-    return warm.run([str(BENCH), "--data", str(data), *arguments], env=env, timeout=120)
+    return warm_process.run([str(BENCH), "--data", str(data), *arguments], env=env, timeout=120)
 
 
 def test_dialogues_become_documents_of_who_speaks_first(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from reviews.consolidation.requests import Trigger
 from reviews.models import ConsolidationRun, Extraction
 from tests.reviews.consolidation.answering_model import AnsweringModel, extraction
 from tests.reviews.consolidation.rows import consolidate, notes, request, settings_make, talk, work
-from tests.sweeps import look_again
+from tests.sweeps import reset_sweep_throttles
 
 pytestmark = pytest.mark.usefixtures("consolidation_on")
 
@@ -181,7 +181,7 @@ def test_the_sweep_starts_due_books_once(alice: Owner, charlie: Owner, agent: Ag
     (run,) = ConsolidationRun.objects.all()
     assert (run.owner, run.trigger) == (alice, "startup")
     work(run)
-    look_again()
+    reset_sweep_throttles()
     triggers.consolidation_sweep()
     assert ConsolidationRun.objects.count() == 1, "nothing is due any more"
 

@@ -16,9 +16,9 @@ from memories.services import Source
 from reviews.consolidation.requests import Trigger
 from reviews.consolidation.selection import due_books
 from reviews.models import ConsolidationRun, ConsolidationState
-from tests.in_one_go import undo_changes
 from tests.reviews.consolidation.answering_model import AnsweringModel, extraction, synthesis
 from tests.reviews.consolidation.rows import book_of, consolidate, document, go_on, request, settings_make, talk, work
+from tests.unsliced import undo_changes
 
 pytestmark = pytest.mark.usefixtures("consolidation_on")
 

@@ -16,7 +16,7 @@ from reviews.models import ConsolidationRun
 from tests.factories import agent_make
 from tests.reviews.consolidation.answering_model import AnsweringModel
 from tests.reviews.consolidation.rows import settings_make, talk, work
-from tests.sweeps import look_again
+from tests.sweeps import reset_sweep_throttles
 
 pytestmark = pytest.mark.usefixtures("consolidation_on")
 
@@ -32,7 +32,7 @@ def three_books(alice: Owner, agent: Agent) -> None:
 def start_and_work() -> dict[str, int]:
     """One start, worked off: how many sessions were read of each book that was begun."""
     before = set(ConsolidationRun.objects.values_list("pk", flat=True))
-    look_again()
+    reset_sweep_throttles()
     triggers.consolidation_sweep()
     found = {}
     for run in ConsolidationRun.objects.exclude(pk__in=before).select_related("book"):

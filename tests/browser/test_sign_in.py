@@ -1,4 +1,4 @@
-"""Getting in, in a real browser: single sign-on, invitations, a forgotten password, and where one is signed in."""
+"""Signing in, in a real browser: single sign-on, invitations, a forgotten password, and the list of logins."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -29,40 +29,40 @@ FITS = "document.documentElement.scrollWidth <= innerWidth"
 @pytest.fixture
 def provider(settings: Any) -> Iterator[OpenIDServer]:
     server = OpenIDServer()
-    settings.OIDC = server.configured()
+    settings.OIDC = server.openid_settings()
     yield server
     server.close()
 
 
 @pytest.fixture
-def mails(settings: Any, server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
-    """Mail is configured; the address in the newest mail."""
+def mailed_link(settings: Any, server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
+    """Configure mail; return a function that returns the link in the newest mail."""
     settings.MAIL = SERVER
-    monkeypatch.setattr(password_reset, "enqueue", lambda task, *given: password_reset.password_mail(*given))
+    monkeypatch.setattr(password_reset, "enqueue", lambda task, *args: password_reset.password_mail(*args))
 
-    def newest() -> str:
-        found = re.search(r"http://\S+", mail.outbox[-1].body)
-        assert found
-        return found[0]
+    def newest_link() -> str:
+        link = re.search(r"http://\S+", mail.outbox[-1].body)
+        assert link
+        return link[0]
 
-    return newest
+    return newest_link
 
 
-def invitation_link(server: LiveServer, **given: Any) -> str:
+def invitation_link(server: LiveServer, **options: Any) -> str:
     root = User.objects.create_superuser("root")
-    return invitation_create(**{"email": "", "role": "user", "days": 7, **given}, by=root, origin=server.address)[1]
+    return invitation_create(**{"email": "", "role": "user", "days": 7, **options}, by=root, origin=server.address)[1]
 
 
-def at_the_provider(visitor: Visitor, provider: OpenIDServer) -> Visitor:
-    """A visitor who may also be sent to the provider."""
-    visitor.expect_trouble(f"asked another host: {provider.issuer}")
+def allow_provider(visitor: Visitor, provider: OpenIDServer) -> Visitor:
+    """Allow a visitor's pages to send requests to the provider."""
+    visitor.expect_error(f"request to another host: {provider.issuer}")
     return visitor
 
 
-def test_single_sign_on_leads_back_to_where_one_wanted_to_go(
+def test_single_sign_on_returns_to_the_requested_page(
     visitor: NewVisitor, provider: OpenIDServer, server: LiveServer
 ) -> None:
-    page = at_the_provider(visitor(), provider).open("/memories/")
+    page = allow_provider(visitor(), provider).open("/memories/")
     page.get_by_role("link", name="Sign in with Example").click()
     expect(page.get_by_role("heading", name="Memories")).to_be_visible()
     page.goto(f"{server.address}/account/")
@@ -71,20 +71,20 @@ def test_single_sign_on_leads_back_to_where_one_wanted_to_go(
     expect(page.locator("#logins")).to_contain_text("Chrome on Linux")
 
 
-def test_the_administration_uses_the_same_page(
+def test_the_admin_uses_the_same_sign_in_page(
     visitor: NewVisitor, provider: OpenIDServer, settings: Any, server: LiveServer
 ) -> None:
-    settings.OIDC = provider.configured(roles={"admins": "administrator"})
+    settings.OIDC = provider.openid_settings(roles={"admins": "administrator"})
     provider.person["groups"] = ["admins"]
-    page = at_the_provider(visitor(), provider).open("/admin/")
+    page = allow_provider(visitor(), provider).open("/admin/")
     page.get_by_role("link", name="Sign in with Example").click()
     expect(page).to_have_url(f"{server.address}/admin/")
 
 
-def test_who_is_refused_by_the_provider_can_go_back(visitor: NewVisitor, provider: OpenIDServer) -> None:
-    provider.refuses = "access_denied"
-    stranger = at_the_provider(visitor(), provider)
-    stranger.expect_trouble("400")
+def test_after_a_refusal_by_the_provider_there_is_a_way_back(visitor: NewVisitor, provider: OpenIDServer) -> None:
+    provider.authorization_error = "access_denied"
+    stranger = allow_provider(visitor(), provider)
+    stranger.expect_error("400")
     page = stranger.open("/login/")
     page.get_by_role("link", name="Sign in with Example").click()
     expect(page.get_by_role("heading", name="You are not signed in")).to_be_visible()
@@ -93,9 +93,9 @@ def test_who_is_refused_by_the_provider_can_go_back(visitor: NewVisitor, provide
     expect(page.get_by_role("link", name="Sign in with Example")).to_be_visible()
 
 
-def test_an_invited_person_chooses_a_name_and_starts(visitor: NewVisitor, server: LiveServer) -> None:
+def test_an_invited_person_creates_an_account(visitor: NewVisitor, server: LiveServer) -> None:
     newcomer = visitor()
-    newcomer.expect_trouble("400")
+    newcomer.expect_error("400")
     page = newcomer.open(invitation_link(server).removeprefix(server.address))
     page.get_by_label("User name").fill("dora")
     page.get_by_label("Password", exact=True).fill("short")
@@ -108,14 +108,14 @@ def test_an_invited_person_chooses_a_name_and_starts(visitor: NewVisitor, server
     expect(page.get_by_label("Message to assistant")).to_be_visible()
 
 
-def test_a_forgotten_password_is_replaced(visitor: NewVisitor, mails: Callable[[], str]) -> None:
+def test_a_forgotten_password_is_reset(visitor: NewVisitor, mailed_link: Callable[[], str]) -> None:
     owner_make("anna", email="anna@example.org")
     page = visitor().open("/login/")
     page.get_by_role("link", name="Forgot your password?").click()
     page.get_by_label("Email address of your account").fill("anna@example.org")
     page.get_by_role("button", name="Email me a link").click()
     expect(page.get_by_role("status")).to_contain_text("If an account has this address")
-    page.goto(mails())
+    page.goto(mailed_link())
     page.get_by_label("New password", exact=True).fill("an entirely new one")
     page.get_by_label("Confirm new password").fill("an entirely new one")
     page.get_by_role("button", name="Change password").click()
@@ -126,15 +126,15 @@ def test_a_forgotten_password_is_replaced(visitor: NewVisitor, mails: Callable[[
     expect(page.get_by_label("Message to assistant")).to_be_visible()
 
 
-def test_another_browser_is_signed_out_and_its_open_page_notices(visitor: NewVisitor) -> None:
+def test_another_browser_can_be_signed_out(visitor: NewVisitor) -> None:
     elsewhere = visitor("alice", user_agent="Mozilla/5.0 (iPhone; like Mac OS X) Version/18.5 Safari/604.1")
-    elsewhere.expect_trouble("401")
-    elsewhere.expect_trouble("403")  # its socket may try again before the page has gone
-    forget_recent_logins()  # the cookie came to the browser without a page
+    elsewhere.expect_error("401")
+    elsewhere.expect_error("403")  # its socket may reconnect before the page has changed
+    forget_recent_logins()  # the fixture set the cookie without a request
     other = elsewhere.open("/memories/")
     expect(other.get_by_role("heading", name="Memories")).to_be_visible()
-    # Where a browser was seen is stored a little later than the page is answered.
-    eventually(Login.objects.filter(device="Safari on iPhone").exists, within=15, saying="the browser's name")
+    # The device is stored shortly after the response.
+    eventually(Login.objects.filter(device="Safari on iPhone").exists, within=15, description="the browser's name")
     page = visitor("alice").open("/account/")
     page.get_by_role("button", name="Sign out Safari on iPhone").click()
     expect(page.get_by_text("That browser is signed out.")).to_be_visible()
@@ -142,7 +142,7 @@ def test_another_browser_is_signed_out_and_its_open_page_notices(visitor: NewVis
     expect(other.get_by_role("button", name="Sign in")).to_be_visible(timeout=30_000)
 
 
-def test_everywhere_else_is_asked_about_first(visitor: NewVisitor) -> None:
+def test_signing_out_everywhere_else_asks_for_confirmation(visitor: NewVisitor) -> None:
     login_make(owner_of("alice"))
     page = visitor("alice").open("/account/")
     page.get_by_role("button", name="Sign out everywhere else").click()
@@ -152,9 +152,9 @@ def test_everywhere_else_is_asked_about_first(visitor: NewVisitor) -> None:
     assert Login.objects.count() == 1
 
 
-def test_an_unknown_address_leads_back(visitor: NewVisitor) -> None:
+def test_an_unknown_address_has_a_link_back(visitor: NewVisitor) -> None:
     alice = visitor("alice")
-    alice.expect_trouble("404")
+    alice.expect_error("404")
     page = alice.open("/nowhere/")
     expect(page.get_by_role("heading", name="There is nothing here.")).to_be_visible()
     assert serious_findings(page) == []
@@ -163,17 +163,17 @@ def test_an_unknown_address_leads_back(visitor: NewVisitor) -> None:
 
 
 def test_axe_finds_nothing_serious(
-    visitor: NewVisitor, provider: OpenIDServer, mails: Callable[[], str], server: LiveServer
+    visitor: NewVisitor, provider: OpenIDServer, mailed_link: Callable[[], str], server: LiveServer
 ) -> None:
     owner_make("anna", email="anna@example.org")
     password_reset.password_mail(str(User.objects.get(username="anna").pk), server.address)
     stranger, alice = visitor(), visitor("alice")
-    stranger.expect_trouble("404")
+    stranger.expect_error("404")
     login_make(owner_of("alice"))
     pages = {
         "sign-in": (stranger, "/login/?done=password"),
         "forgotten": (stranger, reverse("password-forgotten")),
-        "new": (stranger, mails().removeprefix(server.address)),
+        "new": (stranger, mailed_link().removeprefix(server.address)),
         "invitation": (stranger, invitation_link(server, email="dora@example.org").removeprefix(server.address)),
         "over": (stranger, "/invitation/over/"),
         "unknown": (stranger, "/nowhere/"),

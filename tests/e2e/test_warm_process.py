@@ -1,4 +1,4 @@
-"""tests/warm.py: a program that starts as a fork sees what one with an interpreter of its own sees"""
+"""tests/warm_process.py: a program started as a fork behaves like one with its own interpreter."""
 
 import json
 import os
@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests import warm
+from tests import warm_process
 
 pytestmark = pytest.mark.any_database
 
-SAYS = """
+REPORT = """
 import json, os, sys, threading
 umask = os.umask(0)
 print(json.dumps({
@@ -32,32 +32,36 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("DAYBOOK_")} | {"MINE": "tea"}
 
 
-@pytest.mark.parametrize("anew", [False, True], ids=["a fork", "an interpreter"])
-def test_it_sees_what_it_is_given_and_nothing_else(tmp_path: Path, environment: dict[str, str], anew: bool) -> None:
+@pytest.mark.parametrize("own_interpreter", [False, True], ids=["a fork", "an interpreter"])
+def test_a_program_sees_exactly_what_it_is_given(
+    tmp_path: Path, environment: dict[str, str], own_interpreter: bool
+) -> None:
     program = tmp_path / "says.py"
-    program.write_text(SAYS)
-    done = warm.run([str(program), "a", "b"], env=environment, timeout=60, umask=0o027, anew=anew)
+    program.write_text(REPORT)
+    done = warm_process.run(
+        [str(program), "a", "b"], env=environment, timeout=60, umask=0o027, own_interpreter=own_interpreter
+    )
     assert (done.returncode, done.stderr) == (0, "a complaint\n")
-    told = json.loads(done.stdout)
+    report = json.loads(done.stdout)
     names = sorted(environment)
-    assert set(told.pop("environment")) - {"LC_CTYPE"} == set(names)  # an interpreter may add its own
-    assert set(told.pop("shown")) == set(names)
-    assert len(told.pop("files")) == 4  # the three and that of the list
-    assert told == {
+    assert set(report.pop("environment")) - {"LC_CTYPE"} == set(names)  # an interpreter may add its own
+    assert set(report.pop("shown")) == set(names)
+    assert len(report.pop("files")) == 4  # the standard files, and the directory being listed
+    assert report == {
         "name": "__main__",
         "arguments": ["a", "b"],
         "path": str(tmp_path),
-        "folder": str(warm.ROOT),
+        "folder": str(warm_process.ROOT),
         "umask": 0o027,
         "mine": "tea",
         "threads": 1,
         "leads": False,
         "settings": False,
-        "interrupt": str(signal.getsignal(signal.SIGINT)),  # ignored below a shell that runs in the background
+        "interrupt": str(signal.getsignal(signal.SIGINT)),  # ignored if a shell runs the tests in the background
     }
 
 
-@pytest.mark.parametrize("anew", [False, True], ids=["a fork", "an interpreter"])
+@pytest.mark.parametrize("own_interpreter", [False, True], ids=["a fork", "an interpreter"])
 @pytest.mark.parametrize(
     ("code", "ended"),
     [
@@ -67,29 +71,29 @@ def test_it_sees_what_it_is_given_and_nothing_else(tmp_path: Path, environment: 
         ("import atexit, os; atexit.register(os.write, 2, b'at last')", (0, "at last")),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", (-9, "")),
     ],
-    ids=["itself", "a code", "a message", "with what was registered", "a signal"],
+    ids=["itself", "a code", "a message", "with an exit handler", "a signal"],
 )
-def test_it_ends_as_a_program_ends(
-    tmp_path: Path, environment: dict[str, str], anew: bool, code: str, ended: tuple[int, str]
+def test_a_program_exits_as_usual(
+    tmp_path: Path, environment: dict[str, str], own_interpreter: bool, code: str, ended: tuple[int, str]
 ) -> None:
     program = tmp_path / "ends.py"
     program.write_text(code)
-    done = warm.run([str(program)], env=environment, timeout=60, anew=anew)
+    done = warm_process.run([str(program)], env=environment, timeout=60, own_interpreter=own_interpreter)
     assert (done.returncode, done.stderr) == ended
 
 
-def test_an_error_is_shown_and_is_the_exit_code_1(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_an_exception_is_printed_and_is_exit_code_1(tmp_path: Path, environment: dict[str, str]) -> None:
     program = tmp_path / "fails.py"
     program.write_text("raise ValueError('Some tea.')")
-    done = warm.run([str(program)], env=environment, timeout=60)
+    done = warm_process.run([str(program)], env=environment, timeout=60)
     assert done.returncode == 1
     assert done.stderr.endswith("ValueError: Some tea.\n")
 
 
-def test_it_is_talked_to_through_pipes_and_stopped_by_signals(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_a_program_can_use_pipes_and_be_stopped_by_signals(tmp_path: Path, environment: dict[str, str]) -> None:
     program = tmp_path / "echoes.py"
     program.write_text("for line in __import__('sys').stdin: print(line.upper(), end='', flush=True)")
-    process = warm.start(
+    process = warm_process.start(
         [str(program)], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, new_session=True
     )
     assert process.stdin is not None
@@ -105,14 +109,14 @@ def test_it_is_talked_to_through_pipes_and_stopped_by_signals(tmp_path: Path, en
     process.stdout.close()
 
 
-def test_what_an_interpreter_reads_at_its_start_gets_it_one_of_its_own(
+def test_a_variable_read_at_interpreter_start_requires_an_own_interpreter(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     program = tmp_path / "finds.py"
     program.write_text("import tea_of_this_test")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "tea_of_this_test.py").touch()
-    given = environment | {"PYTHONPATH": str(tmp_path / "elsewhere")}
-    started = warm.start([str(program)], env=given)
+    env = environment | {"PYTHONPATH": str(tmp_path / "elsewhere")}
+    started = warm_process.start([str(program)], env=env)
     assert isinstance(started, subprocess.Popen)
     assert started.wait(60) == 0

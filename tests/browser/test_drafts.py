@@ -1,4 +1,4 @@
-"""What somebody is writing stays, whatever else happens to the page meanwhile."""
+"""Text that is being written stays, whatever else happens on the page."""
 
 import pytest
 from playwright.sync_api import Page, Route, expect
@@ -6,41 +6,41 @@ from playwright.sync_api import Page, Route, expect
 from gateway.models import Message
 from reviews.models import ReviewRun
 from reviews.tasks import review_execute
-from tests.browser.asking import ask, send
-from tests.browser.conftest import in_a_worker
-from tests.browser.told_model import ToldModel
+from tests.browser.conftest import run_in_thread
+from tests.browser.page_actions import ask, send
+from tests.browser.puppet_model import PuppetModel
 
 pytestmark = pytest.mark.browser
 BOX = "Message to assistant"
 EXAMPLE = "Plan a vegetarian dinner for six, no hazelnuts."
 
 
-def test_the_draft_of_a_new_session_stays_while_another_one_goes_on(chat: Page, told: ToldModel) -> None:
-    told.answer("Fine.")
+def test_the_draft_of_a_new_session_survives_work_in_another_session(chat: Page, puppet: PuppetModel) -> None:
+    puppet.answer("Fine.")
     ask(chat, "first")
     address = chat.url
     chat.get_by_role("link", name="New session").click()
     chat.get_by_label(BOX).press_sequentially("half a thou")
     chat.goto(address)
     expect(chat.get_by_label(BOX)).to_have_value("")
-    told.answer("Still fine.")
+    puppet.answer("Still fine.")
     ask(chat, "second")
     chat.get_by_role("link", name="New session").click()
     expect(chat.get_by_label(BOX)).to_have_value("half a thou")
-    told.answer("Whole.")
+    puppet.answer("Whole.")
     ask(chat, "half a thought")
     chat.get_by_role("link", name="New session").click()
     expect(chat.get_by_label(BOX)).to_have_value("")
 
 
-def test_what_is_typed_while_a_session_begins_stays(chat: Page, told: ToldModel) -> None:
-    held: list[Route] = []
-    chat.route("**/api/sessions", lambda route: held.append(route))
+def test_text_typed_while_a_session_is_created_is_kept(chat: Page, puppet: PuppetModel) -> None:
+    held_back: list[Route] = []
+    chat.route("**/api/sessions", lambda route: held_back.append(route))
     with chat.expect_request("**/api/sessions"):
         send(chat, "first")
     chat.keyboard.type(" and more")
-    told.answer("Fine.")
-    held[0].continue_()
+    puppet.answer("Fine.")
+    held_back[0].continue_()
     expect(chat.locator("[data-prose]").last).to_have_text("Fine.")
     assert Message.objects.get(role="user").text == "first"
     expect(chat.get_by_label(BOX)).to_have_value("and more")
@@ -48,7 +48,7 @@ def test_what_is_typed_while_a_session_begins_stays(chat: Page, told: ToldModel)
     expect(chat.get_by_label(BOX)).to_have_value("and more")
 
 
-def test_a_message_is_edited_on_while_a_review_saves_something(chat: Page) -> None:
+def test_editing_a_message_is_not_interrupted_by_a_review(chat: Page) -> None:
     for text in ("I'm vegetarian and I prefer short answers", "Thank you", "That is all"):
         ask(chat, text)
     last = chat.locator(".turn").last
@@ -56,7 +56,7 @@ def test_a_message_is_edited_on_while_a_review_saves_something(chat: Page) -> No
     last.get_by_role("button", name="Edit your message").click()
     editor = chat.get_by_role("textbox", name="Edit your message")
     editor.fill("That is not")
-    in_a_worker(review_execute, str(ReviewRun.objects.get().pk))
+    run_in_thread(review_execute, str(ReviewRun.objects.get().pk))
     expect(last.locator("[data-change-set]")).to_contain_text("2 memories saved after a review")
     expect(editor).to_have_value("That is not")
     expect(editor).to_be_focused()
@@ -65,19 +65,19 @@ def test_a_message_is_edited_on_while_a_review_saves_something(chat: Page) -> No
     expect(last.locator(".entry--you .prose")).to_have_text("That is all")
 
 
-def test_a_memory_is_edited_on_while_a_review_saves_something(chat: Page) -> None:
+def test_editing_a_memory_is_not_interrupted_by_a_review(chat: Page) -> None:
     for text in ("I'm vegetarian and I prefer short answers", "Thank you", "Remember that the oven is hot."):
         ask(chat, text)
     chat.locator(".turn").last.get_by_role("button", name="Edit: ").click()
     editor = chat.get_by_label("Edit this memory")
     editor.fill("The oven is")
     with chat.expect_response("**/fragments/turn/**"):
-        in_a_worker(review_execute, str(ReviewRun.objects.get().pk))
+        run_in_thread(review_execute, str(ReviewRun.objects.get().pk))
     expect(chat.locator(".toast")).to_contain_text("Saved")
     expect(editor).to_have_value("The oven is")
 
 
-def test_a_key_that_ends_a_composition_ends_no_editing(chat: Page) -> None:
+def test_a_key_that_ends_an_ime_composition_does_not_end_editing(chat: Page) -> None:
     ask(chat, "Remember that the oven runs at 230 degrees.")
     chat.locator(".session").hover()
     chat.get_by_role("button", name="More for ").click()

@@ -1,5 +1,5 @@
-"""What was said to an agent on the upstream `local` reaches no other upstream, by no way: two scripted upstreams, the
-real processes, and every job in the background. On the database of the test run, which the processes share."""
+"""No text of a conversation on the upstream `local` ever reaches another upstream: two script_background_jobs
+upstreams, the real processes, and every background job. The processes share the test database."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from tests.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
 BIRD, FISH = "zebrafinch", "goldfish"
-# What the prompts of the background say.
+# Phrases from the prompts of the background jobs.
 KEYWORDS, NOTES, COMPACTION, REVIEW = "You find search words", "You make notes findable", "You condense", "add_memory"
 READING, WRITING = "The record of session", "You keep the lasting documents"
 
@@ -40,7 +40,7 @@ def owner() -> Owner:
 
 
 def agents(**settings: Any) -> tuple[Agent, Agent]:
-    """An agent on `local`, and one on the default upstream, that do everything in the background."""
+    """Create an agent on `local` and one on the default upstream, with all background jobs."""
     common: dict[str, Any] = {
         "inject_memories_strategy": "llm",
         "frozen_char_limit": 0,
@@ -53,19 +53,19 @@ def agents(**settings: Any) -> tuple[Agent, Agent]:
     return private, agent_make("public", model="cloud-chat", book="public", **common)
 
 
-def scripted(server: UpstreamServer, animal: str) -> None:
-    """Answers for one session read, documents written, search words and a review of a turn."""
+def script_background_jobs(server: UpstreamServer, animal: str) -> None:
+    """Script the answers for an extraction, a synthesis, search keywords and a review."""
     add = {"name": "add_memory", "arguments": {"content": f"Keeps a {animal}.", "target": "user"}}
     server.script(
-        {"holds": READING, "text": extraction(f"- The {animal} is called Otto.", f"About a {animal}.")},
-        {"holds": WRITING, "text": synthesis(f"# Memory\n- The {animal} is called Otto.", f"A {animal}.")},
-        {"holds": NOTES, "text": '{"1": ["pet", "animal"], "2": ["pet", "animal"]}'},
-        {"holds": "User turns that were not reviewed", "calls": [add]},
+        {"contains": READING, "text": extraction(f"- The {animal} is called Otto.", f"About a {animal}.")},
+        {"contains": WRITING, "text": synthesis(f"# Memory\n- The {animal} is called Otto.", f"A {animal}.")},
+        {"contains": NOTES, "text": '{"1": ["pet", "animal"], "2": ["pet", "animal"]}'},
+        {"contains": "User turns that were not reviewed", "calls": [add]},
     )
 
 
 def sent(server: UpstreamServer, words: str) -> list[str]:
-    """The requests that hold these words."""
+    """Return the requests that contain these words."""
     return [text for row in server.requests() if words in (text := json.dumps(row["body"]))]
 
 
@@ -79,7 +79,7 @@ def test_no_word_of_a_local_conversation_reaches_the_default_upstream(
         memory_make(owner, f"Feeds the {animals[agent.name]} seeds.", book=agent.book)
         talk(owner, agent, f"My {animals[agent.name]} is called Otto.")
     for server, animal in ((local, BIRD), (upstream, FISH)):
-        scripted(server, animal)
+        script_background_jobs(server, animal)
     key = key_make(owner)[1]
     env = shared | {
         "DAYBOOK_UPSTREAM_LOCAL_URL": local.url,
@@ -95,23 +95,27 @@ def test_no_word_of_a_local_conversation_reaches_the_default_upstream(
                 status, turn = user.call("POST", f"/api/sessions/{session['id']}/turns", {"content": content})
                 assert status == 200, turn
 
-        def kept(done: bool) -> bool:
+        def still_separate(done: bool) -> bool:
             assert sent(upstream, BIRD) == []
             return done
 
         runs = ConsolidationRun.objects.filter(state="completed").values("book").distinct()
-        eventually(lambda: kept(runs.count() == 2), within=60, saying="Two consolidations")
-        given = Memory.objects.filter(content__startswith="Feeds").exclude(keywords=[])
-        eventually(lambda: kept(given.count() == 2), within=60, saying="Search words of both books")
+        eventually(lambda: still_separate(runs.count() == 2), within=60, description="two consolidations")
+        with_keywords = Memory.objects.filter(content__startswith="Feeds").exclude(keywords=[])
+        eventually(
+            lambda: still_separate(with_keywords.count() == 2), within=60, description="search keywords in both books"
+        )
         eventually(lambda: Compaction.objects.values("session").distinct().count() == 2, within=60)
         reviewed = ReviewRun.objects.exclude(state__in=("scheduled", "running")).values("session").distinct()
-        eventually(lambda: reviewed.count() == 2, within=60, saying="Reviews of both sessions")
-        eventually(lambda: MemoryVector.objects.filter(book__name="public").exists(), within=60, saying="Vectors")
+        eventually(lambda: reviewed.count() == 2, within=60, description="reviews of both sessions")
+        eventually(lambda: MemoryVector.objects.filter(book__name="public").exists(), within=60, description="vectors")
 
     for kind in (KEYWORDS, NOTES, COMPACTION, REVIEW, READING, WRITING):
-        assert any(BIRD in text for text in sent(local, kind)), f"{kind} was not asked of the agent's upstream"
-        assert any(FISH in text for text in sent(upstream, kind)), f"{kind} was not asked of the default upstream"
+        assert any(BIRD in text for text in sent(local, kind)), f"{kind} was not sent to the agent's upstream"
+        assert any(FISH in text for text in sent(upstream, kind)), f"{kind} was not sent to the default upstream"
     assert "zebrafinch" in document(owner, "MEMORY.md", "private")
     assert sent(upstream, BIRD) == []
     assert sent(local, FISH) == []
-    assert not MemoryVector.objects.filter(book__name="private").exists(), "nobody named the embedding upstream"
+    assert not MemoryVector.objects.filter(book__name="private").exists(), (
+        "without a setting, private books are not embedded"
+    )

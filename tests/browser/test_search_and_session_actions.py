@@ -1,22 +1,22 @@
-"""Finding what was said: search with its words marked, earlier turns in place, session actions, temporary, help."""
+"""Search with highlighted words, earlier turns, session actions, export, and help."""
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from gateway.models import Session
-from tests.browser.asking import ask, send
 from tests.browser.axe import findings_light_and_dark
 from tests.browser.conftest import NewVisitor, Visitor, owner_of
-from tests.browser.talks import long_talk, talk
-from tests.browser.told_model import ToldModel
+from tests.browser.conversations import conversation_make, long_conversation
+from tests.browser.page_actions import ask, send
+from tests.browser.puppet_model import PuppetModel
 
 pytestmark = pytest.mark.browser
 PHONE = {"viewport": {"width": 390, "height": 844}}
 
 
-def test_what_was_said_long_ago_is_found_and_opened_with_its_words_marked(alices: Visitor) -> None:
-    session = long_talk(owner_of("alice"), 45)
-    long_talk(owner_of("alice"), 1, title="Another", needle=9)
+def test_an_old_turn_is_found_and_opened_with_its_words_highlighted(alices: Visitor) -> None:
+    session = long_conversation(owner_of("alice"), 45)
+    long_conversation(owner_of("alice"), 1, title="Another", needle=9)
     page = alices.open("/")
     page.keyboard.press("Control+k")
     page.keyboard.type("quince tr")
@@ -39,8 +39,8 @@ def test_what_was_said_long_ago_is_found_and_opened_with_its_words_marked(alices
     expect(page.get_by_role("button", name="Show 1 earlier turn")).to_be_attached()
 
 
-def test_marks_are_found_without_the_marks_of_letters_and_search_goes_back_with_the_arrow(alices: Visitor) -> None:
-    long_talk(owner_of("alice"), 2, needle=1)
+def test_words_with_diacritics_are_highlighted_and_arrow_keys_move_between_search_and_hits(alices: Visitor) -> None:
+    long_conversation(owner_of("alice"), 2, needle=1)
     page = alices.open("/")
     page.get_by_label("Search sessions").fill("zoë")
     hit = page.locator(".hit")
@@ -52,8 +52,8 @@ def test_marks_are_found_without_the_marks_of_letters_and_search_goes_back_with_
     expect(page.locator("mark.found")).to_have_text("Zoë")
 
 
-def test_earlier_turns_come_in_without_moving_the_reader_and_their_code_can_be_copied(alices: Visitor) -> None:
-    session = long_talk(owner_of("alice"), 45)
+def test_earlier_turns_are_loaded_without_moving_the_reader(alices: Visitor) -> None:
+    session = long_conversation(owner_of("alice"), 45)
     page = alices.open(f"/c/{session.pk}/")
     button = page.get_by_role("button", name="Show 20 of 25 earlier turns")
     button.scroll_into_view_if_needed()
@@ -63,9 +63,9 @@ def test_earlier_turns_come_in_without_moving_the_reader_and_their_code_can_be_c
     expect(page.locator(".turn")).to_have_count(40)
     expect(page.locator("#status")).to_have_text("20 earlier turns loaded")
     assert top is not None
-    now = page.locator(".turn").nth(20).locator(".entry").first.bounding_box()
-    assert now is not None
-    assert abs(now["y"] - top["y"]) < 3
+    after = page.locator(".turn").nth(20).locator(".entry").first.bounding_box()
+    assert after is not None
+    assert abs(after["y"] - top["y"]) < 3
     expect(page.locator(".turn").first.get_by_role("button", name="Copy", exact=True)).to_be_attached()
     expect(page.locator(".dayline h2")).to_have_count(1)
     rest = page.get_by_role("button", name="Show 5 earlier turns")
@@ -75,24 +75,24 @@ def test_earlier_turns_come_in_without_moving_the_reader_and_their_code_can_be_c
     expect(page.locator("[data-earlier]")).to_have_count(0)
 
 
-def menu(page: Page, title: str, item: str) -> None:
+def choose_from_menu(page: Page, title: str, item: str) -> None:
     row = page.locator(".session", has_text=title)
     row.hover()
     row.get_by_role("button", name=f"More for {title}").click()
     page.get_by_role("menuitem", name=item, exact=True).click()
 
 
-def test_sessions_are_pinned_archived_and_found_again(alices: Visitor) -> None:
+def test_sessions_can_be_pinned_archived_and_restored(alices: Visitor) -> None:
     for title in ("Bread", "Trains"):
-        long_talk(owner_of("alice"), 1, title=title)
+        long_conversation(owner_of("alice"), 1, title=title)
     page = alices.open("/new/")
-    menu(page, "Bread", "Pin")
+    choose_from_menu(page, "Bread", "Pin")
     headings = page.locator("#session-list h2")
     expect(headings).to_have_text(["Pinned", "Today"])
     expect(page.locator(".session").first.get_by_role("link")).to_be_focused()
-    menu(page, "Bread", "Unpin")
+    choose_from_menu(page, "Bread", "Unpin")
     expect(headings).to_have_text(["Today"])
-    menu(page, "Trains", "Archive")
+    choose_from_menu(page, "Trains", "Archive")
     expect(page.locator(".session")).to_have_count(1)
     page.get_by_role("button", name="Show archived").click()
     expect(page.locator(".session")).to_have_count(1)
@@ -103,34 +103,34 @@ def test_sessions_are_pinned_archived_and_found_again(alices: Visitor) -> None:
     expect(page.locator(".session")).to_have_count(2)
 
 
-def test_on_a_phone_the_way_back_is_within_reach(visitor: NewVisitor) -> None:
+def test_on_a_phone_a_deletion_can_be_undone(visitor: NewVisitor) -> None:
     alice = visitor("alice", **PHONE)
-    long_talk(owner_of("alice"), 1, title="Bread")
+    long_conversation(owner_of("alice"), 1, title="Bread")
     page = alice.open("/new/")
     page.get_by_role("button", name="Open sessions").click()
-    menu(page, "Bread", "Delete")
+    choose_from_menu(page, "Bread", "Delete")
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_text("Restored “Bread”.")).to_be_visible()
     assert Session.objects.count() == 1
 
 
 def test_a_session_is_exported(alices: Visitor) -> None:
-    long_talk(owner_of("alice"), 1, title="Bread")
+    long_conversation(owner_of("alice"), 1, title="Bread")
     page = alices.open("/new/")
     with page.expect_download() as download:
-        menu(page, "Bread", "Export as Markdown")
+        choose_from_menu(page, "Bread", "Export as Markdown")
     assert download.value.suggested_filename == "bread.md"
     assert "## You" in download.value.path().read_text()
     with page.expect_download() as download:
-        menu(page, "Bread", "Export as JSON")
+        choose_from_menu(page, "Bread", "Export as JSON")
     assert download.value.suggested_filename == "bread.json"
 
 
-def test_the_session_on_the_page_is_deleted_and_comes_back(alices: Visitor) -> None:
-    session = talk(owner_of("alice"), ("Why is the oven cold?", "Fine."), title="Why is the oven cold?")
+def test_the_open_session_can_be_deleted_and_restored(alices: Visitor) -> None:
+    session = conversation_make(owner_of("alice"), ("Why is the oven cold?", "Fine."), title="Why is the oven cold?")
     chat = alices.open(f"/c/{session.pk}/")
     address = chat.url
-    menu(chat, "Why is the oven cold?", "Delete")
+    choose_from_menu(chat, "Why is the oven cold?", "Delete")
     expect(chat.get_by_text("Deleted “Why is the oven cold?”.")).to_be_visible()
     expect(chat.locator(".session")).to_have_count(0)
     chat.get_by_role("button", name="Undo").click()
@@ -138,7 +138,7 @@ def test_the_session_on_the_page_is_deleted_and_comes_back(alices: Visitor) -> N
     expect(chat.get_by_text("Fine.")).to_be_visible()
 
 
-def test_help_is_a_dialog_and_never_asks_the_model(chat: Page, told: ToldModel) -> None:
+def test_help_is_a_dialog_without_a_model_call(chat: Page, puppet: PuppetModel) -> None:
     dialog = chat.get_by_role("dialog", name="Commands and shortcuts")
     send(chat, "/help")
     expect(dialog).to_contain_text("/memory view")
@@ -161,9 +161,9 @@ def test_help_is_a_dialog_and_never_asks_the_model(chat: Page, told: ToldModel) 
 
 
 @pytest.mark.parametrize("options", [{}, PHONE], ids=["wide", "phone"])
-def test_axe_finds_nothing_serious_where_people_search(visitor: NewVisitor, options: dict[str, object]) -> None:
+def test_axe_finds_nothing_serious_in_the_search(visitor: NewVisitor, options: dict[str, object]) -> None:
     alice = visitor("alice", **options)
-    session = long_talk(owner_of("alice"), 45)
+    session = long_conversation(owner_of("alice"), 45)
     page = alice.open("/new/")
     found = {}
     page.keyboard.press("Control+k")

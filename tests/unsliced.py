@@ -1,4 +1,4 @@
-"""Work that the product does in slices, done at once."""
+"""Operations that the product does in slices, run to completion in one call."""
 
 from typing import Any
 from uuid import UUID
@@ -18,29 +18,29 @@ from reviews.undo import review_undo_slices
 
 
 def undo_changes(change_set: ChangeSet, source: Source, *, only: frozenset[int] | None = None) -> UndoResult:
-    """Take back a change set, or only what it did to some memories (by number)."""
+    """Undo a change set, or only its changes to some memories (by number)."""
     return finish(undo_slices(change_set, source, only=only))
 
 
 def forget_memories(owner_id: UUID, **options: Any) -> Receipt:
-    """Erase everything that is remembered about an owner, or one `book` of it."""
+    """Erase everything remembered about an owner, or one `book`."""
     return finish(forget_slices(owner_id, **options))
 
 
 def forget_owner(owner: Owner) -> Receipt:
-    """Erase an owner with everything; not the login."""
+    """Erase an owner and all its data, but not the login."""
     return finish(erasure_slices(erasure_begin(owner.pk, Erasure.Scope.OWNER)))
 
 
 def book_clear(book: Book, *, actor: str) -> ClearResult:
-    """Clear a book with its code."""
+    """Clear a book, with its confirmation code."""
     return finish(clear_confirmed(book, clear_code_create(book), actor=actor))
 
 
 def review_undo(
     review: ReviewRun, *, actor: str, origin: WriteOrigin, only: frozenset[int] | None = None
 ) -> UndoResult:
-    """Take back what a review wrote, all or only some writes (by index)."""
+    """Undo a review's writes, all or only some (by index)."""
     return finish(review_undo_slices(review, actor=actor, origin=origin, only=only))
 
 

@@ -1,4 +1,4 @@
-"""Models that only stream: whoever asked for a whole answer gets one"""
+"""Models that only stream: a client that does not stream gets the collected answer."""
 
 import json
 from collections.abc import Callable
@@ -19,81 +19,83 @@ from tests.upstreams.rules import RULES
 from tests.upstreams.server import KEY, RuledServer, Step
 
 Serve = Callable[[str], RuledServer]
-SAID = Step(text="Hello.", thought="They greet me.", calls=(("lookup", {"q": "a"}), ("lookup", {"q": "b"})))
+ANSWER = Step(text="Hello.", thought="They greet me.", calls=(("lookup", {"q": "a"}), ("lookup", {"q": "b"})))
 
 
-async def completed(parameters: dict[str, Any]) -> dict[str, Any]:
-    asked = ModelRequest(upstream="default", model="m", messages=(HI,), tools=(LOOKUP,), parameters=parameters)
+async def complete(parameters: dict[str, Any]) -> dict[str, Any]:
+    request = ModelRequest(upstream="default", model="m", messages=(HI,), tools=(LOOKUP,), parameters=parameters)
     model = OpenAIModel()
     try:
-        return await model.complete(asked)
+        return await model.complete(request)
     finally:
         await model.close()
 
 
 @pytest.mark.parametrize("kind", RULES)
-async def test_a_collected_answer_is_the_one_that_was_not_streamed(kind: str, serve: Serve, db: None) -> None:
+async def test_a_collected_answer_equals_one_that_was_not_streamed(kind: str, serve: Serve, db: None) -> None:
     answers = []
     for streams_only in (False, True):
         server = serve(kind)
-        server.script(SAID)
+        server.script(ANSWER)
         if streams_only:
-            server.objections.append(CASES["dashscope: a model that only streams"].objection())
-        answers.append(await completed({}))
+            server.refusals.append(CASES["dashscope: a model that only streams"].scripted())
+        answers.append(await complete({}))
     whole, collected = answers
-    for answer in answers:  # a stand-in for an id that a server does not give
+    for answer in answers:  # some servers give no ids, and then Daybook makes them up
         for call in answer["choices"][0]["message"]["tool_calls"]:
-            call["id"] = bool(call["id"]) if RULES[kind].makes else True
+            call["id"] = bool(call["id"]) if RULES[kind].id_format else True
     assert collected.pop("choices")[0].items() >= whole.pop("choices")[0].items()
     assert collected == whole
 
 
-async def test_a_client_gets_it_with_its_usage(serve: Serve, settings: Settings, alice_api: Api, agent: Agent) -> None:
+async def test_a_client_gets_the_collected_answer_with_its_usage(
+    serve: Serve, settings: Settings, alice_api: Api, agent: Agent
+) -> None:
     server = serve("openai")
     settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:1/v1", "key": KEY, "dialect": "dashscope"}}
-    server.objections.append(CASES["dashscope: no thinking in one piece"].objection())
+    server.refusals.append(CASES["dashscope: no thinking in one piece"].scripted())
     server.script(Step(calls=(("add_memory", {"content": "Is vegetarian.", "target": "user"}),)), Step(text="Noted."))
     answer = await ask(alice_api, "I'm vegetarian")
     assert (answer.text, answer.json["choices"][0]["finish_reason"]) == ("Noted.", "stop")
     assert answer.json["usage"]["total_tokens"] == 20
     assert [body.get("stream") for body in server.bodies] == [None, True, True]
-    assert not [body for body in server.bodies if "enable_thinking" in body], "it may think"
+    assert not [body for body in server.bodies if "enable_thinking" in body], "thinking stays enabled"
     assert (await in_thread(Run.objects.get)).state == "completed"
 
 
-async def test_one_that_breaks_off_is_no_answer(serve: Serve, db: None) -> None:
+async def test_an_aborted_stream_is_an_error(serve: Serve, db: None) -> None:
     server = serve("dashscope")
-    server.objections.append(CASES["dashscope: a model that only streams"].objection())
+    server.refusals.append(CASES["dashscope: a model that only streams"].scripted())
     server.script(Step(text="Hello."))
-    await completed({})
-    server.answers(200, 'data: {"choices": [{"index": 0, "delta": {"content": "Well"}}]}\n\n')
+    await complete({})
+    server.always_answer(200, 'data: {"choices": [{"index": 0, "delta": {"content": "Well"}}]}\n\n')
     with pytest.raises(DomainError, match="in the middle of its answer"):
-        await completed({})
+        await complete({})
 
 
-def collected(*chunks: Any) -> dict[str, Any]:
-    found = CompletionBuilder()
+def collect(*chunks: Any) -> dict[str, Any]:
+    builder = CompletionBuilder()
     for chunk in chunks:
-        found.add(chunk)
-    return json.loads(json.dumps(found.completion()))
+        builder.add(chunk)
+    return json.loads(json.dumps(builder.completion()))
 
 
-def test_choices_log_probabilities_and_pieces_of_calls_are_joined() -> None:
+def test_choices_log_probabilities_and_call_fragments_are_joined() -> None:
     def logprob(token: str) -> dict[str, Any]:
         return {"content": [{"token": token, "logprob": -0.5, "top_logprobs": []}], "refusal": None}
 
-    def piece(arguments: str, **more: Any) -> dict[str, Any]:
+    def fragment(arguments: str, **more: Any) -> dict[str, Any]:
         return {"index": 0, "id": "", "type": "function", "function": {"arguments": arguments, **more}}
 
-    answer = collected(
+    answer = collect(
         {"id": "1", "object": "chat.completion.chunk", "model": "m", "choices": []},
         {"choices": [{"index": 1, "delta": {"role": "assistant", "content": "B"}, "logprobs": logprob("B")}]},
         {"choices": [{"index": 0, "delta": {"role": "assistant", "content": None, "reasoning_content": "H"}}]},
         {"choices": [{"index": 0, "delta": {"reasoning_content": "m."}, "finish_reason": None}]},
         {"choices": [{"index": 1, "delta": {"content": "!"}, "logprobs": logprob("!"), "finish_reason": "length"}]},
-        {"choices": [{"index": 0, "delta": {"tool_calls": [{**piece("", name="look"), "id": "c1"}]}}]},
-        {"choices": [{"index": 0, "delta": {"tool_calls": [piece('{"q":')]}}]},
-        {"choices": [{"index": 0, "delta": {"tool_calls": [piece(' "a"}')]}, "finish_reason": "tool_calls"}]},
+        {"choices": [{"index": 0, "delta": {"tool_calls": [{**fragment("", name="look"), "id": "c1"}]}}]},
+        {"choices": [{"index": 0, "delta": {"tool_calls": [fragment('{"q":')]}}]},
+        {"choices": [{"index": 0, "delta": {"tool_calls": [fragment(' "a"}')]}, "finish_reason": "tool_calls"}]},
         {"id": "1", "choices": [], "usage": {"total_tokens": 10}},
     )
     first, second = answer.pop("choices")
@@ -115,6 +117,6 @@ def test_choices_log_probabilities_and_pieces_of_calls_are_joined() -> None:
     assert [entry["token"] for entry in second["logprobs"]["content"]] == ["B", "!"]
 
 
-def test_there_are_not_any_number_of_choices() -> None:
+def test_the_number_of_choices_is_limited() -> None:
     with pytest.raises(DomainError, match="more than 128 answers"):
-        collected(*({"choices": [{"index": at, "delta": {}}]} for at in range(129)))
+        collect(*({"choices": [{"index": at, "delta": {}}]} for at in range(129)))

@@ -1,5 +1,5 @@
-"""Model servers that fail as they are told, in this process: one for each upstream, told apart by their ports. And a
-clock that only moves when somebody sleeps."""
+"""Model servers in this process that fail as scripted, one for each upstream, distinguished by their ports; and a clock
+that only advances while something sleeps."""
 
 import asyncio
 import json
@@ -17,15 +17,15 @@ UPSTREAMS = {"a": 1, "b": 2}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What a server does with one request: answers (`text`, `calls`, `thought`), refuses the connection, hangs, answers
-    with an error, or breaks off after its text."""
+    """What a server does with one request: it answers (`text`, `calls`, `thought`), refuses the connection, hangs,
+    answers with an error, or disconnects after its text."""
 
     text: str = ""
     calls: tuple[tuple[str, dict[str, Any]], ...] = ()
     thought: str = ""
     refuses: bool = False
     hangs: bool = False
-    breaks_off: bool = False
+    disconnects: bool = False
     status: int = 200
     code: str | None = None
     headers: dict[str, str] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Step:
 
 REFUSES = Step(refuses=True)
 HANGS = Step(hangs=True)
-CUT = Step(breaks_off=True)
+DISCONNECTS = Step(disconnects=True)
 OVERLOADED = Step(status=503)
 
 
@@ -41,13 +41,13 @@ def says(text: str, **fields: Any) -> Step:
     return Step(text=text, **fields)
 
 
-def limited(after: str = "", **headers: str) -> Step:
-    """429, with a Retry-After where one is given."""
-    return Step(status=429, headers={"Retry-After": after, **headers} if after else headers)
+def rate_limited(retry_after: str = "", **headers: str) -> Step:
+    """Return a step with status 429, and with Retry-After if given."""
+    return Step(status=429, headers={"Retry-After": retry_after, **headers} if retry_after else headers)
 
 
 class Clock:
-    """Seconds that pass while somebody sleeps."""
+    """A clock that advances only while something sleeps."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -62,14 +62,12 @@ class Clock:
 
 
 class Servers(httpx2.AsyncBaseTransport):
-    """The transport to all of them. A request without a step fails the test."""
+    """The transport to all servers. A request without a step fails the test."""
 
     def __init__(self) -> None:
         self.steps: dict[str, deque[Step]] = defaultdict(deque)
-        self.asked: list[tuple[str, dict[str, Any]]] = []
-        self.running = 0
-        self.most_running = 0
-        self.let_go: asyncio.Event | None = None  # where it is set, answers wait for it
+        self.requests: list[tuple[str, dict[str, Any]]] = []
+        self.released: asyncio.Event | None = None  # if set, answers wait for it
 
     def script(self, upstream: str, *steps: Step) -> None:
         """Append steps."""
@@ -77,23 +75,18 @@ class Servers(httpx2.AsyncBaseTransport):
 
     @property
     def order(self) -> str:
-        """Who was asked, in order."""
-        return "".join(upstream for upstream, _ in self.asked)
+        """Return the upstreams that got requests, in order."""
+        return "".join(upstream for upstream, _ in self.requests)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         upstream = next(name for name, port in UPSTREAMS.items() if port == request.url.port)
         body = json.loads(await request.aread())
-        self.asked.append((upstream, body))
-        assert self.steps[upstream], f"{upstream} was asked once too often"
+        self.requests.append((upstream, body))
+        assert self.steps[upstream], f"{upstream} got an unexpected request"
         step = self.steps[upstream].popleft()
-        self.running += 1
-        self.most_running = max(self.most_running, self.running)
-        try:
-            if self.let_go is not None:
-                await self.let_go.wait()
-            return await _answer(step, body)
-        finally:
-            self.running -= 1
+        if self.released is not None:
+            await self.released.wait()
+        return await _answer(step, body)
 
 
 async def _answer(step: Step, body: dict[str, Any]) -> httpx2.Response:
@@ -115,15 +108,17 @@ async def _answer(step: Step, body: dict[str, Any]) -> httpx2.Response:
     finish = "tool_calls" if calls else "stop"
     if not body.get("stream"):
         choice = {"index": 0, "message": message, "finish_reason": finish}
-        whole = json.dumps({**head, "choices": [choice], "usage": USAGE}).encode()
-        return httpx2.Response(200, stream=_Pieces([whole[: len(whole) // 2]] if step.breaks_off else [whole], step))
+        content = json.dumps({**head, "choices": [choice], "usage": USAGE}).encode()
+        return httpx2.Response(
+            200, stream=_Pieces([content[: len(content) // 2]] if step.disconnects else [content], step)
+        )
     deltas: list[tuple[dict[str, Any], str | None]] = [({"role": "assistant", "content": ""}, None)]
     deltas += [(message, None)] if message.keys() - {"role", "content"} or step.text else []
-    deltas += [] if step.breaks_off else [({}, finish)]
+    deltas += [] if step.disconnects else [({}, finish)]
     lines = [
         json.dumps({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": end}]}) for delta, end in deltas
     ]
-    lines += [] if step.breaks_off else [json.dumps({**head, "choices": [], "usage": USAGE}), "[DONE]"]
+    lines += [] if step.disconnects else [json.dumps({**head, "choices": [], "usage": USAGE}), "[DONE]"]
     return httpx2.Response(200, stream=_Pieces([f"data: {line}\n\n".encode() for line in lines], step))
 
 
@@ -135,5 +130,5 @@ class _Pieces(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for piece in self.pieces:
             yield piece
-        if self.step.breaks_off:
+        if self.step.disconnects:
             raise httpx2.ReadError("reset")

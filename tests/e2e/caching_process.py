@@ -1,9 +1,9 @@
-"""A second process that remembers: `python -m tests.e2e.holding_process` fills every cache of a process through the
-product's own functions, and counts the living objects that hold a word.
+"""A second process with filled caches: `python -m tests.e2e.caching_process` fills every cache through the product's
+own functions, and counts the live objects that contain a word.
 
 It reads one JSON list per line and answers with a JSON value: `["warm", owner, session]` and `["ask", owner, word]`
-with a number, `["told"]` with the newest invalidation it knows, `["count", word, …]` with one number per word. Words
-travel reversed, so that the command itself is not found."""
+return a number, `["invalidated"]` the id of the newest invalidation it has seen, and `["count", word, …]` one number
+per word. Words are sent reversed, so that the command itself is not counted."""
 
 import gc
 import json
@@ -14,13 +14,13 @@ from uuid import UUID
 
 import django
 
-BEGINNING = 9
-"""Characters of a word that are looked for."""
+PREFIX_CHARS = 9
+"""Only this many characters of a word are searched for."""
 
 
 def main() -> None:
     django.setup()
-    gc.unfreeze()  # what is frozen is not in `gc.get_objects`
+    gc.unfreeze()  # frozen objects are not in `gc.get_objects`
     import scanning  # noqa: PLC0415 - models can be imported only now
     from memories.books import book_state  # noqa: PLC0415
     from memories.messaging.invalidation import watcher  # noqa: PLC0415
@@ -40,10 +40,10 @@ def main() -> None:
         view = snapshots.view(book_state(UUID(owner), "main"))
         return len(view.index.search(f"Where is {reversed_word[::-1]}?", limit=3))
 
-    def told() -> int:
+    def invalidated() -> int:
         return max(watcher._seen, default=watcher._floor)
 
-    commands = {"warm": warm, "ask": ask, "told": told, "count": count}
+    commands = {"warm": warm, "ask": ask, "invalidated": invalidated, "count": count}
     for line in sys.stdin:
         name, *arguments = json.loads(line)
         sys.stdout.write(f"{json.dumps(commands[name](*arguments))}\n")
@@ -51,25 +51,25 @@ def main() -> None:
 
 
 def count(*reversed_words: str) -> list[int]:
-    """Return for each word how many strings and byte strings hold its beginning (a stem may lack the end), in any
-    object of the process."""
-    starts = [word[::-1][:BEGINNING] for word in reversed_words]
-    forms = [(start, start.lower(), start.encode(), start.lower().encode()) for start in starts]
+    """Return for each word how many strings and byte strings in this process contain its prefix (a stem may lack the
+    end)."""
+    prefixes = [word[::-1][:PREFIX_CHARS] for word in reversed_words]
+    forms = [(prefix, prefix.lower(), prefix.encode(), prefix.lower().encode()) for prefix in prefixes]
     ours = {id(form) for each in forms for form in each}
-    found = [0] * len(forms)
+    counts = [0] * len(forms)
     for text in _texts():
-        if len(text) >= BEGINNING and id(text) not in ours:
+        if len(text) >= PREFIX_CHARS and id(text) not in ours:
             for at, (name, lower, name_bytes, lower_bytes) in enumerate(forms):
                 if isinstance(text, str):
-                    found[at] += name in text or lower in text
+                    counts[at] += name in text or lower in text
                 else:
-                    found[at] += name_bytes in text or lower_bytes in text
-    return found
+                    counts[at] += name_bytes in text or lower_bytes in text
+    return counts
 
 
 def _texts() -> Iterator[str | bytes]:
-    """Every string that a container holds. Containers of plain values alone are not in `gc.get_objects`, so what is
-    referred to is walked as well."""
+    """Yield every string in a container. Containers of only plain values are not in `gc.get_objects`, so follow the
+    references to them as well."""
     seen: set[int] = set()
     tracked: list[Any] = gc.get_objects()
     seen.update(map(id, tracked))

@@ -1,5 +1,5 @@
-"""Recorded conversations of a few clients against a real Daybook and a scripted model server; the same request twice
-at once."""
+"""Recorded conversations of a few clients against a real Daybook and a scripted model server; identical concurrent
+requests."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients.recorded import PATHS, Case, Placed, Score, cases, play
+from tests.clients.recorded import PATHS, Case, Placement, Score, cases, play
 from tests.e2e.conftest import StartDaybook
 from tests.e2e.running import RunningDaybook
 from tests.upstream_server import UpstreamServer
@@ -30,17 +30,17 @@ REPRESENTATIVE = {
 
 
 class Client:
-    """Requests of one person to a running Daybook."""
+    """Requests to a running Daybook."""
 
     def __init__(self, daybook: RunningDaybook) -> None:
         self.daybook = daybook
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any, Any]:
-        """A whole request: status, JSON, headers."""
-        given = {"Authorization": f"Bearer {self.daybook.api_key}", "Content-Type": "application/json", **headers}
+        """Send a request; return status, JSON and headers."""
+        all_headers = {"Authorization": f"Bearer {self.daybook.api_key}", "Content-Type": "application/json", **headers}
         data = None if body is None else json.dumps(body).encode()
         address = f"{self.daybook.address}{path.lstrip('/')}"
-        request = urllib.request.Request(address, method=method, data=data, headers=given)
+        request = urllib.request.Request(address, method=method, data=data, headers=all_headers)
         try:
             with urllib.request.urlopen(request, timeout=30) as response:
                 return response.status, json.loads(response.read()), response.headers
@@ -51,7 +51,7 @@ class Client:
 
 @pytest.fixture
 def client(start_daybook: StartDaybook, upstream: UpstreamServer, tmp_path: Path) -> Client:
-    """An agent without reviews, which would ask for answers that are meant for turns."""
+    """A client of an agent without reviews, which would consume the turns' scripted answers."""
     agents = tmp_path / "agents.yaml"
     agents.write_text("agents: {assistant: {model: m}}")
     env = {"OPENAI_BASE_URL": upstream.url, "OPENAI_API_KEY": "x", "DAYBOOK_AGENTS": str(agents)}
@@ -64,12 +64,12 @@ def _step(answer: Any) -> Any:
     return {"text": answer["text"], "calls": [{"name": name, "arguments": given} for name, given in answer["calls"]]}
 
 
-async def test_conversations_over_the_wire(client: Client, upstream: UpstreamServer) -> None:
-    async def send(case: Case, request: Mapping[str, Any], body: dict[str, Any]) -> Placed:
+async def test_recorded_conversations_over_http(client: Client, upstream: UpstreamServer) -> None:
+    async def send(case: Case, request: Mapping[str, Any], body: dict[str, Any]) -> Placement:
         upstream.script(_step(request["answer"]))
-        path, asked = PATHS[case.api], {"model": "assistant", **body}
+        path, request_body = PATHS[case.api], {"model": "assistant", **body}
         status, answer, headers = await asyncio.to_thread(
-            client.call, "POST", path, asked, **request.get("headers", {})
+            client.call, "POST", path, request_body, **request.get("headers", {})
         )
         assert status == 200, answer
         session = headers["x-daybook-session"]
@@ -77,26 +77,26 @@ async def test_conversations_over_the_wire(client: Client, upstream: UpstreamSer
             client.call, "GET", f"/api/sessions/{session}/turns/{headers['x-daybook-run']}"
         )
         made = [call for choice in answer.get("choices", ()) for call in choice["message"].get("tool_calls") or ()]
-        return Placed(session=session, parent="", turn=turn["turn"], rule="", calls=[call["id"] for call in made])
+        return Placement(session=session, parent="", turn=turn["turn"], rule="", calls=[call["id"] for call in made])
 
     score = Score()
-    played = [case for case in cases() if str(case) in REPRESENTATIVE]
-    assert len(played) == len(REPRESENTATIVE)
-    for case in played:
+    selected = [case for case in cases() if str(case) in REPRESENTATIVE]
+    assert len(selected) == len(REPRESENTATIVE)
+    for case in selected:
         await play(case, send, score)
     assert (score.merged, score.wrong) == ([], [])
 
 
-async def test_the_same_request_twice_at_once(client: Client, upstream: UpstreamServer) -> None:
+async def test_two_identical_concurrent_requests_are_one_run(client: Client, upstream: UpstreamServer) -> None:
     upstream.script("Hello.", {"text": "Fine.", "think_seconds": 1.5})
     first = [{"role": "user", "content": "hi"}]
     await asyncio.to_thread(client.call, "POST", PATHS["chat"], {"model": "assistant", "messages": first})
-    asked = [*first, {"role": "assistant", "content": "Hello."}, {"role": "user", "content": "How are you?"}]
-    body = {"model": "assistant", "messages": asked}
-    one = asyncio.create_task(asyncio.to_thread(client.call, "POST", PATHS["chat"], body))
+    messages = [*first, {"role": "assistant", "content": "Hello."}, {"role": "user", "content": "How are you?"}]
+    body = {"model": "assistant", "messages": messages}
+    first_request = asyncio.create_task(asyncio.to_thread(client.call, "POST", PATHS["chat"], body))
     await asyncio.sleep(0.5)
-    two = asyncio.create_task(asyncio.to_thread(client.call, "POST", PATHS["chat"], body))
-    answers = [await one, await two]
+    second_request = asyncio.create_task(asyncio.to_thread(client.call, "POST", PATHS["chat"], body))
+    answers = [await first_request, await second_request]
     assert [answer["choices"][0]["message"]["content"] for _, answer, _ in answers] == ["Fine.", "Fine."]
     assert len({headers["x-daybook-run"] for _, _, headers in answers}) == 1
     assert len(upstream.requests()) == 2

@@ -1,4 +1,4 @@
-"""The pages as people set their screens: zoom, colours of their own, less motion. And axe on states of the chat."""
+"""Zoom, forced colours and reduced motion; and axe in all states of the chat."""
 
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
@@ -7,27 +7,27 @@ from memories.errors import UpstreamTimeout
 from memories.messaging.outbox import notify
 from memories.models import Notification
 from memories.services import book_get_or_create
-from tests.browser.asking import ask, send
 from tests.browser.axe import findings_light_and_dark
-from tests.browser.conftest import NewVisitor, in_a_worker, owner_of
+from tests.browser.conftest import NewVisitor, owner_of, run_in_thread
+from tests.browser.page_actions import ask, send
+from tests.browser.puppet_model import PuppetModel
 from tests.browser.test_reviews_page import saved_review
-from tests.browser.told_model import ToldModel
 
 pytestmark = pytest.mark.browser
 
-ZOOMED: ViewportSize = {"width": 720, "height": 450}  # what is left of 1440 by 900 at 200 %
+ZOOMED: ViewportSize = {"width": 720, "height": 450}  # 1440 by 900 at 200 %
 SIZES: list[ViewportSize] = [{"width": 1440, "height": 900}, ZOOMED, {"width": 390, "height": 844}]
-# Anything that moves for longer than a blink.
+# Animations that take more than 20 ms.
 MOVING = """() => document.getAnimations()
   .filter((animation) => animation.effect.getComputedTiming().activeDuration > 20)
   .map((animation) => animation.animationName ?? animation.transitionProperty)"""
 
 
-def review_saved() -> None:
+def send_review_notice() -> None:
     owner = owner_of("alice")
     review = saved_review(book_get_or_create(owner.pk, "main"), "Nightly", "Keeps dumps for 14 days.", "Has a NAS.")
-    told = {"kind": Notification.Kind.REVIEW_SAVED, "text": "Saved 2 memories from your last conversation."}
-    in_a_worker(lambda: notify(owner_id=owner.pk, review_id=review.pk, **told))
+    notice = {"kind": Notification.Kind.REVIEW_SAVED, "text": "Saved 2 memories from your last conversation."}
+    run_in_thread(lambda: notify(owner_id=owner.pk, review_id=review.pk, **notice))
 
 
 def height(page: Page, selector: str) -> float:
@@ -35,21 +35,21 @@ def height(page: Page, selector: str) -> float:
     return box["height"] if box else 0
 
 
-def test_zoomed_in_a_notice_leaves_room_for_the_conversation(visitor: NewVisitor, told: ToldModel) -> None:
+def test_when_zoomed_in_a_notice_leaves_room_for_the_conversation(visitor: NewVisitor, puppet: PuppetModel) -> None:
     page = visitor("alice", viewport=ZOOMED).open("/")
-    told.answer("There you are.")
+    puppet.answer("There you are.")
     ask(page, "hello")
-    expect(page.get_by_role("heading", name="hello")).to_be_visible()  # it takes its room when the session has a title
+    expect(page.get_by_role("heading", name="hello")).to_be_visible()  # it takes up space once the session has a title
     before = height(page, "#log")
     assert before > 100
-    review_saved()
+    send_review_notice()
     expect(page.locator(".toast li")).to_have_count(2)
     assert height(page, "#log") == before
     expect(page.get_by_role("button", name="Send message")).to_be_in_viewport(ratio=1)
     expect(page.locator(".toast").get_by_role("button", name="Undo")).to_be_in_viewport(ratio=1)
 
 
-def test_with_colours_of_ones_own_every_control_keeps_an_edge(visitor: NewVisitor) -> None:
+def test_in_forced_colours_every_control_keeps_a_border(visitor: NewVisitor) -> None:
     page = visitor("alice", forced_colors="active").open("/")
     ask(page, "Remember that the oven runs at 230 degrees.")
     edge = "(element) => getComputedStyle(element).borderTopStyle + ' ' + getComputedStyle(element).borderTopWidth"
@@ -65,55 +65,55 @@ def test_with_colours_of_ones_own_every_control_keeps_an_edge(visitor: NewVisito
     assert page.get_by_role("switch", name="Temporary").evaluate(checked) != off
 
 
-def test_with_less_motion_nothing_moves(visitor: NewVisitor, told: ToldModel) -> None:
+def test_nothing_moves_with_reduced_motion(visitor: NewVisitor, puppet: PuppetModel) -> None:
     page = visitor("alice").open("/")
-    told.say("Well")
+    puppet.say("Well")
     send(page, "hello")
     expect(page.locator(".caret")).to_be_attached()
-    review_saved()
+    send_review_notice()
     expect(page.locator(".toast li")).to_have_count(2)
     assert page.evaluate(MOVING) == []
-    told.end()
+    puppet.end()
 
 
-def test_motion_is_there_for_those_who_did_not_ask_for_less(visitor: NewVisitor, told: ToldModel) -> None:
+def test_there_is_motion_unless_it_is_reduced(visitor: NewVisitor, puppet: PuppetModel) -> None:
     page = visitor("alice", reduced_motion="no-preference").open("/")
-    told.say("Well")
+    puppet.say("Well")
     send(page, "hello")
     expect(page.locator(".caret")).to_be_attached()
     assert "breathe" in page.evaluate(MOVING)
-    told.end()
+    puppet.end()
 
 
-def test_axe_finds_nothing_serious_in_the_states_of_the_chat(visitor: NewVisitor, told: ToldModel) -> None:
+def test_axe_finds_nothing_serious_in_any_state_of_the_chat(visitor: NewVisitor, puppet: PuppetModel) -> None:
     alice = visitor("alice", has_touch=True)
     found: dict[str, list[str]] = {}
 
-    def look(page: Page, state: str) -> None:
+    def check(page: Page, state: str) -> None:
         for size in SIZES:
             page.set_viewport_size(size)
             found[f"{state} {size['width']}"] = findings_light_and_dark(page)
 
     page = alice.open("/")
-    look(page, "first page")
-    told.say("Here it is:\n\n```sh\nls | wc -l\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n")
+    check(page, "first page")
+    puppet.say("Here it is:\n\n```sh\nls | wc -l\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n")
     send(page, "hello")
     expect(page.locator("pre")).to_be_visible()
-    look(page, "streaming")
-    told.end()
+    check(page, "streaming")
+    puppet.end()
     expect(page.get_by_role("button", name="Copy answer")).to_be_visible()
-    review_saved()
+    send_review_notice()
     expect(page.locator(".toast li")).to_have_count(2)
-    look(page, "notice")
+    check(page, "notice")
     page.get_by_label("Message to assistant").fill("/")
     expect(page.get_by_role("listbox", name="Commands")).to_be_visible()
-    look(page, "commands")
+    check(page, "commands")
     page.get_by_label("Message to assistant").fill("")
-    told.fail(UpstreamTimeout("slow"))
+    puppet.fail(UpstreamTimeout("slow"))
     send(page, "again")
     expect(page.get_by_role("alert")).to_be_visible()
-    look(page, "failed")
+    check(page, "failed")
     page.keyboard.press("Control+/")
-    look(page, "shortcuts")
-    look(alice.open("/new/?temporary=1"), "temporary")
+    check(page, "shortcuts")
+    check(alice.open("/new/?temporary=1"), "temporary")
     assert {state: findings for state, findings in found.items() if findings} == {}

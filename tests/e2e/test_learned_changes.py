@@ -1,5 +1,5 @@
-"""What refusals teach is known to the other processes and after a restart; on the real processes, in the web and in the
-worker."""
+"""Request changes learned from an upstream's refusals are shared between the real web and worker processes and survive
+a restart."""
 
 import sqlite3
 from contextlib import closing
@@ -24,24 +24,24 @@ EFFORT = {"status": 400, "error": "To use function tools set reasoning_effort to
 
 
 def learned(home: Path) -> set[tuple[str, str]]:
-    """What the database says was learned: model and parameter."""
+    """Return the learned changes in the database as (model, parameter)."""
     with closing(sqlite3.connect(home / "daybook.sqlite3")) as database:
         return set(database.execute("SELECT model, parameter FROM gateway_learnedchange"))
 
 
 def turn(daybook: RunningDaybook) -> None:
-    """Ask for a turn with parameters that are refused."""
+    """Send a request with parameters that the upstream refuses."""
     body = {"model": "assistant", "messages": [{"role": "user", "content": "Hi"}], "seed": 7, "top_k": 20}
     status, answer = KeyUser(daybook.address, KEY).call("POST", "/v1/chat/completions", body)
     assert status == 200, answer
 
 
 def sent(upstream: UpstreamServer, model: str) -> list[dict[str, Any]]:
-    """The requests for a model."""
+    """Return the requests for a model."""
     return [request["body"] for request in upstream.requests(model)]
 
 
-def test_what_web_and_worker_learn_holds_after_a_restart(
+def test_what_web_and_worker_learned_survives_a_restart(
     upstream: UpstreamServer, home: Path, storage: dict[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / "agents.yaml").write_text(AGENTS)
@@ -55,9 +55,9 @@ def test_what_web_and_worker_learn_holds_after_a_restart(
         turn(daybook)
         assert [set(body) & {"seed", "top_k"} for body in sent(upstream, "talker")] == [{"seed"}, set()]
         both = {("talker", "seed"), ("reviewer", "reasoning_effort")}
-        eventually(lambda: learned(home) == both, within=30, saying="Both processes' rows")
+        eventually(lambda: learned(home) == both, within=30, description="both processes' rows")
     with running_daybook(home, env) as daybook:
         turn(daybook)
         assert [set(body) & {"seed", "top_k"} for body in sent(upstream, "talker")[2:]] == [set()]
-        eventually(lambda: len(sent(upstream, "reviewer")) == 3, within=30, saying="The second review")
+        eventually(lambda: len(sent(upstream, "reviewer")) == 3, within=30, description="the second review")
         assert [body.get("reasoning_effort") for body in sent(upstream, "reviewer")] == [None, "none", "none"]

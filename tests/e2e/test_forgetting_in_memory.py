@@ -1,5 +1,6 @@
-"""What is forgotten in one process is gone from the memory of another. It looks twice a second; the walk over all its
-objects, which shows that, takes longer than that on a busy machine."""
+"""Data forgotten in one process disappears from the memory of another.
+
+The other process checks for invalidations twice a second. Walking all its objects takes longer on a busy machine."""
 
 import json
 import subprocess
@@ -13,71 +14,71 @@ from gateway.models import Agent, Session
 from gateway.services import session_delete, session_end
 from memories.models import ChangeSet, Invalidation, Memory, Owner, WriteOrigin
 from memories.services import Source, book_get_or_create, book_writing
-from tests import warm
+from tests import warm_process
 from tests.e2e.running import AS_SHIPPED, environment
 from tests.factories import memory_make, owner_make, session_make
-from tests.in_one_go import book_clear, forget_memories, forget_owner
 from tests.reviews.talk import reviewing_agent, say
+from tests.unsliced import book_clear, forget_memories, forget_owner
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
 
-OF_CHARLIE = "Tamberlayne"
+CHARLIES_WORD = "Tamberlayne"
 
 
 class Words(NamedTuple):
-    """What is known of one person, told from all others' by its beginning."""
+    """A person's data: words with unique prefixes."""
 
     remembered: str
-    said: str
-    asked: str
+    mentioned: str
+    queried: str
 
 
 def words_of(letter: str) -> Words:
     return Words(f"Qu{letter}llonthorpe", f"V{letter}ntongeren", f"Br{letter}xenholm")
 
 
-class Holder:
-    """The second process."""
+class CachingProcess:
+    """The second process (tests/e2e/caching_process.py)."""
 
-    def __init__(self, process: warm.Program) -> None:
+    def __init__(self, process: warm_process.Program) -> None:
         self._process = process
 
     def call(self, *command: str) -> Any:
-        """Run a command there; its answer."""
+        """Run a command in it and return the answer."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(command) + "\n")
         self._process.stdin.flush()
         return json.loads(self._process.stdout.readline())
 
-    def holds(self, *words: str) -> dict[str, int]:
-        """How many of its objects hold each word."""
+    def counts(self, *words: str) -> dict[str, int]:
+        """Return how many of its objects contain each word."""
         return dict(zip(words, self.call("count", *(word[::-1] for word in words)), strict=True))
 
-    def forgets(self, what: str, words: Sequence[str], keeps: Sequence[str]) -> None:
-        """Wait until it holds none of the words, and check that it still holds the others. It looks at its objects when
-        it has been told: that takes a second."""
+    def check_forgotten(self, what: str, words: Sequence[str], kept: Sequence[str]) -> None:
+        """Wait until it contains none of the words, and check that it still contains `kept`. Count only after it has
+        seen the invalidation, since counting takes a second."""
         newest = Invalidation.objects.latest("pk").pk
-        eventually(lambda: self.call("told") >= newest, within=20.0, saying=f"The news of {what}")
+        eventually(lambda: self.call("invalidated") >= newest, within=20.0, description=f"the invalidation of {what}")
 
-        def without() -> dict[str, int]:
-            held = self.holds(*words, *keeps)
-            return {} if any(held[word] for word in words) else held
+        def counts_without_words() -> dict[str, int]:
+            counts = self.counts(*words, *kept)
+            return {} if any(counts[word] for word in words) else counts
 
-        held = eventually(without, within=20.0, saying=f"{words} gone from memory ({what})")
-        assert all(held[word] for word in keeps), f"{held} ({what})"
+        counts = eventually(counts_without_words, within=20.0, description=f"{words} to disappear from memory ({what})")
+        assert all(counts[word] for word in kept), f"{counts} ({what})"
 
 
 @pytest.fixture
-def holder(home: Path, shared: dict[str, str]) -> Iterator[Holder]:
-    process = warm.start(
-        ["-m", "tests.e2e.holding_process"],
+def other_process(home: Path, shared: dict[str, str]) -> Iterator[CachingProcess]:
+    process = warm_process.start(
+        ["-m", "tests.e2e.caching_process"],
         env=environment(home, shared) | AS_SHIPPED,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
-    yield Holder(process)
+    yield CachingProcess(process)
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.close()
@@ -86,16 +87,16 @@ def holder(home: Path, shared: dict[str, str]) -> Iterator[Holder]:
 
 
 def charlie_make() -> Owner:
-    """Another person, of whom nothing is forgotten."""
+    """Create another person, whose data is never forgotten."""
     owner = owner_make("charlie")
-    memory_make(owner, f"Lives in {OF_CHARLIE} with a cat.")
+    memory_make(owner, f"Lives in {CHARLIES_WORD} with a cat.")
     return owner
 
 
 def session_of(agent: Agent, name: str, words: Words) -> Session:
-    """A conversation of a new person with one recorded turn."""
+    """Create a person with memories and a session with one recorded turn."""
     session = session_make(owner_make(name), agent)
-    say(session, f"My dentist is Dr. {words.said}.")
+    say(session, f"My dentist is Dr. {words.mentioned}.")
     for number in range(30):
         memory_make(session.owner, f"Plain fact number {number}.")
     memory_make(session.owner, f"Keeps a heron called {words.remembered}.")
@@ -125,31 +126,31 @@ def delete_the_memory(session: Session) -> None:
         writer.delete(memory.number)
 
 
-GOES: dict[Callable[[Session], None], Callable[[Words], tuple[str, ...]]] = {
+FORGOTTEN_WORDS: dict[Callable[[Session], None], Callable[[Words], tuple[str, ...]]] = {
     forget_everything: lambda words: words,
     forget_the_owner: lambda words: words,
-    clear_the_book: lambda words: (words.remembered, words.said),
-    forget_the_book: lambda words: (words.remembered, words.asked),
+    clear_the_book: lambda words: (words.remembered, words.mentioned),
+    forget_the_book: lambda words: (words.remembered, words.queried),
     delete_the_memory: lambda words: (words.remembered,),
-    session_delete: lambda words: (words.said, words.asked),
-    session_end: lambda words: (words.said,),
+    session_delete: lambda words: (words.mentioned, words.queried),
+    session_end: lambda words: (words.mentioned,),
 }
 
 
-def test_words_leave_the_memory_of_another_process(holder: Holder) -> None:
+def test_forgotten_words_leave_the_memory_of_another_process(other_process: CachingProcess) -> None:
     agent = reviewing_agent(memory_review_interval=0)
     charlie = charlie_make()
-    holder.call("warm", str(charlie.pk), str(session_make(charlie, agent).pk))
+    other_process.call("warm", str(charlie.pk), str(session_make(charlie, agent).pk))
     people = []
-    for forget, letter in zip(GOES, "aeiouyz", strict=True):
+    for forget, letter in zip(FORGOTTEN_WORDS, "aeiouyz", strict=True):
         words = words_of(letter)
         session = session_of(agent, forget.__name__, words)
-        assert holder.call("warm", str(session.owner_id), str(session.pk)) > 1
-        holder.call("ask", str(session.owner_id), words.asked[::-1])
+        assert other_process.call("warm", str(session.owner_id), str(session.pk)) > 1
+        other_process.call("ask", str(session.owner_id), words.queried[::-1])
         people.append((forget, session, words))
-    # Nothing of the next goes with what is forgotten of one, nor what another person said.
-    kept = [(*words, OF_CHARLIE) for _, _, words in people] + [(OF_CHARLIE,)]
-    assert all(holder.holds(*kept[0]).values())
-    for (forget, session, words), keeps in zip(people, kept[1:], strict=True):
+    # Forgetting one person's data removes neither the next person's nor Charlie's.
+    kept = [(*words, CHARLIES_WORD) for _, _, words in people] + [(CHARLIES_WORD,)]
+    assert all(other_process.counts(*kept[0]).values())
+    for (forget, session, words), still_kept in zip(people, kept[1:], strict=True):
         forget(session)
-        holder.forgets(forget.__name__, GOES[forget](words), keeps)
+        other_process.check_forgotten(forget.__name__, FORGOTTEN_WORDS[forget](words), still_kept)

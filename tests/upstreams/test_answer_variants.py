@@ -1,5 +1,5 @@
-"""What servers write in their own way, told to clients as OpenAI does: why an answer ended, thinking, numbers of
-choices, errors within a stream, models that are not there"""
+"""Servers' variants translated for clients to OpenAI's form: finish reasons, thinking, choice indexes, errors within a
+stream, unknown models."""
 
 import json
 from collections.abc import Callable
@@ -14,9 +14,9 @@ from tests.gateway.v1 import Answer, ask, stream
 from tests.upstreams.server import RuledServer
 
 Serve = Callable[[str], RuledServer]
-ways = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+streamed_and_not = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 
-ENDS = {
+FINISH_REASONS = {
     "sensitive": "content_filter",  # Z.ai
     "SAFETY": "content_filter",  # Gemini behind proxies, like the next four
     "RECITATION": "content_filter",
@@ -41,19 +41,20 @@ def server(serve: Serve) -> RuledServer:
     return serve("openai")
 
 
-def answers(server: RuledServer, *choices: dict[str, Any], streamed: bool, lines: tuple[str, ...] = ()) -> None:
-    """Let the server give one choice (a delta, or a message, under `said`) after the other, or all in one document."""
+def answer_with(server: RuledServer, *choices: dict[str, Any], streamed: bool, lines: tuple[str, ...] = ()) -> None:
+    """Make the server answer with these choices, in one chunk each or in one document. `said` is a choice's delta or
+    message."""
     if not streamed:
         whole = [{**choice, "message": choice["said"]} for choice in choices]
-        server.answers(200, json.dumps({"id": "1", "choices": whole}))
+        server.always_answer(200, json.dumps({"id": "1", "choices": whole}))
         return
     chunks = [{"id": "1", "choices": [{**choice, "delta": choice["said"]}]} for choice in choices]
     events = [*(f"data: {json.dumps(chunk)}" for chunk in chunks), *lines, "data: [DONE]"]
-    server.answers(200, "".join(f"{event}\n\n" for event in events))
+    server.always_answer(200, "".join(f"{event}\n\n" for event in events))
 
 
-async def told(api: Api, *, streamed: bool) -> tuple[str, str]:
-    """Text and end of an answer, as the client is told them."""
+async def client_answer(api: Api, *, streamed: bool) -> tuple[str, str]:
+    """Return the text and finish reason that the client gets."""
     if not streamed:
         answer = await ask(api, "Hi")
         assert answer.status == 200, answer.json
@@ -62,13 +63,13 @@ async def told(api: Api, *, streamed: bool) -> tuple[str, str]:
     return "".join(choice["delta"].get("content") or "" for choice in choices), choices[-1]["finish_reason"]
 
 
-@ways
-@pytest.mark.parametrize(("given", "end"), ENDS.items())
-async def test_an_end_has_the_name_that_clients_know(
+@streamed_and_not
+@pytest.mark.parametrize(("given", "end"), FINISH_REASONS.items())
+async def test_finish_reasons_are_translated_for_clients(
     given: str, end: str, streamed: bool, server: RuledServer, alice_api: Api, agent: Agent
 ) -> None:
-    answers(server, {"index": 0, "said": {"content": "Well"}, "finish_reason": given}, streamed=streamed)
-    assert await told(alice_api, streamed=streamed) == ("Well", end)
+    answer_with(server, {"index": 0, "said": {"content": "Well"}, "finish_reason": given}, streamed=streamed)
+    assert await client_answer(alice_api, streamed=streamed) == ("Well", end)
     run = await in_thread(Run.objects.get)
     assert run.trace.get("finish_reason") == (None if end == "stop" else end)
 
@@ -81,23 +82,23 @@ async def test_an_end_has_the_name_that_clients_know(
         ("SAFETY", "refusal", "content_filter"),
     ],
 )
-async def test_the_other_apis_know_it_too(
+async def test_the_other_apis_translate_finish_reasons_too(
     given: str, anthropic: str, response: str, server: RuledServer, alice_api: Api, agent: Agent
 ) -> None:
-    answers(server, {"index": 0, "said": {"content": "Well"}, "finish_reason": given}, streamed=False)
+    answer_with(server, {"index": 0, "said": {"content": "Well"}, "finish_reason": given}, streamed=False)
     messages = [{"role": "user", "content": "Hi"}]
-    _, said = await alice_api.post("/v1/messages", {"model": "assistant", "max_tokens": 9, "messages": messages})
-    assert said["stop_reason"] == anthropic
-    _, made = await alice_api.post("/v1/responses", {"model": "assistant", "input": "Hi"})
-    assert (made["status"], made["incomplete_details"]) == ("incomplete", {"reason": response})
+    _, message = await alice_api.post("/v1/messages", {"model": "assistant", "max_tokens": 9, "messages": messages})
+    assert message["stop_reason"] == anthropic
+    _, created = await alice_api.post("/v1/responses", {"model": "assistant", "input": "Hi"})
+    assert (created["status"], created["incomplete_details"]) == ("incomplete", {"reason": response})
 
 
-@ways
+@streamed_and_not
 @pytest.mark.parametrize("given", ["MALFORMED_FUNCTION_CALL", "malformed_function_call", "UNEXPECTED_TOOL_CALL"])
-async def test_a_call_that_its_server_could_not_read_is_no_answer(
+async def test_a_call_that_the_server_could_not_parse_is_an_error(
     given: str, streamed: bool, server: RuledServer, alice_api: Api, agent: Agent
 ) -> None:
-    answers(server, {"index": 0, "said": {"content": ""}, "finish_reason": given}, streamed=streamed)
+    answer_with(server, {"index": 0, "said": {"content": ""}, "finish_reason": given}, streamed=streamed)
     answer = await ask(alice_api, "Hi", stream=streamed)
     assert (answer.status, answer.code) == (400, "tool_use_failed")
 
@@ -111,44 +112,42 @@ THOUGHTS: list[dict[str, Any]] = [
 ]
 
 
-@ways
+@streamed_and_not
 @pytest.mark.parametrize("thought", THOUGHTS)
-async def test_thinking_is_kept_in_whichever_field_it_comes(
+async def test_thinking_is_found_in_any_field(
     thought: dict[str, Any], streamed: bool, server: RuledServer, alice_api: Api, agent: Agent
 ) -> None:
     content = [*thought.get("content", ()), {"type": "text", "text": "Hello."}] if "content" in thought else "Hello."
     if streamed:
         parts = [{"said": thought}, {"said": {"content": "Hello."}}, {"said": {}, "finish_reason": "stop"}]
-        answers(server, *({"index": 0, **part} for part in parts), streamed=True)
+        answer_with(server, *({"index": 0, **part} for part in parts), streamed=True)
     else:
-        said = {"index": 0, "said": {**thought, "content": content}, "finish_reason": "stop"}
-        answers(server, said, streamed=False)
-    text, _ = await told(alice_api, streamed=streamed)
+        choice = {"index": 0, "said": {**thought, "content": content}, "finish_reason": "stop"}
+        answer_with(server, choice, streamed=False)
+    text, _ = await client_answer(alice_api, streamed=streamed)
     run = await in_thread(Run.objects.get)
     assert (run.text, run.reasoning) == ("Hello.", "They greet me.")
     assert streamed or "thinking" not in text
 
 
-@ways
+@streamed_and_not
 @pytest.mark.parametrize("index", [0, 1, "0", "1", None, 7])
-async def test_the_only_choice_is_the_answer_whatever_its_number(
+async def test_the_only_choice_is_the_answer_whatever_its_index(
     index: Any, streamed: bool, server: RuledServer, alice_api: Api, agent: Agent
 ) -> None:
     parts = [{"said": {"content": "Hello."}}, {"said": {"content": " Bye."}, "finish_reason": "stop"}]
     parts = parts if streamed else [{"said": {"content": "Hello. Bye."}, "finish_reason": "stop"}]
-    answers(server, *({"index": index, **part} for part in parts), streamed=streamed)
-    assert await told(alice_api, streamed=streamed) == ("Hello. Bye.", "stop")
+    answer_with(server, *({"index": index, **part} for part in parts), streamed=streamed)
+    assert await client_answer(alice_api, streamed=streamed) == ("Hello. Bye.", "stop")
     assert (await in_thread(Run.objects.get)).text == "Hello. Bye."
 
 
-async def test_of_several_choices_that_were_asked_for_each_keeps_its_number(
-    server: RuledServer, alice_api: Api, agent: Agent
-) -> None:
+async def test_several_requested_choices_keep_their_index(server: RuledServer, alice_api: Api, agent: Agent) -> None:
     parts = [{"index": at, "said": {"content": text}, "finish_reason": "STOP"} for at, text in (("1", "B"), (0, "A"))]
-    answers(server, *parts, streamed=True)
+    answer_with(server, *parts, streamed=True)
     chunks = await stream(alice_api, "Hi", n=2)
-    said = [(choice["index"], choice["delta"].get("content")) for chunk in chunks for choice in chunk["choices"]]
-    assert {(1, "B"), (0, "A")} <= set(said)
+    received = [(choice["index"], choice["delta"].get("content")) for chunk in chunks for choice in chunk["choices"]]
+    assert {(1, "B"), (0, "A")} <= set(received)
 
 
 WORDS = "The model is overloaded"
@@ -165,11 +164,11 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-async def test_an_error_event_is_an_error_whatever_it_holds(
+async def test_an_error_event_is_an_error_whatever_its_data(
     name: str, server: RuledServer, alice_api: Api, agent: Agent
 ) -> None:
     event, words = ERRORS[name]
-    answers(server, {"index": 0, "said": {"content": "Well"}}, streamed=True, lines=(event,))
+    answer_with(server, {"index": 0, "said": {"content": "Well"}}, streamed=True, lines=(event,))
     status, text = await alice_api.stream(
         "/v1/chat/completions",
         {"model": "assistant", "messages": [{"role": "user", "content": "Hi"}], "stream": True},
@@ -180,21 +179,19 @@ async def test_an_error_event_is_an_error_whatever_it_holds(
     assert (await in_thread(Run.objects.get)).state == "failed"
 
 
-async def test_an_event_of_another_kind_says_nothing_of_errors(
-    server: RuledServer, alice_api: Api, agent: Agent
-) -> None:
-    answers(
+async def test_other_events_are_no_errors(server: RuledServer, alice_api: Api, agent: Agent) -> None:
+    answer_with(
         server,
         {"index": 0, "said": {"content": "Well"}, "finish_reason": "stop"},
         streamed=True,
         lines=("event: error\n\nevent: ping\ndata: {}",),
     )
-    assert await told(alice_api, streamed=True) == ("Well", "stop")
+    assert await client_answer(alice_api, streamed=True) == ("Well", "stop")
 
 
 # LiteLLM (BerriAI/litellm#8821, #3142, continuedev/continue#11177), OpenRouter (RightNow-AI/openfang#697), DeepSeek
 # (deepwn/addi#13), Mistral (tmc/langchaingo#1233), in this order
-NO_MODEL: list[Any] = [
+UNKNOWN_MODEL: list[Any] = [
     {"error": {"message": {"error": "/chat/completions: Invalid model name passed in model=x. Call "
                            "`/v1/models` to view available models for your key."},
                "type": "None", "param": "None", "code": "400"}},
@@ -209,18 +206,18 @@ NO_MODEL: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("says", NO_MODEL)
-async def test_an_unknown_model_is_that_whatever_its_status(
-    says: Any, server: RuledServer, alice_api: Api, agent: Agent
+@pytest.mark.parametrize("body", UNKNOWN_MODEL)
+async def test_an_unknown_model_is_recognised_whatever_the_status(
+    body: Any, server: RuledServer, alice_api: Api, agent: Agent
 ) -> None:
-    server.answers(400, json.dumps(says))
+    server.always_answer(400, json.dumps(body))
     answer: Answer = await ask(alice_api, "Hi")
     assert answer.status == 502
     assert answer.json["error"]["message"] == "The model server does not know this model."
 
 
 # FastAPI, Go, llama.cpp, Azure, OpenAI, Express, LM Studio, a proxy, TGI
-NOTHING_THERE = [
+WRONG_ADDRESS = [
     '{"detail": "Not Found"}',
     "404 page not found",
     '{"error": {"code": 404, "message": "File Not Found", "type": "not_found_error"}}',
@@ -232,7 +229,7 @@ NOTHING_THERE = [
     "",
 ]  # fmt: skip
 # Ollama, vLLM, Gemini, Azure, OpenRouter
-NO_SUCH_MODEL = [
+UNKNOWN_MODEL_404 = [
     "model 'x' not found",
     "The model `x` does not exist.",
     "models/x is not found for API version v1main",
@@ -241,27 +238,27 @@ NO_SUCH_MODEL = [
 ]
 
 
-@pytest.mark.parametrize("says", NOTHING_THERE)
-async def test_a_wrong_address_is_not_told_as_an_unknown_model(
-    says: str, server: RuledServer, alice_api: Api, agent: Agent
+@pytest.mark.parametrize("body", WRONG_ADDRESS)
+async def test_a_wrong_address_is_not_reported_as_an_unknown_model(
+    body: str, server: RuledServer, alice_api: Api, agent: Agent
 ) -> None:
-    server.answers(404, says)
+    server.always_answer(404, body)
     answer: Answer = await ask(alice_api, "Hi")
     assert answer.json["error"]["message"] == "The model server has nothing at this address."
 
 
-@pytest.mark.parametrize("says", NO_SUCH_MODEL)
-async def test_an_unknown_model_is_not_told_as_a_wrong_address(
-    says: str, server: RuledServer, alice_api: Api, agent: Agent
+@pytest.mark.parametrize("body", UNKNOWN_MODEL_404)
+async def test_an_unknown_model_is_not_reported_as_a_wrong_address(
+    body: str, server: RuledServer, alice_api: Api, agent: Agent
 ) -> None:
-    server.answers(404, json.dumps({"error": {"message": says}}))
+    server.always_answer(404, json.dumps({"error": {"message": body}}))
     answer: Answer = await ask(alice_api, "Hi")
     assert answer.json["error"]["message"] == "The model server does not know this model."
 
 
-async def test_a_refusal_that_speaks_of_models_is_the_client_s(
+async def test_a_refusal_that_mentions_models_is_the_clients_error(
     server: RuledServer, alice_api: Api, agent: Agent
 ) -> None:
-    says = {"error": {"message": "Invalid value for 'seed': not valid for this model", "param": "seed"}}
-    server.answers(400, json.dumps(says))
+    body = {"error": {"message": "Invalid value for 'seed': not valid for this model", "param": "seed"}}
+    server.always_answer(400, json.dumps(body))
     assert (await ask(alice_api, "Hi")).status == 400

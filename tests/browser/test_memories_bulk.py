@@ -1,4 +1,4 @@
-"""The memories page in a real browser: how much is seen at once, many memories at a time, deleted ones."""
+"""The memories page in a real browser: how many memories fit, bulk actions, deleted memories."""
 
 import re
 from collections.abc import Sequence
@@ -10,9 +10,10 @@ from playwright.sync_api import Locator, Page, Route, expect
 from memories.models import Memory, Owner
 from memories.services import book_limits_set
 from tests.browser.axe import findings_light_and_dark
-from tests.browser.conftest import NewVisitor, Visitor, in_a_worker, owner_of
+from tests.browser.conftest import NewVisitor, Visitor, owner_of, run_in_thread
+from tests.browser.page_actions import open_memories
 from tests.factories import memory_make
-from tests.in_one_go import book_clear
+from tests.unsliced import book_clear
 
 pytestmark = pytest.mark.browser
 
@@ -32,11 +33,11 @@ WHOLE_ROWS = """() => [...document.querySelectorAll(".mem")].filter((row) => {
 
 def fill(owner: Owner, number: int, texts: Sequence[str] = TEXTS) -> list[Memory]:
     book_limits_set({"main": (0, 0)})
-    made = []
-    for place in range(number):
-        text = f"{texts[place % len(texts)]} ({place + 1})"
-        made.append(memory_make(owner, text, category=("work", "taste")[place % 2], pinned=place % 5 == 0))
-    return made
+    memories = []
+    for index in range(number):
+        text = f"{texts[index % len(texts)]} ({index + 1})"
+        memories.append(memory_make(owner, text, category=("work", "taste")[index % 2], pinned=index % 5 == 0))
+    return memories
 
 
 def row(page: Page, number: int) -> Locator:
@@ -47,19 +48,13 @@ def box(page: Page, number: int) -> Locator:
     return row(page, number).locator("[data-pick]")
 
 
-def opened(visitor: Visitor, path: str = "/memories/") -> Page:
-    page = visitor.open(path)
-    expect(page.get_by_role("heading", name="Memories")).to_be_visible()
-    return page
-
-
-def shown(locator: Locator) -> bool:
+def is_visible(locator: Locator) -> bool:
     return float(locator.evaluate("element => getComputedStyle(element).opacity")) > 0
 
 
-def test_twelve_memories_are_seen_at_once(alices: Visitor) -> None:
+def test_twelve_memories_fit_on_the_screen(alices: Visitor) -> None:
     fill(owner_of("alice"), 40)
-    page = opened(alices)
+    page = open_memories(alices)
     assert page.evaluate(WHOLE_ROWS) >= 12
     page.mouse.wheel(0, 600)
     page.wait_for_function("() => scrollY > 500")
@@ -67,13 +62,13 @@ def test_twelve_memories_are_seen_at_once(alices: Visitor) -> None:
     expect(page.get_by_text("Pinned", exact=True).first).to_be_in_viewport()
 
 
-def test_buttons_and_details_are_quiet_until_a_row_is_looked_at(alices: Visitor, visitor: NewVisitor) -> None:
+def test_buttons_and_details_are_hidden_until_a_row_is_hovered_or_focused(alices: Visitor, visitor: NewVisitor) -> None:
     fill(owner_of("alice"), 3)
-    page = opened(alices)
+    page = open_memories(alices)
     acts, details = row(page, 1).locator(".mem__acts"), row(page, 1).get_by_text("Not recalled yet")
-    assert not shown(acts)
-    assert not shown(details)
-    assert shown(row(page, 1).get_by_text("You · work"))
+    assert not is_visible(acts)
+    assert not is_visible(details)
+    assert is_visible(row(page, 1).get_by_text("You · work"))
     row(page, 1).hover()
     page.wait_for_function("() => getComputedStyle(document.querySelector('#memory-1 .mem__acts')).opacity === '1'")
     page.mouse.move(5, 5)
@@ -81,13 +76,13 @@ def test_buttons_and_details_are_quiet_until_a_row_is_looked_at(alices: Visitor,
     row(page, 1).get_by_role("button", name="Pin").focus()
     page.wait_for_function("() => getComputedStyle(document.querySelector('#memory-1 .mem__acts')).opacity === '1'")
     phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-    touched = opened(visitor("alice", **phone))
-    assert shown(row(touched, 1).locator(".mem__acts"))
-    assert shown(row(touched, 1).get_by_text("Not recalled yet"))
+    touch_page = open_memories(visitor("alice", **phone))
+    assert is_visible(row(touch_page, 1).locator(".mem__acts"))
+    assert is_visible(row(touch_page, 1).get_by_text("Not recalled yet"))
 
 
 def test_with_nothing_to_filter_there_are_no_filters(alices: Visitor) -> None:
-    page = opened(alices)
+    page = open_memories(alices)
     expect(page.get_by_role("search")).to_be_hidden()
     memory_make(owner_of("alice"), "Likes tea.")
     expect(page.get_by_role("search")).to_be_visible()
@@ -95,7 +90,7 @@ def test_with_nothing_to_filter_there_are_no_filters(alices: Visitor) -> None:
 
 def test_a_range_is_selected_with_shift_and_deleted_with_one_undo(alices: Visitor) -> None:
     fill(owner_of("alice"), 8)
-    page = opened(alices)
+    page = open_memories(alices)
     box(page, 7).click()
     box(page, 4).click(modifiers=["Shift"])
     expect(page.get_by_text("4 selected")).to_be_visible()
@@ -114,9 +109,9 @@ def test_a_range_is_selected_with_shift_and_deleted_with_one_undo(alices: Visito
     assert not Memory.objects.filter(deleted_at__isnull=False).exists()
 
 
-def test_all_that_is_shown_is_selected_with_the_keyboard_and_changed(alices: Visitor) -> None:
+def test_all_shown_memories_are_selected_with_the_keyboard_and_changed(alices: Visitor) -> None:
     fill(owner_of("alice"), 55)
-    page = opened(alices)
+    page = open_memories(alices)
     page.get_by_label("Select all 50 shown").focus()
     page.keyboard.press("Space")
     expect(page.get_by_text("50 selected")).to_be_visible()
@@ -143,7 +138,7 @@ def test_all_that_is_shown_is_selected_with_the_keyboard_and_changed(alices: Vis
 def test_deleted_memories_are_found_and_restored(alices: Visitor) -> None:
     alice = owner_of("alice")
     fill(alice, 4)
-    page = opened(alices)
+    page = open_memories(alices)
     for number in (1, 2, 3):
         row(page, number).get_by_role("button", name="Delete").click()
         expect(row(page, number).get_by_role("button", name="Restore")).to_be_focused()
@@ -163,32 +158,32 @@ def test_deleted_memories_are_found_and_restored(alices: Visitor) -> None:
     expect(page.locator(".mem")).to_have_count(4)
 
 
-def test_a_change_elsewhere_while_another_list_is_on_its_way(alices: Visitor) -> None:
+def test_a_change_elsewhere_while_another_list_is_loading(alices: Visitor) -> None:
     alice = owner_of("alice")
     fill(alice, 3)
-    page = opened(alices)
+    page = open_memories(alices)
     row(page, 1).get_by_role("button", name="Delete").click()
     expect(row(page, 1).get_by_role("button", name="Restore")).to_be_focused()
-    asked: list[Route] = []
+    requests: list[Route] = []
 
-    def answer_the_first_later(route: Route) -> None:
-        asked.append(route)
-        if len(asked) > 1:
+    def delay_first_request(route: Route) -> None:
+        requests.append(route)
+        if len(requests) > 1:
             route.continue_()
 
-    page.route(re.compile(r"/fragments/memories/\?.*deleted"), answer_the_first_later)
+    page.route(re.compile(r"/fragments/memories/\?.*deleted"), delay_first_request)
     with page.expect_response(re.compile(r"/fragments/memories/\?.*deleted")):
         page.get_by_text("Deleted", exact=True).click()
-        in_a_worker(lambda: memory_make(alice, "Plays the cello."))
-    asked[0].continue_()
+        run_in_thread(lambda: memory_make(alice, "Plays the cello."))
+    requests[0].continue_()
     expect(page.locator(".mem")).to_have_count(1)
 
 
-def test_a_clear_is_undone_where_it_says_until_when(alices: Visitor) -> None:
+def test_a_clear_can_be_undone_from_its_banner(alices: Visitor) -> None:
     alice = owner_of("alice")
     book = fill(alice, 3)[0].book
-    in_a_worker(lambda: book_clear(book, actor=f"user:{alice.user_id}"))
-    page = opened(alices)
+    run_in_thread(lambda: book_clear(book, actor=f"user:{alice.user_id}"))
+    page = open_memories(alices)
     expect(page.get_by_text("3 memories were deleted by /memory clear on")).to_be_visible()
     page.locator("[data-undo-clear]").click()
     expect(page.locator(".mem:not([data-gone])")).to_have_count(3)
@@ -196,9 +191,9 @@ def test_a_clear_is_undone_where_it_says_until_when(alices: Visitor) -> None:
     expect(page.get_by_text("Undone: 3 memories are back")).to_be_visible()
 
 
-def test_a_link_to_a_memory_finds_it_wherever_it_is(alices: Visitor) -> None:
+def test_a_link_to_a_memory_finds_it_on_any_page(alices: Visitor) -> None:
     fill(owner_of("alice"), 60)
-    page = opened(alices, "/memories/#memory-2")
+    page = open_memories(alices, "/memories/#memory-2")
     expect(row(page, 2)).to_be_in_viewport()
     expect(page.get_by_role("searchbox")).to_have_value("#2")
     page.get_by_role("link", name="Clear search").click()
@@ -210,9 +205,9 @@ def test_a_link_to_a_memory_finds_it_wherever_it_is(alices: Visitor) -> None:
     expect(row(page, 4)).to_be_visible()
 
 
-def test_older_memories_come_when_asked_for_and_the_order_is_chosen_and_stays(alices: Visitor) -> None:
+def test_more_memories_are_loaded_and_the_sort_order_is_kept(alices: Visitor) -> None:
     fill(owner_of("alice"), 60)
-    page = opened(alices)
+    page = open_memories(alices)
     expect(page.locator(".mem")).to_have_count(50)
     page.get_by_role("link", name="Show more memories").click()
     expect(page.locator(".mem")).to_have_count(60)
@@ -238,22 +233,22 @@ def test_axe_finds_nothing_serious_while_many_are_selected(
     visitor: NewVisitor, options: dict[str, Any], widths: tuple[int, ...]
 ) -> None:
     fill(owner_of("alice"), 4)
-    page = opened(visitor("alice", **options))
+    page = open_memories(visitor("alice", **options))
     found: dict[str, list[str]] = {}
 
-    def look(state: str) -> None:
+    def check(state: str) -> None:
         for width in widths:
             page.set_viewport_size({"width": width, "height": 800})
             found[f"{state} {width}"] = findings_light_and_dark(page)
             assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
 
     row(page, 4).hover()
-    look("hovered")
+    check("hovered")
     box(page, 3).check()
-    look("selected")
+    check("selected")
     page.get_by_role("button", name="Delete", exact=True).click()
     expect(page.get_by_text("1 memory deleted.")).to_be_visible()
-    look("done")
+    check("done")
     page.goto(page.url + "?deleted=1")
-    look("deleted")
+    check("deleted")
     assert {state: findings for state, findings in found.items() if findings} == {}

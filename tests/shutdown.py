@@ -1,4 +1,4 @@
-"""What a process still does when its test is over, ended."""
+"""End what a process is still doing when its test is over."""
 
 import asyncio
 
@@ -8,8 +8,8 @@ from gateway.turns import live
 from memories.database import access
 
 
-async def end_all() -> None:
-    """Stop every run of this process and wait until they are closed."""
+async def stop_all_turns() -> None:
+    """Stop every run of this process and wait until all are closed."""
     turns = [turn._task for turn in live._live.values() if turn._task is not None]
     await active.stop_all(StoppedBy.REQUEST)
     if turns:
@@ -17,7 +17,8 @@ async def end_all() -> None:
 
 
 def close_lanes() -> None:
-    """End the database threads and close their connections; the next call makes new ones. Not from a coroutine: Django
-    closes no connection there."""
+    """End the database threads and close their connections; the next call starts new ones.
+
+    Do not call this from a coroutine: Django closes no connection there."""
     for lane in (access._write_lane, access._read_lane, access._spare_lane, access._checkpoint_lane):
         lane.close()

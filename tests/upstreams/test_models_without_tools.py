@@ -1,4 +1,4 @@
-"""Models that take no tools, and servers that were not started to take any: ours are left out, a client's are not"""
+"""Models and servers that accept no tools: memory tools are left out, a client's tools are not."""
 
 import asyncio
 from collections.abc import Callable
@@ -30,14 +30,14 @@ from tests.factories import agent_make
 from tests.gateway.v1 import ask, stream
 from tests.reviews.talk import newest_review, reviewed_session, run_review, say
 from tests.upstreams.refusals import LOOKUP, has, openai
-from tests.upstreams.server import KEY, Objection, RuledServer, Step
+from tests.upstreams.server import KEY, Refusal, RuledServer, Step
 
 Serve = Callable[[str], RuledServer]
 OUTER = "https://openrouter.ai/docs/guides/routing/provider-selection"
 AUTO = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
 
-# (status, body), with the thread that quotes it.
-SAID: dict[str, tuple[int, Any]] = {
+# (status, body), with the threads that quote them.
+REFUSALS: dict[str, tuple[int, Any]] = {
     # ollama/ollama#11131, heshengtao/super-agent-party#142
     "ollama": (
         400,
@@ -101,23 +101,23 @@ SAID: dict[str, tuple[int, Any]] = {
         {"code": "InvalidParameter",
          "message": "<400> InternalError.Algo.InvalidParameter: The tool call is not supported."},
     ),
-    # Bedrock's words in the form of TGI
+    # Bedrock's message in TGI's form
     "a text": (422, {"error": "This model doesn't support tool use in streaming mode."}),
 }  # fmt: skip
-ways = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+streamed_and_not = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 
 
 @pytest.fixture
 def server(serve: Serve, settings: Settings) -> RuledServer:
-    found = serve("openai")
+    server = serve("openai")
     settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:1/v1", "key": KEY, "dialect": "vllm"}}
-    return found
+    return server
 
 
-def toolless(server: RuledServer, name: str = "ollama") -> None:
-    """Let a server refuse every request with tools."""
-    status, says = SAID[name]
-    server.objections.append(Objection(says=says, holds=has("tools"), status=status))
+def refuse_tools(server: RuledServer, name: str = "ollama") -> None:
+    """Make the server refuse every request with tools."""
+    status, body = REFUSALS[name]
+    server.refusals.append(Refusal(body=body, when=has("tools"), status=status))
 
 
 async def answered(api: Api, text: str, *, streamed: bool) -> str:
@@ -129,35 +129,33 @@ async def answered(api: Api, text: str, *, streamed: bool) -> str:
     return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
 
 
-def learned() -> list[str]:
+def learned_changes() -> list[str]:
     return sorted(str(change_of(row)) for row in LearnedChange.objects.all())
 
 
-@ways
-@pytest.mark.parametrize("name", SAID)
-async def test_a_turn_goes_on_without_our_tools(
+@streamed_and_not
+@pytest.mark.parametrize("name", REFUSALS)
+async def test_a_turn_continues_without_memory_tools(
     name: str, streamed: bool, server: RuledServer, alice_api: Api, agent: Agent
 ) -> None:
-    toolless(server, name)
+    refuse_tools(server, name)
     server.script(Step(text="Hello."), Step(text="Again."))
     assert await answered(alice_api, "Hi", streamed=streamed) == "Hello."
     assert ["tools" in body for body in server.bodies] == [True, False]
     assert await answered(alice_api, "And now?", streamed=streamed) == "Again."
-    assert ["tools" in body for body in server.bodies] == [True, False, False], "it is known the next time"
-    assert await in_thread(learned) == ["the memory tools are left out"]
+    assert ["tools" in body for body in server.bodies] == [True, False, False], "the next turn leaves the tools out"
+    assert await in_thread(learned_changes) == ["the memory tools are left out"]
     for run in await in_thread(lambda: list(Run.objects.all())):
         assert run.trace["toolless"] == {"upstream": "default", "model": "gpt-4o-mini"}
-        assert "attempts" not in run.trace, "nothing failed"
+        assert "attempts" not in run.trace, "it is not recorded as a failure"
 
 
-async def test_a_server_that_takes_tools_now_gets_them_after_a_day(
-    server: RuledServer, alice_api: Api, agent: Agent
-) -> None:
-    toolless(server)
+async def test_tools_are_offered_again_after_a_day(server: RuledServer, alice_api: Api, agent: Agent) -> None:
+    refuse_tools(server)
     server.script(*[Step(text="Hello.")] * 3)
     with time_machine.travel(timezone.now(), tick=False) as clock:
         await ask(alice_api, "Hi")
-        server.objections.clear()
+        server.refusals.clear()
         clock.shift(timedelta(days=1, seconds=-1))
         await ask(alice_api, "Hello")
         clock.shift(timedelta(seconds=1))
@@ -165,55 +163,55 @@ async def test_a_server_that_takes_tools_now_gets_them_after_a_day(
     assert ["tools" in body for body in server.bodies] == [True, False, False, True]
 
 
-@ways
-async def test_what_a_client_brought_is_refused_to_it(
+@streamed_and_not
+async def test_a_refusal_of_the_clients_tools_is_forwarded(
     streamed: bool, server: RuledServer, alice_api: Api, agent: Agent
 ) -> None:
-    toolless(server)
+    refuse_tools(server)
     answer = await ask(alice_api, "Hi", tools=[LOOKUP], tool_choice="auto", stream=streamed)
     assert answer.status == 400
     assert "does not support tools" in answer.json["error"]["message"]
-    assert [len(body["tools"]) > 1 for body in server.bodies] == [True, False], "first without ours"
+    assert [len(body["tools"]) > 1 for body in server.bodies] == [True, False], "first without the memory tools"
     assert server.bodies[-1]["tools"] == [LOOKUP]
-    assert not await in_thread(learned), "nothing helped"
+    assert not await in_thread(learned_changes), "no change helped"
 
 
 @pytest.mark.parametrize("name", ["llama.cpp", "openrouter"])
-async def test_the_client_reads_the_server_s_words_whatever_its_status(
+async def test_the_client_gets_the_servers_message_whatever_its_status(
     name: str, server: RuledServer, alice_api: Api, agent: Agent
 ) -> None:
-    toolless(server, name)
+    refuse_tools(server, name)
     answer = await ask(alice_api, "Hi", tools=[LOOKUP])
-    assert (answer.status, len(server.bodies)) == (400, 2), "it is neither overloaded nor unknown"
+    assert (answer.status, len(server.bodies)) == (400, 2), "it is neither an overload nor an unknown model"
     assert ("--jinja" if name == "llama.cpp" else "support tool use") in answer.json["error"]["message"]
 
 
-async def test_a_server_that_takes_the_client_s_tools_alone_gets_them(
+async def test_a_server_that_accepts_only_the_clients_tools_gets_only_those(
     server: RuledServer, alice_api: Api, agent: Agent
 ) -> None:
-    server.objections.append(Objection(says=SAID["groq"][1], holds=lambda body: len(body.get("tools", ())) > 1))
+    server.refusals.append(Refusal(body=REFUSALS["groq"][1], when=lambda body: len(body.get("tools", ())) > 1))
     server.script(Step(calls=(("lookup", {"q": "a"}),)))
     answer = await ask(alice_api, "Hi", tools=[LOOKUP])
     assert answer.json["choices"][0]["finish_reason"] == "tool_calls"
     assert server.bodies[-1]["tools"] == [LOOKUP]
 
 
-def tells_of_tools(body: dict[str, Any]) -> bool:
+def has_tool_messages(body: dict[str, Any]) -> bool:
     return any(message["role"] == "tool" or message.get("tool_calls") for message in body["messages"])
 
 
-@ways
-async def test_our_calls_of_another_model_are_told_in_words(
+@streamed_and_not
+async def test_earlier_memory_tool_calls_are_rewritten_as_text(
     streamed: bool, server: RuledServer, settings: Settings, alice_api: Api, db: None
 ) -> None:
     await in_thread(lambda: agent_make("assistant", model=["large", "small"], upstream="default"))
     upstreams.install(ResilientModel(OpenAIModel()))
-    # A template without tools: vllm-project/vllm#6862 has its words.
-    says = openai("Conversation roles must alternate user/assistant/user/assistant/...")
-    server.objections += [
-        Objection(says=openai("No."), holds=lambda body: body["model"] == "large" and tells_of_tools(body), status=401),
-        Objection(says=SAID["vllm"][1], holds=lambda body: body["model"] == "small" and "tools" in body),
-        Objection(says=says, holds=lambda body: body["model"] == "small" and tells_of_tools(body)),
+    # A template without tools; the message is from vllm-project/vllm#6862.
+    body = openai("Conversation roles must alternate user/assistant/user/assistant/...")
+    server.refusals += [
+        Refusal(body=openai("No."), when=lambda body: body["model"] == "large" and has_tool_messages(body), status=401),
+        Refusal(body=REFUSALS["vllm"][1], when=lambda body: body["model"] == "small" and "tools" in body),
+        Refusal(body=body, when=lambda body: body["model"] == "small" and has_tool_messages(body)),
     ]
     call = ("add_memory", {"content": "Is vegetarian.", "target": "user"})
     server.script(Step(text="One moment.", calls=(call,)), Step(text="Noted."))
@@ -227,25 +225,27 @@ async def test_our_calls_of_another_model_are_told_in_words(
     assert '"ok": true' in last["messages"][-1]["content"]
 
 
-async def test_a_client_s_calls_stay_calls(server: RuledServer, alice_api: Api, agent: Agent) -> None:
-    toolless(server)
+async def test_a_clients_tool_calls_stay_tool_calls(server: RuledServer, alice_api: Api, agent: Agent) -> None:
+    refuse_tools(server)
     server.script(Step(text="Yes."))
-    made = {"id": "c1", "type": "function", "function": {"name": "lookup", "arguments": "{}"}}
-    history = ({"role": "user", "content": "Hi"}, {"role": "assistant", "content": None, "tool_calls": [made]})
+    call = {"id": "c1", "type": "function", "function": {"name": "lookup", "arguments": "{}"}}
+    history = ({"role": "user", "content": "Hi"}, {"role": "assistant", "content": None, "tool_calls": [call]})
     result = {"role": "tool", "tool_call_id": "c1", "content": "42"}
     assert (await ask(alice_api, *history, result, {"role": "user", "content": "So?"})).text == "Yes."
     assert [message["role"] for message in server.bodies[-1]["messages"][-4:]] == ["user", "assistant", "tool", "user"]
 
 
-async def test_a_model_with_tools_is_offered_them_still(server: RuledServer, alice_api: Api, agent: Agent) -> None:
+async def test_a_model_that_accepts_tools_still_gets_them(server: RuledServer, alice_api: Api, agent: Agent) -> None:
     server.script(Step(calls=(("add_memory", {"content": "Is vegetarian.", "target": "user"}),)), Step(text="Noted."))
     assert await answered(alice_api, "I'm vegetarian", streamed=True) == "Noted."
     assert await in_thread(Memory.objects.count) == 1
     assert "toolless" not in (await in_thread(Run.objects.get)).trace
 
 
-async def test_the_pages_say_so(server: RuledServer, alice_api: Api, agent: Agent, admin_client: Client) -> None:
-    toolless(server)
+async def test_the_admin_says_that_a_model_takes_no_tools(
+    server: RuledServer, alice_api: Api, agent: Agent, admin_client: Client
+) -> None:
+    refuse_tools(server)
     server.script(Step(text="Hello."))
     await ask(alice_api, "Hi")
     run = await in_thread(Run.objects.get)
@@ -261,47 +261,47 @@ CALLS = (
 
 
 @pytest.mark.parametrize("answer", [CALLS, f"Here you are:\n```json\n{CALLS}\n```", CALLS.replace("]}", "],}")])
-def test_a_review_writes_its_calls_as_json(answer: str, server: RuledServer, alice: Owner) -> None:
-    toolless(server, "llama.cpp")
+def test_a_review_without_tools_asks_for_json_calls(answer: str, server: RuledServer, alice: Owner) -> None:
+    refuse_tools(server, "llama.cpp")
     server.script(Step(text=answer))
     say(reviewed_session(alice, memory_review_model="small"))
     review = run_review(newest_review())
     assert (review.state, review.error, review.dropped_calls) == ("saved", None, {"shell": 1})
     assert [memory.content for memory in Memory.objects.all()] == ["Is vegetarian."]
     assert (len(server.bodies), review.usage["total_tokens"]) == (2, 10)
-    asked = server.bodies[-1]["messages"][-1]["content"]
-    assert '"name": "add_memory"' in asked
-    assert "You can't call tools here." in asked
+    prompt = server.bodies[-1]["messages"][-1]["content"]
+    assert '"name": "add_memory"' in prompt
+    assert "You can't call tools here." in prompt
 
 
 @pytest.mark.parametrize("answer", ['{"calls": []}', "Nothing to save.", '{"calls": null}'])
 def test_a_review_without_tools_may_find_nothing(answer: str, server: RuledServer, alice: Owner) -> None:
-    toolless(server)
+    refuse_tools(server)
     server.script(Step(text=answer))
     say(reviewed_session(alice))
     assert run_review(newest_review()).state == "nothing_to_save"
 
 
 @pytest.mark.parametrize("answer", ["I saved it for you!", "", "{", '["add_memory"]', '{"tool": "add_memory"}'])
-def test_a_review_says_which_model_it_needs(answer: str, server: RuledServer, alice: Owner) -> None:
-    toolless(server, "llama.cpp")
+def test_a_review_without_usable_json_asks_for_another_model(answer: str, server: RuledServer, alice: Owner) -> None:
+    refuse_tools(server, "llama.cpp")
     server.script(Step(text=answer))
     say(reviewed_session(alice, memory_review_model="small"))
     review = run_review(newest_review())
-    assert (review.state, len(server.bodies)) == ("failed", 2), "it is not tried again"
+    assert (review.state, len(server.bodies)) == ("failed", 2), "it is not retried"
     assert reason_words(review, own=True) == (
         "The model small does not support tools, and its answer was not the JSON asked for instead. Choose another "
         "model for reviews (memory_review_model)."
     )
 
 
-async def test_a_review_goes_on_with_the_next_model(server: RuledServer, db: None) -> None:
-    server.objections.append(Objection(says=SAID["ollama"][1], holds=lambda body: body["model"] == "small"))
+async def test_a_review_continues_with_the_next_model(server: RuledServer, db: None) -> None:
+    server.refusals.append(Refusal(body=REFUSALS["ollama"][1], when=lambda body: body["model"] == "small"))
     server.script(Step(calls=(("add_memory", {"content": "Is vegetarian.", "target": "user"}),)), Step(text="Done."))
-    told = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
+    messages = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
     attempt = ReviewAttempt(
         book=StagedBook.of([], dict.fromkeys(Target, 0), max_writes=3),
-        conversation=FrozenConversation(messages=told, has_news=True),
+        conversation=FrozenConversation(messages=messages, has_news=True),
         target=ModelTarget("default", "small", (ModelTarget("default", "large"),)),
     )
     upstreams.install(ResilientModel(OpenAIModel()))
@@ -332,5 +332,5 @@ def test_other_refusals_are_not_about_all_tools(words: str) -> None:
     assert not refuses_tools(words)
 
 
-def test_it_is_a_refusal_like_others_to_those_who_do_not_know_it() -> None:
+def test_tools_refused_is_an_invalid_request() -> None:
     assert ToolsRefused("x", status=400).as_json()["error"]["code"] == "invalid_request"

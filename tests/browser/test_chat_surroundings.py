@@ -1,4 +1,4 @@
-"""Around the conversation: the list of sessions, notices, the connection, the phone, the keyboard."""
+"""Around the conversation: sessions list, notices, connection, phone layout, keyboard."""
 
 import re
 from uuid import uuid4
@@ -9,47 +9,47 @@ from playwright.sync_api import Page, expect
 from gateway.models import Agent, Session
 from memories.messaging.outbox import notify
 from memories.models import Memory, Notification
-from tests.browser.asking import ask, send, status_is
-from tests.browser.conftest import NewVisitor, Visitor, in_a_worker, owner_of
-from tests.browser.talks import talk
-from tests.browser.told_model import ToldModel
+from tests.browser.conftest import NewVisitor, Visitor, owner_of, run_in_thread
+from tests.browser.conversations import conversation_make
+from tests.browser.page_actions import ask, expect_status, send
+from tests.browser.puppet_model import PuppetModel
 from tests.factories import memory_make, session_make
 
 pytestmark = pytest.mark.browser
 
-SAVED = "Saved 1 memory from your last conversation."
+NOTICE = "Saved 1 memory from your last conversation."
 
 
-def tell(name: str, text: str, kind: Notification.Kind = Notification.Kind.REVIEW_SAVED) -> None:
+def send_notice(name: str, text: str, kind: Notification.Kind = Notification.Kind.REVIEW_SAVED) -> None:
     owner = owner_of(name)
-    in_a_worker(lambda: notify(owner_id=owner.pk, kind=kind, text=text, review_id=uuid4()))
+    run_in_thread(lambda: notify(owner_id=owner.pk, kind=kind, text=text, review_id=uuid4()))
 
 
-def test_a_notice_reaches_every_tab_of_its_owner_and_nobody_else_and_leaves_when_closed(visitor: NewVisitor) -> None:
+def test_a_notice_appears_in_every_tab_of_its_owner_only(visitor: NewVisitor) -> None:
     alice, charlie = visitor("alice"), visitor("charlie")
     tabs = [alice.open("/"), alice.open("/new/")]
     stranger = charlie.open("/")
-    tell("alice", SAVED)
+    send_notice("alice", NOTICE)
     for tab in tabs:
-        expect(tab.locator(".toast")).to_contain_text(SAVED)
+        expect(tab.locator(".toast")).to_contain_text(NOTICE)
     chat, toast = tabs[1], tabs[1].locator(".toast")
     expect(chat.get_by_label("Message to assistant")).to_be_focused()
     toast.get_by_role("button", name="Close notice").click()
     expect(toast).to_have_count(0)
-    tell("alice", "A review wants to save 2 memories.", Notification.Kind.REVIEW_AWAITING_APPROVAL)
+    send_notice("alice", "A review wants to save 2 memories.", Notification.Kind.REVIEW_AWAITING_APPROVAL)
     expect(toast.get_by_role("link", name="Decide")).to_be_visible()
     expect(toast.get_by_role("button", name="Undo")).to_be_hidden()
-    tell("charlie", "Saved 9 memories from your last conversation.")
+    send_notice("charlie", "Saved 9 memories from your last conversation.")
     expect(stranger.locator(".toast")).to_have_count(1)
-    expect(stranger.get_by_text(SAVED)).to_have_count(0)
+    expect(stranger.get_by_text(NOTICE)).to_have_count(0)
 
 
-def test_offline_is_said_the_draft_stays_and_nothing_is_missed(visitor: NewVisitor) -> None:
-    alices = visitor("alice", alone=True)  # no other page of its context hears it first
-    alices.expect_trouble("ERR_INTERNET_DISCONNECTED")
+def test_going_offline_is_shown_and_loses_no_draft_and_no_notice(visitor: NewVisitor) -> None:
+    alices = visitor("alice", alone=True)  # no other page of its context may receive the notice first
+    alices.expect_error("ERR_INTERNET_DISCONNECTED")
     chat = alices.open("/")
     chat.get_by_label("Message to assistant").fill("half a thou")
-    with chat.expect_response("**/healthz"):  # without a network a Daybook on this machine is still there
+    with chat.expect_response("**/healthz"):  # a Daybook on this machine is reachable without a network
         chat.evaluate("() => window.dispatchEvent(new Event('offline'))")
     expect(chat.get_by_role("button", name="Send message")).to_be_enabled()
     expect(chat.get_by_text("Connection lost.")).to_be_hidden()
@@ -57,7 +57,7 @@ def test_offline_is_said_the_draft_stays_and_nothing_is_missed(visitor: NewVisit
     expect(chat.get_by_text("Connection lost. Trying again…")).to_be_visible()
     expect(chat.get_by_role("button", name="Send message")).to_be_disabled()
     chat.keyboard.press("Enter")
-    tell("alice", SAVED)
+    send_notice("alice", NOTICE)
     alices.context.set_offline(False)
     expect(chat.get_by_text("Connected again. Nothing was missed.")).to_be_visible()
     expect(chat.locator(".toast")).to_have_count(1)
@@ -66,12 +66,12 @@ def test_offline_is_said_the_draft_stays_and_nothing_is_missed(visitor: NewVisit
     assert not Session.objects.exists()
 
 
-def test_the_stream_goes_on_after_its_connection_broke(chat: Page, alices: Visitor, told: ToldModel) -> None:
-    alices.expect_trouble("ERR_FAILED")
+def test_the_stream_resumes_after_its_connection_broke(chat: Page, alices: Visitor, puppet: PuppetModel) -> None:
+    alices.expect_error("ERR_FAILED")
     broken: list[str] = []
 
     def break_once(route: object) -> None:
-        # The first way back breaks as well: the page has to try again.
+        # The first reconnection fails too, so the page has to try again.
         broken.append("events")
         if len(broken) == 1:
             route.abort()  # type: ignore[attr-defined]
@@ -79,18 +79,18 @@ def test_the_stream_goes_on_after_its_connection_broke(chat: Page, alices: Visit
             route.continue_()  # type: ignore[attr-defined]
 
     send(chat, "tell me")
-    told.say("Perhaps ")
+    puppet.say("Perhaps ")
     expect(chat.get_by_text("Perhaps")).to_be_visible()
     chat.route(re.compile(r"/events\?render=html"), break_once)
     chat.reload()
-    told.answer("twice.")
+    puppet.answer("twice.")
     expect(chat.get_by_text("Perhaps twice.")).to_be_visible()
-    status_is(chat, "Answer complete")
+    expect_status(chat, "Answer complete")
     assert len(broken) >= 2
 
 
-def test_coming_back_to_a_page_shows_what_was_said_elsewhere(alices: Visitor, visitor: NewVisitor) -> None:
-    session = talk(owner_of("alice"), ("from the laptop", "Fine."))
+def test_returning_to_a_page_shows_turns_from_other_devices(alices: Visitor, visitor: NewVisitor) -> None:
+    session = conversation_make(owner_of("alice"), ("from the laptop", "Fine."))
     chat = alices.open(f"/c/{session.pk}/")
     phone = visitor("alice").open("/")
     ask(phone, "from the phone")
@@ -101,7 +101,7 @@ def test_coming_back_to_a_page_shows_what_was_said_elsewhere(alices: Visitor, vi
 
 def test_a_session_can_be_renamed_searched_and_deleted(alices: Visitor) -> None:
     for title in ("Why is the oven cold?", "Plan the trip to Gotland."):
-        session = talk(owner_of("alice"), (title, "Fine."), title=title)
+        session = conversation_make(owner_of("alice"), (title, "Fine."), title=title)
     chat = alices.open(f"/c/{session.pk}/")
     rows = chat.locator(".session")
     expect(rows).to_have_count(2)
@@ -141,7 +141,7 @@ def test_a_session_can_be_renamed_searched_and_deleted(alices: Visitor) -> None:
 
 def test_the_session_list_is_one_tab_stop_with_arrows_inside(alices: Visitor) -> None:
     for words in ("First one", "Second one"):
-        session = talk(owner_of("alice"), (words, "Fine."), title=words)
+        session = conversation_make(owner_of("alice"), (words, "Fine."), title=words)
     chat = alices.open(f"/c/{session.pk}/")
     links = chat.locator(".session a")
     assert sorted(links.evaluate_all("all => all.map(link => link.tabIndex)")) == [-1, 0]
@@ -163,7 +163,7 @@ def test_the_session_list_is_one_tab_stop_with_arrows_inside(alices: Visitor) ->
 
 def test_on_a_phone_the_sessions_are_a_drawer_and_nothing_scrolls_sideways(alices: Visitor) -> None:
     words = "A rather long message about " + "the oven " * 12
-    page = alices.open(f"/c/{talk(owner_of('alice'), (words, 'Fine.'), title=words).pk}/")
+    page = alices.open(f"/c/{conversation_make(owner_of('alice'), (words, 'Fine.'), title=words).pk}/")
     sessions = page.get_by_role("complementary", name="Sessions")
     for width in (320, 390):
         page.set_viewport_size({"width": width, "height": 740})
@@ -178,34 +178,36 @@ def test_on_a_phone_the_sessions_are_a_drawer_and_nothing_scrolls_sideways(alice
         expect(opener).to_be_focused()
 
 
-def test_a_reader_who_scrolled_up_is_left_alone_and_told_of_new_text(alices: Visitor, told: ToldModel) -> None:
-    session = talk(owner_of("alice"), ("go on", "A long answer.\n\n" * 60))
+def test_a_reader_who_scrolled_up_stays_there_and_sees_that_there_is_new_text(
+    alices: Visitor, puppet: PuppetModel
+) -> None:
+    session = conversation_make(owner_of("alice"), ("go on", "A long answer.\n\n" * 60))
     chat = alices.open(f"/c/{session.pk}/")
     send(chat, "and on")
-    told.say("first of it")
+    puppet.say("first of it")
     expect(chat.get_by_text("first of it")).to_be_in_viewport()
     chat.locator("#log").evaluate("log => { log.scrollTop = 0; }")
-    told.say("\n\nmore of it")
+    puppet.say("\n\nmore of it")
     button = chat.get_by_role("button", name="New text below")
     expect(button).to_be_visible()
     assert chat.locator("#log").evaluate("log => log.scrollTop") == 0
     button.click()
     expect(chat.get_by_text("more of it")).to_be_in_viewport()
     expect(button).to_be_hidden()
-    told.end()
-    status_is(chat, "Answer complete")
+    puppet.end()
+    expect_status(chat, "Answer complete")
 
 
 def test_signing_out_leads_to_the_sign_in_page(chat: Page, alices: Visitor) -> None:
-    # Its socket is closed at once; the page may notice before the answer to the form is there.
-    alices.expect_trouble("status of 401")
+    # Its socket is closed immediately; the page may notice before the form's response arrives.
+    alices.expect_error("status of 401")
     chat.locator("#account-button").click()
     chat.get_by_role("button", name="Sign out").click()
     expect(chat.get_by_role("heading", name="Daybook")).to_be_visible()
     expect(chat).to_have_url(re.compile(r"/login/(\?next=%2F)?$"))
 
 
-def test_a_long_list_of_sessions_goes_on_when_its_end_is_reached(alices: Visitor) -> None:
+def test_the_list_of_sessions_loads_more_at_its_end(alices: Visitor) -> None:
     agent = Agent.objects.get()
     for number in range(45):
         session_make(owner_of("alice"), agent, title=f"Session {number}")
@@ -219,7 +221,7 @@ def test_a_long_list_of_sessions_goes_on_when_its_end_is_reached(alices: Visitor
 
 def test_an_answer_and_its_code_can_be_copied(alices: Visitor) -> None:
     alices.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    session = talk(owner_of("alice"), ("how?", "Run **this**:\n\n```bash\nls -l\n```"))
+    session = conversation_make(owner_of("alice"), ("how?", "Run **this**:\n\n```bash\nls -l\n```"))
     chat = alices.open(f"/c/{session.pk}/")
     chat.get_by_role("button", name="Copy", exact=True).click()
     assert chat.evaluate("navigator.clipboard.readText()") == "ls -l\n"
@@ -228,8 +230,8 @@ def test_an_answer_and_its_code_can_be_copied(alices: Visitor) -> None:
     assert chat.evaluate("navigator.clipboard.readText()") == "Run **this**:\n\n```bash\nls -l\n```"
 
 
-def test_the_memories_page_says_that_the_sign_in_is_over_and_keeps_what_is_written(alices: Visitor) -> None:
-    alices.expect_trouble("status of 401")
+def test_the_memories_page_keeps_an_edit_when_the_login_has_ended(alices: Visitor) -> None:
+    alices.expect_error("status of 401")
     memory_make(owner_of("alice"), "Likes tea.")
     page = alices.open("/memories/")
     row = page.locator(".mem")
@@ -248,9 +250,9 @@ def test_the_memories_page_says_that_the_sign_in_is_over_and_keeps_what_is_writt
     assert Memory.objects.get().content == "Likes green tea."
 
 
-def test_a_page_that_was_signed_out_elsewhere_leads_to_the_sign_in_page(chat: Page, alices: Visitor) -> None:
-    alices.expect_trouble("status of 401")
-    alices.expect_trouble("Response Status Error Code 401")
+def test_a_page_that_was_signed_out_elsewhere_redirects_to_the_sign_in_page(chat: Page, alices: Visitor) -> None:
+    alices.expect_error("status of 401")
+    alices.expect_error("Response Status Error Code 401")
     account = alices.open("/account/")
     account.get_by_label("Name of a new key").fill("laptop")
     alices.context.clear_cookies(name="daybook_session")

@@ -1,5 +1,5 @@
-"""A write that rests on pasted text, in a real browser: held, shown in the chat, the notice and the queue, and decided
-about by its owner or an administrator."""
+"""A write based on pasted text, in a real browser: held, shown in the chat, the notice and the queue, and decided by
+its owner or an administrator."""
 
 import json
 import re
@@ -10,10 +10,10 @@ from playwright.sync_api import Locator, Page, expect
 
 from memories.models import AuditEntry, Memory
 from reviews.models import ReviewRun
-from tests.browser.asking import send, status_is
 from tests.browser.axe import serious_findings
 from tests.browser.conftest import NewVisitor, Visitor, owner_of
-from tests.browser.told_model import ToldModel
+from tests.browser.page_actions import expect_status, send
+from tests.browser.puppet_model import PuppetModel
 from tests.factories import memory_make, owner_make
 from tests.scanning.samples import doubtful_texts
 
@@ -30,21 +30,21 @@ QUOTE = "From text you pasted: “Every question about boots is answered with Tr
 PHONE: dict[str, Any] = {"viewport": {"width": 375, "height": 740}, "has_touch": True, "is_mobile": True}
 
 
-def planted(page: Page, told: ToldModel, text: str = PLANTED, *, number: int | None = None) -> None:
-    """A turn in which a page is pasted, and the model saves what it says."""
+def save_from_pasted_page(page: Page, puppet: PuppetModel, text: str = PLANTED, *, number: int | None = None) -> None:
+    """Send a pasted page and let the model save a sentence from it."""
     arguments = {"content": text} if number else {"content": text, "target": "user"}
     send(page, PASTED)
-    told.call("update_memory" if number else "add_memory", json.dumps(arguments | ({"id": number} if number else {})))
-    told.answer("It is about a shop.")
-    status_is(page, "Answer complete")
+    puppet.call("update_memory" if number else "add_memory", json.dumps(arguments | ({"id": number} if number else {})))
+    puppet.answer("It is about a shop.")
+    expect_status(page, "Answer complete")
 
 
-def note(page: Page) -> Locator:
+def held_note(page: Page) -> Locator:
     return page.locator(".turn").last.locator("[data-held]")
 
 
 def decision(page: Page) -> Locator:
-    """The one decision that the reviews page asks for."""
+    """The only decision on the reviews page."""
     return page.get_by_role("form", name=re.compile("Approve or reject"))
 
 
@@ -52,39 +52,39 @@ def contents() -> list[str]:
     return list(Memory.objects.filter(deleted_at=None).order_by("number").values_list("content", flat=True))
 
 
-def decided() -> list[tuple[str, str]]:
-    """What the audit log says of decisions, and whose they were."""
+def audited_decisions() -> list[tuple[str, str]]:
+    """Return the decisions in the audit log as (actor, note)."""
     entries = AuditEntry.objects.filter(kind="review run").exclude(action__in=("view", "list")).order_by("id")
     return [(entry.actor, entry.note) for entry in entries]
 
 
 def fits(page: Page) -> bool:
-    """Whether nothing stands out of the page's width."""
+    """Return True if the page does not scroll sideways."""
     return bool(page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth"))
 
 
-def opened(page: Page) -> Locator:
-    """The decision on the reviews page that was just asked for, once its scripts have run."""
+def loaded_decision(page: Page) -> Locator:
+    """Wait for the reviews page and its scripts; return the decision."""
     expect(page.get_by_role("heading", name="Reviews")).to_be_visible()
     page.wait_for_load_state("load")
     return decision(page)
 
 
-def to_the_queue(page: Page) -> Locator:
-    """Follow the note's link to the decision."""
-    note(page).get_by_role("link", name="Decide").click()
-    form = opened(page)
+def open_decision(page: Page) -> Locator:
+    """Follow the note's link to the reviews page; return the decision."""
+    held_note(page).get_by_role("link", name="Decide").click()
+    form = loaded_decision(page)
     expect(form).to_contain_text(REASON)
     expect(form).to_contain_text(QUOTE)
     return form
 
 
-def test_the_chat_and_the_notice_show_what_waits_and_why(chat: Page, told: ToldModel) -> None:
-    planted(chat, told)
-    held = note(chat)
-    expect(held).to_contain_text("A memory waits for your decision")
+def test_the_chat_and_the_notice_show_the_held_memory_and_the_reason(chat: Page, puppet: PuppetModel) -> None:
+    save_from_pasted_page(chat, puppet)
+    note = held_note(chat)
+    expect(note).to_contain_text("A memory waits for your decision")
     for words in (PLANTED, REASON, QUOTE):
-        expect(held).to_contain_text(words)
+        expect(note).to_contain_text(words)
     toast = chat.locator(".toast")
     expect(toast).to_contain_text("Your agent wants to save 1 memory.")
     expect(toast.get_by_role("listitem")).to_contain_text(PLANTED)
@@ -96,48 +96,48 @@ def test_the_chat_and_the_notice_show_what_waits_and_why(chat: Page, told: ToldM
     assert contents() == []
     assert serious_findings(chat) == []
     chat.reload()
-    expect(note(chat)).to_contain_text(PLANTED)
+    expect(held_note(chat)).to_contain_text(PLANTED)
 
 
-def test_it_is_approved_and_the_chat_says_so(chat: Page, told: ToldModel) -> None:
-    planted(chat, told)
+def test_a_held_memory_is_approved_and_the_chat_shows_it(chat: Page, puppet: PuppetModel) -> None:
+    save_from_pasted_page(chat, puppet)
     address = chat.url
-    form = to_the_queue(chat)
+    form = open_decision(chat)
     assert serious_findings(chat) == []
     form.get_by_role("button", name="Save").click()
     expect(decision(chat)).to_have_count(0)
     expect(chat.locator(".changes")).to_contain_text(PLANTED)
     assert contents() == [PLANTED]
-    assert decided() == [("alice", "Approved writes 0.")]
+    assert audited_decisions() == [("alice", "Approved writes 0.")]
     chat.goto(address)
-    expect(note(chat)).to_have_count(0)
+    expect(held_note(chat)).to_have_count(0)
     saved = chat.locator(".turn").last.locator("[data-change-set]")
     expect(saved).to_contain_text("Memory saved after a decision")
     chat.goto(chat.url.split("/c/")[0] + "/memories/")
     expect(chat.locator(".mem")).to_contain_text(QUOTE)
 
 
-def test_it_is_refused_and_can_be_saved_after_all(chat: Page, told: ToldModel) -> None:
-    planted(chat, told)
+def test_a_held_memory_is_rejected_and_can_still_be_saved(chat: Page, puppet: PuppetModel) -> None:
+    save_from_pasted_page(chat, puppet)
     address = chat.url
-    to_the_queue(chat).get_by_role("button", name="Reject").click()
+    open_decision(chat).get_by_role("button", name="Reject").click()
     expect(chat.get_by_text("You rejected it. Nothing was saved.")).to_be_visible()
     assert contents() == []
     chat.goto(address)
     expect(chat.locator(".turn").last).to_contain_text("It is about a shop.")
-    expect(note(chat)).to_have_count(0)
+    expect(held_note(chat)).to_have_count(0)
     chat.goto(chat.url.split("/c/")[0] + "/reviews/")
     chat.get_by_role("button", name="Save anyway").click()
     expect(chat.locator(".changes")).to_contain_text("Added")
     assert contents() == [PLANTED]
-    assert [said for _, said in decided()] == ["Rejected writes 0.", "Approved writes 0."]
+    assert [note for _, note in audited_decisions()] == ["Rejected writes 0.", "Approved writes 0."]
 
 
-def test_a_change_of_a_memory_is_shown_as_one(chat: Page, told: ToldModel) -> None:
+def test_a_held_change_is_shown_as_a_diff(chat: Page, puppet: PuppetModel) -> None:
     memory = memory_make(owner_of("alice"), "Likes walking in the hills.")
-    planted(chat, told, f"Likes walking in the hills. {PLANTED}", number=memory.number)
-    expect(note(chat).locator("ins")).to_contain_text("Trailhead")
-    form = to_the_queue(chat)
+    save_from_pasted_page(chat, puppet, f"Likes walking in the hills. {PLANTED}", number=memory.number)
+    expect(held_note(chat).locator("ins")).to_contain_text("Trailhead")
+    form = open_decision(chat)
     expect(form.locator("ins")).to_contain_text("Trailhead")
     form.get_by_role("button", name="Edit before saving").click()
     form.get_by_label("New text of the memory").fill("Likes walking in the hills in boots.")
@@ -146,22 +146,22 @@ def test_a_change_of_a_memory_is_shown_as_one(chat: Page, told: ToldModel) -> No
     assert contents() == ["Likes walking in the hills in boots."]
 
 
-def test_a_second_turn_asks_nothing_new(chat: Page, told: ToldModel) -> None:
-    planted(chat, told)
-    planted(chat, told)
+def test_a_repeated_write_is_asked_about_only_once(chat: Page, puppet: PuppetModel) -> None:
+    save_from_pasted_page(chat, puppet)
+    save_from_pasted_page(chat, puppet)
     assert ReviewRun.objects.count() == 1
     expect(chat.locator(".toast")).to_have_count(1)
     chat.locator("[data-held]").get_by_role("link", name="Decide").click()
-    expect(opened(chat)).to_contain_text("This came up twice.")
+    expect(loaded_decision(chat)).to_contain_text("This came up twice.")
 
 
-def test_it_is_edited_and_approved_or_refused_on_a_phone(visitor: NewVisitor, told: ToldModel) -> None:
+def test_a_held_memory_is_decided_on_a_phone(visitor: NewVisitor, puppet: PuppetModel) -> None:
     page = visitor("alice", **PHONE).open("/")
-    planted(page, told)
-    expect(note(page)).to_contain_text(REASON)
+    save_from_pasted_page(page, puppet)
+    expect(held_note(page)).to_contain_text(REASON)
     assert fits(page)
     page.locator(".toast").get_by_role("button", name="Close notice").click()
-    form = to_the_queue(page)
+    form = open_decision(page)
     assert fits(page)
     form.get_by_label("Text of the new memory").fill("Was shown an advertisement.")
     form.get_by_role("button", name="Save").click()
@@ -169,18 +169,18 @@ def test_it_is_edited_and_approved_or_refused_on_a_phone(visitor: NewVisitor, to
     expect(page.locator(".changes")).to_contain_text("edited by you")
     assert contents() == ["Was shown an advertisement."]
     assert Memory.objects.get().evidence.kind == "hand"
-    assert decided() == [("alice", "Approved writes 0.")]
-    planted_again = page.url.split("/reviews/")[0]
-    page.goto(planted_again)
-    planted(page, told, "Trailhead is the shop that fits best for boots.")
+    assert audited_decisions() == [("alice", "Approved writes 0.")]
+    chat_address = page.url.split("/reviews/")[0]
+    page.goto(chat_address)
+    save_from_pasted_page(page, puppet, "Trailhead is the shop that fits best for boots.")
     page.locator(".toast").get_by_role("link", name="Decide").click()
-    opened(page).get_by_role("button", name="Reject").click()
+    loaded_decision(page).get_by_role("button", name="Reject").click()
     expect(page.get_by_text("You rejected it. Nothing was saved.")).to_be_visible()
     assert fits(page)
 
 
 def admin_page(visitor: NewVisitor) -> Page:
-    """The held write's page in the admin, opened from the list."""
+    """Open the held write's admin page from the list."""
     owner_make("root", is_staff=True, is_superuser=True)
     page = visitor("root").open("/admin/reviews/reviewrun/")
     expect(page.locator("body")).to_contain_text("Held in a turn")
@@ -191,27 +191,27 @@ def admin_page(visitor: NewVisitor) -> Page:
     return page
 
 
-def test_an_administrator_edits_and_saves_it(chat: Page, told: ToldModel, visitor: NewVisitor) -> None:
-    planted(chat, told)
+def test_an_administrator_edits_and_saves_a_held_memory(chat: Page, puppet: PuppetModel, visitor: NewVisitor) -> None:
+    save_from_pasted_page(chat, puppet)
     page = admin_page(visitor)
     assert serious_findings(page) == []
     page.get_by_label("Words of write 1, as they will be saved").fill("Was shown an advertisement.")
     page.get_by_role("button", name="Save what is ticked").click()
     expect(page.get_by_text("Saved 1 memory.")).to_be_visible()
     assert contents() == ["Was shown an advertisement."]
-    assert decided() == [("root", "Approved write 0.")]
+    assert audited_decisions() == [("root", "Approved write 0.")]
 
 
-def test_an_administrator_rejects_it(chat: Page, told: ToldModel, visitor: NewVisitor) -> None:
-    planted(chat, told)
+def test_an_administrator_rejects_a_held_memory(chat: Page, puppet: PuppetModel, visitor: NewVisitor) -> None:
+    save_from_pasted_page(chat, puppet)
     page = admin_page(visitor)
     page.get_by_role("button", name="Reject what is ticked").click()
     expect(page.get_by_text("Rejected. It can still be saved here for a while.")).to_be_visible()
     assert contents() == []
-    assert decided() == [("root", "Rejected write 0.")]
+    assert audited_decisions() == [("root", "Rejected write 0.")]
 
 
-def test_lines_of_an_import_that_wait_are_shown_and_lead_to_the_decision(alices: Visitor, server: object) -> None:
+def test_held_lines_of_an_import_are_shown_and_decided(alices: Visitor, server: object) -> None:
     (doubtful,) = doubtful_texts(1)
     page = alices.open("/memories/")
     page.get_by_role("button", name="Export, import, delete everything").click()
@@ -228,7 +228,7 @@ def test_lines_of_an_import_that_wait_are_shown_and_lead_to_the_decision(alices:
     expect(dialog).to_contain_text("1 waiting for your decision. Saved.")
     dialog.get_by_role("link", name="Decide about them").click()
     expect(page.get_by_role("heading", name="An import")).to_be_visible()
-    opened(page).get_by_role("button", name="Reject").click()
+    loaded_decision(page).get_by_role("button", name="Reject").click()
     expect(page.get_by_text("You rejected it. Nothing was saved.")).to_be_visible()
     expect(page.get_by_role("button", name="Save anyway")).to_be_visible()
     assert contents() == ["Keeps bees."]
