@@ -18,7 +18,7 @@ from reviews.models import ConsolidationRun
 from tests.browser.axe import findings_wide_and_narrow
 from tests.browser.conftest import NewVisitor, Visitor, in_a_worker, owner_of
 from tests.factories import memory_make, session_make
-from tests.memories.import_samples import CLAUDE_CONVERSATIONS, CLAUDE_MEMORIES, packed
+from tests.memories.import_samples import CLAUDE_CONVERSATIONS, CLAUDE_MEMORIES, make_zip
 
 pytestmark = pytest.mark.browser
 
@@ -360,7 +360,7 @@ def test_an_export_of_claude_is_shown_imported_and_undone_with_its_conversations
     alices: Visitor, tea: Memory, agent: Agent, tmp_path: Path
 ) -> None:
     file = tmp_path / "data.zip"
-    file.write_bytes(packed({"conversations.json": CLAUDE_CONVERSATIONS, "memories.json": CLAUDE_MEMORIES}))
+    file.write_bytes(make_zip({"conversations.json": CLAUDE_CONVERSATIONS, "memories.json": CLAUDE_MEMORIES}))
     page = opened(alices)
     page.get_by_role("button", name="Export, import, delete everything").click()
     page.get_by_role("button", name="Import…").click()

@@ -31,9 +31,9 @@ from tests.admin_rows import staff_client
 from tests.conftest import Api
 from tests.factories import agent_make, key_make
 from tests.in_one_go import forget_owner, import_file, undo_changes
-from tests.memories.import_samples import CLAUDE_CONVERSATIONS, CLAUDE_MEMORIES, gpt_conversation, packed
+from tests.memories.import_samples import CLAUDE_CONVERSATIONS, CLAUDE_MEMORIES, gpt_conversation, make_zip
 
-CLAUDE = packed({"conversations.json": CLAUDE_CONVERSATIONS, "memories.json": CLAUDE_MEMORIES})
+CLAUDE = make_zip({"conversations.json": CLAUDE_CONVERSATIONS, "memories.json": CLAUDE_MEMORIES})
 UTC_ZONE = ZoneInfo("UTC")
 
 

@@ -8,6 +8,6 @@ Unclaimed = Callable[[], list[str]]
 
 @pytest.fixture
 def unclaimed(caplog: pytest.LogCaptureFixture) -> Unclaimed:
-    """What the log says of jobs that no worker took."""
+    """Return a function that returns the log messages about jobs that were not claimed."""
     caplog.set_level(logging.INFO, "daybook.jobs")
     return lambda: [record.getMessage() for record in caplog.records if record.name == "daybook.jobs"]
