@@ -22,17 +22,11 @@ from tests.admin_rows import (
     memory_make,
     owner_make,
     session_make,
-    staff_client,
 )
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/memories/memory/"
 SECRET = "sk-" + "proj-" + "aB3xK9qL" * 6
-
-
-@pytest.fixture
-def root() -> Client:
-    return staff_client(superuser=True)
 
 
 def page_of(memory: Memory) -> str:

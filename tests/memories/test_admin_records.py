@@ -15,15 +15,10 @@ from memories.history.word_diff import word_diff
 from memories.models import ChangeSet, Memory, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
 from tests.admin_pages import counts_a_table
-from tests.admin_rows import agent_make, memory_make, owner_make, session_make, staff_client
+from tests.admin_rows import agent_make, memory_make, owner_make, session_make
 
 pytestmark = pytest.mark.django_db
 REVISIONS = "/admin/memories/revision/"
-
-
-@pytest.fixture
-def root() -> Client:
-    return staff_client(superuser=True)
 
 
 def listed(client: Client, path: str, **query: str) -> list[Any]:

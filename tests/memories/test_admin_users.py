@@ -13,17 +13,12 @@ from memories.admin.users import ONLY_ADMINISTRATOR
 from memories.forgetting import forgetting_sweep
 from memories.models import AuditEntry, Erasure, Memory, Owner
 from memories.services import owner_for_user
-from tests.admin_rows import session_make, staff_client, user_make
+from tests.admin_rows import session_make, user_make
 from tests.factories import memory_make
 
 pytestmark = pytest.mark.django_db
 FORM = {"username": "bob", "date_joined_0": "2026-01-01", "date_joined_1": "00:00"}
 ADMINISTRATOR = {"is_active": "on", "is_staff": "on", "is_superuser": "on"}
-
-
-@pytest.fixture
-def root() -> Client:
-    return staff_client(superuser=True)
 
 
 def bob() -> User:

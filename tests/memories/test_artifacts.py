@@ -8,8 +8,8 @@ from memories.artifacts.paths import clean_path, is_skill_name
 from memories.artifacts.store import KEPT_HEADING, artifact_put, artifacts_replace, with_person_lines
 from memories.database.access import in_thread
 from memories.errors import Conflict, InvalidRequest
-from memories.models import Artifact, ArtifactRevision, Book, ChangeSet, Owner, WriteOrigin
-from memories.services import Source, book_get_or_create, book_writing
+from memories.models import Artifact, ArtifactRevision, Book, ChangeSet, WriteOrigin
+from memories.services import Source, book_writing
 from memories.tokens import cut_to_tokens, text_tokens
 from tests.conftest import Api
 from tests.in_one_go import undo_changes
@@ -17,11 +17,6 @@ from tests.in_one_go import undo_changes
 BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER)
 BY_CONSOLIDATION = Source(actor="consolidation", origin=WriteOrigin.CONSOLIDATION, kind=ChangeSet.Kind.SYSTEM)
 URL = "/api/books/main/artifacts"
-
-
-@pytest.fixture
-def book(alice: Owner) -> Book:
-    return book_get_or_create(alice.pk, "main")
 
 
 def consolidate(book: Book, **documents: str) -> store.ReplaceResult:

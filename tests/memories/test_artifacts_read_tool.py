@@ -19,11 +19,6 @@ from tests.reviews.consolidation.rows import settings_make
 from tests.scripted_model import ScriptedModel, calls, says
 
 
-@pytest.fixture
-def book(alice: Owner) -> Book:
-    return book_get_or_create(alice.pk, "main")
-
-
 def put(book: Book, path: str, content: str) -> None:
     artifact_put(book, path, content, Source(actor="user:1", origin=WriteOrigin.USER))
 

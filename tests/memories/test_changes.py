@@ -11,18 +11,13 @@ from memories.errors import NotFound
 from memories.history import undo
 from memories.history.undo import change_set_get, memory_restore, undo_slices
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
-from memories.services import MemoryFields, Source, book_get_or_create, book_limits_set, book_writing
+from memories.services import MemoryFields, Source, book_limits_set, book_writing
 from tests.conftest import Api
 from tests.factories import memory_make
 from tests.in_one_go import import_text, undo_changes
 
 REVIEW = Source(actor="model", origin=WriteOrigin.BACKGROUND_REVIEW, kind=ChangeSet.Kind.REVIEW)
 UNDO = Source(actor="user:1", origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO)
-
-
-@pytest.fixture
-def book(alice: Owner) -> Book:
-    return book_get_or_create(alice.pk, "main")
 
 
 def live() -> list[str]:

@@ -18,11 +18,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 SOURCE = {"source": "crm", "<b>": "4711"}
 
 
-@pytest.fixture
-def root() -> Client:
-    return staff_client(superuser=True)
-
-
 def edit(client: Client, memory: Memory, **changes: Any) -> Any:
     form = {
         "content": memory.content,

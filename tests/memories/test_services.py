@@ -21,11 +21,6 @@ pytestmark = pytest.mark.any_database
 BY_ALICE = Source(actor="user:1", origin=WriteOrigin.USER)
 
 
-@pytest.fixture
-def book(alice: Owner) -> Book:
-    return book_get_or_create(alice.pk, "main")
-
-
 def test_an_add_stores_memory_revision_generation_and_notification(book: Book) -> None:
     with book_writing(book, BY_ALICE) as writer:
         written = writer.add(MemoryFields(content="  Likes tea. ", target="user", category="preference"))

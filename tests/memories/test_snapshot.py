@@ -15,17 +15,12 @@ from memories.books import book_state
 from memories.models import Book, Memory, Owner, ScanRenewal, WriteOrigin
 from memories.recall.book_views import _Row, load_view
 from memories.recall.snapshot import SessionSnapshot, Snapshots
-from memories.services import MemoryFields, Source, book_get_or_create, book_writing
+from memories.services import MemoryFields, Source, book_writing
 from memories.sweep import verdicts_renew
 from memories.verdicts import words_hash
 from tests.factories import memory_make, owner_make
 
 BY_ALICE = Source(actor="user:1", origin=WriteOrigin.USER)
-
-
-@pytest.fixture
-def book(alice: Owner) -> Book:
-    return book_get_or_create(alice.pk, "main")
 
 
 def build(snapshots: Snapshots, owner: Owner, session_id: object = None) -> SessionSnapshot:

@@ -22,11 +22,6 @@ BY_ALICE = Source(actor="user:1", origin=WriteOrigin.USER)
 SECRET = "sk-" + "proj-" + "aB3xK9qL" * 6
 
 
-@pytest.fixture
-def root() -> Client:
-    return staff_client(superuser=True)
-
-
 def artifact_make(content: str = "# Handbook\n\n- Deploys with *make ship*.", path: str = "MEMORY.md") -> Artifact:
     return artifact_put(book_make(owner_make()), path, content, BY_ALICE)
 

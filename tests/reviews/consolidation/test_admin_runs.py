@@ -4,9 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -20,6 +18,7 @@ from reviews.consolidation.requests import Trigger
 from reviews.models import ConsolidationRun, Extraction
 from tests.admin_rows import bob as actor_of_bob
 from tests.admin_rows import owner_make, staff_client
+from tests.reviews.admin_queries import count_queries
 from tests.reviews.consolidation.answering_model import AnsweringModel, extraction
 from tests.reviews.consolidation.rows import book_of, consolidate, document, request, run_slice, settings_make, talk
 
@@ -29,11 +28,6 @@ NOTES = "/admin/reviews/extraction/"
 LEASES = "/admin/memories/lease/"
 BOOKS = "/admin/memories/book/"
 START = "/admin/memories/book/consolidate/"
-
-
-@pytest.fixture
-def root(db: None) -> Client:
-    return staff_client(superuser=True)
 
 
 def page_of(run: ConsolidationRun) -> str:
@@ -54,14 +48,6 @@ def object_action(client: Client, run: ConsolidationRun, verb: str) -> Any:
 
 def listed(client: Client, path: str, **query: str) -> list[Any]:
     return list(client.get(path, query).context["cl"].result_list)
-
-
-def count_queries(client: Client, path: str) -> int:
-    client.get(path)
-    with CaptureQueriesContext(connection) as queries:
-        assert client.get(path).status_code == 200
-    assert not [q for q in queries if "COUNT(" in q["sql"].upper()]
-    return len(queries)
 
 
 def test_the_list_shows_the_progress_of_each_run(root: Client, alice: Owner, agent: Agent) -> None:
