@@ -4,7 +4,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -25,10 +25,10 @@ from memories.models import Memory, Owner
 from tests.conftest import Api
 from tests.endings import close_lanes
 from tests.factories import key_make, memory_make
+from tests.memories.sqlite_lock import SQLITE, write_lock
 from tests.waiting import eventually_async
 
 pytestmark = pytest.mark.django_db(transaction=True)
-SQLITE = configured.DATABASES["default"]["ENGINE"].endswith("sqlite3")
 only_sqlite = pytest.mark.skipif(not SQLITE, reason="PostgreSQL has no lock of the whole database")
 only_postgresql = pytest.mark.skipif(SQLITE, reason="SQLite has no connections that a server could end")
 FREE_TO_READ = (
@@ -75,18 +75,6 @@ def gate() -> Iterator[Gate]:
     gate = Gate()
     yield gate
     gate.open.set()
-
-
-@contextmanager
-def write_lock() -> Iterator[None]:
-    """Hold SQLite's write lock, as another process would."""
-    other = sqlite3.connect(connections.settings["default"]["NAME"], isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    finally:
-        other.execute("ROLLBACK")
-        other.close()
 
 
 def refusal(status: int, body: Any) -> tuple[int, str]:

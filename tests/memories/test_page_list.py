@@ -12,7 +12,6 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from gateway.models import Agent
 from memories import number_words
 from memories.history.undo import change_set_get
 from memories.models import Memory, Owner, WriteOrigin
@@ -20,19 +19,11 @@ from memories.page import filters, listing
 from memories.services import MemoryFields, Source, book_get_or_create, book_limits_set, book_writing
 from tests.factories import memory_make
 from tests.in_one_go import book_clear, undo_changes
+from tests.memories.conftest import rows_in
 from tests.pages import client_of, html_of, text_of
 
 pytestmark = pytest.mark.django_db
 BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER)
-
-
-@pytest.fixture
-def page(alice: Owner, agent: Agent) -> Client:
-    return client_of(alice)
-
-
-def rows_in(html: str) -> list[int]:
-    return [int(number) for number in re.findall(r'data-memory="(\d+)"', html)]
 
 
 def fill(alice: Owner, texts: Iterable[str]) -> None:

@@ -24,18 +24,10 @@ from memories.services import MemoryFields, Source, book_get_or_create, book_wri
 from reviews.models import ConsolidationRun, ReviewRun
 from tests.factories import agent_make, key_make, memory_make, session_make
 from tests.in_one_go import undo_changes
+from tests.memories.conftest import rows_in
 from tests.pages import client_of, html_of, text_of
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def page(alice: Owner, agent: Agent) -> Client:
-    return client_of(alice)
-
-
-def rows_in(html: str) -> list[int]:
-    return [int(number) for number in re.findall(r'data-memory="(\d+)"', html)]
 
 
 def write(memory: Memory, origin: WriteOrigin, **fields: object) -> ChangeSet:

@@ -4,11 +4,10 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from django.conf import settings as configured
 from django.db import IntegrityError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from pytest_django.fixtures import Settings
@@ -20,10 +19,10 @@ from memories.errors import Conflict
 from memories.ids import uuid7
 from memories.models import Owner, ThreadRecord
 from tests.endings import close_lanes
+from tests.memories.sqlite_lock import SQLITE, write_lock
 from tests.waiting import eventually_async
 
 pytestmark = pytest.mark.django_db(transaction=True)
-SQLITE = configured.DATABASES["default"]["ENGINE"].endswith("sqlite3")
 only_sqlite = pytest.mark.skipif(not SQLITE, reason="nothing is shared on PostgreSQL")
 
 
@@ -136,17 +135,6 @@ async def test_after_commit_functions_run_after_the_shared_commit(alice: Owner) 
     assert await run_together(write, write) == [True, True]
     assert await in_shared_thread(write) is False
     assert seen == [2, 2, 3]
-
-
-@contextmanager
-def write_lock() -> Iterator[None]:
-    other = sqlite3.connect(connections.settings["default"]["NAME"], isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    finally:
-        other.execute("ROLLBACK")
-        other.close()
 
 
 @only_sqlite

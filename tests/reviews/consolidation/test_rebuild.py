@@ -35,7 +35,7 @@ def break_synthesis(answering: AnsweringModel, error: Exception) -> None:
 
 
 def paused_run(alice: Owner, agent: Agent, answering: AnsweringModel, error: Exception) -> ConsolidationRun:
-    """Create a run that is paused for an hour since its synthesis failed."""
+    """Create a run that is paused for an hour because its synthesis failed."""
     settings_make(retry_seconds=3600)
     talk(alice, agent)
     working = answering.on_synthesis
