@@ -21,7 +21,7 @@ from gateway.runs.session_rows import messages_of
 from gateway.runs.tool_loop import loop_messages, loop_start
 from gateway.runs.window import as_openai
 from gateway.services import require_active
-from gateway.upstream.calls import PartialCall, StepCall
+from gateway.upstream.calls import PartialCall, StepCall, call_json
 from gateway.upstream.kept import KeptFields, with_kept
 from memories.caller import Caller
 from memories.errors import InvalidRequest
