@@ -113,12 +113,12 @@ def test_a_large_change_set_is_undone_in_short_transactions(alice: Owner, monkey
     Notification.objects.all().delete()
     work = undo_slices(change_set, UNDO)
     next(work)
-    gone = Memory.objects.filter(deleted_at__isnull=False).count()
-    assert 0 < gone < 120
+    undone_count = Memory.objects.filter(deleted_at__isnull=False).count()
+    assert 0 < undone_count < 120
     work.close()  # the client disconnected; what was undone so far remains, and a notification is sent
     assert Notification.objects.count() == 1
     rest = finish(undo_slices(change_set, UNDO))
-    assert len(rest.undone) == 120 - gone
+    assert len(rest.undone) == 120 - undone_count
     assert not Memory.objects.filter(deleted_at__isnull=True).exists()
     assert Notification.objects.count() == 2
 

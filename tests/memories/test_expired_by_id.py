@@ -79,8 +79,8 @@ async def test_lists_and_counts_exclude_an_expired_memory(alice: Owner, alice_ap
     _, health = await alice_api.get("/api/memories/health")
     assert [(book["memories"], book["blocked"]) for book in health["data"]] == [(1, 0)]
     lines = (await in_thread(lambda: [json.loads(line) for line in export_lines(alice.pk)]))[1:]
-    gone = {line["content"]: bool(line["deleted_at"]) for line in lines if line["type"] == "memory"}
-    assert gone == {"Likes tea.": False, "Tea on holiday until Monday.": True}
+    deleted = {line["content"]: bool(line["deleted_at"]) for line in lines if line["type"] == "memory"}
+    assert deleted == {"Likes tea.": False, "Tea on holiday until Monday.": True}
 
 
 def test_pages_exclude_an_expired_memory(alice: Owner, client: Client) -> None:

@@ -179,11 +179,11 @@ def test_each_lane_has_reserved_space_and_may_use_the_others_rest() -> None:
 @given(st.lists(st.integers(1, SNIPPET_BYTES), max_size=30), st.lists(st.integers(1, SNIPPET_BYTES), max_size=30))
 def test_both_lanes_together_stay_within_four_kib(shorts: list[int], longs: list[int]) -> None:
     short, long = fit_lanes([item("short_term", n) for n in shorts], [item("long_term", n) for n in longs])
-    taken = [sum(len(i.text) for i in lane) for lane in (short, long)]
-    assert sum(taken) <= TOTAL_BYTES
+    used = [sum(len(i.text) for i in lane) for lane in (short, long)]
+    assert sum(used) <= TOTAL_BYTES
     # A lane is shortened only if it would exceed its reserved space.
-    assert len(short) == len(shorts) or taken[0] + shorts[len(short)] > SHORT_TERM_BYTES
-    assert len(long) == len(longs) or taken[1] + longs[len(long)] > TOTAL_BYTES - SHORT_TERM_BYTES
+    assert len(short) == len(shorts) or used[0] + shorts[len(short)] > SHORT_TERM_BYTES
+    assert len(long) == len(longs) or used[1] + longs[len(long)] > TOTAL_BYTES - SHORT_TERM_BYTES
 
 
 @given(st.text(max_size=900))

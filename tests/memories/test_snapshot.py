@@ -76,9 +76,9 @@ def test_a_change_of_any_column_is_noticed(alice: Owner, book: Book, column: str
     memory_make(alice, "Likes rum.")
     before = load_view(book_state(alice.pk, "main"))
     Memory.objects.filter(number=2).update(**{column: CHANGES[column]})
-    after, anew = load_view(before.state, before), load_view(before.state)
-    assert after.rows == anew.rows != before.rows
-    assert (after.entries, after.expires_at) == (anew.entries, anew.expires_at)
+    after, reloaded = load_view(before.state, before), load_view(before.state)
+    assert after.rows == reloaded.rows != before.rows
+    assert (after.entries, after.expires_at) == (reloaded.entries, reloaded.expires_at)
 
 
 def test_rows_with_a_verdict_of_invalid_rules_are_scanned(alice: Owner, book: Book) -> None:

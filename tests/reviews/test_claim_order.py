@@ -44,10 +44,10 @@ def test_the_job_of_the_newest_review_claims_the_oldest(reviews: list[ReviewRun]
 def test_reviews_are_claimed_in_the_order_of_their_turns(reviews: list[ReviewRun]) -> None:
     order = []
     for job in (1, 2, 2):
-        taken = claim(reviews[job])
-        assert taken is not None
-        end(taken)
-        order.append(taken)
+        claimed = claim(reviews[job])
+        assert claimed is not None
+        end(claimed)
+        order.append(claimed)
     assert order == reviews
 
 

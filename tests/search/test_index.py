@@ -45,9 +45,9 @@ def test_both_ends_of_a_long_message_are_searched() -> None:
 @pytest.mark.parametrize("place", [0, 2, 6])
 def test_a_question_anywhere_in_a_long_message_is_answered(separator: str, place: int) -> None:
     about = "the orchestra of the town, a table of prices, coffee at the station, and a database with short answers"
-    said = [f"Item {n} of the agenda was about {about}." for n in range(6)]
-    said.insert(place, "Who is learning Finnish?")
-    found = BookIndex.build(facts(*FACTS)).search(separator.join(said), limit=3)
+    sentences = [f"Item {n} of the agenda was about {about}." for n in range(6)]
+    sentences.insert(place, "Who is learning Finnish?")
+    found = BookIndex.build(facts(*FACTS)).search(separator.join(sentences), limit=3)
     assert 10 in [hit.number for hit in found]
     assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
 
