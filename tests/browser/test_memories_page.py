@@ -19,7 +19,7 @@ from tests.browser.axe import findings_wide_and_narrow
 from tests.browser.conftest import NewVisitor, Visitor, owner_of, run_in_thread
 from tests.browser.page_actions import open_memories
 from tests.factories import memory_make, session_make
-from tests.memories.import_samples import CLAUDE_CONVERSATIONS, CLAUDE_MEMORIES, packed
+from tests.memories.import_samples import CLAUDE_CONVERSATIONS, CLAUDE_MEMORIES, make_zip
 
 pytestmark = pytest.mark.browser
 
@@ -356,7 +356,7 @@ def test_a_claude_export_is_previewed_imported_and_undone_with_its_conversations
     alices: Visitor, tea: Memory, agent: Agent, tmp_path: Path
 ) -> None:
     file = tmp_path / "data.zip"
-    file.write_bytes(packed({"conversations.json": CLAUDE_CONVERSATIONS, "memories.json": CLAUDE_MEMORIES}))
+    file.write_bytes(make_zip({"conversations.json": CLAUDE_CONVERSATIONS, "memories.json": CLAUDE_MEMORIES}))
     page = open_memories(alices)
     page.get_by_role("button", name="Export, import, delete everything").click()
     page.get_by_role("button", name="Import…").click()

@@ -32,7 +32,7 @@ from tests.factories import agent_make, key_make
 from tests.memories.import_samples import CLAUDE_CONVERSATIONS, CLAUDE_MEMORIES, gpt_conversation, packed
 from tests.unsliced import forget_owner, import_file, undo_changes
 
-CLAUDE = packed({"conversations.json": CLAUDE_CONVERSATIONS, "memories.json": CLAUDE_MEMORIES})
+CLAUDE = make_zip({"conversations.json": CLAUDE_CONVERSATIONS, "memories.json": CLAUDE_MEMORIES})
 UTC_ZONE = ZoneInfo("UTC")
 
 

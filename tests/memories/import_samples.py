@@ -1,4 +1,4 @@
-"""Made-up exports in the form that each system gives them."""
+"""Invented exports in each system's format."""
 
 import io
 import json
@@ -6,8 +6,8 @@ import zipfile
 from typing import Any
 
 
-def packed(files: dict[str, Any]) -> bytes:
-    """A zip archive of files by name; what is no bytes is written as JSON."""
+def make_zip(files: dict[str, Any]) -> bytes:
+    """Return a zip archive of the files, given by name; values other than bytes are written as JSON."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
@@ -17,7 +17,7 @@ def packed(files: dict[str, Any]) -> bytes:
 
 
 def gpt_node(id: str, parent: str | None, role: str, words: str, **fields: Any) -> dict[str, Any]:
-    """A node of ChatGPT's tree. `fields` are those of the message."""
+    """Return a node of ChatGPT's tree. `fields` replace fields of the message."""
     message = {
         "id": id,
         "author": {"role": role, "name": None, "metadata": {}},
@@ -31,7 +31,7 @@ def gpt_node(id: str, parent: str | None, role: str, words: str, **fields: Any) 
 
 
 def gpt_conversation(id: str = "c-1", title: str = "Bread", *nodes: dict[str, Any]) -> dict[str, Any]:
-    """A conversation with a regenerated answer, a tool and contexts that nobody said."""
+    """Return a conversation with a regenerated answer, a tool call, and hidden context messages."""
     bio = {"recipient": "bio", "content": {"content_type": "text", "parts": ["User bakes rye bread on Sundays."]}}
     context = {
         "content_type": "model_editable_context",

@@ -1,4 +1,4 @@
-"""/admin/: actors are people and keys by name, change sets are sentences"""
+"""/admin/: actors are people and keys by name, change sets are described in sentences"""
 
 from uuid import uuid4
 
@@ -24,7 +24,7 @@ def book() -> Book:
     return book_make(owner_make("ada"))
 
 
-def written(book: Book, actor: str, *contents: str, origin: WriteOrigin = WriteOrigin.TOOL) -> ChangeSet:
+def write(book: Book, actor: str, *contents: str, origin: WriteOrigin = WriteOrigin.TOOL) -> ChangeSet:
     with book_writing(book, Source(actor=actor, origin=origin)) as writer:
         for content in contents:
             writer.add(MemoryFields(content=content))
@@ -59,23 +59,26 @@ def test_actors_are_people_keys_models_and_daybook(book: Book) -> None:
     assert actor_words("system", "system", {}) == "Daybook"
 
 
-def test_models_need_no_query() -> None:
+def test_models_and_the_system_need_no_query() -> None:
     with CaptureQueriesContext(connection) as queries:
         actor_names(["model", "system"])
     assert len(queries) == 0
 
 
-def test_a_change_set_is_a_sentence(book: Book) -> None:
+def test_a_change_set_is_described_in_a_sentence(book: Book) -> None:
     key, _ = api_key_create(owner=book.owner, name="laptop")
-    written(book, f"key:{key.pk}", "Likes tea.", "Likes cake.")
+    write(book, f"key:{key.pk}", "Likes tea.", "Likes cake.")
     with book_writing(book, Source(actor="model", origin=WriteOrigin.TOOL)) as writer:
         writer.update(1, MemoryFields(content="Likes green tea."))
         writer.delete(2)
-    assert sentences() == ["ada's key “laptop” added 2 memories", "The agent changed 1 memory and deleted 1 memory"]
+    assert sentences() == [
+        "ada's key “laptop” added 2 memories",
+        "The agent changed 1 memory and deleted 1 memory",
+    ]
 
 
-def test_the_changes_of_a_set_are_counted_up_to_a_bound(book: Book) -> None:
-    made = written(book, "system", "Likes tea.", origin=WriteOrigin.SYSTEM)
+def test_the_changes_of_a_set_are_counted_up_to_a_limit(book: Book) -> None:
+    made = write(book, "system", "Likes tea.", origin=WriteOrigin.SYSTEM)
     memory = Memory.objects.get()
     Revision.objects.bulk_create(
         Revision(
@@ -88,8 +91,8 @@ def test_the_changes_of_a_set_are_counted_up_to_a_bound(book: Book) -> None:
 
 
 @pytest.mark.any_database
-def test_the_page_of_a_change_set_shows_its_memories_and_where_it_comes_from(book: Book) -> None:
-    made = written(book, "model", *(f"Fact {number}." for number in range(MAX_LINES + 1)))
+def test_a_change_sets_page_shows_its_memories_and_its_source(book: Book) -> None:
+    made = write(book, "model", *(f"Fact {number}." for number in range(MAX_LINES + 1)))
     client: Client = staff_client(superuser=True)
     answer = client.get(reverse("admin:memories_changeset_change", args=[made.pk]))
     page = answer.content.decode()
@@ -99,8 +102,8 @@ def test_the_page_of_a_change_set_shows_its_memories_and_where_it_comes_from(boo
     assert len(answer.context["shown"]["lines"]) == MAX_LINES
 
 
-def test_lists_of_changes_name_their_actors(book: Book) -> None:
-    written(book, f"user:{book.owner.user_id}", "Likes tea.", origin=WriteOrigin.USER)
+def test_lists_of_changes_show_actors_by_name(book: Book) -> None:
+    write(book, f"user:{book.owner.user_id}", "Likes tea.", origin=WriteOrigin.USER)
     client = staff_client(superuser=True)
     for path in ("/admin/memories/changeset/", "/admin/memories/revision/"):
         page = client.get(path).content.decode()
@@ -108,9 +111,9 @@ def test_lists_of_changes_name_their_actors(book: Book) -> None:
     assert "ada added 1 memory" in client.get("/admin/memories/changeset/").content.decode()
 
 
-def test_changes_are_found_by_the_name_of_an_account(book: Book) -> None:
+def test_changes_are_filtered_by_account_name(book: Book) -> None:
     memory_make("Likes cake.")
-    written(book, f"staff:{book.owner.user_id}", "Likes tea.", origin=WriteOrigin.ADMIN)
+    write(book, f"staff:{book.owner.user_id}", "Likes tea.", origin=WriteOrigin.ADMIN)
     client = staff_client(superuser=True)
     user = User.objects.get(username="ada")
     assert set(actors_named("ada")) == {f"user:{user.pk}", f"staff:{user.pk}"}

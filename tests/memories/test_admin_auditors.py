@@ -1,4 +1,4 @@
-"""/admin/: the group of memory auditors, and what the pages show to those who may not change them"""
+"""/admin/: the group of memory auditors, and what pages show to users without change permission"""
 
 import pytest
 from django.contrib.auth.models import Group
@@ -13,7 +13,7 @@ from tests.admin_rows import book_make, memory_make, session_make, staff_client
 pytestmark = pytest.mark.django_db
 
 
-def test_an_auditor_edits_a_memory_and_the_revision_names_them() -> None:
+def test_an_auditors_edit_is_a_revision_by_the_auditor() -> None:
     memory, client = memory_make("Likes tea."), staff_client(auditor=True)
     form = {
         "content": "Likes milk.",
@@ -30,7 +30,7 @@ def test_an_auditor_edits_a_memory_and_the_revision_names_them() -> None:
     assert Revision.objects.latest("created_at").actor.startswith("staff:")
 
 
-def test_a_viewer_sees_a_memory_and_no_buttons() -> None:
+def test_a_viewer_sees_a_memory_without_buttons() -> None:
     memory = memory_make("Likes tea.")
     page = (
         staff_client(may=("memories.view_memory",))
@@ -51,7 +51,7 @@ def test_an_auditor_sees_a_review_without_the_conversation() -> None:
     assert "Question 1" not in page
 
 
-def test_a_object_action_needs_the_csrf_token() -> None:
+def test_an_object_action_needs_the_csrf_token() -> None:
     memory, signed_in = memory_make(), staff_client(superuser=True)
     client = Client(enforce_csrf_checks=True)
     client.cookies = signed_in.cookies
@@ -61,7 +61,7 @@ def test_a_object_action_needs_the_csrf_token() -> None:
     )
 
 
-def test_the_group_of_auditors_is_made_once_and_can_be_taken_away() -> None:
+def test_the_auditors_group_is_created_once_and_can_be_removed() -> None:
     auditors_make()
     auditors_make()
     group = Group.objects.get(name=AUDITORS)

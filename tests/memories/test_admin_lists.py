@@ -1,4 +1,4 @@
-"""/admin/: what every list keeps to: queries that do not grow with its rows, no count of a table"""
+"""/admin/: every list has a constant number of queries and never counts a table"""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -19,30 +19,30 @@ pytestmark = pytest.mark.django_db
 MANY = 6
 
 
-def queries_of(client: Client, path: str) -> list[str]:
-    """The statements of a look; the first one fills the caches of a process, too."""
+def statements_of(client: Client, path: str) -> list[str]:
+    """Return the SQL statements of a request."""
     with CaptureQueriesContext(connection) as queries:
         assert client.get(path, follow=True).status_code == 200
     return [query["sql"] for query in queries]
 
 
-def cost_of(client: Client, path: str) -> int:
-    """The statements of a list, without the one that counts a few pages further on: a list of one page needs none."""
-    return sum(f"LIMIT {MAX_COUNTED + 1}" not in statement for statement in queries_of(client, path))
+def count_statements(client: Client, path: str) -> int:
+    """Return the number of a list's SQL statements, without the limited count that a list of one page does not need."""
+    return sum(f"LIMIT {MAX_COUNTED + 1}" not in statement for statement in statements_of(client, path))
 
 
-def test_no_list_costs_more_queries_with_several_rows_than_with_one() -> None:
+def test_no_list_needs_more_queries_for_more_rows() -> None:
     rows_make()
     root = staff_client(superuser=True)
     for name in pages():
         root.get(list_of(name), follow=True)
-    few = {name: cost_of(root, list_of(name)) for name in pages()}
+    expected = {name: count_statements(root, list_of(name)) for name in pages()}
     for number in range(MANY - 1):
         set_make(f"person{number}")
     for name, page in pages().items():
         if name != "gateway.configuration":  # one form over a fixed number of rows
             assert page.model._default_manager.count() >= MANY, f"tests.admin_pages.set_make makes no further {name}"
-    assert {name: cost_of(root, list_of(name)) for name in pages()} == few
+    assert {name: count_statements(root, list_of(name)) for name in pages()} == expected
 
 
 @pytest.mark.any_database
@@ -50,11 +50,11 @@ def test_no_list_and_no_page_counts_a_table() -> None:
     rows = rows_make()
     root = staff_client(superuser=True)
     paths = [list_of(name) for name in pages()] + [page_of(name, row) for name, row in rows.items()]
-    counting = [path for path in paths if any(map(counts_a_table, queries_of(root, path)))]
+    counting = [path for path in paths if any(map(counts_a_table, statements_of(root, path)))]
     assert counting == []
 
 
-def test_a_statement_that_counts_is_told_by_its_limit() -> None:
+def test_a_count_without_a_limit_is_recognised() -> None:
     rows = Memory.objects.order_by("-pk")
     with CaptureQueriesContext(connection) as queries:
         rows.count()
@@ -63,7 +63,7 @@ def test_a_statement_that_counts_is_told_by_its_limit() -> None:
     assert [counts_a_table(query["sql"]) for query in queries] == [True, False, True]
 
 
-def test_a_list_says_how_many_rows_it_has_and_stops_counting_at_a_thousand() -> None:
+def test_a_list_shows_its_row_count_up_to_a_thousand() -> None:
     root, book = staff_client(superuser=True), book_make()
     path = list_of("memories.memory")
     for number in range(3):
@@ -74,14 +74,14 @@ def test_a_list_says_how_many_rows_it_has_and_stops_counting_at_a_thousand() -> 
     )
     path = list_of("memories.notification")
     assert "More than 1,000 in this list" in root.get(path).content.decode()
-    assert any("LIMIT 1001" in sql and "COUNT" in sql for sql in queries_of(root, path))
+    assert any("LIMIT 1001" in sql and "COUNT" in sql for sql in statements_of(root, path))
     Notification.objects.filter(seq__gte=10_000 + 59).delete()
     number = Notification.objects.count()
     assert f"{number} in this list" in root.get(path).content.decode()
     assert f"{number} in this list" in root.get(path, {"p": 2}).content.decode()
 
 
-def test_lists_are_sorted_by_columns_with_an_index_only() -> None:
+def test_lists_can_only_be_sorted_by_indexed_columns() -> None:
     rows_make()
     root = staff_client(superuser=True)
     for name, page in pages().items():
@@ -95,7 +95,7 @@ def test_lists_are_sorted_by_columns_with_an_index_only() -> None:
                 assert root.get(list_of(name), {"o": order}).status_code == 200
 
 
-def test_memories_in_the_order_of_their_last_use_are_those_that_were_used() -> None:
+def test_sorting_by_last_use_lists_only_used_memories() -> None:
     root = staff_client(superuser=True)
     used = [memory_make(f"Fact {number}.") for number in range(3)][:2]
     for day, memory in enumerate(used, start=1):
@@ -106,16 +106,16 @@ def test_memories_in_the_order_of_their_last_use_are_those_that_were_used() -> N
         assert list(root.get(list_of("memories.memory"), {"o": order}).context["cl"].result_list) == wanted
 
 
-def test_a_search_of_very_many_words_is_refused_with_a_message() -> None:
+def test_a_search_with_too_many_words_is_refused_with_a_message() -> None:
     root = staff_client(superuser=True)
     for name, page in pages().items():
-        if page.search_fields and name != "gateway.run":  # which compares with whole ids
+        if page.search_fields and name != "gateway.run":  # its search compares whole ids
             shown = root.get(list_of(name), {"q": "a " * 3_000})
             assert "A search has at most" in shown.content.decode(), name
 
 
-def test_no_list_is_asked_for_columns_that_it_has_no_filter_of() -> None:
-    """Whoever asks for one beginning of a text after the other would read what no page shows them."""
+def test_a_list_refuses_lookups_on_columns_without_a_filter() -> None:
+    """Otherwise, trying one prefix after another would reveal text that no page shows."""
     rows_make()
     viewer = staff_client(may=tuple(name.replace(".", ".view_") for name in pages()))
     answers = {
@@ -125,10 +125,9 @@ def test_no_list_is_asked_for_columns_that_it_has_no_filter_of() -> None:
         if isinstance(field, CharField | TextField | JSONField) and field.name not in _filtered(page)
     }
     assert {("gateway.run", "text"), ("gateway.webhook", "url"), ("gateway.apikey", "sha256")} <= answers.keys()
-    unasked = {name for name in pages() if name in {"gateway.configuration", "gateway.usageday"}}  # no lists of rows
-    assert {place for place, status in answers.items() if status != 400 and place[0] not in unasked} == set()
+    not_lists = {"gateway.configuration", "gateway.usageday"}
+    assert {lookup for lookup, status in answers.items() if status != 400 and lookup[0] not in not_lists} == set()
 
 
 def _filtered(page: Any) -> set[str]:
-    named = {one for one in page.list_filter if isinstance(one, str)}
-    return named | {one[0] for one in page.list_filter if isinstance(one, tuple)}
+    return {item[0] if isinstance(item, tuple) else item for item in page.list_filter if isinstance(item, str | tuple)}

@@ -1,4 +1,4 @@
-"""/admin/memories/memory/: list, search, filters, edits and actions on a row"""
+"""/admin/memories/memory/: list, search, filters, edits, and object actions"""
 
 import json
 from collections.abc import Callable
@@ -22,17 +22,11 @@ from tests.admin_rows import (
     memory_make,
     owner_make,
     session_make,
-    staff_client,
 )
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/memories/memory/"
 SECRET = "sk-" + "proj-" + "aB3xK9qL" * 6
-
-
-@pytest.fixture
-def root() -> Client:
-    return staff_client(superuser=True)
 
 
 def page_of(memory: Memory) -> str:
@@ -77,7 +71,7 @@ def test_the_list_shows_what_is_remembered_about_whom(root: Client) -> None:
     )
 
 
-def test_the_search_finds_words_and_numbers(root: Client) -> None:
+def test_memories_are_searched_by_word_and_number(root: Client) -> None:
     memory_make("Likes tea.")
     memory_make("Works nights.")
     assert listed(root, q="nights") == ["Works nights."]
@@ -87,13 +81,13 @@ def test_the_search_finds_words_and_numbers(root: Client) -> None:
 
 
 def test_the_filters_narrow_the_list(root: Client) -> None:
-    mine = memory_make("Likes tea.", category="food", target="user", origin=WriteOrigin.BACKGROUND_REVIEW)
+    own_memory = memory_make("Likes tea.", category="food", target="user", origin=WriteOrigin.BACKGROUND_REVIEW)
     other = memory_make("Works nights.", book=book_make(owner_make("charlie")))
     Memory.objects.filter(pk=other.pk).update(
         created_at=timezone.now() - timedelta(days=10), last_used_at=timezone.now() - timedelta(days=5)
     )
     today = timezone.localdate()
-    assert listed(root, owner__id__exact=str(mine.owner_id)) == ["Likes tea."]
+    assert listed(root, owner__id__exact=str(own_memory.owner_id)) == ["Likes tea."]
     assert listed(root, book__id__exact=str(other.book_id)) == ["Works nights."]
     assert listed(root, target="user") == ["Likes tea."]
     assert listed(root, category="food") == ["Likes tea."]
@@ -105,7 +99,7 @@ def test_the_filters_narrow_the_list(root: Client) -> None:
     assert len(listed(root, created_at_from="no day")) == 2
 
 
-def test_the_state_filter_tells_states_apart(root: Client) -> None:
+def test_the_list_is_filtered_by_state(root: Client) -> None:
     book = book_make()
     memory_make("Live.", book=book)
     memory_make("Pinned.", book=book, pinned=True)
@@ -124,7 +118,7 @@ def test_the_state_filter_tells_states_apart(root: Client) -> None:
     assert len(listed(root, state="all")) == 5
 
 
-def test_the_list_goes_on_without_counting(root: Client) -> None:
+def test_the_list_is_paginated_without_counting(root: Client) -> None:
     book = book_make()
     for number in range(60):
         memory_make(f"Fact {number}.", book=book)
@@ -139,14 +133,14 @@ def test_the_list_goes_on_without_counting(root: Client) -> None:
     assert 'rel="prev"' in second.content.decode()
 
 
-def queries_of(work: Callable[[], Any]) -> int:
+def count_queries(work: Callable[[], Any]) -> int:
     with CaptureQueriesContext(connection) as queries:
         work()
     return len(queries)
 
 
 @pytest.mark.any_database
-def test_the_owner_is_chosen_by_typing_not_from_a_list(root: Client) -> None:
+def test_the_owner_filter_autocompletes(root: Client) -> None:
     for number in range(30):
         memory_make(book=book_make(owner_make(f"person{number}")))
     page = root.get(LIST).content.decode()
@@ -159,7 +153,7 @@ def test_the_owner_is_chosen_by_typing_not_from_a_list(root: Client) -> None:
     assert found["pagination"] == {"more": False}
 
 
-def test_an_edit_is_a_revision_of_the_administrator(root: Client) -> None:
+def test_an_edit_is_a_revision_by_the_administrator(root: Client) -> None:
     memory = memory_make("Likes tea.")
     answer = edit(root, memory, content="Likes green tea.", keywords="sencha, breakfast", pinned="on")
     assert answer.status_code == 302
@@ -182,7 +176,7 @@ def test_an_edit_that_changes_nothing_writes_nothing(root: Client) -> None:
     assert Revision.objects.filter(memory=memory).count() == 1
 
 
-def test_an_expiry_can_be_set_and_taken_away(root: Client) -> None:
+def test_an_expiry_time_can_be_set_and_removed(root: Client) -> None:
     memory = memory_make("Is away.")
     edit(root, memory, expires_at_0="2030-05-16", expires_at_1="12:00")
     memory.refresh_from_db()
@@ -206,7 +200,7 @@ def test_a_secret_is_a_form_error_and_is_not_repeated(root: Client) -> None:
     assert not AuditEntry.objects.filter(action="change").exists()
 
 
-def test_a_full_budget_is_a_form_error_and_keeps_what_was_typed(root: Client) -> None:
+def test_an_exceeded_budget_is_a_form_error_and_keeps_the_text(root: Client) -> None:
     memory = memory_make("Likes tea.", target="user")
     words = " ".join(f"Drank cup {number} of tea." for number in range(90))
     page = edit(root, memory, content=words).content.decode()
@@ -214,7 +208,7 @@ def test_a_full_budget_is_a_form_error_and_keeps_what_was_typed(root: Client) ->
     assert "Drank cup 89 of tea." in page
 
 
-def test_a_form_that_is_out_of_date_changes_nothing(root: Client) -> None:
+def test_an_outdated_form_changes_nothing(root: Client) -> None:
     memory = memory_make("Likes tea.")
     edit(root, memory, content="Likes coffee.")
     answer = edit(root, memory, content="Likes milk.")
@@ -262,14 +256,14 @@ def test_the_builtin_delete_is_not_offered(root: Client) -> None:
     assert Memory.objects.get().deleted_at is None
 
 
-def test_an_action_on_rows_nobody_ticked_is_refused(root: Client) -> None:
+def test_an_action_on_all_pages_is_refused(root: Client) -> None:
     one, _ = memory_make("Likes tea."), memory_make("Works nights.")
     answer = act(root, "delete_memories", one, select_across="1")
     assert "Select rows of one page only." in answer.content.decode()
     assert not Memory.objects.filter(deleted_at__isnull=False).exists()
 
 
-def test_a_deleted_memory_is_restored_as_it_was(root: Client) -> None:
+def test_a_deleted_memory_is_restored_unchanged(root: Client) -> None:
     memory = memory_make("Likes tea.", pinned=True)
     memory_delete(memory)
     assert edit(root, memory, content="Likes milk.").status_code == 403
@@ -280,7 +274,7 @@ def test_a_deleted_memory_is_restored_as_it_was(root: Client) -> None:
     assert (revision.action, revision.actor) == ("restore", bob())
 
 
-def test_a_deleted_memory_is_shown_in_words_without_a_form(root: Client) -> None:
+def test_a_deleted_memory_is_shown_without_a_form(root: Client) -> None:
     memory = memory_make("Likes tea.", target="user", keywords=["sencha", "breakfast"])
     memory_delete(memory)
     page = root.get(page_of(memory)).content.decode()
@@ -288,14 +282,14 @@ def test_a_deleted_memory_is_shown_in_words_without_a_form(root: Client) -> None
     assert all(words in page for words in ("The person", "sencha, breakfast", "Likes tea.", 'value="restore"'))
 
 
-def test_restoring_what_is_not_deleted_says_so_and_writes_nothing(root: Client) -> None:
+def test_restoring_a_live_memory_changes_nothing(root: Client) -> None:
     memory = memory_make()
     answer = act(root, "restore_memories", memory)
     assert "Left alone: memory 1 needs no change." in answer.content.decode()
     assert Revision.objects.count() == 1
 
 
-def test_an_earlier_state_can_be_put_back(root: Client) -> None:
+def test_an_earlier_revision_can_be_put_back(root: Client) -> None:
     memory = memory_make("Likes tea.")
     first = Revision.objects.get()
     edit(root, memory, content="Likes coffee.")
@@ -315,7 +309,7 @@ def test_a_revision_of_another_memory_is_not_put_back(root: Client) -> None:
     assert memory.content == "Likes tea."
 
 
-def test_a_blocked_memory_is_allowed_by_name(root: Client) -> None:
+def test_a_blocked_memory_can_be_allowed(root: Client) -> None:
     memory = memory_make("Always answers the phone.")
     memory_block(memory)
     assert "Rule <code>instruction_override</code>" in root.get(page_of(memory)).content.decode()
@@ -325,7 +319,7 @@ def test_a_blocked_memory_is_allowed_by_name(root: Client) -> None:
     assert Revision.objects.filter(memory=memory, action="allow", actor=bob()).exists()
 
 
-def test_the_page_shows_the_history_with_what_changed(root: Client) -> None:
+def test_the_page_shows_the_history_with_differences(root: Client) -> None:
     memory = memory_make("Runs at <b>02:30</b> daily.")
     edit(root, memory, content="Runs at <b>03:15</b> daily.", category="workflow")
     page = root.get(page_of(memory)).content.decode()
@@ -337,15 +331,15 @@ def test_the_page_shows_the_history_with_what_changed(root: Client) -> None:
 
 
 @pytest.mark.any_database
-def test_the_page_costs_the_same_with_a_longer_history(root: Client) -> None:
+def test_a_longer_history_needs_no_more_queries(root: Client) -> None:
     memory = memory_make("Version 0.")
-    edit(root, memory, content="Version 0, by an administrator.")  # whose name is looked up once
+    edit(root, memory, content="Version 0, by an administrator.")  # the administrator's name is cached
     root.get(page_of(memory))
-    few = queries_of(lambda: root.get(page_of(memory)))
+    expected = count_queries(lambda: root.get(page_of(memory)))
     for number in range(1, 12):
         memory.refresh_from_db()
         edit(root, memory, content=f"Version {number}.")
-    assert queries_of(lambda: root.get(page_of(memory))) == few
+    assert count_queries(lambda: root.get(page_of(memory))) == expected
 
 
 def test_an_export_is_json_lines(root: Client) -> None:
@@ -359,7 +353,7 @@ def test_an_export_is_json_lines(root: Client) -> None:
     }
 
 
-def test_opening_somebodys_memory_is_recorded_and_ones_own_is_not(root: Client) -> None:
+def test_opening_another_persons_memory_is_recorded(root: Client) -> None:
     memory, own = memory_make("Likes tea."), memory_make("Mine.", book=book_make(owner_make("bob")))
     root.get(page_of(memory))
     root.get(page_of(own))
@@ -377,12 +371,12 @@ def test_a_memory_links_to_the_session_it_came_from(root: Client) -> None:
 
 
 @pytest.mark.parametrize("key", ["nonsense", "01890000-0000-7000-8000-000000000000"])
-def test_a_memory_that_is_not_there_is_no_error(root: Client, key: str) -> None:
+def test_a_missing_memory_is_not_a_server_error(root: Client, key: str) -> None:
     assert root.get(f"/admin/memories/memory/{key}/change/").status_code == 302
     assert root.post(f"/admin/memories/memory/{key}/action/", {"verb": "delete"}).status_code == 404
 
 
-def test_adding_what_is_there_changes_what_the_form_names(root: Client) -> None:
+def test_adding_an_existing_memory_updates_it_from_the_form(root: Client) -> None:
     memory = memory_make("Likes tea.", target="user", category="food", keywords=["leaf"])
     form = {"content": "likes tea", "target": "user", "category": "drink", "book": str(memory.book_id)}
     answer = root.post("/admin/memories/memory/add/", {**form, "expires_at_0": "", "expires_at_1": ""})

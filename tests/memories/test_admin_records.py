@@ -1,4 +1,4 @@
-"""/admin/: revisions, change sets, owners, books and the rest of the book-keeping, to look at"""
+"""/admin/: read-only pages for revisions, change sets, owners, books, and other records"""
 
 from typing import Any
 
@@ -15,15 +15,10 @@ from memories.history.word_diff import word_diff
 from memories.models import ChangeSet, Memory, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
 from tests.admin_pages import counts_a_table
-from tests.admin_rows import agent_make, memory_make, owner_make, session_make, staff_client
+from tests.admin_rows import agent_make, memory_make, owner_make, session_make
 
 pytestmark = pytest.mark.django_db
 REVISIONS = "/admin/memories/revision/"
-
-
-@pytest.fixture
-def root() -> Client:
-    return staff_client(superuser=True)
 
 
 def listed(client: Client, path: str, **query: str) -> list[Any]:
@@ -32,7 +27,7 @@ def listed(client: Client, path: str, **query: str) -> list[Any]:
     return list(answer.context["cl"].result_list)
 
 
-def queries_of_get(client: Client, path: str) -> int:
+def count_queries(client: Client, path: str) -> int:
     client.get(path)
     with CaptureQueriesContext(connection) as queries:
         assert client.get(path).status_code == 200
@@ -40,7 +35,7 @@ def queries_of_get(client: Client, path: str) -> int:
     return len(queries)
 
 
-def test_revisions_are_found_by_actor_origin_change_set_and_review(root: Client) -> None:
+def test_revisions_are_filtered_by_actor_origin_change_set_and_review(root: Client) -> None:
     review = "01890000-0000-7000-8000-000000000001"
     memory = memory_make("Likes tea.")
     source = Source(actor="model", origin=WriteOrigin.BACKGROUND_REVIEW, kind=ChangeSet.Kind.REVIEW, review_id=review)  # type: ignore[arg-type]
@@ -78,22 +73,22 @@ def test_revisions_cannot_be_added_changed_or_deleted_even_by_a_superuser(root: 
     assert revision.actor == "model"
 
 
-def test_the_list_of_owners_costs_the_same_with_end_users(root: Client) -> None:
+def test_end_users_do_not_add_queries_to_the_owner_list(root: Client) -> None:
     parents = [owner_make(f"parent{number}") for number in range(3)]
-    few = queries_of_get(root, "/admin/memories/owner/")
+    expected = count_queries(root, "/admin/memories/owner/")
     for number in range(27):
         Owner.objects.create(parent=parents[number % 3], namespace="shop", external_id=f"customer{number}")
-    assert queries_of_get(root, "/admin/memories/owner/") == few
+    assert count_queries(root, "/admin/memories/owner/") == expected
     assert [str(o) for o in listed(root, "/admin/memories/owner/", q="customer7")] == ["customer7"]
 
 
 @pytest.mark.any_database
-def test_every_page_of_the_admin_opens(root: Client) -> None:
+def test_every_admin_page_opens(root: Client) -> None:
     memory_make()
     session_make(turns=1)
     agent_make("other")
     for model, page in site._registry.items():
-        assert model._meta.app_label != "django_q"  # a schedule would name any function to be called
+        assert model._meta.app_label != "django_q"  # its schedules may call any function
         name = f"{model._meta.app_label}_{model._meta.model_name}"
         assert root.get(reverse(f"admin:{name}_changelist")).status_code in {200, 302}, name
         row = model._default_manager.first()
@@ -102,7 +97,7 @@ def test_every_page_of_the_admin_opens(root: Client) -> None:
         assert page.show_full_result_count is False, name
 
 
-def test_users_are_made_in_the_admin_and_find_an_empty_book(root: Client) -> None:
+def test_a_user_created_in_the_admin_starts_without_memories(root: Client) -> None:
     form = {
         "username": "dora",
         "usable_password": "true",
@@ -119,7 +114,7 @@ def html_diff(before: str, after: str) -> str:
     return pieces_html(word_diff(before, after))
 
 
-def test_a_word_diff_strikes_what_went_and_underlines_what_came() -> None:
+def test_a_word_diff_marks_removed_and_inserted_words() -> None:
     assert html_diff("at 02:30 daily", "at 03:15 daily") == "at <del>02:30</del><ins>03:15</ins> daily"
     assert html_diff("same", "same") == "same"
     assert html_diff("", "new") == "<ins>new</ins>"
@@ -127,12 +122,12 @@ def test_a_word_diff_strikes_what_went_and_underlines_what_came() -> None:
     assert html_diff("old " * 3000, "new").startswith("<del>old old")
 
 
-def test_a_revision_that_deletes_strikes_everything() -> None:
+def test_the_diff_of_a_deletion_marks_everything_as_removed() -> None:
     assert revision_diff({"content": "a"}, {"content": "a", "deleted_at": "2026-01-01"}) == "<del>a</del>"
     assert revision_diff(None, {"content": "a"}) == "a"
 
 
-def test_changes_besides_the_words_are_named_for_people() -> None:
+def test_field_changes_have_readable_names() -> None:
     changes = field_changes(
         {"pinned": False, "keywords": [], "content": "x"},
         {"pinned": True, "keywords": ["a", "b"], "content": "y"},

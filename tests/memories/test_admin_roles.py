@@ -1,6 +1,6 @@
-"""/admin/: role × page × action. Every registered page, action on a row, action on a list and further address has a row
-here, and who is not named in it gets nothing: `s` superuser, `a` memory auditor, `v` staff that may view everything,
-`n` staff without permissions. Ordinary people and those who are not signed in are sent to sign in, everywhere."""
+"""/admin/: role × page × action. Every registered page, object action, list action, and extra URL has a row here. Roles
+that it does not list are refused: `s` superuser, `a` memory auditor, `v` staff that may view everything, `n` staff
+without permissions. Users who are not staff or not signed in are always redirected to the sign-in page."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -27,48 +27,48 @@ ROLES = {
     "ordinary person": "",
     "signed out": "",
 }
-SIGN_IN, NO, YES = "is sent to sign in", "is refused", "gets in"
+SIGN_IN, NO, YES = "redirected to sign in", "refused", "allowed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Who:
-    """Who opens the list and a row's page, the form for a new row, may save changes, and may delete."""
+class PageRoles:
+    """The roles that may open the list and a row's page, add a row, change one, and delete one."""
 
-    look: str
+    view: str
     add: str = ""
     change: str = ""
     delete: str = ""
 
 
 PAGES = {
-    "auth.group": Who(look="sv", add="s", change="s", delete="s"),
-    "auth.user": Who(look="sv", add="s", change="s", delete="s"),
-    "gateway.agent": Who(look="sv", add="s", change="s"),
-    "gateway.apikey": Who(look="sv", add="s"),
-    "gateway.connectedapp": Who(look="sv"),
-    "gateway.configuration": Who(look="sv", change="s"),
-    "gateway.invitation": Who(look="sv", add="s"),
-    "gateway.learnedchange": Who(look="sv", delete="s"),
-    "gateway.run": Who(look="sv"),
-    "gateway.session": Who(look="sv"),
-    "gateway.usageday": Who(look="sv"),
-    "gateway.webhook": Who(look="sv"),
-    "gateway.worker": Who(look="sv"),
-    "memories.artifact": Who(look="sav", change="sa"),
-    "memories.auditentry": Who(look="sv"),
-    "memories.book": Who(look="sav"),
-    "memories.booklimits": Who(look="sv"),
-    "memories.changeset": Who(look="sav"),
-    "memories.lease": Who(look="sv"),
-    "memories.memory": Who(look="sav", add="s", change="sa"),
-    "memories.notification": Who(look="sv"),
-    "memories.owner": Who(look="sav"),
-    "memories.revision": Who(look="sav"),
-    "reviews.consolidationrun": Who(look="sav"),
-    "reviews.extraction": Who(look="sav"),
-    "reviews.reviewrun": Who(look="sav"),
+    "auth.group": PageRoles(view="sv", add="s", change="s", delete="s"),
+    "auth.user": PageRoles(view="sv", add="s", change="s", delete="s"),
+    "gateway.agent": PageRoles(view="sv", add="s", change="s"),
+    "gateway.apikey": PageRoles(view="sv", add="s"),
+    "gateway.connectedapp": PageRoles(view="sv"),
+    "gateway.configuration": PageRoles(view="sv", change="s"),
+    "gateway.invitation": PageRoles(view="sv", add="s"),
+    "gateway.learnedchange": PageRoles(view="sv", delete="s"),
+    "gateway.run": PageRoles(view="sv"),
+    "gateway.session": PageRoles(view="sv"),
+    "gateway.usageday": PageRoles(view="sv"),
+    "gateway.webhook": PageRoles(view="sv"),
+    "gateway.worker": PageRoles(view="sv"),
+    "memories.artifact": PageRoles(view="sav", change="sa"),
+    "memories.auditentry": PageRoles(view="sv"),
+    "memories.book": PageRoles(view="sav"),
+    "memories.booklimits": PageRoles(view="sv"),
+    "memories.changeset": PageRoles(view="sav"),
+    "memories.lease": PageRoles(view="sv"),
+    "memories.memory": PageRoles(view="sav", add="s", change="sa"),
+    "memories.notification": PageRoles(view="sv"),
+    "memories.owner": PageRoles(view="sav"),
+    "memories.revision": PageRoles(view="sav"),
+    "reviews.consolidationrun": PageRoles(view="sav"),
+    "reviews.extraction": PageRoles(view="sav"),
+    "reviews.reviewrun": PageRoles(view="sav"),
 }
-# Buttons of a row's page.
+# Buttons on a row's page.
 OBJECT_ACTIONS = {
     "gateway.apikey revoke": "s",
     "gateway.connectedapp disconnect": "s",
@@ -88,7 +88,7 @@ OBJECT_ACTIONS = {
     "reviews.reviewrun put_back": "sa",
     "reviews.reviewrun undo": "sa",
 }
-# Choices of a list.
+# Actions of a list.
 ACTIONS = {
     "auth.group delete_selected": "s",
     "auth.user delete_selected": "s",
@@ -103,9 +103,9 @@ ACTIONS = {
     "reviews.reviewrun review_again": "sa",
     "reviews.reviewrun undo_reviews": "sa",
 }
-# Addresses of a page beyond Django's own: who, and a request that asks for it.
-Ask = Callable[[Client, Rows], Any]
-ADDRESSES: dict[str, tuple[str, Ask]] = {
+# URLs of a page beyond Django's own: the roles that may use it, and a function that sends a request.
+SendRequest = Callable[[Client, Rows], Any]
+EXTRA_URLS: dict[str, tuple[str, SendRequest]] = {
     "auth_user_password_change": ("s", lambda c, r: c.get(f"/admin/auth/user/{r['auth.user'].pk}/password/")),
     "gateway_agent_try": ("s", lambda c, r: c.post(reverse("admin:gateway_agent_try", args=[r["gateway.agent"].pk]))),
     "memories_auditentry_export_lines": ("sv", lambda c, r: c.get("/admin/memories/auditentry/export/")),
@@ -162,21 +162,21 @@ def client(role: str, rows: Rows) -> Client:
 
 
 def outcome(answer: Any) -> str:
-    """What an answer comes to: an address that leads elsewhere in the admin has let the role in."""
+    """Return whether the response let the role in. A redirect within the admin counts as allowed."""
     if answer.status_code == 302 and answer.headers["Location"].startswith("/admin/login/"):
         return SIGN_IN
     assert answer.status_code in {200, 302, 403}, answer.status_code
     return NO if answer.status_code == 403 else YES
 
 
-def expected(role: str, who: str) -> str:
+def expected(role: str, roles: str) -> str:
     if not ROLES[role]:
         return SIGN_IN
-    return YES if ROLES[role] in who else NO
+    return YES if ROLES[role] in roles else NO
 
 
-def all_addresses() -> set[str]:
-    """Names of the addresses that pages have beside Django's own and the object actions'."""
+def all_extra_urls() -> set[str]:
+    """Return the names of the pages' URLs, except Django's own and the object actions'."""
     found = set()
     for name, page in pages().items():
         base = name.replace(".", "_")
@@ -186,7 +186,7 @@ def all_addresses() -> set[str]:
 
 
 def all_actions() -> set[str]:
-    """`app.model action` as a superuser is offered them."""
+    """Return every `app.model action` that a superuser is offered."""
     request: HttpRequest = RequestFactory().get("/admin/")
     request.user = User(is_superuser=True, is_staff=True, is_active=True)
     return {f"{name} {action}" for name, page in pages().items() for action in page.get_actions(request)}
@@ -201,87 +201,85 @@ def all_object_actions() -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "there", "table"),
+    ("kind", "registered", "table"),
     [
         ("page", lambda: set(pages()), PAGES),
         ("object_action", all_object_actions, OBJECT_ACTIONS),
         ("action", all_actions, ACTIONS),
-        ("address", all_addresses, ADDRESSES),
+        ("URL", all_extra_urls, EXTRA_URLS),
     ],
-    ids=["pages", "object_actions", "actions", "addresses"],
+    ids=["pages", "object_actions", "actions", "urls"],
 )
-def test_everything_in_the_admin_has_a_row_in_the_matrix(
-    kind: str, there: Callable[[], set[str]], table: dict[str, Any]
+def test_the_matrix_covers_the_whole_admin(
+    kind: str, registered: Callable[[], set[str]], table: dict[str, Any]
 ) -> None:
-    missing, gone = sorted(there() - set(table)), sorted(set(table) - there())
-    assert not missing, f"Say in {__name__} who may use each {kind}: {', '.join(missing)}"
-    assert not gone, f"{__name__} speaks of what the admin does not have: {', '.join(gone)}"
+    missing, unknown = sorted(registered() - set(table)), sorted(set(table) - registered())
+    assert not missing, f"{__name__} must say which roles may use each {kind}: {', '.join(missing)}"
+    assert not unknown, f"{__name__} lists what the admin does not have: {', '.join(unknown)}"
 
 
-def test_each_role_opens_its_pages_and_is_offered_saving_where_it_may_change(
-    role: str, client: Client, rows: Rows
-) -> None:
-    def of(path: str) -> str:
+def test_each_role_opens_its_pages_and_may_save_where_it_may_change(role: str, client: Client, rows: Rows) -> None:
+    def result_of(path: str) -> str:
         answer = client.get(path)
-        # The list of the settings leads to their one form, which decides.
+        # The settings have no list; its URL redirects to their form.
         if answer.headers.get("Location", "").startswith("/admin/gateway/configuration/"):
             answer = client.get(answer.headers["Location"])
         saving = ", may save" if 'name="_save"' in answer.content.decode() else ""
         return outcome(answer) + saving
 
-    def page_for(who: Who) -> str:
-        return expected(role, who.look) + (", may save" if expected(role, who.change) == YES else "")
+    def page_for(roles: PageRoles) -> str:
+        return expected(role, roles.view) + (", may save" if expected(role, roles.change) == YES else "")
 
-    def form_for(who: Who) -> str:
-        opened = expected(role, who.add)
+    def form_for(roles: PageRoles) -> str:
+        opened = expected(role, roles.add)
         return f"{opened}, may save" if opened == YES else opened
 
     seen = {
-        name: (of(list_of(name)), of(page_of(name, row)), of(add_of(name)), of(delete_of(name, row)))
+        name: tuple(map(result_of, (list_of(name), page_of(name, row), add_of(name), delete_of(name, row))))
         for name, row in rows.items()
     }
-    # The list of the settings is their form.
     lists = {
-        name: page_for(who) if name == "gateway.configuration" else expected(role, who.look)
-        for name, who in PAGES.items()
+        name: page_for(roles) if name == "gateway.configuration" else expected(role, roles.view)
+        for name, roles in PAGES.items()
     }
     assert seen == {
-        name: (lists[name], page_for(who), form_for(who), expected(role, who.delete)) for name, who in PAGES.items()
+        name: (lists[name], page_for(roles), form_for(roles), expected(role, roles.delete))
+        for name, roles in PAGES.items()
     }
 
 
-def test_a_change_by_somebody_who_may_not_is_refused(role: str, client: Client, rows: Rows) -> None:
-    refused = [name for name, who in PAGES.items() if expected(role, who.change) != YES]
+def test_a_role_without_change_permission_cannot_save(role: str, client: Client, rows: Rows) -> None:
+    refused = [name for name, roles in PAGES.items() if expected(role, roles.change) != YES]
     before = {name: stored(rows[name]) for name in refused}
     answers = {name: outcome(client.post(page_of(name, rows[name]), {"name": "changed"})) for name in refused}
     assert answers == dict.fromkeys(refused, NO if ROLES[role] else SIGN_IN)
     assert {name: stored(rows[name]) for name in refused} == before
 
 
-def test_each_role_does_its_object_actions_and_no_others(role: str, client: Client, rows: Rows) -> None:
+def test_each_role_can_use_only_its_object_actions(role: str, client: Client, rows: Rows) -> None:
     seen = {}
-    for object_action, who in OBJECT_ACTIONS.items():
+    for object_action, roles in OBJECT_ACTIONS.items():
         name, verb = object_action.split()
         before = stored(rows[name])
         answer = client.post(
             object_action_of(name, rows), {"verb": verb, "revision": str(rows["memories.revision"].pk)}
         )
-        # Who may put something back is asked before what: this revision is that of a memory.
+        # The permission is checked before the revision, which belongs to a memory, is looked up.
         found_nothing = answer.status_code == 404 and verb == "put_back"
         seen[object_action] = YES if found_nothing else outcome(answer)
-        if expected(role, who) != YES:
+        if expected(role, roles) != YES:
             assert stored(rows[name]) == before, object_action
-    assert seen == {object_action: expected(role, who) for object_action, who in OBJECT_ACTIONS.items()}
+    assert seen == {object_action: expected(role, roles) for object_action, roles in OBJECT_ACTIONS.items()}
 
 
-def test_each_role_is_offered_its_actions_and_no_others(role: str, client: Client, rows: Rows) -> None:
+def test_each_role_is_offered_only_its_actions(role: str, client: Client, rows: Rows) -> None:
     lists = {name: client.get(list_of(name)).content.decode() for name in {key.split()[0] for key in ACTIONS}}
     offered = {key: f'value="{key.split()[1]}"' in lists[key.split()[0]] for key in ACTIONS}
-    assert offered == {key: expected(role, who) == YES for key, who in ACTIONS.items()}
+    assert offered == {key: expected(role, roles) == YES for key, roles in ACTIONS.items()}
 
 
-def test_an_action_that_a_role_is_not_offered_does_nothing(role: str, client: Client, rows: Rows) -> None:
-    for key in [key for key, who in ACTIONS.items() if expected(role, who) != YES]:
+def test_an_action_that_is_not_offered_does_nothing(role: str, client: Client, rows: Rows) -> None:
+    for key in [key for key, roles in ACTIONS.items() if expected(role, roles) != YES]:
         name, verb = key.split()
         before = stored(rows[name])
         answer = client.post(list_of(name), {"action": verb, "_selected_action": [str(rows[name].pk)], "post": "yes"})
@@ -289,27 +287,27 @@ def test_an_action_that_a_role_is_not_offered_does_nothing(role: str, client: Cl
         assert stored(rows[name]) == before, key
 
 
-def test_each_role_reaches_its_addresses_and_no_others(role: str, client: Client, rows: Rows) -> None:
-    seen = {name: outcome(ask(client, rows)) for name, (_, ask) in ADDRESSES.items()}
-    assert seen == {name: expected(role, who) for name, (who, _) in ADDRESSES.items()}
+def test_each_role_can_use_only_its_extra_urls(role: str, client: Client, rows: Rows) -> None:
+    seen = {name: outcome(send(client, rows)) for name, (_, send) in EXTRA_URLS.items()}
+    assert seen == {name: expected(role, roles) for name, (roles, _) in EXTRA_URLS.items()}
 
 
-def test_no_object_action_is_done_by_following_a_link(rows: Rows) -> None:
+def test_object_actions_refuse_get_requests(rows: Rows) -> None:
     root = staff_client(superuser=True)
     for object_action in OBJECT_ACTIONS:
         name, verb = object_action.split()
         assert root.get(object_action_of(name, rows), {"verb": verb}).status_code == 405, object_action
 
 
-def test_the_first_page_is_for_staff(role: str, client: Client) -> None:
+def test_the_admin_index_is_for_staff(role: str, client: Client) -> None:
     assert outcome(client.get("/admin/")) == expected(role, "savn")
 
 
 def stored(row: Model) -> Any:
-    """The row as it stands in the database; None when it is gone."""
+    """Return the row's current values in the database, or None if it was deleted."""
     return type(row)._default_manager.filter(pk=row.pk).values().first()
 
 
 def object_action_of(name: str, rows: Rows) -> str:
-    """Address that the object actions of a row are posted to."""
+    """Return the URL to which the object actions of a row are posted."""
     return reverse(f"admin:{name.replace('.', '_')}_object_action", args=[rows[name].pk])

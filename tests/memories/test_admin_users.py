@@ -1,4 +1,4 @@
-"""/admin/auth/user/: at least one active administrator stays, and who is deleted is forgotten"""
+"""/admin/auth/user/: one active administrator always remains, and deleting a user erases all their data"""
 
 from typing import Any
 
@@ -13,17 +13,12 @@ from memories.admin.users import ONLY_ADMINISTRATOR
 from memories.forgetting import forgetting_sweep
 from memories.models import AuditEntry, Erasure, Memory, Owner
 from memories.services import owner_for_user
-from tests.admin_rows import session_make, staff_client, user_make
+from tests.admin_rows import session_make, user_make
 from tests.factories import memory_make
 
 pytestmark = pytest.mark.django_db
 FORM = {"username": "bob", "date_joined_0": "2026-01-01", "date_joined_1": "00:00"}
-STAYS = {"is_active": "on", "is_staff": "on", "is_superuser": "on"}
-
-
-@pytest.fixture
-def root() -> Client:
-    return staff_client(superuser=True)
+ADMINISTRATOR = {"is_active": "on", "is_staff": "on", "is_superuser": "on"}
 
 
 def bob() -> User:
@@ -34,52 +29,52 @@ def change(client: Client, user: User, **form: Any) -> Any:
     return client.post(f"/admin/auth/user/{user.pk}/change/", {**FORM, "username": user.username, **form})
 
 
-@pytest.mark.parametrize("gone", ["is_active", "is_superuser"])
-def test_the_only_administrator_is_not_deactivated_or_demoted(root: Client, gone: str) -> None:
-    kept = {name: value for name, value in STAYS.items() if name != gone}
-    answer = change(root, bob(), **kept)
+@pytest.mark.parametrize("removed", ["is_active", "is_superuser"])
+def test_the_only_administrator_cannot_be_deactivated_or_demoted(root: Client, removed: str) -> None:
+    remaining = {name: value for name, value in ADMINISTRATOR.items() if name != removed}
+    answer = change(root, bob(), **remaining)
     assert (answer.status_code, ONLY_ADMINISTRATOR in answer.content.decode()) == (200, True)
     assert (bob().is_active, bob().is_superuser) == (True, True)
 
 
-def test_beside_another_administrator_it_is_allowed(root: Client) -> None:
+def test_an_administrator_can_be_demoted_if_there_is_another(root: Client) -> None:
     other = user_make("root", is_staff=True, is_superuser=True)
     assert change(root, other, is_active="on").status_code == 302
     other.refresh_from_db()
     assert not other.is_superuser
 
 
-def test_an_administrator_who_is_not_active_does_not_count(root: Client) -> None:
+def test_an_inactive_administrator_does_not_count(root: Client) -> None:
     user_make("root", is_staff=True, is_superuser=True, is_active=False)
     assert change(root, bob()).status_code == 200
     assert bob().is_active
 
 
-def test_the_only_administrator_is_not_deleted(root: Client) -> None:
+def test_the_only_administrator_cannot_be_deleted(root: Client) -> None:
     assert root.post(f"/admin/auth/user/{bob().pk}/delete/", {"post": "yes"}).status_code == 403
     form = {"action": "delete_selected", "_selected_action": [bob().pk], "post": "yes"}
     assert root.post("/admin/auth/user/", form).status_code == 403
     assert User.objects.filter(username="bob").exists()
 
 
-def deleted_alone(client: Client, user: User, **form: Any) -> Any:
+def delete_one(client: Client, user: User, **form: Any) -> Any:
     return client.post(f"/admin/auth/user/{user.pk}/delete/", form)
 
 
-def deleted_with_others(client: Client, user: User, **form: Any) -> Any:
+def delete_in_list(client: Client, user: User, **form: Any) -> Any:
     return client.post("/admin/auth/user/", {"action": "delete_selected", "_selected_action": [user.pk], **form})
 
 
-@pytest.mark.parametrize("delete", [deleted_alone, deleted_with_others])
-def test_deleting_a_user_asks_first_and_erases_everything_of_theirs(
+@pytest.mark.parametrize("delete", [delete_one, delete_in_list])
+def test_deleting_a_user_asks_for_confirmation_and_erases_all_their_data(
     root: Client, alice: Owner, charlie: Owner, delete: Any, django_capture_on_commit_callbacks: Any
 ) -> None:
     for owner in (alice, charlie):
         memory_make(owner)
         session_make(owner)
     user = User.objects.get(username="alice")
-    asked = root.get(f"/admin/auth/user/{user.pk}/delete/") if delete is deleted_alone else delete(root, user)
-    assert "everything of alice: conversations, memories, keys and all history" in asked.content.decode()
+    confirmation = root.get(f"/admin/auth/user/{user.pk}/delete/") if delete is delete_one else delete(root, user)
+    assert "everything of alice: conversations, memories, keys and all history" in confirmation.content.decode()
     assert Memory.objects.filter(owner=alice).exists()
     with django_capture_on_commit_callbacks(execute=True):
         assert delete(root, user, post="yes").status_code == 302
@@ -90,9 +85,9 @@ def test_deleting_a_user_asks_first_and_erases_everything_of_theirs(
     assert list(AuditEntry.objects.filter(action="forget").values_list("actor", "owner")) == [("bob", "alice")]
 
 
-def test_a_deletion_that_was_interrupted_is_finished_by_the_sweep(root: Client, alice: Owner) -> None:
+def test_an_interrupted_deletion_is_finished_by_the_sweep(root: Client, alice: Owner) -> None:
     memory_make(alice)
-    assert deleted_alone(root, alice.user, post="yes").status_code == 302  # its transaction is the test's: not over
+    assert delete_one(root, alice.user, post="yes").status_code == 302  # on_commit callbacks do not run in the test
     assert not User.objects.get(username="alice").is_active
     Erasure.objects.update(leased_until=timezone.now())
     forgetting_sweep()
@@ -100,15 +95,15 @@ def test_a_deletion_that_was_interrupted_is_finished_by_the_sweep(root: Client, 
     assert not Memory.objects.exists()
 
 
-def test_a_user_who_never_had_anything_is_deleted(root: Client) -> None:
+def test_a_user_without_data_can_be_deleted(root: Client) -> None:
     user = user_make("root", is_staff=True, is_superuser=True)
-    assert deleted_alone(root, user, post="yes").status_code == 302
+    assert delete_one(root, user, post="yes").status_code == 302
     assert not User.objects.filter(username="root").exists()
 
 
 @pytest.fixture
 def staff() -> Client:
-    """A member of the staff who looks after users, groups and keys, and is no administrator."""
+    """Return a client of a staff member who manages users, groups and keys, but is not an administrator."""
     names = [f"{verb}_{model}" for verb in ("view", "add", "change", "delete") for model in ("user", "group", "apikey")]
     user = user_make("sue", is_staff=True)
     user.user_permissions.set(Permission.objects.filter(codename__in=names))
@@ -121,9 +116,9 @@ def sue() -> User:
     return User.objects.get(username="sue")
 
 
-def test_who_is_no_administrator_gives_nobody_a_role(staff: Client, charlie: Owner) -> None:
+def test_staff_cannot_assign_roles(staff: Client, charlie: Owner) -> None:
     group = Group.objects.create(name="readers")
-    roles = {**STAYS, "groups": [group.pk], "user_permissions": [Permission.objects.first().pk]}  # type: ignore[union-attr]
+    roles = {**ADMINISTRATOR, "groups": [group.pk], "user_permissions": [Permission.objects.first().pk]}  # type: ignore[union-attr]
     assert change(staff, charlie.user, **roles, first_name="Charles").status_code == 302
     user = User.objects.get(username="charlie")
     assert (user.first_name, user.is_staff, user.is_superuser) == ("Charles", False, False)
@@ -132,27 +127,30 @@ def test_who_is_no_administrator_gives_nobody_a_role(staff: Client, charlie: Own
 
 
 @pytest.mark.parametrize("name", ["sue", "root", "auditor"])
-def test_who_is_no_administrator_changes_nobody_who_has_a_role(staff: Client, name: str) -> None:
+def test_staff_cannot_change_users_with_a_role(staff: Client, name: str) -> None:
     user = sue() if name == "sue" else user_make(name, is_staff=True, is_superuser=name == "root")
     page = f"/admin/auth/user/{user.pk}"
-    assert change(staff, user, **STAYS).status_code == 403
+    assert change(staff, user, **ADMINISTRATOR).status_code == 403
     new = {"usable_password": "true", "password1": "a-new-password-1", "password2": "a-new-password-1"}
     assert staff.post(f"{page}/password/", new).status_code == 403
     assert staff.post(f"{page}/delete/", {"post": "yes"}).status_code == 403
-    assert deleted_with_others(staff, user, post="yes").status_code == 403
+    assert delete_in_list(staff, user, post="yes").status_code == 403
     user.refresh_from_db()
     assert (user.is_superuser, user.has_usable_password()) == (name == "root", False)
 
 
-@pytest.mark.parametrize(("name", "left"), [("charlie", 0), ("root", 1)])
-def test_who_is_no_administrator_unlocks_nobody_who_has_a_role(staff: Client, name: str, left: int) -> None:
-    user = user_make(name, is_staff=left == 1, is_superuser=left == 1)
+@pytest.mark.parametrize(("name", "remaining_attempts"), [("charlie", 0), ("root", 1)])
+def test_staff_cannot_unlock_users_with_a_role(staff: Client, name: str, remaining_attempts: int) -> None:
+    user = user_make(name, is_staff=remaining_attempts == 1, is_superuser=remaining_attempts == 1)
     AccessAttempt.objects.create(username=name, failures_since_start=10)
     answer = staff.post("/admin/auth/user/", {"action": "unlock_sign_in", "_selected_action": [user.pk]})
-    assert (answer.status_code, AccessAttempt.objects.count()) == (403 if left else 302, left)
+    assert (answer.status_code, AccessAttempt.objects.count()) == (
+        403 if remaining_attempts else 302,
+        remaining_attempts,
+    )
 
 
-def test_who_is_no_administrator_changes_no_group(staff: Client) -> None:
+def test_staff_cannot_change_groups(staff: Client) -> None:
     group = Group.objects.create(name="readers")
     sue().groups.add(group)
     form = {"name": "readers", "permissions": [Permission.objects.first().pk]}  # type: ignore[union-attr]
@@ -163,7 +161,7 @@ def test_who_is_no_administrator_changes_no_group(staff: Client) -> None:
     assert not group.permissions.exists()
 
 
-def test_who_is_no_administrator_makes_no_key_of_somebody_with_a_role(staff: Client, charlie: Owner) -> None:
+def test_staff_cannot_create_keys_for_users_with_a_role(staff: Client, charlie: Owner) -> None:
     root = owner_for_user(user_make("root", is_staff=True, is_superuser=True))
     form = {"name": "mine", "requests_per_minute": "0"}
     refused = staff.post("/admin/gateway/apikey/add/", {**form, "owner": str(root.pk)})

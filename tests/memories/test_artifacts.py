@@ -1,4 +1,4 @@
-"""/api/books/{name}/artifacts and the services behind it: documents, their versions, and undoing."""
+"""/api/books/{name}/artifacts and its services: documents, versions, and undo."""
 
 import pytest
 
@@ -8,8 +8,8 @@ from memories.artifacts.paths import clean_path, is_skill_name
 from memories.artifacts.store import KEPT_HEADING, artifact_put, artifacts_replace, with_person_lines
 from memories.database.access import in_thread
 from memories.errors import Conflict, InvalidRequest
-from memories.models import Artifact, ArtifactRevision, Book, ChangeSet, Owner, WriteOrigin
-from memories.services import Source, book_get_or_create, book_writing
+from memories.models import Artifact, ArtifactRevision, Book, ChangeSet, WriteOrigin
+from memories.services import Source, book_writing
 from memories.tokens import cut_to_tokens, text_tokens
 from tests.conftest import Api
 from tests.unsliced import undo_changes
@@ -19,12 +19,7 @@ BY_CONSOLIDATION = Source(actor="consolidation", origin=WriteOrigin.CONSOLIDATIO
 URL = "/api/books/main/artifacts"
 
 
-@pytest.fixture
-def book(alice: Owner) -> Book:
-    return book_get_or_create(alice.pk, "main")
-
-
-def consolidated(book: Book, **documents: str) -> store.ReplaceResult:
+def consolidate(book: Book, **documents: str) -> store.ReplaceResult:
     paths = {"memory": "MEMORY.md", "summary": "memory_summary.md"}
     with book_writing(book, BY_CONSOLIDATION) as writer:
         return artifacts_replace(
@@ -50,7 +45,7 @@ async def test_a_stale_edit_is_refused(alice_api: Api) -> None:
     assert (await alice_api.get(f"{URL}/MEMORY.md"))[1]["content"] == "Two"
 
 
-async def test_the_same_words_again_are_no_new_version(alice_api: Api) -> None:
+async def test_writing_the_same_content_makes_no_new_version(alice_api: Api) -> None:
     for _ in range(2):
         _, body = await alice_api.call("PUT", f"{URL}/MEMORY.md", {"content": "One"})
     assert body["version"] == 1
@@ -59,13 +54,13 @@ async def test_the_same_words_again_are_no_new_version(alice_api: Api) -> None:
 @pytest.mark.parametrize(
     "path", ["other.md", "skills/x/other.md", "skills/a/../b/SKILL.md", "skills/%2e%2e/SKILL.md", "memory.md"]
 )
-async def test_no_other_path_exists(alice_api: Api, path: str) -> None:
+async def test_other_paths_are_refused(alice_api: Api, path: str) -> None:
     status, body = await alice_api.call("PUT", f"{URL}/{path}", {"content": "x"})
     assert (status, body["error"]["code"]) in {(400, "invalid_request"), (404, "not_found")}
     assert not await in_thread(Artifact.objects.exists)
 
 
-async def test_charlie_sees_none_of_alices(alice_api: Api, charlie_api: Api) -> None:
+async def test_charlie_does_not_see_alices_documents(alice_api: Api, charlie_api: Api) -> None:
     await alice_api.call("PUT", f"{URL}/MEMORY.md", {"content": "Hers"})
     assert (await charlie_api.get(f"{URL}/MEMORY.md"))[0] == 404
     assert (await charlie_api.get(URL))[1]["data"] == []
@@ -80,18 +75,18 @@ async def test_charlie_sees_none_of_alices(alice_api: Api, charlie_api: Api) -> 
         ("- fine\n" * 5000 + "My password is hunter22xyz.", "secret"),
     ],
 )
-async def test_what_the_scan_blocks_is_refused(alice_api: Api, content: str, kind: str) -> None:
+async def test_content_that_the_scan_blocks_is_refused(alice_api: Api, content: str, kind: str) -> None:
     status, body = await alice_api.call("PUT", f"{URL}/MEMORY.md", {"content": content})
     assert (status, body["error"]["code"], body["error"]["details"]["kind"]) == (422, "blocked_by_scan", kind)
     assert "hunter22xyz" not in str(body)
 
 
-async def test_a_document_has_a_limit(alice_api: Api) -> None:
+async def test_a_document_that_is_too_long_is_refused(alice_api: Api) -> None:
     status, body = await alice_api.call("PUT", f"{URL}/MEMORY.md", {"content": "x" * 100_001})
     assert (status, body["error"]["code"]) == (413, "too_large")
 
 
-async def test_empty_content_removes_it_and_undo_brings_it_back(alice_api: Api) -> None:
+async def test_empty_content_removes_a_document_and_undo_restores_it(alice_api: Api) -> None:
     await alice_api.call("PUT", f"{URL}/MEMORY.md", {"content": "One"})
     status, _ = await alice_api.call("PUT", f"{URL}/MEMORY.md", {"content": ""})
     assert status == 200
@@ -104,25 +99,25 @@ async def test_empty_content_removes_it_and_undo_brings_it_back(alice_api: Api) 
     assert status == 400
 
 
-def test_every_write_has_its_revision_and_a_new_generation(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_without_its_revision_is_rolled_back(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
     artifact_put(book, "MEMORY.md", "One", BY_HAND)
     generation = Book.objects.get().generation
     assert generation > book.generation
-    monkeypatch.setattr(ArtifactRevision.objects, "create", _breaks)
+    monkeypatch.setattr(ArtifactRevision.objects, "create", _fail)
     with pytest.raises(RuntimeError):
         artifact_put(book, "MEMORY.md", "Two", BY_HAND)
     with pytest.raises(RuntimeError):
-        consolidated(book, memory="Three")
+        consolidate(book, memory="Three")
     assert (Artifact.objects.get().content, Book.objects.get().generation) == ("One", generation)
 
 
-def _breaks(**fields: object) -> None:
+def _fail(**fields: object) -> None:
     raise RuntimeError("no revision")
 
 
-def test_an_undone_consolidation_puts_all_documents_back(book: Book) -> None:
-    consolidated(book, memory="One", old="1.")
-    consolidated(book, memory="Two", new="2.")
+def test_undoing_a_consolidation_restores_all_documents(book: Book) -> None:
+    consolidate(book, memory="One", old="1.")
+    consolidate(book, memory="Two", new="2.")
     second = ChangeSet.objects.order_by("-id").first()
     assert second is not None
     undone = undo_changes(second, BY_HAND)
@@ -136,8 +131,8 @@ def test_an_undone_consolidation_puts_all_documents_back(book: Book) -> None:
     assert Artifact.objects.get(path="MEMORY.md").content == "Two"
 
 
-def test_an_undo_leaves_alone_what_was_edited_since(book: Book) -> None:
-    consolidated(book, memory="One", summary="S")
+def test_an_undo_skips_documents_edited_since(book: Book) -> None:
+    consolidate(book, memory="One", summary="S")
     first = ChangeSet.objects.get()
     artifact_put(book, "MEMORY.md", "By hand", BY_HAND)
     undone = undo_changes(first, BY_HAND)
@@ -145,27 +140,27 @@ def test_an_undo_leaves_alone_what_was_edited_since(book: Book) -> None:
     assert Artifact.objects.get(path="MEMORY.md").content == "By hand"
 
 
-def test_a_version_of_zero_means_not_there_yet(book: Book) -> None:
+def test_version_zero_requires_a_new_document(book: Book) -> None:
     artifact_put(book, "MEMORY.md", "One", BY_HAND, version=0)
     with pytest.raises(Conflict):
         artifact_put(book, "MEMORY.md", "Two", BY_HAND, version=0)
 
 
-def test_lines_of_people_are_kept_once_and_struck_ones_stay_out() -> None:
+def test_a_persons_lines_are_kept_once_and_struck_lines_stay_removed() -> None:
     artifact = Artifact(person_lines=["- Mine", "  - Nested mine"], struck_lines=["- Gone"])
     merged = with_person_lines(artifact, "# M\n- Gone\n- Other\n- Mine")
     assert merged == f"# M\n- Other\n- Mine\n\n{KEPT_HEADING}\n\n  - Nested mine"
     assert with_person_lines(artifact, merged) == merged
 
 
-def test_a_rewritten_line_is_the_persons_new_one(book: Book) -> None:
-    consolidated(book, memory="# M\n- Uses npm.\n- Likes tea.")
+def test_a_line_that_a_person_rewrote_is_kept(book: Book) -> None:
+    consolidate(book, memory="# M\n- Uses npm.\n- Likes tea.")
     artifact_put(book, "MEMORY.md", "# M\n- Uses pnpm.\n- Likes tea.", BY_HAND)
-    consolidated(book, memory="# M\n- Uses npm.\n- Likes tea.")
+    consolidate(book, memory="# M\n- Uses npm.\n- Likes tea.")
     assert Artifact.objects.get().content == f"# M\n- Likes tea.\n\n{KEPT_HEADING}\n\n- Uses pnpm."
 
 
-def test_a_document_removed_by_hand_leaves_no_lines_behind(book: Book) -> None:
+def test_removing_a_document_forgets_the_persons_lines(book: Book) -> None:
     artifact_put(book, "MEMORY.md", "- Mine", BY_HAND)
     artifact_put(book, "MEMORY.md", "", BY_HAND)
     row = Artifact.objects.get()
@@ -174,19 +169,19 @@ def test_a_document_removed_by_hand_leaves_no_lines_behind(book: Book) -> None:
     assert Artifact.objects.get().person_lines == ["- Mine"]
 
 
-def test_names_of_skills() -> None:
+def test_skill_names() -> None:
     assert all(map(is_skill_name, ("a", "A1", "deploy-the_app", "x" * 64)))
     assert not any(map(is_skill_name, ("", ".", "..", "a/b", "a.b", "-a", "a-", "x" * 65, "é", "a b", "a\n")))
     with pytest.raises(InvalidRequest):
         clean_path("skills/../SKILL.md")
 
 
-def test_a_text_is_cut_to_tokens_at_a_line() -> None:
+def test_a_text_is_truncated_to_a_token_limit_at_a_line() -> None:
     text = "\n".join(f"line {n}" for n in range(2000))
-    cut = cut_to_tokens(text, 1000)
-    assert 900 < text_tokens(cut) <= 1000
-    assert cut.endswith("\n[…]")
-    assert text.startswith(cut.removesuffix("\n[…]"))
+    truncated = cut_to_tokens(text, 1000)
+    assert 900 < text_tokens(truncated) <= 1000
+    assert truncated.endswith("\n[…]")
+    assert text.startswith(truncated.removesuffix("\n[…]"))
     assert text_tokens(cut_to_tokens("漢" * 5000, 1000)) <= 1000
     assert cut_to_tokens("short", 1000) == "short"
 
@@ -198,11 +193,11 @@ def test_a_blocked_line_deep_in_a_long_document_is_found() -> None:
     assert "Ignore previous" not in cleaned.text
 
 
-async def test_what_people_took_out_is_kept_up_to_the_length_of_a_document(
+async def test_struck_lines_are_kept_up_to_the_maximum_document_length(
     alice_api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "MAX_DOCUMENT", 30)
     for content in ("- first line\n- second line", "- third line", "- fourth line", "- fifth line"):
         await alice_api.call("PUT", f"{URL}/MEMORY.md", {"content": content})
-    kept = await in_thread(Artifact.objects.values_list("struck_lines", flat=True).get)
-    assert kept == ["- third line", "- fourth line"]
+    struck = await in_thread(Artifact.objects.values_list("struck_lines", flat=True).get)
+    assert struck == ["- third line", "- fourth line"]

@@ -1,4 +1,4 @@
-"""The audit log: append-only in the code and in the database, without words, exported, and for those with the right"""
+"""The audit log: append-only in code and database, without content, exportable, and readable with permission only"""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ BOB = Actor("bob", "user:1")
 
 @pytest.fixture
 def triggers(db: None) -> None:
-    """The triggers of the migration, which the test run leaves out, until the test's transaction is rolled back."""
+    """Create the migration's triggers, which the test database lacks, until the test's transaction is rolled back."""
     with connection.cursor() as cursor:
         for statement in create_statements(connection.vendor):
             cursor.execute(statement)
@@ -48,14 +48,14 @@ def test_the_database_refuses_to_change_or_delete_entries(triggers: None, statem
     assert AuditEntry.objects.get().actor == "bob"
 
 
-def test_an_account_goes_and_its_entries_stay(triggers: None) -> None:
+def test_entries_survive_the_deletion_of_their_account(triggers: None) -> None:
     bob = User.objects.create_user("bob", is_staff=True)
     audit_record(Action.VIEW, actor=Actor("bob", f"user:{bob.pk}"), kind="memory")
     bob.delete()
     assert AuditEntry.objects.get().actor == "bob"
 
 
-def test_no_code_of_ours_changes_or_deletes_entries() -> None:
+def test_the_orm_refuses_to_change_or_delete_entries() -> None:
     entry = audit_record(Action.VIEW, actor=BOB)
     entry.actor = "alice"
     for change in (
@@ -70,7 +70,7 @@ def test_no_code_of_ours_changes_or_deletes_entries() -> None:
     assert AuditEntry.objects.get().actor == "bob"
 
 
-def test_an_auditor_who_deletes_everything_stays_in_the_log() -> None:
+def test_entries_of_a_deleted_auditor_remain() -> None:
     memory = memory_make("Likes tea.")
     client = staff_client(auditor=True)
     bob = User.objects.get(username="bob")
@@ -102,17 +102,17 @@ def test_an_auditor_who_deletes_everything_stays_in_the_log() -> None:
          "system erased memory of alice. By hand."),
     ],
 )  # fmt: skip
-def test_entries_are_read_as_sentences(alice: Owner, entry: dict[str, Any], sentence: str) -> None:
+def test_entries_are_described_in_sentences(alice: Owner, entry: dict[str, Any], sentence: str) -> None:
     assert audit_sentence(audit_entry(**{"owner": alice, **entry})) == sentence
 
 
 # -- the API
 
 
-async def auditing_api(*, staff: bool = True, right: bool = True, **key: Any) -> Api:
+async def auditor_api(*, staff: bool = True, permitted: bool = True, **key: Any) -> Api:
     def make() -> str:
         owner = owner_make("bob", is_staff=staff)
-        if right:
+        if permitted:
             assert owner.user is not None
             owner.user.user_permissions.add(Permission.objects.get(codename="view_auditentry"))
         return key_make(owner, **key)[1]
@@ -120,8 +120,8 @@ async def auditing_api(*, staff: bool = True, right: bool = True, **key: Any) ->
     return Api(await in_thread(make))
 
 
-async def test_staff_with_the_right_reads_the_log_newest_first() -> None:
-    api = await auditing_api()
+async def test_staff_with_permission_read_the_log_newest_first() -> None:
+    api = await auditor_api()
     for number in range(3):
         await in_thread(audit_record, Action.VIEW, actor=BOB, kind="memory", object_id=number)
     status, page = await api.get("/api/audit?action=view&limit=2")
@@ -132,8 +132,8 @@ async def test_staff_with_the_right_reads_the_log_newest_first() -> None:
     assert rest["data"][0]["actor"] == "bob"
 
 
-async def test_it_comes_as_json_lines_and_the_export_is_recorded() -> None:
-    api = await auditing_api()
+async def test_the_log_is_exported_as_json_lines_and_the_export_is_recorded() -> None:
+    api = await auditor_api()
     await in_thread(audit_record, Action.VIEW, actor=BOB, kind="memory")
     response = await api.raw("GET", "/api/audit", accept="application/x-ndjson")
     assert response.headers["Content-Type"] == "application/x-ndjson"
@@ -141,8 +141,8 @@ async def test_it_comes_as_json_lines_and_the_export_is_recorded() -> None:
     assert [line["action"] for line in lines] == ["key_create", "view", "export"]
 
 
-async def test_reading_a_page_of_it_is_recorded() -> None:
-    api = await auditing_api()
+async def test_reading_a_page_of_the_log_is_recorded() -> None:
+    api = await auditor_api()
     await in_thread(audit_record, Action.VIEW, actor=BOB, kind="memory")
     await api.get("/api/audit?action=view")
     entry = await in_thread(AuditEntry.objects.get, action="list")
@@ -151,7 +151,7 @@ async def test_reading_a_page_of_it_is_recorded() -> None:
 
 
 async def test_an_export_reads_the_log_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    api = await auditing_api()
+    api = await auditor_api()
     monkeypatch.setattr(portability, "PAGE", 2)
     for _ in range(5):
         await in_thread(audit_record, Action.VIEW, actor=BOB, kind="memory")
@@ -161,26 +161,26 @@ async def test_an_export_reads_the_log_in_pages(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=201", "after=yesterday", f"actor={'a' * 256}"])
-async def test_what_is_asked_of_it_is_bounded(query: str) -> None:
-    status, _ = await (await auditing_api()).get(f"/api/audit?{query}")
+async def test_invalid_query_parameters_are_refused(query: str) -> None:
+    status, _ = await (await auditor_api()).get(f"/api/audit?{query}")
     assert status == 400
 
 
-@pytest.mark.parametrize("who", [{"staff": False}, {"right": False}, {"staff": False, "right": False}])
-async def test_nobody_else_reads_it(who: dict[str, bool]) -> None:
-    status, answer = await (await auditing_api(**who)).get("/api/audit")
+@pytest.mark.parametrize("who", [{"staff": False}, {"permitted": False}, {"staff": False, "permitted": False}])
+async def test_the_log_needs_staff_status_and_permission(who: dict[str, bool]) -> None:
+    status, answer = await (await auditor_api(**who)).get("/api/audit")
     assert (status, answer["error"]["code"]) == (403, "forbidden")
 
 
-async def test_a_limited_key_does_not_read_it(agent: Any) -> None:
-    status, _ = await (await auditing_api(agents=["assistant"])).get("/api/audit")
+async def test_a_limited_key_cannot_read_the_log(agent: Any) -> None:
+    status, _ = await (await auditor_api(agents=["assistant"])).get("/api/audit")
     assert status == 403
 
 
-# -- what is recorded
+# -- recorded actions
 
 
-async def test_exports_forgetting_and_keys_are_recorded(alice: Owner, alice_api: Api) -> None:
+async def test_exports_forgetting_and_new_keys_are_recorded(alice: Owner, alice_api: Api) -> None:
     await alice_api.get("/api/memories")
     await alice_api.raw("GET", "/api/export")
     await alice_api.call("DELETE", "/api/account/memories")
@@ -203,7 +203,7 @@ def test_a_deactivation_and_a_new_password_are_recorded(alice: Owner) -> None:
     assert {"user_deactivate", "password_change"} <= actions
 
 
-def test_the_admin_shows_sentences_and_filters(alice: Owner) -> None:
+def test_the_admin_shows_and_filters_sentences(alice: Owner) -> None:
     audit_record(Action.VIEW, actor=BOB, kind="memory", object_id="7", owner=alice)
     audit_record(Action.SIGN_IN, actor=Actor("charlie", "user:3"))
     root = staff_client(superuser=True)
@@ -212,7 +212,7 @@ def test_the_admin_shows_sentences_and_filters(alice: Owner) -> None:
     assert "charlie signed in." not in page
 
 
-def test_the_export_of_the_admin_is_sent_in_pages_and_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_admins_export_is_streamed_in_pages_and_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(portability, "PAGE", 2)
     audit_record(Action.SIGN_IN, actor=Actor("charlie", "user:3"))
     audit_record(Action.VIEW, actor=Actor("charlie", "user:3"), kind="memory")
@@ -238,13 +238,13 @@ def old_entry(days: int, action: Action = Action.VIEW) -> AuditEntry:
     return entry
 
 
-def test_a_purge_deletes_old_entries_is_an_entry_and_leaves_the_triggers(
+def test_a_purge_deletes_old_entries_is_recorded_and_keeps_the_triggers(
     triggers: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(log, "_PURGE_BATCH", 2)
     for _ in range(3):
         old_entry(400)
-    young, former = old_entry(100), old_entry(500, Action.PURGE)
+    recent, former = old_entry(100), old_entry(500, Action.PURGE)
     day = (timezone.now() - timedelta(days=365)).date().isoformat()
     call_command("audit", "purge", "--before", day)
     assert capsys.readouterr().out.startswith(f"3 entries are from before {day}.")
@@ -254,12 +254,12 @@ def test_a_purge_deletes_old_entries_is_an_entry_and_leaves_the_triggers(
     purge = AuditEntry.objects.get(action="purge", actor="system")
     assert (purge.kind, purge.count) == ("audit entry", 3)
     assert audit_sentence(purge).startswith("system purged 3 × audit entry. Older than ")
-    assert set(AuditEntry.objects.values_list("pk", flat=True)) == {young.pk, former.pk, purge.pk}
+    assert set(AuditEntry.objects.values_list("pk", flat=True)) == {recent.pk, former.pk, purge.pk}
     with pytest.raises(DatabaseError, match="append-only"), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("DELETE FROM memories_auditentry")
 
 
-def test_a_purge_that_fails_leaves_entries_and_triggers(triggers: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_purge_keeps_entries_and_triggers(triggers: None, monkeypatch: pytest.MonkeyPatch) -> None:
     old_entry(400)
     monkeypatch.setattr(log, "create_statements", lambda vendor: ["CREATE TRIGGER nonsense"])
     with pytest.raises(DatabaseError), transaction.atomic():
@@ -274,20 +274,20 @@ def test_a_day_that_is_none_is_said_with_an_example(capsys: pytest.CaptureFixtur
         call_command("audit", "purge", "--before", "yesterday")
 
 
-def test_what_was_recorded_lately_is_not_purged() -> None:
+def test_recent_entries_cannot_be_purged() -> None:
     old_entry(29)
     with pytest.raises(CommandError, match="last 30 days are kept"):
         call_command("audit", "purge", "--before", timezone.now().date().isoformat(), "--confirm")
     assert AuditEntry.objects.count() == 1
 
 
-# -- the admin's own log, and changes in the admin
+# -- Django's admin log, and changes in the admin
 
 
-def test_the_old_log_of_the_admin_is_copied_without_names_of_rows(alice: Owner) -> None:
+def test_the_old_admin_log_is_copied_without_row_names(alice: Owner) -> None:
     memory = memory_make("Likes tea.")
-    names_a_row = '[{"added": {"object": "Likes tea."}}]'
-    for flag, message in ((4, f"Opened; owner {alice.pk}."), (2, names_a_row), (2, "Allowed.")):
+    with_row_name = '[{"added": {"object": "Likes tea."}}]'
+    for flag, message in ((4, f"Opened; owner {alice.pk}."), (2, with_row_name), (2, "Allowed.")):
         LogEntry.objects.create(
             user_id=alice.user_id,
             object_id=str(memory.pk),
@@ -303,7 +303,7 @@ def test_the_old_log_of_the_admin_is_copied_without_names_of_rows(alice: Owner) 
     assert not any("secret" in str(entry) for entry in AuditEntry.objects.values())
 
 
-def test_nothing_of_the_log_can_be_changed_in_the_admin() -> None:
+def test_the_log_cannot_be_changed_in_the_admin() -> None:
     entry = audit_record(Action.VIEW, actor=BOB)
     root: Client = staff_client(superuser=True)
     for path in ("add", f"{entry.pk}/delete"):

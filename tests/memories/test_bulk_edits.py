@@ -17,7 +17,7 @@ from tests.factories import memory_make
 BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER)
 
 
-def made(owner: Owner, count: int = 3) -> list[Memory]:
+def make_memories(owner: Owner, count: int = 3) -> list[Memory]:
     return [memory_make(owner, f"Fact {number}") for number in range(count)]
 
 
@@ -36,10 +36,10 @@ def state(memories: list[Memory]) -> list[tuple[bool, bool, str]]:
         ("categorise", (True, False, "food and drink")),
     ],
 )
-async def test_all_of_it_is_one_group_of_changes_and_undone_as_one(
+async def test_a_bulk_edit_is_one_change_set_that_can_be_undone(
     alice: Owner, alice_api: Api, action: str, after: tuple[bool, bool, str]
 ) -> None:
-    memories = await in_thread(made, alice)
+    memories = await in_thread(make_memories, alice)
     body = {"ids": ["1", "3", "77", "3"], "action": action, "category": " food  and drink"}
     status, done = await alice_api.post("/api/memories/bulk", body)
     assert status == 200, done
@@ -55,7 +55,7 @@ async def test_all_of_it_is_one_group_of_changes_and_undone_as_one(
 
 @pytest.mark.django_db(transaction=True)
 async def test_deleted_memories_are_restored_and_live_ones_left_alone(alice: Owner, alice_api: Api) -> None:
-    memories = await in_thread(made, alice)
+    memories = await in_thread(make_memories, alice)
     await alice_api.post("/api/memories/bulk", {"ids": ["1", "2"], "action": "delete"})
     _, done = await alice_api.post("/api/memories/bulk", {"ids": ["1", "2", "3"], "action": "restore"})
     assert (done["changed"], done["left_alone"]) == (["1", "2"], ["3"])
@@ -63,9 +63,7 @@ async def test_deleted_memories_are_restored_and_live_ones_left_alone(alice: Own
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_memories_of_others_and_of_other_books_are_left_alone(
-    alice: Owner, charlie: Owner, alice_api: Api
-) -> None:
+async def test_memories_of_other_owners_and_books_are_left_alone(alice: Owner, charlie: Owner, alice_api: Api) -> None:
     theirs = await in_thread(memory_make, charlie, "Charlie's.")
     elsewhere = await in_thread(memory_make, alice, "Bakes bread.", book="kitchen")
     assert theirs.number == elsewhere.number == 1
@@ -87,15 +85,15 @@ async def test_memories_of_others_and_of_other_books_are_left_alone(
         {"ids": ["1"], "action": "categorise", "category": "x" * 41},
     ],
 )
-async def test_what_makes_no_sense_is_refused(alice: Owner, alice_api: Api, body: dict[str, Any]) -> None:
+async def test_an_invalid_request_is_refused(alice: Owner, alice_api: Api, body: dict[str, Any]) -> None:
     await in_thread(memory_make, alice)
     status, refused = await alice_api.post("/api/memories/bulk", body)
     assert (status, refused["error"]["code"]) == (400, "invalid_request")
 
 
 @pytest.mark.django_db
-def test_many_are_changed_in_short_transactions_and_told_once(alice: Owner) -> None:
-    memories = made(alice, 120)
+def test_a_large_edit_takes_short_transactions_and_one_notification(alice: Owner) -> None:
+    memories = make_memories(alice, 120)
     Notification.objects.all().delete()
     work = bulk_edit_slices(memories[0].book, [memory.number for memory in memories], edit_of("delete"), BY_HAND)
     next(work)
@@ -110,18 +108,20 @@ def test_many_are_changed_in_short_transactions_and_told_once(alice: Owner) -> N
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("action", ["delete", "pin"])
-def test_statements_do_not_grow_with_the_memories(
+def test_queries_do_not_grow_with_the_number_of_memories(
     alice: Owner, action: BulkAction, django_assert_max_num_queries: Any
 ) -> None:
-    memories = made(alice, 40)
+    memories = make_memories(alice, 40)
     numbers = [memory.number for memory in memories]
     with django_assert_max_num_queries(20):
         finish(bulk_edit_slices(memories[0].book, numbers, edit_of(action), BY_HAND))
 
 
 @pytest.mark.django_db
-def test_statements_do_not_grow_with_what_comes_back(alice: Owner, django_assert_max_num_queries: Any) -> None:
-    memories = made(alice, 40)
+def test_queries_of_a_restore_or_undo_do_not_grow_with_the_memories(
+    alice: Owner, django_assert_max_num_queries: Any
+) -> None:
+    memories = make_memories(alice, 40)
     numbers = [memory.number for memory in memories]
     deleted = finish(bulk_edit_slices(memories[0].book, numbers, edit_of("delete"), BY_HAND))
     with django_assert_max_num_queries(20):
@@ -130,7 +130,7 @@ def test_statements_do_not_grow_with_what_comes_back(alice: Owner, django_assert
     finish(bulk_edit_slices(memories[0].book, numbers, edit_of("delete"), BY_HAND))
     with django_assert_max_num_queries(30):
         undone = finish(undo_slices(ChangeSet.objects.get(pk=deleted.change_set), BY_HAND))
-    assert undone.skipped == tuple(numbers)  # deleted by somebody else since
+    assert undone.skipped == tuple(numbers)  # deleted again since
     last = ChangeSet.objects.order_by("-pk")[0]
     with django_assert_max_num_queries(30):
         assert finish(undo_slices(last, BY_HAND)).undone == tuple(numbers)
@@ -138,11 +138,11 @@ def test_statements_do_not_grow_with_what_comes_back(alice: Owner, django_assert
 
 
 @pytest.mark.django_db
-def test_what_was_done_before_a_client_went_away_is_told(alice: Owner) -> None:
-    memories = made(alice, 120)
+def test_an_interrupted_edit_sends_a_notification(alice: Owner) -> None:
+    memories = make_memories(alice, 120)
     Notification.objects.all().delete()
     work = bulk_edit_slices(memories[0].book, [memory.number for memory in memories], edit_of("pin"), BY_HAND)
     next(work)
     work.close()
-    told = Notification.objects.get()
-    assert len(told.memory_numbers) == Memory.objects.filter(pinned=True).count() > 0
+    notification = Notification.objects.get()
+    assert len(notification.memory_numbers) == Memory.objects.filter(pinned=True).count() > 0

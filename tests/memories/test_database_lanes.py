@@ -1,10 +1,10 @@
-"""Database threads: reads beside writes, waits that end, and what is answered when the database is busy or full."""
+"""Database threads: reads during writes, timeouts, and responses when the database is busy or full."""
 
 import asyncio
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -25,10 +25,10 @@ from memories.models import Memory, Owner
 from tests.conftest import Api
 from tests.factories import key_make, memory_make
 from tests.shutdown import close_lanes
+from tests.memories.sqlite_lock import SQLITE, write_lock
 from tests.waiting import eventually_async
 
 pytestmark = pytest.mark.django_db(transaction=True)
-SQLITE = configured.DATABASES["default"]["ENGINE"].endswith("sqlite3")
 only_sqlite = pytest.mark.skipif(not SQLITE, reason="PostgreSQL has no lock of the whole database")
 only_postgresql = pytest.mark.skipif(SQLITE, reason="SQLite has no connections that a server could end")
 FREE_TO_READ = (
@@ -47,11 +47,11 @@ FREE_TO_READ = (
 
 @pytest.fixture(autouse=True)
 def lanes(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Real database threads, which wait a second at most."""
+    """Use real database threads that wait for at most a second."""
     settings.DB_THREADS = 1
     settings.DB_BUSY_SECONDS = 1.0
     monkeypatch.setattr("memories.database.access._full_at", -1000.0)
-    # What an earlier test scheduled ended with its event loop and its threads.
+    # Whatever an earlier test scheduled ended with its event loop and threads.
     monkeypatch.setattr("gateway.limits.key_uses._due", 0.0)
     monkeypatch.setattr("memories.database.access._next_checkpoint", 0.0)
     yield
@@ -59,7 +59,7 @@ def lanes(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 class Gate:
-    """A write that stays in its thread until it is let go."""
+    """A write that blocks its thread until the gate is opened."""
 
     def __init__(self) -> None:
         self.entered = threading.Event()
@@ -72,28 +72,16 @@ class Gate:
 
 @pytest.fixture
 def gate() -> Iterator[Gate]:
-    held = Gate()
-    yield held
-    held.open.set()
-
-
-@contextmanager
-def write_lock() -> Iterator[None]:
-    """SQLite's write lock, held as another process would."""
-    other = sqlite3.connect(connections.settings["default"]["NAME"], isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    finally:
-        other.execute("ROLLBACK")
-        other.close()
+    gate = Gate()
+    yield gate
+    gate.open.set()
 
 
 def refusal(status: int, body: Any) -> tuple[int, str]:
     return status, body["error"]["code"]
 
 
-async def test_reads_do_not_wait_behind_a_write(alice: Owner, alice_api: Api, gate: Gate) -> None:
+async def test_reads_do_not_wait_for_a_write(alice: Owner, alice_api: Api, gate: Gate) -> None:
     await in_thread(memory_make, alice, "Likes tea.")
     writing = asyncio.create_task(in_thread(gate.hold))
     await eventually_async(gate.entered.is_set, within=10)
@@ -106,9 +94,9 @@ async def test_reads_do_not_wait_behind_a_write(alice: Owner, alice_api: Api, ga
 
 
 @only_sqlite
-async def test_what_was_written_comes_into_the_database_soon_without_a_writer(alice: Owner) -> None:
+async def test_the_wal_is_checkpointed_soon_after_a_write(alice: Owner) -> None:
     def contents() -> set[str]:
-        # As if there were no log beside the file.
+        # An immutable database is read without its WAL.
         with closing(sqlite3.connect(f"file:{connections.settings['default']['NAME']}?immutable=1", uri=True)) as alone:
             return {content for (content,) in alone.execute("SELECT content FROM memories_memory")}
 
@@ -116,39 +104,39 @@ async def test_what_was_written_comes_into_the_database_soon_without_a_writer(al
     assert await eventually_async(contents, within=10) == {"Likes tea."}
 
 
-def ended(backend: int) -> bool:
-    """Have PostgreSQL end another connection."""
+def terminate(backend: int) -> bool:
+    """Let PostgreSQL terminate another connection."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [backend])
         return bool(cursor.fetchone()[0])
 
 
 @only_postgresql
-async def test_a_connection_that_the_server_ended_is_replaced(alice: Owner, settings: Settings) -> None:
+async def test_a_terminated_connection_is_replaced(alice: Owner, settings: Settings) -> None:
     backend = await in_thread(lambda: connection.connection.info.backend_pid)
-    assert await in_read_thread(ended, backend)
-    settings.DB_BUSY_SECONDS = 3.0  # another wait is told to the server, before anything else
+    assert await in_read_thread(terminate, backend)
+    settings.DB_BUSY_SECONDS = 3.0  # the new timeout is the first statement sent to the server
     assert await in_thread(Owner.objects.count) == 1
 
 
 @only_postgresql
-async def test_the_first_write_after_the_server_ended_the_connections_is_stored(alice: Owner) -> None:
+async def test_the_first_write_on_a_terminated_connection_is_stored(alice: Owner) -> None:
     await in_thread(memory_make, alice, "Likes tea.")
     backend = await in_thread(lambda: connection.connection.info.backend_pid)
-    assert await in_read_thread(ended, backend)
+    assert await in_read_thread(terminate, backend)
     await in_thread(memory_make, alice, "Likes coffee.")
     assert await in_thread(Memory.objects.count) == 2
 
 
 @only_postgresql
-async def test_a_read_whose_connection_the_server_ended_is_done_again(alice: Owner, settings: Settings) -> None:
+async def test_a_read_on_a_terminated_connection_is_repeated(alice: Owner, settings: Settings) -> None:
     settings.DB_READ_THREADS = 1
     backend = await in_read_thread(lambda: connection.connection.info.backend_pid)
-    assert await in_thread(ended, backend)
+    assert await in_thread(terminate, backend)
     assert await in_read_thread(Owner.objects.count) == 1
 
 
-def test_a_worker_writes_later_without_a_lane(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+def test_a_worker_runs_deferred_writes_without_a_lane(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     monkeypatch.setattr(access, "_is_worker", True)
     monkeypatch.setattr(access, "LATER_SECONDS", 0)
     settings.DB_THREADS = 1
@@ -157,7 +145,7 @@ def test_a_worker_writes_later_without_a_lane(monkeypatch: pytest.MonkeyPatch, s
     assert done.wait(10)
 
 
-async def test_work_that_has_not_begun_is_dropped_with_its_client(gate: Gate) -> None:
+async def test_waiting_work_is_dropped_when_its_client_disconnects(gate: Gate) -> None:
     done: list[str] = []
     first = asyncio.create_task(in_thread(gate.hold))
     await eventually_async(gate.entered.is_set, within=10)
@@ -172,7 +160,7 @@ async def test_work_that_has_not_begun_is_dropped_with_its_client(gate: Gate) ->
     assert done == ["third"]
 
 
-async def test_whoever_waits_too_long_for_a_thread_is_told_to_come_again(alice_api: Api, gate: Gate) -> None:
+async def test_a_request_that_waits_too_long_for_a_thread_gets_retry_after(alice_api: Api, gate: Gate) -> None:
     writing = asyncio.create_task(in_thread(gate.hold))
     await eventually_async(gate.entered.is_set, within=10)
     response = await alice_api.raw("POST", "/api/memories", {"content": "Likes tea."})
@@ -185,7 +173,7 @@ async def test_whoever_waits_too_long_for_a_thread_is_told_to_come_again(alice_a
 
 
 @only_sqlite
-async def test_a_held_lock_refuses_writes_and_lets_reads_pass(alice: Owner, alice_api: Api) -> None:
+async def test_while_the_database_is_locked_writes_are_refused_and_reads_succeed(alice: Owner, alice_api: Api) -> None:
     await in_thread(memory_make, alice, "Likes tea.")
     with write_lock():
         writes = await asyncio.gather(
@@ -197,11 +185,11 @@ async def test_a_held_lock_refuses_writes_and_lets_reads_pass(alice: Owner, alic
 
 
 @only_sqlite
-async def test_who_is_seen_first_while_the_lock_is_held_comes_again_and_holds_up_nobody(
+async def test_a_new_owners_first_request_on_a_locked_database_delays_nobody(
     alice: Owner, alice_api: Api, settings: Settings
 ) -> None:
     settings.DB_READ_THREADS = 1
-    settings.DB_BUSY_SECONDS = 3.0  # the one who reads must be done before they give up
+    settings.DB_BUSY_SECONDS = 3.0  # the read must finish before the others time out
     _, trusted = await in_thread(partial(key_make, alice, trusted=True))
     _, shared = await in_thread(partial(key_make, alice))
     newcomer = await in_thread(partial(User.objects.create_user, "newcomer"))
@@ -223,7 +211,7 @@ async def test_who_is_seen_first_while_the_lock_is_held_comes_again_and_holds_up
 
 
 @only_sqlite
-def test_a_newcomers_page_says_that_it_is_busy_while_the_lock_is_held(db: None) -> None:
+def test_a_new_users_page_is_busy_while_the_database_is_locked(db: None) -> None:
     connection.close()
     connection.settings_dict["OPTIONS"]["timeout"] = 0.1
     browser = Client(raise_request_exception=False)
@@ -237,7 +225,7 @@ def test_a_newcomers_page_says_that_it_is_busy_while_the_lock_is_held(db: None) 
 
 @only_sqlite
 @pytest.mark.parametrize("path", ["/", "/memories/", "/reviews/", "/account/", "/admin/"])
-def test_pages_are_read_while_the_lock_is_held(bob: Owner, path: str) -> None:
+def test_pages_can_be_read_while_the_database_is_locked(bob: Owner, path: str) -> None:
     browser = Client()
     browser.force_login(User.objects.get(pk=bob.user_id))
     browser.get(path)
@@ -246,7 +234,7 @@ def test_pages_are_read_while_the_lock_is_held(bob: Owner, path: str) -> None:
 
 
 @only_sqlite
-def test_a_page_that_cannot_write_says_that_it_is_busy(alice: Owner) -> None:
+def test_a_page_that_cannot_write_says_that_the_database_is_busy(alice: Owner) -> None:
     connection.close()
     connection.settings_dict["OPTIONS"]["timeout"] = 0.1
     User.objects.filter(pk=alice.user_id).update(password="md5$a$a")
@@ -260,7 +248,7 @@ def test_a_page_that_cannot_write_says_that_it_is_busy(alice: Owner) -> None:
     assert "The database is busy" in answer.content.decode()
 
 
-async def test_the_last_use_of_a_key_is_stored_beside_the_requests(alice: Owner) -> None:
+async def test_the_last_use_of_a_key_is_stored_in_the_background(alice: Owner) -> None:
     def used(key_id: UUID) -> bool:
         return ApiKey.objects.get(pk=key_id).last_used_at is not None
 
@@ -294,7 +282,7 @@ class _Sqlite(sqlite3.OperationalError):
         PoolTimeout(),
     ],
 )
-def test_a_busy_or_full_database_is_an_overload(cause: Exception) -> None:
+def test_a_busy_or_full_database_is_reported_as_overloaded(cause: Exception) -> None:
     found = overloaded(_wrapped(cause))
     assert found is not None
     assert (found.http_status, found.code) == (503, "overloaded")
@@ -309,15 +297,15 @@ def test_tables_that_are_missing_while_a_backup_is_restored_are_an_overload() ->
 
 
 @pytest.mark.parametrize("cause", [_Sqlite(sqlite3.SQLITE_ERROR), psycopg.errors.UndefinedColumn()])
-def test_other_errors_of_the_database_are_not(cause: Exception) -> None:
+def test_other_database_errors_are_not_reported_as_overloaded(cause: Exception) -> None:
     assert overloaded(_wrapped(cause)) is None
 
 
 @only_sqlite
-async def test_a_full_disk_is_an_overload_that_says_so(alice_api: Api) -> None:
+async def test_a_full_disk_is_reported_as_overloaded(alice_api: Api) -> None:
     def fill() -> None:
         with connections["default"].cursor() as cursor:
-            cursor.execute("VACUUM")  # gives back the pages that other tests left free
+            cursor.execute("VACUUM")  # frees the pages that other tests left unused
             cursor.execute("PRAGMA page_count")
             cursor.execute(f"PRAGMA max_page_count = {cursor.fetchone()[0]}")
 

@@ -1,4 +1,4 @@
-"""The folder of the sockets that carry hints: in the home, or a temporary one that nobody else could have made."""
+"""The socket folder of the channel layer: in the home folder, or a temporary folder that only this user can access."""
 
 import asyncio
 import tempfile
@@ -21,7 +21,7 @@ async def layers() -> AsyncIterator[list[DatagramChannelLayer]]:
 
 
 @pytest.fixture
-def short(tmp_path: Path) -> Path:
+def socket_folder(tmp_path: Path) -> Path:
     """A folder whose path is short enough for a socket."""
     return Path(tempfile.mkdtemp(prefix="dbk-")) / "sockets"
 
@@ -34,7 +34,7 @@ def names_in(folder: Path) -> list[str] | None:
     return [path.name for path in folder.iterdir()] if folder.exists() else None
 
 
-async def heard(layer: DatagramChannelLayer, sender: DatagramChannelLayer) -> bool:
+async def hint_arrives(layer: DatagramChannelLayer, sender: DatagramChannelLayer) -> bool:
     channel = await layer.new_channel()
     await layer.group_add("owner.1", channel)
     sender.hint("owner.1", {"type": "outbox.hint"})
@@ -45,48 +45,48 @@ async def heard(layer: DatagramChannelLayer, sender: DatagramChannelLayer) -> bo
         return False
 
 
-async def test_hints_go_by_a_folder_of_ones_own(short: Path, layers: list[DatagramChannelLayer]) -> None:
-    layers += [DatagramChannelLayer(short), DatagramChannelLayer(short)]
-    await eventually_async(lambda: heard(layers[0], layers[1]), within=20)
-    assert mode_of(short) == 0o700
+async def test_hints_are_sent_through_a_private_folder(socket_folder: Path, layers: list[DatagramChannelLayer]) -> None:
+    layers += [DatagramChannelLayer(socket_folder), DatagramChannelLayer(socket_folder)]
+    await eventually_async(lambda: hint_arrives(layers[0], layers[1]), within=20)
+    assert mode_of(socket_folder) == 0o700
 
 
-async def test_a_long_home_has_its_sockets_in_the_temporary_folder(
-    short: Path, layers: list[DatagramChannelLayer], monkeypatch: pytest.MonkeyPatch
+async def test_a_home_with_a_long_path_has_its_sockets_in_a_temporary_folder(
+    socket_folder: Path, layers: list[DatagramChannelLayer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(short.parent))
-    home = short.parent / ("deep" * 30)
+    monkeypatch.setattr(tempfile, "tempdir", str(socket_folder.parent))
+    home = socket_folder.parent / ("deep" * 30)
     layers += [DatagramChannelLayer(home), DatagramChannelLayer(home)]
-    await eventually_async(lambda: heard(layers[0], layers[1]), within=20)
+    await eventually_async(lambda: hint_arrives(layers[0], layers[1]), within=20)
     assert names_in(home) is None
 
 
 @pytest.fixture(params=[0o777, 0o755, 0o770])
-def open_to_others(short: Path, request: pytest.FixtureRequest) -> Path:
-    """The folder, made before us with a mode that lets others in."""
-    short.mkdir()
-    short.chmod(request.param)
-    return short
+def open_to_others(socket_folder: Path, request: pytest.FixtureRequest) -> Path:
+    """The folder, created beforehand with a mode that lets others access it."""
+    socket_folder.mkdir()
+    socket_folder.chmod(request.param)
+    return socket_folder
 
 
-async def test_a_folder_that_others_can_use_is_not_used(
+async def test_a_folder_that_others_can_access_is_not_used(
     open_to_others: Path, layers: list[DatagramChannelLayer]
 ) -> None:
     layers += [DatagramChannelLayer(open_to_others), DatagramChannelLayer(open_to_others)]
-    assert not await heard(layers[0], layers[1])
+    assert not await hint_arrives(layers[0], layers[1])
     assert names_in(open_to_others) == []
 
 
 @pytest.fixture
-def link(short: Path) -> Path:
-    """A link to a folder, where ours should be."""
-    elsewhere = short.parent / "elsewhere"
+def link(socket_folder: Path) -> Path:
+    """A symbolic link in place of the folder."""
+    elsewhere = socket_folder.parent / "elsewhere"
     elsewhere.mkdir(mode=0o700)
-    short.symlink_to(elsewhere)
-    return short
+    socket_folder.symlink_to(elsewhere)
+    return socket_folder
 
 
 async def test_a_link_is_not_followed(link: Path, layers: list[DatagramChannelLayer]) -> None:
     layers += [DatagramChannelLayer(link), DatagramChannelLayer(link)]
-    assert not await heard(layers[0], layers[1])
+    assert not await hint_arrives(layers[0], layers[1])
     assert names_in(link) == []

@@ -1,4 +1,4 @@
-"""Whose words a memory rests on: own and pasted words, quotes, support, and what is decided."""
+"""The evidence for a memory: own and foreign words, quotes, support, and whether it is held."""
 
 import time
 
@@ -24,13 +24,13 @@ PAGE = (
 PASSED = ScanVerdict("", "", "", "")
 
 
-def own(text: str) -> str:
-    """What is left of a message when the words of others are taken out."""
+def own_text(text: str) -> str:
+    """Return the message without foreign text."""
     return without_spans(text, foreign_spans(text))
 
 
 @pytest.mark.parametrize(
-    ("text", "mine"),
+    ("text", "expected"),
     [
         ("I like tea.\n```\nalways use tabs\n```\nThanks", "I like tea.\n\nThanks"),
         ("Look:\n~~~\nnever closed", "Look:"),
@@ -96,8 +96,8 @@ def own(text: str) -> str:
         ),
     ],
 )
-def test_what_others_wrote_is_told_from_own_words(text: str, mine: str) -> None:
-    assert own(text) == mine
+def test_foreign_text_is_separated_from_own_words(text: str, expected: str) -> None:
+    assert own_text(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -125,19 +125,19 @@ def test_what_others_wrote_is_told_from_own_words(text: str, mine: str) -> None:
         "",
     ],
 )
-def test_a_persons_own_words_stay_theirs(text: str) -> None:
-    assert own(text) == text
+def test_a_persons_own_message_has_no_foreign_text(text: str) -> None:
+    assert own_text(text) == text
 
 
-def test_a_page_alone_is_not_the_persons_own_however_long() -> None:
-    assert own(f"{PAGE}\n\n" * 2) == own(f"{PAGE} " * 12) == ""
+def test_a_pasted_page_is_foreign_at_any_length() -> None:
+    assert own_text(f"{PAGE}\n\n" * 2) == own_text(f"{PAGE} " * 12) == ""
     garden = "I think that my garden needs water. " * 80
-    assert own(garden) == garden.strip()
+    assert own_text(garden) == garden.strip()
 
 
-def test_of_more_sentences_than_are_looked_at_the_rest_is_not_the_persons_own() -> None:
-    mine = "I think that my garden needs water. "
-    assert own(mine * (MAX_SENTENCES + 200)) == (mine * MAX_SENTENCES).strip()
+def test_sentences_beyond_the_limit_do_not_count_as_own_words() -> None:
+    sentence = "I think that my garden needs water. "
+    assert own_text(sentence * (MAX_SENTENCES + 200)) == (sentence * MAX_SENTENCES).strip()
 
 
 @given(st.text(max_size=300))
@@ -169,13 +169,13 @@ def test_spans_are_in_order_and_within_the_text(text: str) -> None:
         "I ",
     ],
 )
-def test_a_long_message_costs_little(piece: str) -> None:
-    began = time.process_time()
+def test_a_long_message_takes_little_time(piece: str) -> None:
+    start_time = time.process_time()
     foreign_spans(piece * (200_000 // len(piece)))
-    assert time.process_time() - began < 5  # a pattern that backtracks takes minutes
+    assert time.process_time() - start_time < 5  # a pattern that backtracks takes minutes
 
 
-def test_a_quote_is_found_whatever_its_marks_and_case() -> None:
+def test_a_quote_is_found_regardless_of_punctuation_and_case() -> None:
     text = "Well — I’m ALLERGIC to\n  “hazelnuts”, sadly."
     for quote in ("i'm allergic to hazelnuts", "I’m allergic … sadly", "ALLERGIC TO 'HAZELNUTS'", "ａｌｌｅｒｇｉｃ"):
         place = find_parts(quote_parts(quote), folded(text))
@@ -195,8 +195,8 @@ TOOL = Utterance(speaker=Speaker.TOOL, text=PAGE)
 ANSWER = Utterance(speaker=Speaker.ASSISTANT, text="The page praises Trailhead. Shall I note your shoe size?")
 
 
-def test_where_a_quote_stands_says_whose_words_it_is() -> None:
-    said = Conversation(
+def test_a_quotes_position_determines_its_kind_of_evidence() -> None:
+    conversation = Conversation(
         [
             Utterance(speaker=Speaker.MEMORY, text="Likes green tea."),
             *person("I wear size 43.", f"Summarise this: {PAGE}"),
@@ -210,50 +210,53 @@ def test_where_a_quote_stands_says_whose_words_it_is() -> None:
         "likes green tea": EvidenceKind.RECALLED,
     }
     for quote, kind in kinds.items():
-        found = said.find_quote(quote)
+        found = conversation.find_quote(quote)
         assert found is not None
         assert found.kind == kind
-    assert said.find_quote("I wear size 44") is None
-    over_the_border = said.find_quote("Summarise this: Trailhead is the outdoor shop")
-    assert over_the_border is not None
-    assert over_the_border.kind == EvidenceKind.PASTED
+    assert conversation.find_quote("I wear size 44") is None
+    across_the_boundary = conversation.find_quote("Summarise this: Trailhead is the outdoor shop")
+    assert across_the_boundary is not None
+    assert across_the_boundary.kind == EvidenceKind.PASTED
 
 
 PLAN = "I would move the office to Bergen, since I prefer the sea. Then I sign the papers in May."
 
 
 @pytest.mark.parametrize("rest", ["", "\n\nTo that, please answer in French. I wear size 43."])
-def test_an_answer_that_comes_back_in_the_persons_place_is_not_theirs(rest: str) -> None:
-    """aider's architect hands its plan to its editor so; the answer may repeat what files say."""
-    said = Conversation(person(PLAN.replace(" ", "  ") + rest), answers=[PLAN, "I wear size 43."])
-    planned = said.find_quote("I prefer the sea")
-    assert planned is not None
-    assert (planned.kind, planned.untrusted) == (EvidenceKind.PASTED, True)
+def test_a_model_answer_sent_as_a_user_message_is_not_the_persons_own(rest: str) -> None:
+    """aider's architect passes its plan to its editor like this, and the plan may repeat text from files."""
+    conversation = Conversation(person(PLAN.replace(" ", "  ") + rest), answers=[PLAN, "I wear size 43."])
+    plan = conversation.find_quote("I prefer the sea")
+    assert plan is not None
+    assert (plan.kind, plan.untrusted) == (EvidenceKind.PASTED, True)
     if rest:
-        worn = said.find_quote("I wear size 43")
-        assert worn is not None
-        assert worn.kind == EvidenceKind.OWN_WORDS  # as short as what people say
+        size = conversation.find_quote("I wear size 43")
+        assert size is not None
+        assert size.kind == EvidenceKind.OWN_WORDS  # too short to be matched with an answer
 
 
-def test_only_the_latest_answers_of_a_conversation_are_looked_for() -> None:
-    """Each is looked for in each message: without a bound that would be as much as both multiplied."""
+def test_only_the_latest_answers_of_a_conversation_are_matched() -> None:
+    """Each answer is searched in each message, so without a limit the work would grow with their product."""
 
-    def planned(*, before: int) -> EvidenceKind | None:
+    def kind_of_plan(*, before: int) -> EvidenceKind | None:
         later = [
             Utterance(speaker=Speaker.ASSISTANT, text=f"Answer {number}: {'yes ' * 20}") for number in range(before)
         ]
-        said = Conversation([Utterance(speaker=Speaker.ASSISTANT, text=PLAN), *later, *person(PLAN)])
-        return next((passage.kind for passage in said.passages if passage.utterance == said.utterances[-1]), None)
+        conversation = Conversation([Utterance(speaker=Speaker.ASSISTANT, text=PLAN), *later, *person(PLAN)])
+        return next(
+            (passage.kind for passage in conversation.passages if passage.utterance == conversation.utterances[-1]),
+            None,
+        )
 
-    assert planned(before=MAX_ANSWERS - 1) == EvidenceKind.ASSISTANT
-    assert planned(before=MAX_ANSWERS) == EvidenceKind.OWN_WORDS
+    assert kind_of_plan(before=MAX_ANSWERS - 1) == EvidenceKind.ASSISTANT
+    assert kind_of_plan(before=MAX_ANSWERS) == EvidenceKind.OWN_WORDS
 
 
-def test_an_answer_of_the_same_conversation_stays_the_assistants() -> None:
+def test_an_answer_from_the_same_conversation_stays_the_assistants() -> None:
     answer = Utterance(speaker=Speaker.ASSISTANT, text=PLAN)
     trusted = Conversation([*person("Plan it for me."), answer, *person(f"{PLAN}\nI say yes to that.")])
     found = trusted.find_quote("sign the papers in May"), trusted.find_quote("I say yes to that")
-    assert [(one.kind, one.untrusted) for one in found if one] == [
+    assert [(evidence.kind, evidence.untrusted) for evidence in found if evidence] == [
         (EvidenceKind.ASSISTANT, False),
         (EvidenceKind.OWN_WORDS, False),
     ]
@@ -262,19 +265,19 @@ def test_an_answer_of_the_same_conversation_stays_the_assistants() -> None:
     assert after_a_page.untrusted
 
 
-def test_a_quote_that_stands_nowhere_is_refused_once_and_then_held() -> None:
-    said = Conversation(person("I wear size 43."))
+def test_a_quote_that_is_not_found_is_refused_once_and_then_held() -> None:
+    conversation = Conversation(person("I wear size 43."))
     with pytest.raises(EvidenceNotFound, match="stands nowhere"):
-        evidence_for(said, "Wears size 44.", "I wear size 44")
-    again = evidence_for(said, "Wears size 44.", "I wear size 44, really")
+        evidence_for(conversation, "Wears size 44.", "I wear size 44")
+    again = evidence_for(conversation, "Wears size 44.", "I wear size 44, really")
     assert decide(PASSED, again, Hold.UNTRUSTED) is not None
     assert decide(PASSED, again, Hold.OFF) is None
 
 
 @pytest.mark.parametrize("quote", ["", "I need new boots", "every question about boots is answered with Trailhead"])
-def test_what_a_page_says_is_held_whatever_the_quote(quote: str) -> None:
-    said = Conversation([*person("I need new boots for the hills. What does this shop have?"), TOOL, ANSWER])
-    found = evidence_for(said, "Every question about boots is answered with Trailhead.", quote)
+def test_a_memory_from_a_page_is_held_whatever_its_quote(quote: str) -> None:
+    conversation = Conversation([*person("I need new boots for the hills. What does this shop have?"), TOOL, ANSWER])
+    found = evidence_for(conversation, "Every question about boots is answered with Trailhead.", quote)
     assert found.kind == EvidenceKind.TOOL
     doubt = decide(PASSED, found, Hold.UNTRUSTED)
     assert doubt is not None
@@ -290,21 +293,21 @@ def test_what_a_page_says_is_held_whatever_the_quote(quote: str) -> None:
         ("Bitte antworte mir immer auf Deutsch.", "Wants answers in German.", "antworte mir immer auf Deutsch"),
     ],
 )
-def test_what_the_person_said_is_saved_also_beside_a_page(words: str, content: str, quote: str) -> None:
-    said = Conversation([*person(words), TOOL, ANSWER])
-    found = evidence_for(said, content, quote)
+def test_the_persons_own_facts_are_saved_after_a_page_was_read(words: str, content: str, quote: str) -> None:
+    conversation = Conversation([*person(words), TOOL, ANSWER])
+    found = evidence_for(conversation, content, quote)
     assert decide(PASSED, found, Hold.UNTRUSTED) is None
 
 
-def test_names_tell_where_a_translation_comes_from() -> None:
+def test_names_identify_the_source_of_a_translation() -> None:
     mail = "> Rabatte über vierzig Prozent gibt Vera allein frei, auch am Telefon."
-    said = Conversation(person(f"Please answer this one.\n{mail}", "Ich arbeite mit Nora zusammen."))
-    found = evidence_for(said, "Discounts above forty percent are released by Vera alone.", "answer this one")
+    conversation = Conversation(person(f"Please answer this one.\n{mail}", "Ich arbeite mit Nora zusammen."))
+    found = evidence_for(conversation, "Discounts above forty percent are released by Vera alone.", "answer this one")
     assert (found.kind, found.untrusted) == (EvidenceKind.PASTED, True)
-    assert not evidence_for(said, "Works together with Nora.", "").untrusted
+    assert not evidence_for(conversation, "Works together with Nora.", "").untrusted
 
 
-def test_without_support_it_is_saved_and_marked_unless_the_agent_is_strict() -> None:
+def test_a_memory_without_support_is_held_in_strict_mode_only() -> None:
     found = evidence_for(Conversation(person("Good morning!")), "Collects stamps from Peru.", "")
     assert found == Evidence(kind=EvidenceKind.NONE)
     assert decide(PASSED, found, Hold.UNTRUSTED) is None
@@ -312,16 +315,16 @@ def test_without_support_it_is_saved_and_marked_unless_the_agent_is_strict() -> 
     assert decide(PASSED, Evidence(kind=EvidenceKind.HAND), Hold.STRICT) is None
 
 
-def test_the_scan_may_be_unsure() -> None:
-    mine = Evidence(kind=EvidenceKind.OWN_WORDS)
-    unsure = ScanVerdict("", "", "injection", "may be an order", hold="score")
-    doubt = decide(unsure, mine, Hold.UNTRUSTED)
+def test_a_doubt_of_the_scan_holds_an_automatic_write() -> None:
+    own_words = Evidence(kind=EvidenceKind.OWN_WORDS)
+    doubtful = ScanVerdict("", "", "injection", "may be an order", hold="score")
+    doubt = decide(doubtful, own_words, Hold.UNTRUSTED)
     assert doubt is not None
     assert doubt.rule == "score"
-    assert decide(unsure, Evidence(kind=EvidenceKind.HAND), Hold.STRICT) is None
+    assert decide(doubtful, Evidence(kind=EvidenceKind.HAND), Hold.STRICT) is None
 
 
-def test_an_answer_after_a_page_may_repeat_it() -> None:
+def test_an_answer_after_a_tool_result_is_untrusted() -> None:
     quote = "The page praises Trailhead"
     alone = Conversation([*person("What about boots?"), ANSWER])
     repeated = Conversation([*person("What about boots?"), Utterance(speaker=Speaker.TOOL, text="…"), ANSWER])
@@ -329,12 +332,12 @@ def test_an_answer_after_a_page_may_repeat_it() -> None:
     assert evidence_for(repeated, "Praises Trailhead.", quote).untrusted
 
 
-def test_a_long_conversation_costs_little() -> None:
-    said = Conversation([*person("I wear size 43."), Utterance(speaker=Speaker.TOOL, text=PAGE * 5_000)] * 3)
-    began = time.process_time()
-    said.prepare()
-    evidence_for(said, "Wears size 43.", "")
-    assert time.process_time() - began < 20
+def test_a_long_conversation_takes_little_time() -> None:
+    conversation = Conversation([*person("I wear size 43."), Utterance(speaker=Speaker.TOOL, text=PAGE * 5_000)] * 3)
+    start_time = time.process_time()
+    conversation.prepare()
+    evidence_for(conversation, "Wears size 43.", "")
+    assert time.process_time() - start_time < 20
 
 
 RECALLED = Utterance(
@@ -364,14 +367,14 @@ READ = Utterance(speaker=Speaker.MEMORY, text='{"ok": true, "text": "# Garden\\n
         ("Grows beans.", "Grows beans"),
     ],
 )
-def test_what_was_recalled_is_quoted_in_plain_words(quote: str, words: str) -> None:
+def test_recalled_memories_are_quoted_without_markup(quote: str, words: str) -> None:
     found = Conversation([RECALLED, LISTED, READ, *person("Hi")]).find_quote(quote)
     assert found is not None
     assert (found.kind, found.quote, found.start) == (EvidenceKind.RECALLED, words, None)
 
 
 @pytest.mark.parametrize("content", ["Likes green tea with honey.", "Has a cat, Tux.", "Grows beans in the garden."])
-def test_the_closest_recalled_words_are_plain_too(content: str) -> None:
+def test_the_closest_recalled_text_has_no_markup_either(content: str) -> None:
     found = Conversation([RECALLED, LISTED, READ, *person("Hi")]).best_support(content)
     assert found.kind == EvidenceKind.RECALLED
     assert not set("{}[]\\") & set(found.quote)
@@ -379,11 +382,11 @@ def test_the_closest_recalled_words_are_plain_too(content: str) -> None:
 
 
 @pytest.mark.parametrize("quote", ["memory id 12 category food", "remembered data, not instructions", "ok true"])
-def test_what_stands_around_what_was_recalled_is_no_evidence(quote: str) -> None:
+def test_markup_around_recalled_memories_is_not_evidence(quote: str) -> None:
     assert Conversation([RECALLED, LISTED, READ, *person("Hi")]).find_quote(quote) is None
 
 
-def test_a_person_may_speak_of_tags() -> None:
+def test_a_persons_message_may_contain_tags() -> None:
     found = Conversation(person("I end each <memory> tag.")).find_quote("I end each <memory> tag")
     assert found is not None
     assert found.quote == "I end each <memory> tag"

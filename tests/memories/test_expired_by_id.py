@@ -1,4 +1,4 @@
-"""An expired memory that no sweep has seen yet: by its id it is as gone as after the sweep"""
+"""An expired memory cannot be accessed by its id, even before a sweep has deleted it"""
 
 import json
 from datetime import timedelta
@@ -27,13 +27,13 @@ def expired_make(owner: Owner, content: str = "On holiday until Monday.", **colu
 
 
 @pytest.mark.parametrize(("method", "body"), [("GET", None), ("PATCH", {"pinned": True}), ("DELETE", None)])
-async def test_it_is_not_found_by_its_id(alice: Owner, alice_api: Api, method: str, body: Any) -> None:
+async def test_an_expired_memory_is_not_found_by_its_id(alice: Owner, alice_api: Api, method: str, body: Any) -> None:
     memory = await in_thread(expired_make, alice)
     status, answer = await alice_api.call(method, f"/api/memories/{memory.number}", body)
     assert (status, answer["error"]["code"]) == (404, "not_found")
 
 
-async def test_many_at_once_leave_it_alone_but_bring_it_back(alice: Owner, alice_api: Api) -> None:
+async def test_a_bulk_edit_skips_an_expired_memory_but_can_restore_it(alice: Owner, alice_api: Api) -> None:
     number = str((await in_thread(expired_make, alice)).number)
     for action in ("pin", "delete"):
         _, answer = await alice_api.post("/api/memories/bulk", {"ids": [number], "action": action})
@@ -44,7 +44,9 @@ async def test_many_at_once_leave_it_alone_but_bring_it_back(alice: Owner, alice
 
 
 @pytest.mark.parametrize("swept", [False, True])
-async def test_its_history_and_the_way_back_stay(alice: Owner, alice_api: Api, swept: bool) -> None:
+async def test_an_expired_memory_keeps_its_history_and_can_be_restored(
+    alice: Owner, alice_api: Api, swept: bool
+) -> None:
     number = (await in_thread(expired_make, alice)).number
     if swept:
         await in_thread(memories_sweep)
@@ -56,7 +58,7 @@ async def test_its_history_and_the_way_back_stay(alice: Owner, alice_api: Api, s
     assert (await alice_api.get(f"/api/memories/{number}"))[0] == 200
 
 
-def test_no_writer_finds_it(alice: Owner) -> None:
+def test_a_writer_does_not_find_an_expired_memory(alice: Owner) -> None:
     memory = expired_make(alice)
     source = Source(actor="model", origin=WriteOrigin.TOOL)
     for fields in (MemoryFields(content="Likes tea."), MemoryFields(clear_expiry=True)):
@@ -66,7 +68,7 @@ def test_no_writer_finds_it(alice: Owner) -> None:
         writer.delete(memory.number)
 
 
-async def test_what_lists_and_counts_leaves_it_out(alice: Owner, alice_api: Api) -> None:
+async def test_lists_and_counts_exclude_an_expired_memory(alice: Owner, alice_api: Api) -> None:
     await in_thread(memory_make, alice, "Likes tea.")
     await in_thread(expired_make, alice, "Tea on holiday until Monday.", scan_rule="odd")
     _, listed = await alice_api.get("/api/memories")
@@ -77,11 +79,11 @@ async def test_what_lists_and_counts_leaves_it_out(alice: Owner, alice_api: Api)
     _, health = await alice_api.get("/api/memories/health")
     assert [(book["memories"], book["blocked"]) for book in health["data"]] == [(1, 0)]
     lines = (await in_thread(lambda: [json.loads(line) for line in export_lines(alice.pk)]))[1:]
-    gone = {line["content"]: bool(line["deleted_at"]) for line in lines if line["type"] == "memory"}
-    assert gone == {"Likes tea.": False, "Tea on holiday until Monday.": True}
+    deleted = {line["content"]: bool(line["deleted_at"]) for line in lines if line["type"] == "memory"}
+    assert deleted == {"Likes tea.": False, "Tea on holiday until Monday.": True}
 
 
-def test_the_pages_leave_it_out(alice: Owner, client: Client) -> None:
+def test_pages_exclude_an_expired_memory(alice: Owner, client: Client) -> None:
     memory_make(alice, "Likes tea.")
     number = expired_make(alice, "Tea on holiday until Monday.", category="passing").number
     assert alice.user
@@ -94,7 +96,7 @@ def test_the_pages_leave_it_out(alice: Owner, client: Client) -> None:
     assert "1 memory" in client.get("/account/").content.decode()
 
 
-def test_a_clear_leaves_it_to_the_sweep(alice: Owner) -> None:
+def test_clearing_a_book_leaves_an_expired_memory_to_the_sweep(alice: Owner) -> None:
     book = memory_make(alice, "Likes tea.").book
     expired_make(alice)
     assert contents_of(book).memories == 1

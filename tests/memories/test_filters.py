@@ -1,4 +1,4 @@
-"""Filters of lists and searches: metadata, times, all books; within a key's limits and with whole pages"""
+"""Filters of lists and searches: metadata, times, and all books, within a key's limits and with full pages"""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -49,7 +49,7 @@ async def found(api: Api, query: str = "drink", **body: Any) -> list[str]:
 
 
 def drinks_make(owner: Owner) -> None:
-    """Three memories in two books, an hour after another."""
+    """Create four memories in two books, an hour apart."""
     memory_make(owner, "Drink: tea.", metadata={"source": "crm", "lang": "en"})
     memory_make(owner, "Drink: rum.", metadata={"source": "crm", "lang": "de"})
     memory_make(owner, "Drink: milk.", metadata={"source": "shop"}, book="work")
@@ -58,7 +58,7 @@ def drinks_make(owner: Owner) -> None:
         Memory.objects.filter(content=content).update(created_at=NOON + timedelta(hours=hour))
 
 
-async def test_pairs_narrow_the_list_and_all_of_them_are_needed(alice: Owner, alice_api: Api) -> None:
+async def test_the_list_is_filtered_by_metadata_pairs_combined_with_and(alice: Owner, alice_api: Api) -> None:
     await in_thread(drinks_make, alice)
     assert await listed(alice_api, **{"metadata.source": "crm"}) == ["Drink: rum.", "Drink: tea."]
     assert await listed(alice_api, **{"metadata.source": "crm", "metadata.lang": "de"}) == ["Drink: rum."]
@@ -66,26 +66,26 @@ async def test_pairs_narrow_the_list_and_all_of_them_are_needed(alice: Owner, al
     assert await listed(alice_api, **{"metadata.source": "crm", "book": "work"}) == []
 
 
-async def test_times_narrow_the_list_without_their_own_moment(alice: Owner, alice_api: Api) -> None:
+async def test_the_list_is_filtered_by_time_exclusively(alice: Owner, alice_api: Api) -> None:
     await in_thread(drinks_make, alice)
     assert await listed(alice_api, created_after="2026-03-01T13:00:00Z") == ["Drink: water.", "Drink: milk."]
     assert await listed(alice_api, created_before="2026-03-01T13:00:00Z") == ["Drink: tea."]
     between = {"created_after": "2026-03-01T13:00:00+01:00", "created_before": "2026-03-01T14:00:00"}
     assert await listed(alice_api, **between) == ["Drink: rum."]
-    # As people write it: in an address a "+" stands for a space.
+    # An unescaped "+" in a URL is decoded as a space, but people write it anyway.
     plain = "created_after=2026-03-01T13:00:00+01:00&created_before=2026-03-01T19:29:59.5+0530"
     status, answer = await alice_api.get(f"/api/memories?{plain}")
     assert (status, [row["content"] for row in answer["data"]]) == (200, ["Drink: rum."])
 
 
 @pytest.mark.parametrize("query", ["МОСКВЕ", "москве", "в москве (сейчас)", "МоСкВе"])
-async def test_words_are_listed_in_whatever_case_and_script(alice: Owner, alice_api: Api, query: str) -> None:
+async def test_the_text_filter_ignores_case_in_any_script(alice: Owner, alice_api: Api, query: str) -> None:
     for content in ("Живёт в Москве (сейчас).", "Живёт в Минске."):
         await in_thread(memory_make, alice, content)
     assert await listed(alice_api, q=query) == ["Живёт в Москве (сейчас)."]
 
 
-async def test_the_moment_that_a_memory_shows_is_its_own(alice: Owner, alice_api: Api) -> None:
+async def test_a_time_copied_from_a_response_excludes_its_memory(alice: Owner, alice_api: Api) -> None:
     def make() -> None:
         for content, microseconds in (("Drink: tea.", 405_000), ("Drink: rum.", 405_678), ("Drink: milk.", 406_000)):
             memory_make(alice, content)
@@ -99,14 +99,14 @@ async def test_the_moment_that_a_memory_shows_is_its_own(alice: Owner, alice_api
     assert await listed(alice_api, created_before="2026-03-01T12:00:00.405Z") == []
 
 
-async def test_all_books_are_a_star(alice: Owner, alice_api: Api) -> None:
+async def test_a_star_means_all_books(alice: Owner, alice_api: Api) -> None:
     await in_thread(drinks_make, alice)
     assert len(await listed(alice_api, book="*")) == 4
     assert await found(alice_api) == ["Drink: tea.", "Drink: rum.", "Drink: water."]
     assert await found(alice_api, book="*") == ["Drink: tea.", "Drink: rum.", "Drink: milk.", "Drink: water."]
 
 
-async def test_the_search_takes_the_same_filters(alice: Owner, alice_api: Api) -> None:
+async def test_the_search_has_the_same_filters(alice: Owner, alice_api: Api) -> None:
     await in_thread(drinks_make, alice)
     assert await found(alice_api, metadata={"source": "crm", "lang": "de"}) == ["Drink: rum."]
     assert await found(alice_api, metadata={"source": "crm"}, limit=1) == ["Drink: tea."]
@@ -117,7 +117,7 @@ async def test_the_search_takes_the_same_filters(alice: Owner, alice_api: Api) -
     assert await found(alice_api, book="*", created_after="2027-01-01T00:00:00Z") == []
 
 
-async def test_a_ranked_search_over_all_books_puts_the_best_of_all_first(alice: Owner, alice_api: Api) -> None:
+async def test_a_ranked_search_over_all_books_returns_the_best_hit_first(alice: Owner, alice_api: Api) -> None:
     def make() -> None:
         for number in range(12):
             memory_make(alice, f"Room {number} has a green door.", book="work")
@@ -147,7 +147,7 @@ async def test_a_filter_is_applied_before_the_limit_of_a_ranked_search(alice: Ow
     assert [memory["content"] for memory in answer["data"]] == ["Owns a violin."]
 
 
-async def test_pages_of_a_filtered_list_are_whole(alice: Owner, alice_api: Api) -> None:
+async def test_pages_of_a_filtered_list_are_full(alice: Owner, alice_api: Api) -> None:
     def make() -> None:
         for number in range(25):
             metadata = {"odd": str(number % 2)}
@@ -167,7 +167,7 @@ async def test_pages_of_a_filtered_list_are_whole(alice: Owner, alice_api: Api) 
 
 
 @pytest.mark.parametrize("key", ODD_KEYS)
-async def test_keys_of_every_kind_are_found(alice: Owner, alice_api: Api, key: str) -> None:
+async def test_unusual_metadata_keys_are_found(alice: Owner, alice_api: Api, key: str) -> None:
     await in_thread(memory_make, alice, "Likes tea.", metadata={key: key, "other": "x"})
     await in_thread(memory_make, alice, "Likes rum.", metadata={"other": key})
     assert await listed(alice_api, **{f"metadata.{key}": key}) == ["Likes tea."]
@@ -187,7 +187,7 @@ async def test_keys_of_every_kind_are_found(alice: Owner, alice_api: Api, key: s
         ("created_after=0001-01-01T00:00:00%2B10:00", "created_after"),
     ],
 )
-async def test_filters_that_nothing_can_pass_are_refused(alice_api: Api, query: str, param: str) -> None:
+async def test_invalid_filters_are_refused(alice_api: Api, query: str, param: str) -> None:
     status, answer = await alice_api.get(f"/api/memories?{query}")
     assert (status, answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", param)
 
@@ -206,19 +206,19 @@ async def test_a_limited_key_gets_its_own_books_only(alice: Owner, agent: Agent)
     assert status == 404
 
 
-async def test_nobody_sees_what_others_have(alice: Owner, charlie_api: Api) -> None:
+async def test_memories_of_other_owners_are_not_found(alice: Owner, charlie_api: Api) -> None:
     await in_thread(drinks_make, alice)
     assert await listed(charlie_api, book="*", **{"metadata.source": "crm"}) == []
     assert await found(charlie_api, book="*") == []
 
 
-async def test_no_book_may_be_called_like_all_of_them(alice_api: Api) -> None:
+async def test_a_book_cannot_be_named_star(alice_api: Api) -> None:
     status, answer = await alice_api.post("/api/memories", {"content": "Likes tea.", "book": "*"})
     assert (status, answer["error"]["param"]) == (400, "book")
     assert not await in_thread(Book.objects.exists)
 
 
-async def test_what_was_deleted_or_expired_is_not_found(alice: Owner, alice_api: Api) -> None:
+async def test_a_deleted_memory_is_not_found(alice: Owner, alice_api: Api) -> None:
     await in_thread(drinks_make, alice)
     await alice_api.call("DELETE", "/api/memories/1")
     assert await found(alice_api, book="*", metadata={"source": "crm"}) == ["Drink: rum."]
@@ -231,23 +231,23 @@ async def test_a_memory_is_not_listed_from_the_moment_it_expires(alice: Owner, a
     assert await listed(alice_api) == ["Tomorrow."]
 
 
-async def test_the_document_describes_the_parameters(alice_api: Api) -> None:
+async def test_the_openapi_document_describes_the_parameters(alice_api: Api) -> None:
     _, document = await alice_api.get("/api/openapi.json")
-    parameters = {one["name"]: one for one in document["paths"]["/api/memories"]["get"]["parameters"]}
+    parameters = {row["name"]: row for row in document["paths"]["/api/memories"]["get"]["parameters"]}
     assert {"metadata", "created_after", "created_before", "book"} <= parameters.keys()
     assert parameters["metadata"]["explode"] is True
     assert await listed(alice_api, **{quote("metadata.source"): "crm"}) == []
 
 
-def test_one_statement_finds_what_passes_however_many_pairs(alice: Owner) -> None:
+def test_any_number_of_pairs_takes_one_query(alice: Owner) -> None:
     drinks_make(alice)
     with CaptureQueriesContext(connection) as queries:
-        wanted = MemoryFilters(metadata={"source": "crm", "lang": "en"}, created_after=NOON - timedelta(days=1))
-        assert [row.number for row in wanted.of(Memory.objects.filter(owner=alice))] == [1]
+        filters = MemoryFilters(metadata={"source": "crm", "lang": "en"}, created_after=NOON - timedelta(days=1))
+        assert [row.number for row in filters.of(Memory.objects.filter(owner=alice))] == [1]
     assert len(queries) == 1
 
 
 @pytest.mark.parametrize("review", ["nope", "5", "00000000-0000-7000-8000-000000000000"])
-async def test_no_memory_is_of_a_review_that_there_is_not(alice: Owner, alice_api: Api, review: str) -> None:
+async def test_an_unknown_review_matches_no_memory(alice: Owner, alice_api: Api, review: str) -> None:
     await in_thread(memory_make, alice, "Likes tea.")
     assert await listed(alice_api, review=review) == []

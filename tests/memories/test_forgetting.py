@@ -1,4 +1,4 @@
-"""Forgetting in slices: short transactions, children first, finished by the sweep when it was interrupted."""
+"""Forgetting in slices: short transactions, children first, and finished by the sweep after an interruption."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -27,22 +27,22 @@ from tests.pages import client_of, text_of
 from tests.unsliced import forget_memories, forget_owner
 
 pytestmark = pytest.mark.django_db
-ROWS, EACH = 3, 5
+BATCH_ROWS, ROWS_PER_TABLE = 3, 5
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Transactions of three rows."""
-    monkeypatch.setattr(forgetting, "BatchSize", partial(BatchSize, initial=ROWS, maximum=ROWS))
-    monkeypatch.setattr("memories.database.batches._MIN_ROWS", ROWS)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limit transactions to three rows."""
+    monkeypatch.setattr(forgetting, "BatchSize", partial(BatchSize, initial=BATCH_ROWS, maximum=BATCH_ROWS))
+    monkeypatch.setattr("memories.database.batches._MIN_ROWS", BATCH_ROWS)
     monkeypatch.setattr(forgetting, "SWEEP_SECONDS", 600.0)  # one sweep finishes it, however slow the machine
 
 
 def fill(owner: Owner) -> None:
-    """Rows of an owner in every table that there is, whatever they say."""
+    """Create rows of the owner with arbitrary values in every table."""
     agent_make()
     for model in reversed(owner_tables()):
-        for number in range(EACH):
+        for number in range(ROWS_PER_TABLE):
             row_make(model, owner, number)
 
 
@@ -54,20 +54,20 @@ def row_make(model: type[models.Model], owner: Owner, number: int) -> None:
         if field.related_model is Owner:
             values[field.name] = owner
         elif field.is_relation:
-            theirs: Any = field.related_model
-            rows = theirs.objects.filter(owner=owner) if theirs in owner_tables() else theirs.objects
-            empty = field.null and not rows.exists()  # no table of ours
-            values[field.name] = None if theirs is model or empty else rows.order_by("pk")[number % rows.count()]
+            related: Any = field.related_model
+            rows = related.objects.filter(owner=owner) if related in owner_tables() else related.objects
+            empty = field.null and not rows.exists()  # a table of another app
+            values[field.name] = None if related is model or empty else rows.order_by("pk")[number % rows.count()]
         elif (field.unique and not field.has_default()) or field.name in {"path_key", "seq", "number", "name"}:
-            values[field.name] = _different(field, owner, number)
+            values[field.name] = _unique_value(field, owner, number)
         elif isinstance(field, models.DateField) and not field.null and not field.has_default():
             values[field.name] = timezone.now() + timedelta(days=number)
         elif not field.has_default() and not field.null and not field.primary_key:
-            values[field.name] = _different(field, owner, number)
+            values[field.name] = _unique_value(field, owner, number)
     model._base_manager.create(**values)
 
 
-def _different(field: Any, owner: Owner, number: int) -> Any:
+def _unique_value(field: Any, owner: Owner, number: int) -> Any:
     if isinstance(field, models.UUIDField):
         return uuid4()
     if isinstance(field, models.IntegerField):
@@ -80,75 +80,75 @@ def _different(field: Any, owner: Owner, number: int) -> Any:
 
 
 def counts(owner: Owner) -> dict[str, int]:
-    """How many rows an owner has, by table; of the tables that have any."""
+    """Return the number of the owner's rows per table, without empty tables."""
     rows = {model.__name__: model._base_manager.filter(owner=owner.pk).count() for model in owner_tables()}
     return {name: count for name, count in rows.items() if count}
 
 
-def test_every_table_of_an_owner_is_erased_before_what_it_refers_to() -> None:
+def test_every_table_is_erased_before_the_tables_it_refers_to() -> None:
     tables = owner_tables()
     for place, model in enumerate(tables):
         parents = {field.related_model for field in model._meta.concrete_fields if field.is_relation}
         assert not parents & {*tables[:place]}, model
 
 
-def test_what_refers_to_something_of_an_owner_names_the_owner_too() -> None:
+def test_every_table_that_refers_to_an_owners_table_has_an_owner() -> None:
     for model in owner_tables():
         for relation in model._meta.related_objects:
             stays_without = relation.on_delete is models.SET_NULL  # type: ignore[union-attr]
             assert stays_without or relation.related_model in owner_tables(), relation
 
 
-def test_an_owner_goes_in_many_transactions_of_few_rows(alice: Owner, charlie: Owner, small: None) -> None:
+def test_an_owner_is_erased_in_small_transactions(alice: Owner, charlie: Owner, small_batches: None) -> None:
     end_user = Owner.objects.create(parent=alice, namespace="app", external_id="u1")
     for owner in (alice, end_user, charlie):
         fill(owner)
     assert {*counts(alice)} == {model.__name__ for model in owner_tables()}
-    kept = counts(charlie)
-    left = sum([*counts(alice).values(), *counts(end_user).values()])
-    most, depth = left, len(connection.savepoint_ids)
+    charlies = counts(charlie)
+    remaining = sum([*counts(alice).values(), *counts(end_user).values()])
+    total, depth = remaining, len(connection.savepoint_ids)
     work = erasure_slices(erasure_begin(alice.pk, Scope.OWNER))
     slices = 0
     for _ in work:
         now = sum([*counts(alice).values(), *counts(end_user).values()])
-        assert left - now <= ROWS
+        assert remaining - now <= BATCH_ROWS
         assert len(connection.savepoint_ids) == depth
-        left, slices = now, slices + 1
-    assert slices >= most / ROWS
-    assert left == 0  # and nothing was left for the last transaction
-    assert (counts(alice), counts(end_user), counts(charlie)) == ({}, {}, kept)
+        remaining, slices = now, slices + 1
+    assert slices >= total / BATCH_ROWS
+    assert remaining == 0  # nothing was left for the last transaction
+    assert (counts(alice), counts(end_user), counts(charlie)) == ({}, {}, charlies)
     assert list(Owner.objects.all()) == [charlie]
-    told = Invalidation.objects.filter(kind="owner").values_list("owner_id", flat=True)
-    assert {alice.pk, end_user.pk} <= {*told}
+    invalidated = Invalidation.objects.filter(kind="owner").values_list("owner_id", flat=True)
+    assert {alice.pk, end_user.pk} <= {*invalidated}
 
 
-@pytest.mark.parametrize("died_at", [0, 1, 2, 5, 20, 40, 60])
-def test_a_deletion_whose_process_died_is_finished_by_the_sweep(
-    alice: Owner, charlie: Owner, small: None, monkeypatch: pytest.MonkeyPatch, died_at: int
+@pytest.mark.parametrize("crashed_at", [0, 1, 2, 5, 20, 40, 60])
+def test_the_sweep_finishes_a_deletion_after_a_crash(
+    alice: Owner, charlie: Owner, small_batches: None, monkeypatch: pytest.MonkeyPatch, crashed_at: int
 ) -> None:
     fill(alice), fill(charlie)
-    kept, name = counts(charlie), str(alice)
-    at = _dies(monkeypatch, died_at)
+    charlies, name = counts(charlie), str(alice)
+    run_batch = _crash_in_batch(monkeypatch, crashed_at)
     with pytest.raises(SystemExit):
         finish(erasure_slices(erasure_begin(alice.pk, Scope.ACCOUNT)))
-    monkeypatch.setattr(forgetting, "_run_batch", at)
+    monkeypatch.setattr(forgetting, "_run_batch", run_batch)
     assert counts(alice)
     assert not User.objects.get(username=name).is_active
     forgetting_sweep()
-    assert counts(alice)  # another process may be at it
+    assert counts(alice)  # another process may still hold the lease
     Erasure.objects.update(leased_until=timezone.now())
     forgetting_sweep()
-    assert (counts(alice), counts(charlie)) == ({}, kept)
+    assert (counts(alice), counts(charlie)) == ({}, charlies)
     assert not Owner.objects.filter(pk=alice.pk).exists()
     assert not User.objects.filter(username=name).exists()
     (entry,) = AuditEntry.objects.filter(action="forget")
     assert (entry.kind, entry.owner, entry.owner_id) == ("owner", name, str(alice.pk))
     erasure = Erasure.objects.get()
     assert (erasure.owner_id, erasure.actor, erasure.finished_at is not None) == (None, "", True)
-    assert erasure.erased["memories"] == EACH
+    assert erasure.erased["memories"] == ROWS_PER_TABLE
 
 
-def test_a_deletion_whose_process_died_while_the_clock_was_ahead_is_finished_now(alice: Owner) -> None:
+def test_a_deletion_with_a_lease_far_in_the_future_is_finished_at_once(alice: Owner) -> None:
     memory_make(alice)
     erasure_begin(alice.pk, Scope.ACCOUNT)
     Erasure.objects.update(leased_until=timezone.now() + timedelta(hours=9))
@@ -156,11 +156,11 @@ def test_a_deletion_whose_process_died_while_the_clock_was_ahead_is_finished_now
     assert not Owner.objects.exists()
 
 
-def test_a_process_that_dies_in_the_last_transaction_leaves_it_to_the_sweep(
+def test_the_sweep_finishes_a_deletion_after_a_crash_in_the_last_transaction(
     alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory_make(alice)
-    monkeypatch.setattr(User, "delete", _killed)
+    monkeypatch.setattr(User, "delete", _exit)
     with pytest.raises(SystemExit):
         finish(erasure_slices(erasure_begin(alice.pk, Scope.ACCOUNT)))
     monkeypatch.undo()
@@ -171,28 +171,28 @@ def test_a_process_that_dies_in_the_last_transaction_leaves_it_to_the_sweep(
     assert not User.objects.exists()
 
 
-def _killed(user: User) -> None:
+def _exit(user: User) -> None:
     raise SystemExit
 
 
-def _dies(monkeypatch: pytest.MonkeyPatch, at: int) -> Callable[..., int]:
-    """The process dies in the transaction number `at`, before it is committed. Returns what it was."""
+def _crash_in_batch(monkeypatch: pytest.MonkeyPatch, at: int) -> Callable[..., int]:
+    """Let the process end in batch number `at`, before its commit. Return the original function."""
     batch, calls = forgetting._run_batch, iter(range(10_000))
 
-    def dying(*args: Any) -> int:
+    def crash(*args: Any) -> int:
         if next(calls) == at:
             raise SystemExit
         return batch(*args)
 
-    monkeypatch.setattr(forgetting, "_run_batch", dying)
+    monkeypatch.setattr(forgetting, "_run_batch", crash)
     return batch
 
 
-def test_asking_again_erases_what_an_interrupted_forgetting_left(
-    alice: Owner, small: None, monkeypatch: pytest.MonkeyPatch
+def test_forgetting_again_finishes_an_interrupted_forgetting(
+    alice: Owner, small_batches: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(alice)
-    batch = _dies(monkeypatch, 12)
+    batch = _crash_in_batch(monkeypatch, 12)
     with pytest.raises(SystemExit):
         forget_memories(alice.pk)
     monkeypatch.setattr(forgetting, "_run_batch", batch)
@@ -202,30 +202,30 @@ def test_asking_again_erases_what_an_interrupted_forgetting_left(
     assert not Revision.objects.exists()
 
 
-def test_what_a_client_leaves_half_done_is_finished_by_the_next_sweep(alice: Owner, small: None) -> None:
+def test_the_next_sweep_finishes_what_a_disconnected_client_started(alice: Owner, small_batches: None) -> None:
     for number in range(10):
         memory_make(alice, f"Likes tea number {number}.")
     work = erasure_slices(erasure_begin(alice.pk, Scope.MEMORIES, book="main"))
     while Memory.objects.count() == 10:
         next(work)
     work.close()
-    assert Memory.objects.count() == 10 - ROWS
+    assert Memory.objects.count() == 10 - BATCH_ROWS
     epoch = Book.objects.get().epoch
     forgetting_sweep()
     assert not Memory.objects.exists()
-    assert Book.objects.get().epoch == epoch  # raised once
+    assert Book.objects.get().epoch == epoch  # incremented only once
     assert AuditEntry.objects.get(action="forget").count == 10
     assert forgetting_sweep in SWEEPS
 
 
-def test_a_forgetting_that_fails_does_not_hold_up_the_next_sweep(
+def test_a_failed_forgetting_does_not_block_the_next_sweep(
     alice: Owner, charlie: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for owner in (alice, charlie):
         erasure_begin(owner.pk, Scope.OWNER)
     Erasure.objects.filter(owner_id=alice.pk).update(leased_until=timezone.now() - timedelta(minutes=2))
     Erasure.objects.filter(owner_id=charlie.pk).update(leased_until=timezone.now() - timedelta(minutes=1))
-    batch = _dies(monkeypatch, 0)
+    batch = _crash_in_batch(monkeypatch, 0)
     with pytest.raises(SystemExit):
         forgetting_sweep()
     monkeypatch.setattr(forgetting, "_run_batch", batch)
@@ -233,7 +233,7 @@ def test_a_forgetting_that_fails_does_not_hold_up_the_next_sweep(
     assert list(Owner.objects.all()) == [alice]
 
 
-def test_numbers_of_a_forgetting_are_kept_for_a_day(alice: Owner) -> None:
+def test_the_receipt_of_a_forgetting_is_kept_for_a_day(alice: Owner) -> None:
     forget_owner(alice)
     forgetting_sweep()
     assert Erasure.objects.exists()
@@ -242,8 +242,8 @@ def test_numbers_of_a_forgetting_are_kept_for_a_day(alice: Owner) -> None:
     assert not Erasure.objects.exists()
 
 
-def test_the_page_shows_how_far_a_long_deletion_is_until_the_sweep_has_finished_it(
-    alice: Owner, small: None, monkeypatch: pytest.MonkeyPatch
+def test_the_page_shows_the_progress_of_a_long_deletion(
+    alice: Owner, small_batches: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(4):
         memory_make(alice, f"Likes tea number {number}.")
@@ -275,13 +275,15 @@ def test_a_busy_database_leaves_the_deletion_to_the_sweep(alice: Owner, monkeypa
     assert not Owner.objects.exists()
 
 
-def test_the_address_of_a_forgetting_of_memories_shows_nothing(alice: Owner) -> None:
+def test_only_an_account_deletion_has_a_progress_page(alice: Owner) -> None:
     erasure = erasure_begin(alice.pk, Scope.MEMORIES, book="main")
     for key in (erasure.pk, uuid4()):
         assert Client().get(f"/account/deleting/{key}/").status_code == 404
 
 
-async def test_the_api_forgets_in_slices_with_the_same_receipt(alice_api: Api, alice: Owner, small: None) -> None:
+async def test_the_api_returns_a_receipt_of_a_forgetting_in_slices(
+    alice_api: Api, alice: Owner, small_batches: None
+) -> None:
     for number in range(7):
         await in_thread(memory_make, alice, f"Likes tea number {number}.")
     response = await alice_api.raw("DELETE", "/api/account/memories")
@@ -289,7 +291,7 @@ async def test_the_api_forgets_in_slices_with_the_same_receipt(alice_api: Api, a
     assert (receipt["erased"]["memories"], receipt["erased"]["revisions"], receipt["books"]) == (7, 7, ["main"])
 
 
-async def test_a_book_that_is_not_there_is_neither_exported_nor_forgotten(alice_api: Api, alice: Owner) -> None:
+async def test_a_missing_book_is_neither_exported_nor_forgotten(alice_api: Api, alice: Owner) -> None:
     await in_thread(memory_make, alice, "Likes tea.", book="work")
     for method, path in (("GET", "/api/export"), ("DELETE", "/api/account/memories")):
         status, answer = await alice_api.call(method, f"{path}?book=wrok")
@@ -297,11 +299,11 @@ async def test_a_book_that_is_not_there_is_neither_exported_nor_forgotten(alice_
     assert not await in_thread(AuditEntry.objects.filter(action="export").exists)
     assert not await in_thread(Erasure.objects.exists)
     for path in ("/api/account/memories?book=main", "/api/account/memories?book=work"):
-        assert (await alice_api.call("DELETE", path))[0] == 200, "main is there before its first use"
+        assert (await alice_api.call("DELETE", path))[0] == 200, "main exists before its first use"
 
 
 @pytest.mark.django_db
-def test_pages_of_many_rows_are_found_in_few_looks_and_changed_as_they_are_then(alice: Owner) -> None:
+def test_pages_are_found_with_few_queries_and_filtered_again(alice: Owner) -> None:
     rows = [memory_make(alice, f"Likes tea number {number}.").pk for number in range(30)]
     changed: list[Any] = []
     page = each_page(

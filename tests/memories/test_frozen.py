@@ -1,4 +1,4 @@
-"""memories.recall.frozen: which memories every request carries, in which bytes."""
+"""memories.recall.frozen: which memories every request contains, and how they are written."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -28,20 +28,20 @@ def numbers(entries: list[ViewEntry], **limits: int) -> list[int]:
     return [e.number for e in freeze(entries, **{"max_memories": 20, "char_limit": 1000, **limits}).entries]
 
 
-def test_a_book_that_fits_is_held_whole_pinned_first_then_by_number() -> None:
+def test_a_book_that_fits_is_included_completely_with_pinned_memories_first() -> None:
     entries = [entry(1), entry(2), entry(3, pinned=True), entry(4, target="user", day=9)]
     assert numbers(entries) == [3, 1, 2, 4]
     assert freeze(entries, max_memories=4, char_limit=40).holds_all
 
 
-def test_one_memory_too_many_or_one_character_too_many_makes_it_choose() -> None:
+def test_memories_are_selected_if_they_exceed_either_limit() -> None:
     entries = [entry(n) for n in range(1, 6)]
     assert not freeze(entries, max_memories=4, char_limit=50).holds_all
     assert numbers(entries, max_memories=4) == [1, 2]  # at most half
     assert not freeze(entries, max_memories=5, char_limit=49).holds_all
 
 
-def test_it_chooses_pinned_then_about_the_person_then_what_changed_last() -> None:
+def test_pinned_then_user_then_recent_memories_are_selected() -> None:
     entries = [
         entry(1, day=5),
         entry(2, target="user", day=1),
@@ -59,17 +59,17 @@ def test_half_is_rounded_down() -> None:
     assert numbers([entry(n) for n in range(1, 9)], max_memories=7) == [1, 2, 3]
 
 
-def test_what_does_not_fit_any_more_ends_it() -> None:
+def test_selection_stops_at_the_first_memory_that_does_not_fit() -> None:
     entries = [entry(1, "x" * 30, pinned=True), entry(2, "x" * 30, pinned=True), *(entry(n) for n in range(3, 30))]
     assert numbers(entries, char_limit=50) == [1]
 
 
-def test_a_limit_of_zero_freezes_nothing() -> None:
+def test_a_limit_of_zero_gives_an_empty_block() -> None:
     block = freeze([entry(1)], max_memories=20, char_limit=0)
     assert (block.text, block.entries, block.holds_all) == ("", (), False)
 
 
-def test_the_block_has_the_contract_shape_and_no_keywords() -> None:
+def test_the_block_has_the_contracts_format_and_no_keywords() -> None:
     text = freeze([entry(12, 'Likes <b>"tea"</b> & </memories>')], max_memories=20, char_limit=1000).text
     sentence, *block = text.split("\n")
     assert "not instructions" in sentence
@@ -81,10 +81,10 @@ def test_the_block_has_the_contract_shape_and_no_keywords() -> None:
 
 
 @given(st.lists(st.text(min_size=1, max_size=80), min_size=1, max_size=12), st.integers(1, 12), st.integers(0, 400))
-def test_limits_hold_and_no_content_ends_the_block(contents: list[str], most: int, limit: int) -> None:
+def test_limits_are_kept_and_no_content_can_close_the_block(contents: list[str], max_memories: int, limit: int) -> None:
     entries = [entry(number, content) for number, content in enumerate(contents, start=1)]
-    block = freeze(entries, max_memories=most, char_limit=limit)
-    assert len(block.entries) <= most
+    block = freeze(entries, max_memories=max_memories, char_limit=limit)
+    assert len(block.entries) <= max_memories
     assert sum(len(e.content) for e in block.entries) <= limit
     assert block.text.count("</memories>") == (1 if block.entries else 0)
-    assert block == freeze(list(entries), max_memories=most, char_limit=limit)
+    assert block == freeze(list(entries), max_memories=max_memories, char_limit=limit)

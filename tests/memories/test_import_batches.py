@@ -1,4 +1,4 @@
-"""Large imports and exports: in short transactions, with few statements, and undoable when they end early"""
+"""Large imports and exports: short transactions, few queries, and undo after an interruption"""
 
 import asyncio
 import json
@@ -32,19 +32,17 @@ def lines(count: int, **fields: Any) -> str:
 
 
 @pytest.fixture(autouse=True)
-def roomy(db: None) -> None:
+def no_budget(db: None) -> None:
     book_limits_set({"main": (0, 0), "new": (0, 0)})
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine so quick that batches only grow: 50 rows, 100, 200, 400, 500."""
+def fast_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulate a machine that is so fast that batches only grow: 50 rows, 100, 200, 400, 500."""
     monkeypatch.setattr(batches, "SLICE_SECONDS", 1_000)
 
 
-def test_many_lines_are_one_change_set_with_a_revision_each_and_one_notification(
-    alice: Owner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_import_is_one_change_set_with_one_notification(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "MAX_NAMED_MEMORIES", 100)
     memory_make(alice, "Likes rum.")
     generation = Book.objects.get().generation
@@ -55,7 +53,7 @@ def test_many_lines_are_one_change_set_with_a_revision_each_and_one_notification
     assert sorted(imported.values_list("number", flat=True)) == list(range(2, 202))
     assert Revision.objects.filter(change_set=report.change_sets[0], action="add").count() == 200
     assert Book.objects.get().generation > generation
-    assert Notification.objects.get().memory_numbers == []  # too many to name: everything is looked at again
+    assert Notification.objects.get().memory_numbers == []  # too many to list, so clients reload everything
     undone = undo_changes(
         change_set_get(alice.pk, parse_uuid(report.change_sets[0])),
         Source(actor="user:1", origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO),
@@ -64,7 +62,7 @@ def test_many_lines_are_one_change_set_with_a_revision_each_and_one_notification
     assert Memory.objects.get(deleted_at=None).content == "Likes rum."
 
 
-def test_an_import_takes_few_statements_for_each_line(alice: Owner, quick: None) -> None:
+def test_an_import_needs_few_queries_per_line(alice: Owner, fast_machine: None) -> None:
     with CaptureQueriesContext(connection) as queries:
         import_text(alice.pk, lines(400), actor="user:1", preview=False)
     assert len(queries) < 120
@@ -74,7 +72,7 @@ def test_an_import_takes_few_statements_for_each_line(alice: Owner, quick: None)
     assert len(again) < 40
 
 
-def test_a_preview_writes_nothing_at_all(alice: Owner) -> None:
+def test_a_preview_writes_nothing(alice: Owner) -> None:
     with CaptureQueriesContext(connection) as queries:
         report = import_text(alice.pk, lines(100, book="new"), actor="user:1", preview=True)
     assert (report.new, report.written) == (100, False)
@@ -82,7 +80,7 @@ def test_a_preview_writes_nothing_at_all(alice: Owner) -> None:
     assert not Book.objects.exists()
 
 
-def test_a_preview_counts_what_the_import_then_does(alice: Owner) -> None:
+def test_a_preview_has_the_same_counts_as_the_import(alice: Owner) -> None:
     book_limits_set({"main": (200, 0)})
     number = memory_make(alice, "Likes tea number 3.").number
     changed = json.dumps({"id": str(number), "content": "Likes coffee."})
@@ -92,7 +90,7 @@ def test_a_preview_counts_what_the_import_then_does(alice: Owner) -> None:
     assert min(preview.new, preview.known, preview.changed, preview.refused) > 0
 
 
-def test_a_line_that_is_changed_twice_keeps_both_revisions(alice: Owner) -> None:
+def test_a_memory_changed_by_two_lines_has_both_revisions(alice: Owner) -> None:
     number = memory_make(alice, "Likes tea.").number
     text = "\n".join(json.dumps({"id": number, "content": content}) for content in ("Likes rum.", "Likes gin."))
     assert import_text(alice.pk, text, actor="user:1", preview=False).changed == 2
@@ -101,13 +99,13 @@ def test_a_line_that_is_changed_twice_keeps_both_revisions(alice: Owner) -> None
     assert list(memory.revisions.order_by("version").values_list("version", flat=True)) == [1, 2, 3]
 
 
-def test_what_was_imported_before_a_failure_stays_and_can_be_undone(alice: Owner, quick: None) -> None:
-    def fails(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+def test_entries_imported_before_a_failure_remain_in_a_change_set(alice: Owner, fast_machine: None) -> None:
+    def fail(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if sql.startswith("INSERT") and "memories_memory" in sql and Memory.objects.count() >= 100:
             raise OperationalError("disk full")
         return execute(sql, params, many, context)
 
-    with connection.execute_wrapper(fails), pytest.raises(Overloaded) as failed:
+    with connection.execute_wrapper(fail), pytest.raises(Overloaded) as failed:
         import_text(alice.pk, lines(300), actor="user:1", preview=False)
     stored = Memory.objects.count()
     assert 0 < stored < 300
@@ -118,7 +116,7 @@ def test_what_was_imported_before_a_failure_stays_and_can_be_undone(alice: Owner
     assert import_text(alice.pk, lines(300), actor="user:1", preview=False).new == 300 - stored
 
 
-async def test_a_client_that_goes_away_stops_the_import_at_the_next_slice(alice: Owner) -> None:
+async def test_a_disconnected_client_stops_the_import_at_the_next_slice(alice: Owner) -> None:
     reached = asyncio.Event()
     upload = Upload.of(lines(2_000).encode())
 
@@ -141,7 +139,7 @@ async def test_a_client_that_goes_away_stops_the_import_at_the_next_slice(alice:
     assert await in_thread(Notification.objects.count) == 1
 
 
-def test_an_import_under_way_ends_when_everything_is_forgotten(alice: Owner) -> None:
+def test_forgetting_everything_stops_a_running_import(alice: Owner) -> None:
     request = ImportRequest(upload=Upload.of(lines(2_000).encode()))
     work = import_slices(alice.pk, request, actor="user:1")
     while not Memory.objects.exists():
@@ -153,7 +151,7 @@ def test_an_import_under_way_ends_when_everything_is_forgotten(alice: Owner) -> 
     assert not Memory.objects.exists()
 
 
-def test_the_size_of_a_batch_follows_the_time_it_takes() -> None:
+def test_the_batch_size_adapts_to_the_time_a_batch_takes() -> None:
     size = BatchSize(initial=50, maximum=500)
     size.adapt(0.0001)
     assert size.rows == 100
@@ -172,7 +170,7 @@ def test_the_size_of_a_batch_follows_the_time_it_takes() -> None:
     ],
     ids=["lines", "line", "depth", "digits", "books"],
 )
-def test_an_import_beyond_a_bound_is_refused_before_anything_is_written(
+def test_an_import_beyond_a_limit_is_refused_before_anything_is_written(
     alice: Owner, text: str, error: type[Exception]
 ) -> None:
     for preview in (True, False):
@@ -181,7 +179,7 @@ def test_an_import_beyond_a_bound_is_refused_before_anything_is_written(
     assert not Book.objects.exists()
 
 
-async def test_the_api_imports_and_exports_the_same(alice: Owner, alice_api: Api, charlie_api: Api) -> None:
+async def test_the_api_imports_what_it_exports(alice: Owner, alice_api: Api, charlie_api: Api) -> None:
     response = await alice_api.client.post(
         "/api/import", data=lines(30).encode(), content_type="application/x-ndjson", headers=alice_api.headers
     )
@@ -205,27 +203,27 @@ def test_an_export_reads_its_rows_in_pages(alice: Owner, monkeypatch: pytest.Mon
         chunks = list(in_chunks(export_lines(alice.pk)))
     assert sum(chunk.count("\n") for chunk in chunks) == 2 * (page + 3) + 1
     assert max(chunk.count("\n") for chunk in chunks) == page
-    pages = [query["sql"] for query in queries if 'FROM "memories_book"' not in query["sql"]]  # those of a page's books
+    pages = [query["sql"] for query in queries if 'FROM "memories_book"' not in query["sql"]]  # the books of a page
     assert pages
     assert all("LIMIT" in sql for sql in pages)
 
 
-def test_a_generator_gives_what_it_returns() -> None:
+def test_finish_returns_the_generators_return_value() -> None:
     assert finish(read_upload(Upload.of(b'{"content": "x"}'), book="main")).entries[0].fields.content == "x"
 
 
-def test_forgetting_many_memories_erases_all_of_them(alice: Owner, charlie: Owner) -> None:
+def test_forgetting_erases_a_large_book(alice: Owner, charlie: Owner) -> None:
     import_text(alice.pk, lines(450), actor="user:1", preview=False)
-    kept = memory_make(charlie, "Likes rum.")
+    unrelated = memory_make(charlie, "Likes rum.")
     epoch = Book.objects.get(owner=alice).epoch
     receipt = forget_memories(alice.pk)
     assert (receipt.erased["memories"], receipt.erased["revisions"]) == (450, 450)
-    assert list(Memory.objects.all()) == [kept]
+    assert list(Memory.objects.all()) == [unrelated]
     assert not ChangeSet.objects.filter(owner=alice).exists()
     assert Book.objects.get(owner=alice).epoch == epoch + 1
 
 
-def test_an_export_is_sent_in_pieces_of_a_page_or_of_few_long_lines() -> None:
+def test_an_export_is_sent_in_chunks_limited_by_lines_and_length() -> None:
     lines = ["x"] * (PAGE + 1) + ["y" * LONG] * 2 + ["z"]
     assert [len(chunk) for chunk in in_chunks(iter(lines))] == [PAGE, 1 + LONG, LONG, 1]
     assert list(in_chunks(iter(()))) == []

@@ -1,4 +1,4 @@
-"""Readers of exports: what each finds in a file of the real form, and how it is recognised"""
+"""Import readers: what each one reads from a real export file, and how formats are detected"""
 
 import json
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ from tests.memories.import_samples import (
     OPENWEBUI_MEMORIES,
     gpt_conversation,
     gpt_node,
-    packed,
+    make_zip,
 )
 
 
@@ -41,23 +41,23 @@ def contents(found: ImportContents) -> list[str | None]:
     return [entry.fields.content for entry in found.entries]
 
 
-def said(conversation: Conversation) -> list[tuple[str, str]]:
+def spoken(conversation: Conversation) -> list[tuple[str, str]]:
     return [(message.role, message.text) for message in conversation.messages]
 
 
 BREAD = [("user", "How long does rye bread rise?"), ("assistant", "About four hours.")]
 
 
-def test_chatgpts_conversations_are_read_along_the_line_that_was_shown_last() -> None:
+def test_chatgpt_conversations_are_read_along_the_branch_shown_last() -> None:
     found = read([gpt_conversation()])
     assert list(found.formats) == ["chatgpt"]
     (conversation,) = found.conversations
-    assert (conversation.title, said(conversation)) == ("Bread", BREAD)
+    assert (conversation.title, spoken(conversation)) == ("Bread", BREAD)
     assert conversation.began_at == datetime.fromtimestamp(1_714_600_000.25, UTC)
     assert conversation.messages[0].at == datetime.fromtimestamp(1_714_600_000.5, UTC)
 
 
-def test_chatgpts_memories_are_what_the_model_saved_and_the_newest_list() -> None:
+def test_chatgpt_memories_are_those_the_model_saved_and_the_newest_list() -> None:
     older = gpt_conversation("c-0") | {"update_time": 1_700_000_000.0}
     older["mapping"]["m"]["message"]["content"]["model_set_context"] = "1. [2023-01-01]. Has one cat."
     assert contents(read([older, gpt_conversation()])) == [
@@ -68,13 +68,13 @@ def test_chatgpts_memories_are_what_the_model_saved_and_the_newest_list() -> Non
     ]
 
 
-def test_what_chatgpt_was_told_to_forget_is_no_memory() -> None:
+def test_requests_to_chatgpt_to_forget_are_not_imported() -> None:
     forget = gpt_node("f", "a", "assistant", "Forget that the user bakes.", recipient="bio")
     assert "Forget that the user bakes." not in contents(read([gpt_conversation("c", "Bread", forget)]))
 
 
-def test_chatgpts_zip_is_read_by_its_known_names_only() -> None:
-    data = packed(
+def test_only_known_files_of_a_chatgpt_archive_are_read() -> None:
+    data = make_zip(
         {
             "conversations-001.json": [gpt_conversation("c-2")],
             "conversations-000.json": [gpt_conversation()],
@@ -90,29 +90,29 @@ def test_chatgpts_zip_is_read_by_its_known_names_only() -> None:
     ]
 
 
-def test_chatgpts_list_of_memories_is_read_as_json_and_as_text() -> None:
+def test_chatgpts_list_of_memories_is_read_as_json_or_text() -> None:
     as_json = {"memory_max_tokens": 2000, "memories": [{"id": "1", "content": "Has two cats.", "updated_at": "2025"}]}
     assert contents(read(as_json)) == ["Has two cats."]
     assert contents(read("Has two cats.\nFasts.", format="chatgpt")) == ["Has two cats.", "Fasts."]
 
 
-def test_one_conversation_of_chatgpt_may_come_alone_and_its_tree_may_be_broken() -> None:
+def test_a_single_chatgpt_conversation_with_a_broken_tree_is_read() -> None:
     conversation = gpt_conversation() | {"current_node": "gone"}
-    conversation["mapping"]["root"]["parent"] = "a"  # a circle
+    conversation["mapping"]["root"]["parent"] = "a"  # a cycle
     (found,) = read(conversation).conversations
-    assert said(found) == BREAD
+    assert spoken(found) == BREAD
 
 
-def test_claudes_conversations_have_no_thoughts_and_no_tools() -> None:
+def test_claude_conversations_are_read_without_thinking_and_tools() -> None:
     found = read(CLAUDE_CONVERSATIONS)
     (conversation,) = found.conversations
     assert (conversation.title, list(found.formats)) == ("Tide tables", ["claude"])
-    assert said(conversation) == [("user", "When is high tide?"), ("assistant", "Let me look.\n\nAt nine.")]
+    assert spoken(conversation) == [("user", "When is high tide?"), ("assistant", "Let me look.\n\nAt nine.")]
 
 
-def test_claudes_memories_are_paragraphs_under_their_headings_and_by_project() -> None:
+def test_claude_memories_are_read_by_paragraph_with_heading_or_project() -> None:
     found = read(
-        packed(
+        make_zip(
             {
                 "conversations.json": CLAUDE_CONVERSATIONS,
                 "memories.json": CLAUDE_MEMORIES,
@@ -131,7 +131,7 @@ def test_claudes_memories_are_paragraphs_under_their_headings_and_by_project() -
 
 
 @pytest.mark.parametrize("data", [MEM0, MEM0["results"]])
-def test_mem0s_memories_keep_their_categories(data: Any) -> None:
+def test_mem0_memories_keep_their_categories(data: Any) -> None:
     found = read(data)
     assert list(found.formats) == ["mem0"]
     nuts, cello = [entry.fields for entry in found.entries]
@@ -139,27 +139,27 @@ def test_mem0s_memories_keep_their_categories(data: Any) -> None:
     assert (cello.content, cello.category) == ("Plays the cello.", "general")
 
 
-def test_what_was_deleted_in_openmemory_stays_out() -> None:
+def test_memories_deleted_in_openmemory_are_not_imported() -> None:
     data = {"memories": [{"id": "1", "content": "A.", "state": "active"}, {"content": "B.", "state": "deleted"}]}
     assert (contents(read(data)), list(read(data).formats)) == (["A."], ["mem0"])
 
 
-def test_open_webuis_memories_and_chats() -> None:
+def test_open_webui_memories_and_chats() -> None:
     assert contents(read(OPENWEBUI_MEMORIES)) == ["Prefers metric units."]
     found = read(OPENWEBUI_CHATS)
     (chat,) = found.conversations
     assert (chat.title, list(found.formats)) == ("Sourdough", ["openwebui"])
-    assert said(chat) == [("user", "My starter died."), ("assistant", "Feed it twice a day.")]
+    assert spoken(chat) == [("user", "My starter died."), ("assistant", "Feed it twice a day.")]
     assert chat.messages[1].at == datetime.fromtimestamp(1_726_000_060, UTC)
 
 
-def test_an_older_chat_of_open_webui_has_a_list_of_messages() -> None:
+def test_an_older_open_webui_chat_has_a_list_of_messages() -> None:
     messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": '<details type="reasoning">Hm'}]
     (chat,) = read([{"id": "1", "chat": {"title": "Old", "messages": messages}}]).conversations
-    assert said(chat) == [("user", "Hi")]
+    assert spoken(chat) == [("user", "Hi")]
 
 
-def test_lettas_agent_file_gives_blocks_and_what_was_said() -> None:
+def test_a_letta_agent_file_has_blocks_and_messages() -> None:
     found = read(LETTA)
     assert [(entry.fields.content, entry.fields.target, entry.fields.category) for entry in found.entries] == [
         ("Name: Alex", "user", "general"),
@@ -167,10 +167,10 @@ def test_lettas_agent_file_gives_blocks_and_what_was_said() -> None:
         ("I am friendly.", "memory", "persona"),
     ]
     (conversation,) = found.conversations
-    assert said(conversation) == [("user", "I moved to Oslo."), ("assistant", "How do you like it?")]
+    assert spoken(conversation) == [("user", "I moved to Oslo."), ("assistant", "How do you like it?")]
 
 
-def test_lettas_older_agent_file_is_one_agent_and_passages_are_a_list() -> None:
+def test_an_older_letta_agent_file_has_one_agent_and_a_list_of_passages() -> None:
     (agent,) = LETTA_AGENTS
     old = {"agent_type": "memgpt_agent", "core_memory": LETTA["blocks"], "messages": agent["messages"], "name": "c"}
     found = read(old)
@@ -179,7 +179,7 @@ def test_lettas_older_agent_file_is_one_agent_and_passages_are_a_list() -> None:
     assert (passage.fields.content, passage.fields.target) == ("Worked as a nurse.", Target.MEMORY)
 
 
-def test_markdown_gives_bullets_and_paragraphs_with_the_heading_as_category() -> None:
+def test_markdown_is_read_by_bullet_and_paragraph_with_its_heading_as_category() -> None:
     found = read(MARKDOWN)
     assert [(e.place, e.fields.content, e.fields.category, e.fields.keywords) for e in found.entries] == [
         ("Line 3", "I live in Porto. It rains a lot.", "About me", []),
@@ -189,7 +189,7 @@ def test_markdown_gives_bullets_and_paragraphs_with_the_heading_as_category() ->
     ]
 
 
-def test_a_text_is_read_by_lines_or_where_lines_are_empty_by_paragraphs() -> None:
+def test_text_is_read_by_line_or_by_paragraph_if_there_are_empty_lines() -> None:
     assert contents(read("Likes tea.\nLives in Graz.\n")) == ["Likes tea.", "Lives in Graz."]
     assert contents(read("Likes tea.\r\nGreen tea.\r\n\r\nLives in Graz.")) == [
         "Likes tea. Green tea.",
@@ -198,7 +198,7 @@ def test_a_text_is_read_by_lines_or_where_lines_are_empty_by_paragraphs() -> Non
     assert contents(read("1. Likes tea.\n2) Rows.", format="text")) == ["Likes tea.", "Rows."]
 
 
-def test_a_paragraph_that_is_too_long_is_cut_between_sentences() -> None:
+def test_a_long_paragraph_is_split_between_sentences() -> None:
     sentence = "Walks to work every day, whatever the weather may be. "
     found = contents(read(sentence * 100, format="markdown"))
     assert len(found) > 1
@@ -206,7 +206,7 @@ def test_a_paragraph_that_is_too_long_is_cut_between_sentences() -> None:
     assert " ".join(str(text) for text in found) == (sentence * 100).strip()
 
 
-def test_a_category_that_is_too_long_is_cut_off_and_stays_as_a_keyword() -> None:
+def test_a_long_category_is_truncated_and_also_kept_as_a_keyword() -> None:
     (entry,) = read(f"# {'Long heading ' * 5}\n- Rows.").entries
     assert entry.fields.category == "Long heading Long heading Long heading L"
     assert entry.fields.keywords == ["Long heading " * 4 + "Long heading"]
@@ -222,13 +222,13 @@ SAMPLES = {
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_a_format_is_recognised_and_may_be_named(name: str) -> None:
-    recognised, named = read(SAMPLES[name]), read(SAMPLES[name], format=name)
-    assert list(recognised.formats) == list(named.formats) == [name]
-    assert (contents(recognised), recognised.conversations) == (contents(named), named.conversations)
+def test_a_format_is_detected_or_may_be_given(name: str) -> None:
+    detected, given = read(SAMPLES[name]), read(SAMPLES[name], format=name)
+    assert list(detected.formats) == list(given.formats) == [name]
+    assert (contents(detected), detected.conversations) == (contents(given), given.conversations)
 
 
-def test_the_name_of_a_file_may_say_its_format() -> None:
+def test_a_files_name_may_determine_its_format() -> None:
     assert list(read("Keeps bees.", name="a.MD").formats) == ["markdown"]
     with pytest.raises(InvalidRequest, match="Line 1 is not valid JSON"):
         read("Keeps bees.", name="a.jsonl")
@@ -247,13 +247,13 @@ def test_the_name_of_a_file_may_say_its_format() -> None:
         (b" null\n", "JSON in an unknown format"),
         (b"true", "JSON in an unknown format"),
         (b"PK\x03\x04 and nothing else", "damaged or cut off"),
-        (packed({"notes.txt": b"x"}), "no known file"),
-        (packed({"conversations.json": b"\xff"}), "conversations.json is not UTF-8"),
-        (packed({"conversations.json": b"[{"}), "conversations.json is not valid JSON"),
-        (packed({"conversations.json": [gpt_conversation()]})[:-40], "damaged or cut off"),
+        (make_zip({"notes.txt": b"x"}), "no known file"),
+        (make_zip({"conversations.json": b"\xff"}), "conversations.json is not UTF-8"),
+        (make_zip({"conversations.json": b"[{"}), "conversations.json is not valid JSON"),
+        (make_zip({"conversations.json": [gpt_conversation()]})[:-40], "damaged or cut off"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_refused_with_its_name_and_what_to_do(data: bytes, words: str) -> None:
+def test_an_unreadable_file_is_refused_with_an_explanation(data: bytes, words: str) -> None:
     if not words:
         assert contents(read(data)) == ["]"]
         return
@@ -266,7 +266,7 @@ def test_an_unknown_format_is_refused() -> None:
         read("x", format="excel")
 
 
-def test_an_entry_that_is_broken_is_refused_and_the_others_are_read() -> None:
+def test_a_broken_entry_is_refused_and_the_others_are_read() -> None:
     text = '{"results": [{"memory": "Rows."}, {"memory": nonsense}, {"memory": "Swims."}]}'
     found = read(text)
     assert contents(found) == ["Rows.", "Swims."]
@@ -275,55 +275,55 @@ def test_an_entry_that_is_broken_is_refused_and_the_others_are_read() -> None:
     assert "not valid JSON" in str(refused.error)
 
 
-def test_deep_nesting_is_refused_by_entry() -> None:
+def test_only_the_entry_with_deep_nesting_is_refused() -> None:
     found = read('[{"memory": "Rows."}, {"memory": ' + "[" * 5_000 + "]" * 5_000 + "}]", format="mem0")
     assert (contents(found), len(found.refused)) == (["Rows."], 1)
 
 
-def test_an_archive_is_bounded_before_and_while_it_is_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
-    bomb = packed({"conversations.json": b" " * 3_000_000})
+def test_an_archive_is_limited_in_ratio_and_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    bomb = make_zip({"conversations.json": b" " * 3_000_000})
     with pytest.raises(InvalidRequest, match="factor of more than 200"):
         read(bomb)
     monkeypatch.setattr(files, "IMPORT_FILE_BYTES", 1_000)
-    for data in (bomb, packed({"memories.json": b" " * 2_000}), b" " * 2_000):
+    for data in (bomb, make_zip({"memories.json": b" " * 2_000}), b" " * 2_000):
         with pytest.raises(TooLarge, match="Split it"):
             read(data)
 
 
-def test_a_header_that_lies_about_its_size_unpacks_no_more_than_it_says() -> None:
-    data = packed({"conversations.json": b"[" + b" " * 500_000 + b"]"})
-    real, told = (500_002).to_bytes(4, "little"), (10).to_bytes(4, "little")
+def test_a_file_longer_than_its_header_says_is_refused() -> None:
+    data = make_zip({"conversations.json": b"[" + b" " * 500_000 + b"]"})
+    real, claimed = (500_002).to_bytes(4, "little"), (10).to_bytes(4, "little")
     with pytest.raises(InvalidRequest, match=r"conversations\.json cannot be unpacked"):
-        read(data.replace(real, told))
+        read(data.replace(real, claimed))
 
 
-def test_an_archive_with_a_long_list_of_files_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_with_too_many_files_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "IMPORT_DIRECTORY_BYTES", 5_000)
     with pytest.raises(TooLarge, match="too many files"):
-        read(packed({f"picture-{number}.png": b"" for number in range(100)}))
+        read(make_zip({f"picture-{number}.png": b"" for number in range(100)}))
     monkeypatch.setattr(files, "IMPORT_FILES", 3)
     with pytest.raises(TooLarge, match="more than 3 files"):
-        read(packed({f"projects/{number}.json": {} for number in range(4)}))
+        read(make_zip({f"projects/{number}.json": {} for number in range(4)}))
 
 
 def test_an_encrypted_file_is_refused() -> None:
-    data = bytearray(packed({"conversations.json": [gpt_conversation()]}))
+    data = bytearray(make_zip({"conversations.json": [gpt_conversation()]}))
     for at in (data.find(b"PK\x03\x04") + 6, data.find(b"PK\x01\x02") + 8):
         data[at] |= 1
     with pytest.raises(InvalidRequest, match="damaged or encrypted"):
         read(bytes(data))
 
 
-def test_more_entries_than_an_import_may_have_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_entries_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_members, "MAX_MEMBERS", 3)
     with pytest.raises(InvalidRequest, match="more than 3 entries"):
         read([{"memory": "x"}] * 4)
 
 
-def test_a_conversation_has_the_same_key_whenever_it_is_read() -> None:
+def test_a_conversations_key_is_stable() -> None:
     first, again = (
         read([gpt_conversation()]),
-        read(packed({"conversations.json": [gpt_conversation(title="Renamed")]})),
+        read(make_zip({"conversations.json": [gpt_conversation(title="Renamed")]})),
     )
     assert first.conversations[0].key == again.conversations[0].key
     assert first.conversations[0].key != read([gpt_conversation("c-2")]).conversations[0].key

@@ -1,4 +1,4 @@
-"""Readers of exports take any file: each entry is read or refused, and no other error comes out of them"""
+"""Import readers accept any file: each entry is either read or refused, and no other error is raised"""
 
 import json
 from typing import Any
@@ -25,7 +25,7 @@ from tests.memories.import_samples import (
     OPENWEBUI_CHATS,
     OPENWEBUI_MEMORIES,
     gpt_conversation,
-    packed,
+    make_zip,
 )
 from tests.properties import BOUNDED, odd_json, odd_text
 
@@ -43,34 +43,33 @@ SAMPLES: list[Any] = [
 formats = st.sampled_from([AUTO, *FORMATS])
 
 
-def places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the way to every value of a JSON value."""
+def paths_in(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the path of every value within a JSON value."""
     items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
-    return [path] + [place for key, value in items for place in places(value, (*path, key))]
+    return [path] + [inner for key, value in items for inner in paths_in(value, (*path, key))]
 
 
-def with_other(data: Any, path: tuple[Any, ...], other: Any) -> Any:
-    """Return a JSON value with another one at a place."""
+def replace_at(data: Any, path: tuple[Any, ...], other: Any) -> Any:
+    """Return a copy of a JSON value in which the value at `path` is replaced."""
     if not path:
         return other
     first, *rest = path
     changed = dict(data) if isinstance(data, dict) else list(data)
-    changed[first] = with_other(data[first], tuple(rest), other)
+    changed[first] = replace_at(data[first], tuple(rest), other)
     return changed
 
 
 @st.composite
-def spoiled(draw: st.DrawFn) -> str:
-    """A real export in which one to three values are something else."""
+def damaged_export(draw: st.DrawFn) -> str:
+    """Draw an export in which one to three values are replaced by arbitrary ones."""
     data = draw(st.sampled_from(SAMPLES))
     for _ in range(draw(st.integers(1, 3))):
-        data = with_other(data, draw(st.sampled_from(places(data))), draw(odd_json))
+        data = replace_at(data, draw(st.sampled_from(paths_in(data))), draw(odd_json))
     return json.dumps(data)
 
 
-def checked(data: bytes, format: str) -> ImportContents:
-    """Return what is found, nothing in a file that is refused. It can be stored or is refused by name; only the
-    documented errors come."""
+def read_checked(data: bytes, format: str) -> ImportContents:
+    """Return what was read, or nothing if the file was refused. Check that it can be stored."""
     try:
         found = finish(read_upload(Upload.of(data), format=format, book="main"))
     except (InvalidRequest, TooLarge):
@@ -84,11 +83,11 @@ def checked(data: bytes, format: str) -> ImportContents:
     for conversation in found.conversations:
         assert conversation.messages
         assert len(conversation.key) == 32
-        for said in conversation.messages:
-            assert said.role in {"user", "assistant"}
-            assert said.text.encode()  # can be stored
-            assert "\x00" not in said.text
-            assert said.at is None or said.at.year >= 1990
+        for message in conversation.messages:
+            assert message.role in {"user", "assistant"}
+            assert message.text.encode()  # can be stored
+            assert "\x00" not in message.text
+            assert message.at is None or message.at.year >= 1990
         assert conversation.title.encode() is not None
     lines = [entry.line for entry in found.entries] + [row.line for row in found.refused]
     assert all(line > 0 for line in lines)
@@ -97,39 +96,40 @@ def checked(data: bytes, format: str) -> ImportContents:
 
 
 def size(found: ImportContents) -> int:
-    """Return how many characters memories and messages have."""
-    contents = [entry.fields.content or "" for entry in found.entries]
-    return sum(map(len, [*contents, *(said.text for one in found.conversations for said in one.messages)]))
+    """Return the number of characters in memories and messages."""
+    texts = [entry.fields.content or "" for entry in found.entries]
+    texts += [message.text for conversation in found.conversations for message in conversation.messages]
+    return sum(map(len, texts))
 
 
 @BOUNDED
-@given(spoiled(), formats)
-def test_an_export_in_which_values_are_something_else(text: str, format: str) -> None:
-    assert size(checked(text.encode(errors="surrogatepass"), format)) <= len(text)
+@given(damaged_export(), formats)
+def test_an_export_with_unexpected_values(text: str, format: str) -> None:
+    assert size(read_checked(text.encode(errors="surrogatepass"), format)) <= len(text)
 
 
 @BOUNDED
 @given(st.sampled_from(SAMPLES).map(json.dumps), st.integers(0, 4_000), st.text('[]{}",:\\ax', max_size=4), formats)
-def test_an_export_that_is_cut_or_scratched(text: str, at: int, scratch: str, format: str) -> None:
+def test_a_truncated_or_damaged_export(text: str, at: int, scratch: str, format: str) -> None:
     for broken in (text[:at] + scratch, text[:at] + scratch + text[at + 1 :]):
-        assert size(checked(broken.encode(), format)) <= len(broken)
+        assert size(read_checked(broken.encode(), format)) <= len(broken)
 
 
 @BOUNDED
 @given(st.lists(odd_text | st.sampled_from(MARKDOWN.splitlines()), max_size=8).map("\n".join), formats)
 @example("**" * 50 + "\n- \n#\n1.\n---", "markdown")
 def test_any_text(text: str, format: str) -> None:
-    assert size(checked(text.encode(errors="surrogatepass"), format)) <= len(text)
+    assert size(read_checked(text.encode(errors="surrogatepass"), format)) <= len(text)
 
 
 @BOUNDED
 @given(st.binary(max_size=200), st.integers(0, 2_000), formats)
-def test_any_bytes_and_an_archive_with_other_bytes(data: bytes, at: int, format: str) -> None:
-    assert size(checked(data, format)) <= len(data)
-    archive = packed({"conversations.json": SAMPLES[0], "memories.json": CLAUDE_MEMORIES})
-    whole = size(checked(archive, format))
-    assert size(checked(archive[:at] + data + archive[at + len(data) :], format)) <= whole
-    assert size(checked(archive[:at] + data, format)) <= whole
+def test_any_bytes_and_a_damaged_archive(data: bytes, at: int, format: str) -> None:
+    assert size(read_checked(data, format)) <= len(data)
+    archive = make_zip({"conversations.json": SAMPLES[0], "memories.json": CLAUDE_MEMORIES})
+    whole = size(read_checked(archive, format))
+    assert size(read_checked(archive[:at] + data + archive[at + len(data) :], format)) <= whole
+    assert size(read_checked(archive[:at] + data, format)) <= whole
 
 
 @BOUNDED
@@ -145,7 +145,7 @@ def test_the_members_of_a_list_are_its_elements(values: list[Any]) -> None:
 @given(
     st.dictionaries(st.text("abc", min_size=1), st.lists(st.text()) | st.text() | st.dictionaries(st.text(), st.text()))
 )
-def test_the_members_of_an_object_are_its_values_and_what_its_lists_hold(data: dict[str, Any]) -> None:
+def test_the_members_of_an_object_are_its_values_and_the_items_of_its_lists(data: dict[str, Any]) -> None:
     members = finish(members_of(json.dumps(data), "The file"))
     found = [(member.key, json.loads(members.text[member.start : member.end])) for member in members.members]
     expected = [(key, item) for key, value in data.items() for item in (value if isinstance(value, list) else [value])]
@@ -163,7 +163,7 @@ def test_the_members_of_an_object_are_its_values_and_what_its_lists_hold(data: d
     ],
     ids=["quotes", "brackets", "backslashes", "strings", "words"],
 )
-def test_hostile_texts_are_looked_through_once(text: str) -> None:
+def test_hostile_texts_are_scanned_once(text: str) -> None:
     with pytest.raises(InvalidRequest):
         finish(members_of(text, "The file"))
 

@@ -1,5 +1,4 @@
-"""memories.messaging.invalidation: what was forgotten elsewhere leaves the caches of this process, and nothing
-else does."""
+"""memories.messaging.invalidation: whatever another process forgets is removed from this process's caches."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -30,16 +29,16 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def heard(monkeypatch: pytest.MonkeyPatch) -> list[Forgotten]:
-    """What a cache of another process is told."""
-    told: list[Forgotten] = []
-    monkeypatch.setattr(invalidation, "_caches", [invalidation._Cache(forget=told.append)])
-    return told
+def received(monkeypatch: pytest.MonkeyPatch) -> list[Forgotten]:
+    """The invalidations that a cache receives."""
+    messages: list[Forgotten] = []
+    monkeypatch.setattr(invalidation, "_caches", [invalidation._Cache(forget=messages.append)])
+    return messages
 
 
 @pytest.fixture
-def elsewhere() -> Watcher:
-    """The watcher of another process, which watches already."""
+def watcher() -> Watcher:
+    """A watcher, as another process has one, that was started before the test."""
     watcher = Watcher()
     watcher.begin()
     return watcher
@@ -68,56 +67,54 @@ def delete_one(session: Session) -> None:
         (session_end, Kind.SESSION_ENDED),
     ],
 )
-def test_every_kind_of_forgetting_is_told_once_by_its_ids(
+def test_every_kind_of_forgetting_is_received_once(
     session: Session,
     alice: Owner,
-    elsewhere: Watcher,
-    heard: list[Forgotten],
+    watcher: Watcher,
+    received: list[Forgotten],
     forget: Callable[[Session], object],
     kind: Kind,
 ) -> None:
     memory_make(alice)
     forget(session)
-    assert elsewhere.poll() == 1
-    assert elsewhere.poll() == 0
-    (told,) = heard
-    assert (told.kind, told.owner_id) == (kind, alice.pk)
+    assert watcher.poll() == 1
+    assert watcher.poll() == 0
+    (message,) = received
+    assert (message.kind, message.owner_id) == (kind, alice.pk)
 
 
-def test_an_addition_or_a_change_tells_nobody(alice: Owner, elsewhere: Watcher) -> None:
+def test_adding_a_memory_sends_no_invalidation(alice: Owner, watcher: Watcher) -> None:
     memory_make(alice)
-    assert elsewhere.poll() == 0
+    assert watcher.poll() == 0
 
 
-def test_a_look_is_one_query(alice: Owner, elsewhere: Watcher, django_assert_num_queries: Any) -> None:
+def test_a_poll_is_one_query(alice: Owner, watcher: Watcher, django_assert_num_queries: Any) -> None:
     with django_assert_num_queries(1):
-        elsewhere.poll()
+        watcher.poll()
 
 
-def test_a_row_that_is_committed_after_a_later_one_is_applied(
-    alice: Owner, elsewhere: Watcher, heard: list[Forgotten]
+def test_a_row_committed_after_a_later_one_is_applied(
+    alice: Owner, watcher: Watcher, received: list[Forgotten]
 ) -> None:
     first, second = (Invalidation(pk=1000 + n, kind=Kind.OWNER, owner_id=alice.pk) for n in (1, 2))
     second.save(force_insert=True)
-    assert elsewhere.poll() == 1
+    assert watcher.poll() == 1
     first.save(force_insert=True)
-    assert elsewhere.poll() == 1
-    assert len(heard) == 2
+    assert watcher.poll() == 1
+    assert len(received) == 2
 
 
-def test_rows_that_have_settled_are_not_read_again(
-    alice: Owner, elsewhere: Watcher, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settled_rows_are_not_read_again(alice: Owner, watcher: Watcher, monkeypatch: pytest.MonkeyPatch) -> None:
     row = Invalidation.objects.create(kind=Kind.OWNER, owner_id=alice.pk)
-    assert elsewhere.poll() == 1
-    assert elsewhere._floor < row.pk
+    assert watcher.poll() == 1
+    assert watcher._floor < row.pk
     monkeypatch.setattr(invalidation, "_SETTLED_SECONDS", -1.0)
-    assert elsewhere.poll() == 0
-    assert (elsewhere._floor, elsewhere._seen) == (row.pk, {})
+    assert watcher.poll() == 0
+    assert (watcher._floor, watcher._seen) == (row.pk, {})
 
 
-def test_nothing_is_dropped_before_the_commit_and_nothing_after_a_rollback(
-    alice: Owner, heard: list[Forgotten], django_capture_on_commit_callbacks: Any
+def test_caches_are_invalidated_only_after_a_commit(
+    alice: Owner, received: list[Forgotten], django_capture_on_commit_callbacks: Any
 ) -> None:
     def publish_and_fail() -> None:
         with transaction.atomic():
@@ -126,86 +123,82 @@ def test_nothing_is_dropped_before_the_commit_and_nothing_after_a_rollback(
 
     with django_capture_on_commit_callbacks(execute=True), pytest.raises(ZeroDivisionError):
         publish_and_fail()
-    assert heard == []
+    assert received == []
     with django_capture_on_commit_callbacks(execute=True):
         invalidation.publish(Kind.OWNER, owner_id=alice.pk)
-        assert heard == []
-    assert len(heard) == 1
+        assert received == []
+    assert len(received) == 1
 
 
-def test_only_what_is_of_the_owner_or_the_book_goes(alice: Owner, charlie: Owner) -> None:
+def test_only_snapshots_of_the_owner_or_book_are_dropped(alice: Owner, charlie: Owner) -> None:
     memory_make(alice)
     memory_make(charlie)
-    mine, other = uuid4(), uuid4()
-    snapshot_of(alice, mine)
+    alices, other = uuid4(), uuid4()
+    snapshot_of(alice, alices)
     snapshot_of(charlie, other)
     book = Book.objects.get(owner=alice)
     invalidation.apply(Forgotten(kind=Kind.BOOK, owner_id=alice.pk, book_id=uuid4()))
-    assert snapshots.peek(mine)
+    assert snapshots.peek(alices)
     invalidation.apply(Forgotten(kind=Kind.BOOK, owner_id=alice.pk, book_id=book.pk))
-    assert snapshots.peek(mine) is None
+    assert snapshots.peek(alices) is None
     assert snapshots.peek(other)
     invalidation.apply(Forgotten(kind=Kind.OWNER, owner_id=charlie.pk))
     assert snapshots.peek(other) is None
     assert snapshots.sizes()[1] == 0
 
 
-def test_a_view_that_was_read_before_a_forgetting_is_not_kept_after_it(
-    alice: Owner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_view_read_before_a_forgetting_is_not_cached(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     memory_make(alice)
     session = uuid4()
 
-    def forgotten_meanwhile(state: BookState, earlier: BookView | None) -> Any:
+    def forget_meanwhile(state: BookState, earlier: BookView | None) -> Any:
         view = load_view(state, earlier)
         invalidation.apply(Forgotten(kind=Kind.OWNER, owner_id=alice.pk))
         return view
 
-    monkeypatch.setattr("memories.recall.snapshot.load_view", forgotten_meanwhile)
+    monkeypatch.setattr("memories.recall.snapshot.load_view", forget_meanwhile)
     snapshot_of(alice, session)
     assert snapshots.peek(session) is None
     assert snapshots.sizes()[:2] == (0, 0)
 
 
-def test_a_thread_that_was_read_before_a_forgetting_is_not_kept_after_it(
-    session: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def forgotten_meanwhile(owner_id: UUID, session_id: UUID, after: UUID | None) -> list[Any]:
+def test_a_thread_read_before_a_forgetting_is_not_cached(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forget_meanwhile(owner_id: UUID, session_id: UUID, after: UUID | None) -> list[Any]:
         invalidation.apply(Forgotten(kind=Kind.OWNER, owner_id=owner_id))
         return []
 
-    monkeypatch.setattr("memories.recall.threads.thread_reader._value", forgotten_meanwhile)
+    monkeypatch.setattr("memories.recall.threads.thread_reader._value", forget_meanwhile)
     thread_cache.read(session.owner_id, session.pk)
     assert thread_cache._threads == {}
 
 
-def test_what_is_idle_goes_without_a_new_build(
-    alice: Owner, elsewhere: Watcher, settings: Any, session: Session
+def test_idle_cache_entries_are_dropped_by_a_poll(
+    alice: Owner, watcher: Watcher, settings: Any, session: Session
 ) -> None:
     memory_make(alice)
     snapshot_of(alice)
     thread_cache.read(alice.pk, session.pk)
-    elsewhere.poll()
+    watcher.poll()
     assert snapshots.sizes()[:2] == (1, 1)
     settings.SNAPSHOT_IDLE_SECONDS = -1
-    elsewhere.poll()
+    watcher.poll()
     assert snapshots.sizes()[:2] == (0, 0)
     assert thread_cache._threads == {}
 
 
-def test_while_the_table_cannot_be_read_nothing_is_kept(alice: Owner, elsewhere: Watcher) -> None:
+def test_all_caches_are_cleared_if_the_table_cannot_be_read(alice: Owner, watcher: Watcher) -> None:
     memory_make(alice)
     snapshot_of(alice)
 
-    def away(*call: Any) -> Any:
-        raise OperationalError("the database is away")
+    def fail(*call: Any) -> Any:
+        raise OperationalError("the database is unavailable")
 
-    with connection.execute_wrapper(away):
-        elsewhere._round()
+    with connection.execute_wrapper(fail):
+        watcher._round()
     assert snapshots.sizes()[:2] == (0, 0)
 
 
-def test_the_texts_of_another_book_stay_analysed(alice: Owner, charlie: Owner) -> None:
+def test_the_analysis_of_other_books_stays_cached(alice: Owner, charlie: Owner) -> None:
     memory_make(alice, "Keeps a heron called Quillonthorpe.")
     memory_make(charlie, "Keeps a parrot called Otto.")
     for owner in (alice, charlie):
@@ -222,14 +215,14 @@ def test_the_texts_of_another_book_stay_analysed(alice: Owner, charlie: Owner) -
     assert misses + 1 == PROCESS_CACHE.misses
 
 
-def test_rows_are_kept_for_a_day(alice: Owner) -> None:
+def test_invalidations_are_kept_for_a_day(alice: Owner) -> None:
     Invalidation.objects.create(kind=Kind.OWNER, owner_id=alice.pk, created_at=timezone.now() - timedelta(days=2))
     Invalidation.objects.create(kind=Kind.OWNER, owner_id=alice.pk)
     memories_sweep()
     assert Invalidation.objects.count() == 1
 
 
-def test_what_is_kept_of_messages_is_dropped_with_any_forgetting(alice: Owner) -> None:
+def test_the_message_cache_is_cleared_by_any_forgetting(alice: Owner) -> None:
     memory_make(alice, "Keeps a heron called Quillonthorpe.")
     snapshot_of(alice).view.index.search("Where is my heron?", limit=5)
     assert message_of.cache_info().currsize

@@ -1,4 +1,4 @@
-"""JSON with long texts: the same as json.dumps writes, without looking at every character"""
+"""JSON with long texts: the same output as json.dumps, without examining every character"""
 
 import json
 from json.encoder import encode_basestring_ascii
@@ -9,18 +9,18 @@ import pytest
 from memories.json_output import LONG, ConstantDict, LongTextEncoder
 
 PLAIN = "QUFB" * LONG
-OTHERS = ['"' + PLAIN, PLAIN + "\\", "é" + PLAIN, PLAIN + "\x7f", PLAIN + "\n", PLAIN + "\ud83d\ude00", "short", ""]
+TEXTS = ['"' + PLAIN, PLAIN + "\\", "é" + PLAIN, PLAIN + "\x7f", PLAIN + "\n", PLAIN + "\ud83d\ude00", "short", ""]
 
 
 @pytest.mark.parametrize("options", [{}, {"sort_keys": True}, {"ensure_ascii": False, "separators": (",", ":")}])
-@pytest.mark.parametrize("other", OTHERS, ids=range(len(OTHERS)))
-def test_it_writes_what_json_dumps_writes(other: str, options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("other", TEXTS, ids=range(len(TEXTS)))
+def test_the_output_equals_that_of_json_dumps(other: str, options: dict[str, Any]) -> None:
     value = {"z": [PLAIN, {"b": other, "a": (PLAIN + "x", 1, None, True)}], "a": PLAIN + "y", "n": 1.5, PLAIN: {}}
     assert json.dumps(value, cls=LongTextEncoder, **options) == json.dumps(value, **options)
 
 
 @pytest.mark.parametrize("options", [{}, {"sort_keys": True}, {"ensure_ascii": False, "separators": (",", ":")}])
-def test_what_is_fixed_is_written_as_ever_however_often(options: dict[str, Any]) -> None:
+def test_a_fixed_object_is_always_written_like_json_dumps(options: dict[str, Any]) -> None:
     fixed = ConstantDict({"name": "gr\u00fc\u00dfe", "b": [PLAIN, 1], "a": {}})
     value = [fixed, {"z": fixed, "a": PLAIN}, fixed]
     for _ in range(2):
@@ -28,7 +28,7 @@ def test_what_is_fixed_is_written_as_ever_however_often(options: dict[str, Any])
         assert json.dumps(fixed, cls=LongTextEncoder) == json.dumps(fixed)
 
 
-def test_a_copy_of_what_is_fixed_may_be_changed() -> None:
+def test_a_copy_of_a_fixed_object_may_be_changed() -> None:
     fixed = ConstantDict(name="one")
     json.dumps([fixed], cls=LongTextEncoder)
     assert json.dumps([{**fixed, "name": "two"}, fixed | {"more": 1}], cls=LongTextEncoder) == json.dumps(
@@ -36,23 +36,23 @@ def test_a_copy_of_what_is_fixed_may_be_changed() -> None:
     )
 
 
-def test_what_json_cannot_hold_is_refused_as_ever() -> None:
+def test_values_that_json_cannot_represent_are_refused() -> None:
     with pytest.raises(ValueError, match="Out of range"):
         json.dumps([PLAIN, float("nan")], cls=LongTextEncoder, allow_nan=False)
     with pytest.raises(TypeError):
         json.dumps([PLAIN, object()], cls=LongTextEncoder)
 
 
-def test_a_long_text_is_not_read_character_by_character(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What json does with each text it is given: it never meets one that is long and plain."""
-    met: list[str] = []
+def test_a_long_text_is_not_encoded_character_by_character(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The json module never gets to encode a long text without special characters."""
+    encoded: list[str] = []
 
-    def counting(text: str) -> str:
-        met.append(text)
+    def record(text: str) -> str:
+        encoded.append(text)
         return encode_basestring_ascii(text)
 
-    monkeypatch.setattr(json.encoder, "encode_basestring_ascii", counting)
-    monkeypatch.setattr(json.encoder, "c_make_encoder", None)  # the one written in C calls no function of ours
+    monkeypatch.setattr(json.encoder, "encode_basestring_ascii", record)
+    monkeypatch.setattr(json.encoder, "c_make_encoder", None)  # the C encoder would not call `record`
     json.dumps({"url": PLAIN, "name": "short"}, cls=LongTextEncoder)
-    assert "short" in met
-    assert PLAIN not in met
+    assert "short" in encoded
+    assert PLAIN not in encoded

@@ -1,4 +1,4 @@
-"""POST /api/memories of words that are remembered already: what else the request names is an update"""
+"""POST /api/memories with the content of an existing memory: the other given fields are updated"""
 
 from datetime import timedelta
 from typing import Any
@@ -29,33 +29,33 @@ def known_make(owner: Owner, **fields: Any) -> Memory:
     return memory_make(owner, "Likes tea.", category="drink", keywords=["cup"], metadata={"by": "hand"}, **fields)
 
 
-@pytest.mark.parametrize("named", [*({name: value} for name, value in ALL.items()), ALL])
-async def test_the_fields_that_are_named_are_applied(alice: Owner, alice_api: Api, named: dict[str, Any]) -> None:
+@pytest.mark.parametrize("given", [*({name: value} for name, value in ALL.items()), ALL])
+async def test_the_given_fields_are_updated(alice: Owner, alice_api: Api, given: dict[str, Any]) -> None:
     memory = await in_thread(known_make, alice)
     _, before = await alice_api.get(f"/api/memories/{memory.number}")
-    response = await alice_api.raw("POST", "/api/memories", {"content": "likes  TEA", **named})
+    response = await alice_api.raw("POST", "/api/memories", {"content": "likes  TEA", **given})
     after = response.json()
     assert (response.status_code, response["ETag"]) == (200, '"2"')
     changed = {name: after[name] for name in after if after[name] != before[name]}
-    assert changed == {**named, "version": 2, "updated_at": after["updated_at"]}
+    assert changed == {**given, "version": 2, "updated_at": after["updated_at"]}
     _, history = await alice_api.get(f"/api/memories/{memory.number}/revisions")
     assert [(row["action"], row["write_origin"]) for row in history["data"]] == [("update", "user"), ("add", "user")]
 
 
-@pytest.mark.parametrize("named", [{}, {"category": "drink", "keywords": ["cup"]}])
-async def test_nothing_new_is_no_change(alice: Owner, alice_api: Api, named: dict[str, Any]) -> None:
+@pytest.mark.parametrize("given", [{}, {"category": "drink", "keywords": ["cup"]}])
+async def test_equal_fields_make_no_revision(alice: Owner, alice_api: Api, given: dict[str, Any]) -> None:
     memory = await in_thread(known_make, alice)
-    status, answer = await alice_api.post("/api/memories", {"content": "Likes tea.", **named})
+    status, answer = await alice_api.post("/api/memories", {"content": "Likes tea.", **given})
     assert (status, answer["id"], answer["version"], answer["target"]) == (200, str(memory.number), 1, "user")
 
 
-async def test_an_expiry_that_is_named_as_null_is_removed(alice: Owner, alice_api: Api) -> None:
+async def test_an_expiry_given_as_null_is_removed(alice: Owner, alice_api: Api) -> None:
     await in_thread(known_make, alice, expires_at=timezone.now() + timedelta(days=1))
     status, answer = await alice_api.post("/api/memories", {"content": "Likes tea.", "expires_at": None})
     assert (status, answer["expires_at"], answer["version"]) == (200, None, 2)
 
 
-async def test_what_is_refused_of_it_leaves_the_memory_as_it_is(alice: Owner, alice_api: Api) -> None:
+async def test_a_refused_field_leaves_the_memory_unchanged(alice: Owner, alice_api: Api) -> None:
     memory = await in_thread(known_make, alice)
     secret = {"token": "ghp_" + "a1B2" * 9}
     status, answer = await alice_api.post("/api/memories", {"content": "Likes tea.", "metadata": secret})
@@ -63,7 +63,7 @@ async def test_what_is_refused_of_it_leaves_the_memory_as_it_is(alice: Owner, al
     assert (await in_thread(Memory.objects.get, pk=memory.pk)).version == 1
 
 
-def test_a_repetition_by_a_model_changes_nothing(alice: Owner) -> None:
+def test_a_models_repetition_changes_nothing(alice: Owner) -> None:
     memory = known_make(alice)
     with book_writing(memory.book, Source(actor="model", origin=WriteOrigin.TOOL)) as writer:
         written = writer.add(MemoryFields(content="Likes tea.", category="food", keywords=["leaf"]))

@@ -18,11 +18,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 SOURCE = {"source": "crm", "<b>": "4711"}
 
 
-@pytest.fixture
-def root() -> Client:
-    return staff_client(superuser=True)
-
-
 def edit(client: Client, memory: Memory, **changes: Any) -> Any:
     form = {
         "content": memory.content,
@@ -37,7 +32,7 @@ def edit(client: Client, memory: Memory, **changes: Any) -> Any:
     return client.post(reverse("admin:memories_memory_change", args=[memory.pk]), form)
 
 
-def test_the_memories_page_shows_it_with_the_memory_and_in_its_history(alice: Owner, agent: Agent) -> None:
+def test_the_memories_page_shows_metadata_and_its_history(alice: Owner, agent: Agent) -> None:
     memory = memory_make(alice, "Likes tea.", metadata=SOURCE)
     page = client_of(alice)
     html = html_of(page, "/memories/")
@@ -50,7 +45,7 @@ def test_the_memories_page_shows_it_with_the_memory_and_in_its_history(alice: Ow
     assert "source: crm" in history
 
 
-def test_an_administrator_reads_and_edits_it(root: Client) -> None:
+def test_an_administrator_can_read_and_edit_metadata(root: Client) -> None:
     memory = admin_rows.memory_make("Likes tea.")
     assert edit(root, memory, metadata='{"source": "crm"}').status_code == 302
     memory.refresh_from_db()
@@ -65,7 +60,7 @@ def test_an_administrator_reads_and_edits_it(root: Client) -> None:
 
 
 @pytest.mark.parametrize("typed", ["crm", "[1]", '{"a": 1}', "[" * 5_000, "x" * 20_001])
-def test_what_is_not_metadata_is_an_error_of_the_form(root: Client, typed: str) -> None:
+def test_invalid_metadata_is_a_form_error(root: Client, typed: str) -> None:
     memory = admin_rows.memory_make("Likes tea.")
     answer = edit(root, memory, metadata=typed)
     assert answer.status_code == 200
@@ -73,7 +68,7 @@ def test_what_is_not_metadata_is_an_error_of_the_form(root: Client, typed: str) 
     assert Revision.objects.filter(memory=memory).count() == 1
 
 
-def test_a_secret_in_it_is_an_error_of_the_form_and_is_not_repeated(root: Client) -> None:
+def test_a_secret_in_metadata_is_a_form_error_and_is_not_repeated(root: Client) -> None:
     memory = admin_rows.memory_make("Likes tea.")
     answer = edit(root, memory, metadata='{"password": "Tr0ub4dor-9x!k"}')
     assert answer.status_code == 200
@@ -81,7 +76,7 @@ def test_a_secret_in_it_is_an_error_of_the_form_and_is_not_repeated(root: Client
     assert "Tr0ub4dor" not in answer.content.decode()
 
 
-def test_who_may_only_look_reads_it_without_a_form() -> None:
+def test_a_viewer_sees_metadata_without_a_form() -> None:
     memory = admin_rows.memory_make("Likes tea.", metadata={"source": "crm"})
-    looking = staff_client(may=("memories.view_memory",))
-    assert "source: crm" in text_of(html_of(looking, reverse("admin:memories_memory_change", args=[memory.pk])))
+    viewer = staff_client(may=("memories.view_memory",))
+    assert "source: crm" in text_of(html_of(viewer, reverse("admin:memories_memory_change", args=[memory.pk])))

@@ -1,4 +1,4 @@
-"""Reading the outbox: a gap is what was deleted, never what is written at the same moment."""
+"""Reading the outbox: only deleted notifications leave a gap, not those that are being written."""
 
 from typing import Any
 
@@ -13,23 +13,23 @@ from tests.conftest import Api
 pytestmark = pytest.mark.django_db
 
 
-def test_a_notification_written_while_another_reads_is_no_gap(alice: Owner) -> None:
+def test_a_notification_written_during_a_read_is_not_a_gap(alice: Owner) -> None:
     statements: list[str] = []
 
-    def another_writes(execute: Any, sql: str, *rest: Any) -> Any:
+    def write_after_first(execute: Any, sql: str, *rest: Any) -> Any:
         answer = execute(sql, *rest)
         statements.append(sql)
         if len(statements) == 1:
             notify(owner_id=alice.pk, kind=Notification.Kind.MEMORY_CHANGED, text="one")
         return answer
 
-    with connection.execute_wrapper(another_writes):
+    with connection.execute_wrapper(write_after_first):
         found = notifications_after(alice.pk, 0)
     found = found or notifications_after(alice.pk, 0)
     assert [(note["kind"], note["text"]) for note in found] == [("memory.changed", "one")]
 
 
-def test_what_was_deleted_is_a_gap(alice: Owner) -> None:
+def test_deleted_notifications_are_a_gap(alice: Owner) -> None:
     for text in ("one", "two"):
         notify(owner_id=alice.pk, kind=Notification.Kind.MEMORY_CHANGED, text=text)
     Notification.objects.filter(text="one").delete()
@@ -41,7 +41,7 @@ def test_what_was_deleted_is_a_gap(alice: Owner) -> None:
     assert [(note["kind"], note["id"]) for note in notifications_after(alice.pk, 0)] == [("resync", "2")]
 
 
-async def test_a_list_has_as_many_as_were_asked_for(alice: Owner, alice_api: Api) -> None:
+async def test_a_list_has_at_most_limit_notifications(alice: Owner, alice_api: Api) -> None:
     for _ in range(5):
         await in_thread(notify, owner_id=alice.pk, kind=Notification.Kind.MEMORY_CHANGED)
     await in_thread(Notification.objects.filter(seq=1).delete)

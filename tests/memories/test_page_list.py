@@ -1,4 +1,4 @@
-"""The list of the memories page: orders, numbers, true counts, deleted memories, pages beyond the first."""
+"""The list on the memories page: sorting, numbers, exact counts, deleted memories, and further pages."""
 
 import re
 from collections.abc import Iterable
@@ -12,7 +12,6 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from gateway.models import Agent
 from memories import number_words
 from memories.history.undo import change_set_get
 from memories.models import Memory, Owner, WriteOrigin
@@ -20,19 +19,11 @@ from memories.page import filters, listing
 from memories.services import MemoryFields, Source, book_get_or_create, book_limits_set, book_writing
 from tests.factories import memory_make
 from tests.pages import client_of, html_of, text_of
+from tests.memories.conftest import rows_in
 from tests.unsliced import book_clear, undo_changes
 
 pytestmark = pytest.mark.django_db
 BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER)
-
-
-@pytest.fixture
-def page(alice: Owner, agent: Agent) -> Client:
-    return client_of(alice)
-
-
-def rows_in(html: str) -> list[int]:
-    return [int(number) for number in re.findall(r'data-memory="(\d+)"', html)]
 
 
 def fill(alice: Owner, texts: Iterable[str]) -> None:
@@ -47,7 +38,7 @@ def delete(memory: Memory) -> None:
         writer.delete(memory.number)
 
 
-def test_each_order_is_chosen_by_name(page: Client, alice: Owner) -> None:
+def test_the_list_is_sorted_by_name_of_the_order(page: Client, alice: Owner) -> None:
     tea, bees, apples = (memory_make(alice, text) for text in ("Likes tea.", "Keeps bees.", "apples, never pears."))
     with book_writing(tea.book, BY_HAND) as writer:
         writer.update(tea.number, MemoryFields(pinned=True))
@@ -77,22 +68,22 @@ def test_each_order_is_chosen_by_name(page: Client, alice: Owner) -> None:
         ("", True, "memory_last_deleted"),
     ],
 )
-def test_each_order_has_its_index(alice: Owner, sort: str, deleted: bool, index: str) -> None:
+def test_each_order_uses_its_index(alice: Owner, sort: str, deleted: bool, index: str) -> None:
     fill(alice, (f"Fact number {number}." for number in range(60)))
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
         if connection.vendor == "postgresql":
-            cursor.execute("SET LOCAL enable_sort = off")  # so few rows it would rather sort
+            cursor.execute("SET LOCAL enable_sort = off")  # it would sort so few rows without the index
     book = book_get_or_create(alice.pk, "main")
-    mine = Memory.objects.filter(owner_id=alice.pk, book=book, deleted_at__isnull=not deleted)
-    plan = filters.Filters(sort=sort, deleted=deleted).in_order(mine)[:50].explain()
+    rows = Memory.objects.filter(owner_id=alice.pk, book=book, deleted_at__isnull=not deleted)
+    plan = filters.Filters(sort=sort, deleted=deleted).in_order(rows)[:50].explain()
     if connection.vendor == "sqlite":
         assert index in plan
     assert not re.search("TEMP B-TREE|Sort Key", plan)
 
 
 @pytest.mark.any_database
-def test_a_number_finds_its_memory_in_whatever_book_and_state_it_is(page: Client, alice: Owner, charlie: Owner) -> None:
+def test_a_number_finds_its_memory_in_any_book_and_state(page: Client, alice: Owner, charlie: Owner) -> None:
     tea, bread = memory_make(alice, "Likes tea."), memory_make(alice, "Bakes bread.", book="kitchen")
     for _ in range(3):
         theirs = memory_make(charlie, f"Charlie's {_}.")
@@ -112,7 +103,7 @@ def test_a_number_finds_its_memory_in_whatever_book_and_state_it_is(page: Client
 
 
 @pytest.mark.any_database
-def test_a_search_counts_everything_it_finds_and_shows_more_of_it(page: Client, alice: Owner) -> None:
+def test_a_search_counts_all_hits_and_can_show_more(page: Client, alice: Owner) -> None:
     fill(alice, [*(f"Keeps dumps of server {n}." for n in range(70)), "Likes tea.", "Has a cat."])
     html = html_of(page, "/memories/?q=dumps")
     assert len(rows_in(html)) == 50
@@ -123,16 +114,14 @@ def test_a_search_counts_everything_it_finds_and_shows_more_of_it(page: Client, 
     assert rows_in(more)[:50] == rows_in(html)
 
 
-def test_a_search_that_finds_more_than_a_page_holds_says_so(
-    page: Client, alice: Owner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_with_too_many_hits_says_so(page: Client, alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "MAX_ROWS", 20)
     fill(alice, (f"Keeps dumps of server {n}." for n in range(25)))
     assert "More than 20 memories match “dumps”, best first." in html_of(page, "/memories/?q=dumps")
 
 
 @pytest.mark.any_database
-def test_a_search_looks_among_what_the_filters_leave(page: Client, alice: Owner) -> None:
+def test_a_search_is_combined_with_the_filters(page: Client, alice: Owner) -> None:
     fill(alice, (f"Keeps dumps of server {n}." for n in range(70)))
     rare = memory_make(alice, "Keeps dumps, too, among many other things that are of no interest.", category="rare")
     html = html_of(page, "/memories/?q=dumps&category=rare")
@@ -141,7 +130,7 @@ def test_a_search_looks_among_what_the_filters_leave(page: Client, alice: Owner)
     assert "You · rare" in html
 
 
-def test_a_long_list_goes_on_where_a_page_ends(page: Client, alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_list_continues_on_the_next_page(page: Client, alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (filters, listing):
         monkeypatch.setattr(module, "MAX_ROWS", 60)
     fill(alice, (f"Fact number {n}." for n in range(130)))
@@ -155,7 +144,7 @@ def test_a_long_list_goes_on_where_a_page_ends(page: Client, alice: Owner, monke
     assert "Show more" not in last
 
 
-def test_deleted_memories_are_listed_with_the_way_back_until_they_are_purged(page: Client, alice: Owner) -> None:
+def test_deleted_memories_are_listed_and_can_be_restored(page: Client, alice: Owner) -> None:
     tea, bees = memory_make(alice, "Likes tea."), memory_make(alice, "Keeps bees.")
     memory_make(alice, "Has a cat.")
     delete(bees)
@@ -169,32 +158,32 @@ def test_deleted_memories_are_listed_with_the_way_back_until_they_are_purged(pag
     assert "Nothing matches “tea”." in html_of(page, "/memories/?q=tea")
 
 
-def test_blocked_memories_are_searched_by_their_words(page: Client, alice: Owner) -> None:
+def test_blocked_memories_can_be_searched(page: Client, alice: Owner) -> None:
     memory = memory_make(alice, "Keeps bees.")
     Memory.objects.filter(pk=memory.pk).update(scan_rule="some_rule", scan_hash="x")
     assert rows_in(html_of(page, "/memories/?blocked=1&q=bees")) == [memory.number]
 
 
-def test_a_search_among_deleted_memories_knows_the_case_of_every_script(page: Client, alice: Owner) -> None:
+def test_a_search_of_deleted_memories_ignores_case_outside_ascii(page: Client, alice: Owner) -> None:
     memory = memory_make(alice, "Über den Bienen wohnt Ömer.")
     Memory.objects.filter(pk=memory.pk).update(deleted_at=timezone.now())
     assert rows_in(html_of(page, "/memories/?deleted=1&q=ÜBER+ömer")) == [memory.number]
 
 
-def test_large_numbers_are_readable() -> None:
+def test_large_numbers_have_thousands_separators() -> None:
     assert number_words.memories(10_010) == "10,010 memories"
     assert number_words.memories(1) == "1 memory"
 
 
-def test_an_empty_book_has_nothing_to_filter(page: Client, alice: Owner) -> None:
+def test_an_empty_book_has_no_filters(page: Client, alice: Owner) -> None:
     assert '<div class="tools" hidden>' in html_of(page, "/memories/")
     memory = memory_make(alice, "Likes tea.")
     assert '<div class="tools">' in html_of(page, "/memories/")
     delete(memory)
-    assert '<div class="tools">' in html_of(page, "/memories/"), "it is among the deleted ones"
+    assert '<div class="tools">' in html_of(page, "/memories/"), "the deleted memory can be listed"
 
 
-def test_a_clear_can_be_undone_on_the_page_until_it_is_too_late(page: Client, alice: Owner) -> None:
+def test_a_clear_can_be_undone_on_the_page_until_its_deadline(page: Client, alice: Owner) -> None:
     book = memory_make(alice, "Likes tea.").book
     memory_make(alice, "Keeps bees.")
     cleared = book_clear(book, actor="user:1")
@@ -227,7 +216,7 @@ def test_the_number_of_queries_does_not_grow_with_the_list(page: Client, alice: 
                 delete(memory)
 
     fill_more(0, 3)
-    few = queries()
+    expected = queries()
     fill_more(3, 33)
     assert len(rows_in(html_of(page, path))) == 33
-    assert queries() == few
+    assert queries() == expected

@@ -1,4 +1,4 @@
-"""The memories page and its fragments, as the server renders them. What moves is tested in tests/browser."""
+"""The memories page and its fragments, as rendered by the server. tests/browser tests their behaviour."""
 
 import json
 import re
@@ -23,19 +23,11 @@ from memories.page.summary import meter
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.models import ConsolidationRun, ReviewRun
 from tests.factories import agent_make, key_make, memory_make, session_make
+from tests.memories.conftest import rows_in
 from tests.pages import client_of, html_of, text_of
 from tests.unsliced import undo_changes
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def page(alice: Owner, agent: Agent) -> Client:
-    return client_of(alice)
-
-
-def rows_in(html: str) -> list[int]:
-    return [int(number) for number in re.findall(r'data-memory="(\d+)"', html)]
 
 
 def write(memory: Memory, origin: WriteOrigin, **fields: object) -> ChangeSet:
@@ -55,18 +47,18 @@ def block(memory: Memory) -> Memory:
     return memory
 
 
-def test_the_page_sends_strangers_to_the_sign_in_page() -> None:
+def test_the_page_redirects_to_the_sign_in_page() -> None:
     response = Client().get("/memories/")
     assert response.status_code == 302
     assert response.headers["Location"].startswith("/login/?next=")
 
 
-def test_a_fragment_tells_strangers_that_they_are_signed_out() -> None:
+def test_a_fragment_needs_a_signed_in_user() -> None:
     for path in ("", "summary/", "1/", "1/edit/", "1/history/"):
         assert Client().get(f"/fragments/memories/{path}").status_code == 401
 
 
-def test_charlie_sees_nothing_of_alices_memories(alice: Owner, charlie: Owner, agent: Agent) -> None:
+def test_charlie_does_not_see_alices_memories(alice: Owner, charlie: Owner, agent: Agent) -> None:
     memory = memory_make(alice, "Alice keeps bees.", category="hobby")
     client = client_of(charlie)
     for path in ("/memories/", "/memories/?q=bees", "/memories/?book=main&category=hobby", "/fragments/memories/"):
@@ -78,13 +70,13 @@ def test_charlie_sees_nothing_of_alices_memories(alice: Owner, charlie: Owner, a
         assert client.get(f"/fragments/memories/{memory.number}/{path}").status_code == 404
 
 
-def test_an_empty_book_says_what_to_do(page: Client) -> None:
+def test_an_empty_book_explains_how_to_add_memories(page: Client) -> None:
     text = text_of(html_of(page, "/memories/"))
     assert "No memories yet. Tell the agent something worth keeping, or add one" in text
     assert "This is book main . No review yet." in text
 
 
-def test_the_list_is_newest_first_and_says_how_many(page: Client, alice: Owner) -> None:
+def test_the_list_is_newest_first_and_shows_its_count(page: Client, alice: Owner) -> None:
     memory_make(alice, "Likes tea.")
     memory_make(alice, "Keeps bees.")
     html = html_of(page, "/memories/")
@@ -93,7 +85,7 @@ def test_the_list_is_newest_first_and_says_how_many(page: Client, alice: Owner) 
 
 
 @pytest.mark.any_database
-def test_a_long_list_comes_in_stretches(page: Client, alice: Owner) -> None:
+def test_a_long_list_is_shown_in_parts(page: Client, alice: Owner) -> None:
     for number in range(51):
         memory_make(alice, f"Fact number {number}.", target="memory")
     html = html_of(page, "/memories/")
@@ -103,7 +95,7 @@ def test_a_long_list_comes_in_stretches(page: Client, alice: Owner) -> None:
     assert len(rows_in(html_of(page, "/memories/?n=100"))) == 51
 
 
-def test_a_row_says_who_where_and_how_often(page: Client, alice: Owner, agent: Agent) -> None:
+def test_a_row_shows_author_source_and_usage(page: Client, alice: Owner, agent: Agent) -> None:
     session = session_make(alice, agent, title="Nightly backups")
     run = Run.objects.create(owner=alice, session=session, turn=3, state="completed", request_id="r")
     source = Source(actor="model", origin=WriteOrigin.TOOL, session_id=session.pk, run_id=run.pk)
@@ -117,14 +109,14 @@ def test_a_row_says_who_where_and_how_often(page: Client, alice: Owner, agent: A
     assert f'<a href="/c/{session.pk}/#turn-{run.pk}">from “Nightly backups”, turn 3</a>' in html
 
 
-def test_a_memory_of_a_deleted_session_names_no_session(page: Client, alice: Owner) -> None:
+def test_a_memory_of_a_deleted_session_shows_no_session(page: Client, alice: Owner) -> None:
     source = Source(actor="model", origin=WriteOrigin.TOOL, session_id=uuid4(), run_id=uuid4())
     with book_writing(book_get_or_create(alice.pk, "main"), source) as writer:
         writer.add(MemoryFields(content="Dumps at night."))
     assert "from “" not in html_of(page, "/memories/")
 
 
-def test_a_row_says_who_changed_its_words_last(page: Client, alice: Owner) -> None:
+def test_a_row_shows_who_last_changed_its_content(page: Client, alice: Owner) -> None:
     memory = memory_make(alice, "Likes tea.")
     write(memory, WriteOrigin.ADMIN, content="Likes green tea.")
     write(memory, WriteOrigin.USER, pinned=True)
@@ -133,7 +125,7 @@ def test_a_row_says_who_changed_its_words_last(page: Client, alice: Owner) -> No
     assert "Pinned" in text
 
 
-def test_filters_narrow_the_list(page: Client, alice: Owner) -> None:
+def test_the_list_is_filtered(page: Client, alice: Owner) -> None:
     soon, later = timezone.now() + timedelta(days=5), timezone.now() + timedelta(days=60)
     pinned = memory_make(alice, "Likes tea.", category="taste", pinned=True)
     expiring = memory_make(alice, "Is away until Friday.", target="memory", expires_at=soon)
@@ -142,14 +134,14 @@ def test_filters_narrow_the_list(page: Client, alice: Owner) -> None:
     elsewhere = memory_make(alice, "Bakes bread.", book="kitchen")
     source = Source(actor="model", origin=WriteOrigin.TOOL)
     with book_writing(pinned.book, source) as writer:
-        said = writer.add(MemoryFields(content="Told the agent.", target="user")).memory
+        from_agent = writer.add(MemoryFields(content="Told the agent.", target="user")).memory
     expected = {
         "pinned=1": [pinned],
         "expiring=1": [expiring],
         "blocked=1": [blocked],
         "target=memory": [expiring],
         "category=taste": [pinned],
-        "origin=tool": [said],
+        "origin=tool": [from_agent],
         "book=kitchen": [elsewhere],
         "pinned=1&target=memory": [],
     }
@@ -157,12 +149,12 @@ def test_filters_narrow_the_list(page: Client, alice: Owner) -> None:
         assert rows_in(html_of(page, f"/memories/?{query}")) == [memory.number for memory in memories], query
 
 
-def test_an_unknown_filter_is_left_away(page: Client, alice: Owner) -> None:
+def test_an_unknown_filter_is_ignored(page: Client, alice: Owner) -> None:
     memory_make(alice)
     assert rows_in(html_of(page, "/memories/?target=everything&origin=me&n=many")) == [1]
 
 
-def test_a_search_is_ranked_and_says_why(page: Client, alice: Owner) -> None:
+def test_a_search_is_ranked_and_explained(page: Client, alice: Owner) -> None:
     memory_make(alice, "Keeps database dumps for 14 days.")
     memory_make(alice, "Has a dog called Pip.")
     html = html_of(page, "/memories/?q=database+dumps")
@@ -172,7 +164,7 @@ def test_a_search_is_ranked_and_says_why(page: Client, alice: Owner) -> None:
     assert re.search(r"Shares the words “.*?dumps", html)
 
 
-def test_a_search_marks_each_word_of_the_same_stem(page: Client, alice: Owner) -> None:
+def test_a_search_marks_all_forms_of_a_word(page: Client, alice: Owner) -> None:
     memory_make(alice, "Runs in the morning, and is running late. Keeps pruning shears.")
     html = html_of(page, "/memories/?q=run")
     assert re.findall("<mark>(.*?)</mark>", html) == ["Runs", "running"]
@@ -186,7 +178,7 @@ def test_a_search_without_a_match_says_so(page: Client, alice: Owner) -> None:
     ).replace("&gt;", ">").replace('<a href="/memories/?book=main" data-clear>', "")
 
 
-def test_words_of_a_memory_are_text_and_never_markup(page: Client, alice: Owner) -> None:
+def test_the_content_of_a_memory_is_escaped(page: Client, alice: Owner) -> None:
     memory_make(alice, "Writes plain text.", keywords=["mark up"])
     Memory.objects.update(content="Writes <script>alert(1)</script> & more.")
     Revision.objects.update(after={"content": "Writes <script>alert(1)</script> & more."})
@@ -203,7 +195,7 @@ def test_a_blocked_memory_shows_its_rule_and_cannot_be_pinned(page: Client, alic
     assert "1 memory is blocked" in text_of(html)
 
 
-def test_a_deleted_memory_leaves_its_struck_words_and_the_way_back(page: Client, alice: Owner) -> None:
+def test_a_deleted_memory_is_shown_struck_through_and_can_be_restored(page: Client, alice: Owner) -> None:
     memory = memory_make(alice, "Likes tea.")
     with book_writing(memory.book, Source(actor="user:1", origin=WriteOrigin.USER)) as writer:
         writer.delete(memory.number)
@@ -216,7 +208,7 @@ def test_a_deleted_memory_leaves_its_struck_words_and_the_way_back(page: Client,
     assert rows_in(html_of(page, "/memories/")) == []
 
 
-def test_expiry_and_dates_are_shown_on_the_owners_clock(page: Client, alice: Owner) -> None:
+def test_expiry_dates_are_shown_in_the_owners_time_zone(page: Client, alice: Owner) -> None:
     Owner.objects.filter(pk=alice.pk).update(time_zone="Pacific/Auckland")
     late = datetime(timezone.now().year + 2, 3, 9, 20, 0, tzinfo=UTC)  # the 10th in Auckland
     memory_make(alice, "Holds a visa.", expires_at=late)
@@ -224,7 +216,7 @@ def test_expiry_and_dates_are_shown_on_the_owners_clock(page: Client, alice: Own
     assert f'value="{late.year}-03-10"' in html_of(page, "/fragments/memories/1/edit/")
 
 
-def test_the_editor_holds_everything_that_can_be_changed(page: Client, alice: Owner) -> None:
+def test_the_editor_has_every_editable_field(page: Client, alice: Owner) -> None:
     memory_make(alice, "Likes tea.", category="taste", keywords=["brew", "cup"], pinned=True)
     html = html_of(page, "/fragments/memories/1/edit/")
     assert 'data-version="1"' in html
@@ -237,7 +229,7 @@ def test_the_editor_holds_everything_that_can_be_changed(page: Client, alice: Ow
     ("origin", "by", "theirs"),
     [(WriteOrigin.BACKGROUND_REVIEW, "Review", "Theirs"), (WriteOrigin.USER, "you", "Saved")],
 )
-def test_a_conflict_names_who_was_there_first(
+def test_a_conflict_shows_who_made_the_other_change(
     page: Client, alice: Owner, origin: WriteOrigin, by: str, theirs: str
 ) -> None:
     write(memory_make(alice, "Likes tea."), origin, content="Likes coffee.")
@@ -247,7 +239,7 @@ def test_a_conflict_names_who_was_there_first(
     assert ("Theirs" in html) == (theirs == "Theirs")
 
 
-def test_the_history_shows_each_change_and_the_way_back(page: Client, alice: Owner) -> None:
+def test_the_history_shows_each_change_and_can_restore_it(page: Client, alice: Owner) -> None:
     memory = memory_make(alice, "Dumps at 02:30 daily.")
     change = write(memory, WriteOrigin.TOOL, content="Dumps at 03:15 daily.", category="workflow")
     undo_changes(change, Source(actor="user:1", origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO))
@@ -270,7 +262,7 @@ def test_a_deleted_memory_keeps_its_history(page: Client, alice: Owner) -> None:
     assert page.get("/fragments/memories/1/edit/").status_code == 404
 
 
-def test_meters_say_how_much_room_is_left() -> None:
+def test_meters_show_the_remaining_space() -> None:
     assert meter(Target.USER, 0, used=0, limit=800)["hint"] == "Room for about 10 more."
     assert meter(Target.USER, 10, used=899, limit=1000)["look"] == ""
     near = meter(Target.USER, 10, used=900, limit=1000)
@@ -293,7 +285,7 @@ def test_meters_say_how_much_room_is_left() -> None:
         ("paused", "extraction", 5, 9, "Consolidation is paused: 5 of 9 sessions read. It resumes by itself.", 55.3),
     ],
 )
-def test_how_far_consolidation_is_stands_in_the_health_line(
+def test_the_health_line_shows_the_progress_of_consolidation(
     page: Client, alice: Owner, state: str, phase: str, done: int, total: int, words: str, fill: float | None
 ) -> None:
     book = book_get_or_create(alice.pk, "main")
@@ -313,7 +305,9 @@ def test_how_far_consolidation_is_stands_in_the_health_line(
         ("nothing_to_save", "Last review 2 hours ago ."),
     ],
 )
-def test_how_the_last_review_went_stands_in_the_health_line(page: Client, alice: Owner, state: str, words: str) -> None:
+def test_the_health_line_shows_the_result_of_the_last_review(
+    page: Client, alice: Owner, state: str, words: str
+) -> None:
     book = book_get_or_create(alice.pk, "main")
     then = timezone.now() - timedelta(hours=2, minutes=5)
     ReviewRun.objects.create(
@@ -329,7 +323,7 @@ def test_how_the_last_review_went_stands_in_the_health_line(page: Client, alice:
     assert words in text_of(html_of(page, "/memories/"))
 
 
-def test_whether_there_are_reviews_at_all_stands_in_the_health_line(page: Client, alice: Owner) -> None:
+def test_the_health_line_shows_whether_reviews_are_on(page: Client, alice: Owner) -> None:
     book_get_or_create(alice.pk, "main")
     agent_make("assistant", memory_review_interval=3)
     assert "No review yet." in text_of(html_of(page, "/memories/"))
@@ -337,7 +331,7 @@ def test_whether_there_are_reviews_at_all_stands_in_the_health_line(page: Client
     assert "Reviews are off for every agent of this book." in text_of(html_of(page, "/memories/"))
 
 
-def test_a_consolidation_that_failed_is_said_and_one_that_ended_is_not(page: Client, alice: Owner) -> None:
+def test_the_health_line_shows_only_a_failed_consolidation(page: Client, alice: Owner) -> None:
     book = book_get_or_create(alice.pk, "main")
     run = ConsolidationRun.objects.create(owner=alice, book=book, trigger="request", book_epoch=1, state="failed")
     assert "The last consolidation failed; what was done is kept." in text_of(html_of(page, "/memories/"))
@@ -359,23 +353,21 @@ def test_the_number_of_queries_does_not_grow_with_the_list(page: Client, alice: 
             write(memory, WriteOrigin.ADMIN, content=f"{content} Changed.")
 
     def queries() -> int:
-        html_of(page, path)  # warms what a process keeps
-        with CaptureQueriesContext(
-            connection,
-        ) as captured:
+        html_of(page, path)  # fills the process's caches
+        with CaptureQueriesContext(connection) as captured:
             html_of(page, path)
         return len(captured)
 
     fill(3)
-    few = queries()
+    expected = queries()
     fill(27)
     assert len(rows_in(html_of(page, path))) == 30
-    assert queries() == few
-    assert few <= 40
+    assert queries() == expected
+    assert expected <= 40
 
 
 @pytest.mark.any_database
-def test_the_history_takes_no_more_queries_for_more_revisions(page: Client, alice: Owner) -> None:
+def test_a_longer_history_needs_no_more_queries(page: Client, alice: Owner) -> None:
     memory = memory_make(alice, "Version 0.")
 
     def queries() -> int:
@@ -385,26 +377,26 @@ def test_the_history_takes_no_more_queries_for_more_revisions(page: Client, alic
 
     for version in range(1, 4):
         write(memory, WriteOrigin.TOOL, content=f"Version {version}.")
-    few = queries()
+    expected = queries()
     for version in range(4, 31):
         write(memory, WriteOrigin.TOOL, content=f"Version {version}.")
-    assert queries() == few
+    assert queries() == expected
 
 
-def sent(client: Client, *lines: dict[str, object] | str, query: str = "") -> HttpResponse:
+def post_import(client: Client, *lines: dict[str, object] | str, query: str = "") -> HttpResponse:
     body = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
     path = f"/fragments/memories/import/{query}"
     return cast("HttpResponse", client.post(path, body, content_type="application/x-ndjson"))
 
 
-def test_a_multipart_form_is_no_import(page: Client) -> None:
-    page.handler.enforce_csrf_checks = True  # so that the form is read for its token, as it is outside of tests
+def test_a_multipart_form_is_not_an_import(page: Client) -> None:
+    page.handler.enforce_csrf_checks = True  # so that the form is parsed for its token, as it is outside of tests
     page.cookies["daybook_csrf"] = token = "a" * 32
     answer = page.post("/fragments/memories/import/", {"file": "{}"}, headers={"X-CSRFToken": token})
     assert answer.status_code == 400
 
 
-def test_an_imports_changed_words_are_shown_and_nothing_is_written(page: Client, alice: Owner) -> None:
+def test_an_import_preview_shows_changed_content_and_writes_nothing(page: Client, alice: Owner) -> None:
     jonas, tea = memory_make(alice, "Jonas is allergic to nuts."), memory_make(alice, "Likes tea.")
     lines: list[dict[str, object]] = [
         {"content": "Keeps bees."},
@@ -412,7 +404,7 @@ def test_an_imports_changed_words_are_shown_and_nothing_is_written(page: Client,
         {"id": tea.number, "content": "likes  TEA"},
         {"id": 4711, "content": "Nobody has this number."},
     ]
-    html = sent(page, *lines).content.decode()
+    html = post_import(page, *lines).content.decode()
     assert re.findall(r'data-line="(\d+)"', html) == ["2"]
     assert "<del>Jonas</del> <ins>Elin</ins> is allergic to" in html
     assert "&lt;" in html
@@ -420,27 +412,27 @@ def test_an_imports_changed_words_are_shown_and_nothing_is_written(page: Client,
     assert Revision.objects.count() == 2
 
 
-def test_an_import_changes_nothing_of_another_book_or_owner(page: Client, alice: Owner, charlie: Owner) -> None:
-    mine, theirs = memory_make(alice, "Likes tea.", book="work"), memory_make(charlie, "Likes tea.")
-    line: dict[str, object] = {"id": mine.number, "content": "Likes coffee."}
-    assert theirs.number == mine.number
-    assert "data-line" not in sent(page, line).content.decode()
-    assert "data-line" in sent(page, line, query="?book=work").content.decode()
+def test_an_import_preview_matches_only_the_book_and_owner(page: Client, alice: Owner, charlie: Owner) -> None:
+    alices, theirs = memory_make(alice, "Likes tea.", book="work"), memory_make(charlie, "Likes tea.")
+    line: dict[str, object] = {"id": alices.number, "content": "Likes coffee."}
+    assert theirs.number == alices.number
+    assert "data-line" not in post_import(page, line).content.decode()
+    assert "data-line" in post_import(page, line, query="?book=work").content.decode()
 
 
-def test_a_file_that_is_no_import_has_no_changes(page: Client) -> None:
-    assert sent(page, "Keeps bees.").status_code == 400
-    assert sent(Client(), "{}").status_code == 401
+def test_an_invalid_import_is_refused(page: Client) -> None:
+    assert post_import(page, "Keeps bees.").status_code == 400
+    assert post_import(Client(), "{}").status_code == 401
 
 
 @pytest.mark.any_database
-def test_a_long_import_shows_its_first_changes(page: Client, alice: Owner) -> None:
+def test_a_long_import_preview_shows_the_first_changes(page: Client, alice: Owner) -> None:
     numbers = [memory_make(alice, f"Fact {place}.").number for place in range(MAX_SHOWN + 2)]
-    html = sent(page, *({"id": number, "content": f"Another {number}."} for number in numbers)).content.decode()
+    html = post_import(page, *({"id": number, "content": f"Another {number}."} for number in numbers)).content.decode()
     assert html.count("data-line") == MAX_SHOWN
 
 
-def test_another_book_is_chosen_by_name(page: Client, alice: Owner) -> None:
+def test_another_book_is_selected_by_name(page: Client, alice: Owner) -> None:
     memory_make(alice, "Likes tea.")
     memory_make(alice, "Bakes bread.", book="kitchen")
     html = html_of(page, "/memories/?book=kitchen")
@@ -451,7 +443,7 @@ def test_another_book_is_chosen_by_name(page: Client, alice: Owner) -> None:
     assert Book.objects.count() == 2
 
 
-def test_a_key_that_several_people_share_is_warned_of(page: Client, alice: Owner) -> None:
+def test_the_page_warns_about_a_key_used_for_several_people(page: Client, alice: Owner) -> None:
     book_get_or_create(alice.pk, "main")
     key, _ = key_make(alice)
     assert "several end users" not in text_of(html_of(page, "/memories/"))
@@ -459,11 +451,11 @@ def test_a_key_that_several_people_share_is_warned_of(page: Client, alice: Owner
     assert "was used for several end users and is not trusted to name them" in text_of(html_of(page, "/memories/"))
 
 
-def test_the_import_dialog_names_every_format_and_a_preview_of_one_reads_it(page: Client, alice: Owner) -> None:
+def test_the_import_dialog_has_every_format(page: Client, alice: Owner) -> None:
     html = html_of(page, "/memories/")
     assert set(re.findall(r'<option value="(\w+)">', html.split('id="import-format"')[1].split("</select>")[0])) == {
         "auto",
         *FORMATS,
     }
-    assert sent(page, "Keeps bees.", query="?format=text").status_code == 200
-    assert sent(page, "Keeps bees.", query="?format=excel").status_code == 400
+    assert post_import(page, "Keeps bees.", query="?format=text").status_code == 200
+    assert post_import(page, "Keeps bees.", query="?format=excel").status_code == 400

@@ -1,4 +1,4 @@
-"""Export, import and forgetting."""
+"""Export, import, and forgetting."""
 
 import json
 from typing import Any
@@ -22,7 +22,7 @@ def lines(owner: Owner, kind: str) -> list[dict[str, Any]]:
     return [row for row in map(json.loads, export_lines(owner.pk)) if row["type"] == kind]
 
 
-def test_an_export_holds_memories_revisions_and_nothing_of_others(alice: Owner, charlie: Owner) -> None:
+def test_an_export_has_only_the_owners_memories_and_revisions(alice: Owner, charlie: Owner) -> None:
     memory_make(alice, "Likes tea.", keywords=["drink"])
     memory_make(charlie, "Likes rum.")
     assert [row["content"] for row in lines(alice, "memory")] == ["Likes tea."]
@@ -30,7 +30,7 @@ def test_an_export_holds_memories_revisions_and_nothing_of_others(alice: Owner, 
     assert "rum" not in "".join(export_lines(alice.pk))
 
 
-def test_an_export_can_be_imported_by_somebody_else(alice: Owner, charlie: Owner) -> None:
+def test_another_owner_can_import_an_export(alice: Owner, charlie: Owner) -> None:
     memory_make(alice, "Likes tea.", keywords=["drink"], category="taste", pinned=True)
     report = import_text(charlie.pk, "".join(export_lines(alice.pk)), actor="user:1", preview=False)
     assert (report.new, report.problems) == (1, [])
@@ -44,22 +44,22 @@ def test_an_export_can_be_imported_by_somebody_else(alice: Owner, charlie: Owner
     )
 
 
-def test_numbers_of_an_export_are_those_of_its_owner_only(alice: Owner, charlie: Owner) -> None:
-    """Numbers begin at 1 for everybody: those of somebody else's export name other memories here."""
+def test_the_numbers_of_an_export_apply_only_to_its_owner(alice: Owner, charlie: Owner) -> None:
+    """Numbers begin at 1 for every owner, so numbers from another owner's export belong to different memories."""
     for content in ("Likes tea.", "Likes milk.", "Lives in York."):
         memory_make(alice, content)
     memory_make(charlie, "Plays chess.")
     text = "".join(export_lines(alice.pk))
     report = import_text(charlie.pk, text, actor="user:1", preview=False)
     assert (report.new, report.changed, report.known) == (3, 0, 0)
-    kept = {"Plays chess.", "Likes tea.", "Likes milk.", "Lives in York."}
+    contents = {"Plays chess.", "Likes tea.", "Likes milk.", "Lives in York."}
     for owner in (charlie, alice):
         report = import_text(owner.pk, text, actor="user:1", preview=False)
         assert (report.new, report.changed, report.known) == (0, 0, 3)
-    assert set(Memory.objects.filter(owner=charlie).values_list("content", flat=True)) == kept
+    assert set(Memory.objects.filter(owner=charlie).values_list("content", flat=True)) == contents
 
 
-def test_a_line_of_ones_own_export_may_be_edited(alice: Owner) -> None:
+def test_an_edited_line_of_ones_own_export_changes_its_memory(alice: Owner) -> None:
     for content in ("Likes tea.", "Likes milk."):
         memory_make(alice, content)
     text = "".join(export_lines(alice.pk)).replace("tea", "coffee")
@@ -68,15 +68,15 @@ def test_a_line_of_ones_own_export_may_be_edited(alice: Owner) -> None:
     assert Memory.objects.get(number=1).content == "Likes coffee."
 
 
-@pytest.mark.parametrize("made", ["2024-03-01T10:00:00Z", "yesterday", 1709287200, {"at": 1}])
-def test_an_id_of_another_system_names_no_memory_here(alice: Owner, made: Any) -> None:
+@pytest.mark.parametrize("created_at", ["2024-03-01T10:00:00Z", "yesterday", 1709287200, {"at": 1}])
+def test_an_id_from_another_system_is_ignored(alice: Owner, created_at: Any) -> None:
     memory_make(alice, "Likes tea.")
-    line = json.dumps({"id": 1, "content": "Plays chess.", "created_at": made})
+    line = json.dumps({"id": 1, "content": "Plays chess.", "created_at": created_at})
     report = import_text(alice.pk, line, actor="user:1", preview=False)
     assert (report.new, report.changed) == (1, 0)
 
 
-async def test_what_the_list_answers_can_be_edited_and_imported(alice: Owner, alice_api: Api) -> None:
+async def test_a_listed_memory_can_be_edited_and_imported(alice: Owner, alice_api: Api) -> None:
     await in_thread(memory_make, alice, "Likes tea.")
     _, listed = await alice_api.get("/api/memories")
     line = json.dumps(listed["data"][0] | {"content": "Likes coffee."})
@@ -84,14 +84,14 @@ async def test_what_the_list_answers_can_be_edited_and_imported(alice: Owner, al
     assert (report.new, report.changed) == (0, 1)
 
 
-async def test_messages_are_exported_whole(
+async def test_messages_are_exported_with_all_fields(
     alice: Owner, alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call = {"id": "up", "type": "function", "function": {"name": "search_memories", "arguments": '{"query": "tea"}'}}
-    said = [{"reasoning_content": "Hm.", "tool_calls": [call]}, {"content": "None."}]
+    answers = [{"reasoning_content": "Hm.", "tool_calls": [call]}, {"content": "None."}]
 
     async def complete(request: Any) -> dict[str, Any]:
-        return {"choices": [{"index": 0, "message": {"role": "assistant", **said.pop(0)}}]}
+        return {"choices": [{"index": 0, "message": {"role": "assistant", **answers.pop(0)}}]}
 
     monkeypatch.setattr(model, "complete", complete)
     await ask(alice_api, "Hi")
@@ -110,10 +110,10 @@ def test_importing_ones_own_export_changes_nothing(alice: Owner) -> None:
     assert Revision.objects.count() == 1
 
 
-def test_an_export_that_was_edited_changes_its_memories_and_nobody_else_s(alice: Owner, charlie: Owner) -> None:
+def test_an_edited_export_changes_only_its_owners_memories(alice: Owner, charlie: Owner) -> None:
     memory_make(alice, "Likes tea.")
     edited = "".join(export_lines(alice.pk)).replace('"content": "Likes tea."', '"content": "Likes green tea."')
-    memory_make(charlie, "Keeps bees.")  # the same number, and another memory
+    memory_make(charlie, "Keeps bees.")  # another memory with the same number
     report = import_text(charlie.pk, edited, actor="user:2", preview=False)
     assert (report.new, report.changed) == (1, 0)
     report = import_text(alice.pk, edited, actor="user:1", preview=False)
@@ -136,7 +136,7 @@ IMPORT = "\n".join(
 )
 
 
-def test_a_preview_counts_and_writes_nothing(alice: Owner) -> None:
+def test_a_preview_has_counts_and_writes_nothing(alice: Owner) -> None:
     memory_make(alice, "Likes tea.")
     report = import_text(alice.pk, IMPORT, actor="user:1", preview=True)
     assert (report.known, report.changed, report.new, report.blocked, report.refused) == (1, 1, 1, 1, 1)
@@ -152,13 +152,13 @@ def test_an_import_is_one_change_set_that_can_be_undone(alice: Owner) -> None:
     assert sorted(Memory.objects.values_list("content", flat=True)) == ["Likes green tea.", "Lives in Lisbon."]
 
 
-def test_a_budget_refuses_single_lines(alice: Owner) -> None:
+def test_a_full_budget_refuses_single_lines(alice: Owner) -> None:
     book_limits_set({"main": (12, 0)})
     report = import_text(alice.pk, '{"content": "0123456789"}\n{"content": "more than that"}', actor="a", preview=False)
     assert (report.new, report.refused, report.problems[0]["code"]) == (1, 1, "over_budget")
 
 
-def test_an_import_that_shortens_a_memory_is_taken_over_the_budget(alice: Owner) -> None:
+def test_an_import_may_shorten_a_memory_over_the_budget(alice: Owner) -> None:
     memory_make(alice, "0123456789")
     memory_make(alice, "abcdefghij")
     book_limits_set({"main": (10, 0)})
@@ -167,7 +167,7 @@ def test_an_import_that_shortens_a_memory_is_taken_over_the_budget(alice: Owner)
 
 
 @pytest.mark.parametrize(("text", "line"), [('{"content": "a"}\n{', 2), ("[]", 1), ('{"id": 1}', 1)])
-def test_a_broken_line_stops_everything_and_is_named(alice: Owner, text: str, line: int) -> None:
+def test_a_broken_line_fails_the_whole_import(alice: Owner, text: str, line: int) -> None:
     with pytest.raises(InvalidRequest) as refused:
         import_text(alice.pk, text, actor="a", preview=False)
     assert refused.value.details["line"] == line
@@ -190,7 +190,7 @@ async def test_the_api_exports_imports_and_forgets(alice: Owner, alice_api: Api)
 
 
 @pytest.mark.parametrize("name", ["", "*"])
-async def test_no_name_of_a_book_is_not_taken_for_all_books(alice: Owner, alice_api: Api, name: str) -> None:
+async def test_an_empty_book_name_does_not_mean_all_books(alice: Owner, alice_api: Api, name: str) -> None:
     await in_thread(memory_make, alice, "Likes tea.")
     for method, path in (("DELETE", "/api/account/memories"), ("GET", "/api/export")):
         status, refused = await alice_api.call(method, f"{path}?book={name}")
@@ -198,7 +198,7 @@ async def test_no_name_of_a_book_is_not_taken_for_all_books(alice: Owner, alice_
     assert await in_thread(Memory.objects.count) == 1
 
 
-def test_forgetting_is_physical_and_leaves_a_receipt_without_content(alice: Owner, charlie: Owner) -> None:
+def test_forgetting_deletes_rows_and_returns_a_receipt_without_content(alice: Owner, charlie: Owner) -> None:
     memory_make(alice, "Likes tea.")
     memory_make(alice, "Works at the port.", book="work")
     memory_make(charlie, "Likes rum.")
@@ -212,14 +212,14 @@ def test_forgetting_is_physical_and_leaves_a_receipt_without_content(alice: Owne
     assert Memory.objects.filter(owner=charlie).exists()
 
 
-def test_forgetting_one_book_leaves_the_others(alice: Owner) -> None:
+def test_forgetting_one_book_keeps_the_others(alice: Owner) -> None:
     memory_make(alice, "Likes tea.")
     memory_make(alice, "Works at the port.", book="work")
     forget_memories(alice.pk, book="work")
     assert list(Memory.objects.values_list("content", flat=True)) == ["Likes tea."]
 
 
-def test_forgetting_an_owner_leaves_nothing(alice: Owner) -> None:
+def test_forgetting_an_owner_deletes_everything(alice: Owner) -> None:
     memory_make(alice)
     forget_owner(alice)
     assert (Owner.objects.count(), Memory.objects.count(), ChangeSet.objects.count()) == (0, 0, 0)

@@ -1,4 +1,4 @@
-"""memories.providers: other providers in recall, and told after each completed run."""
+"""memories.providers: additional providers are asked during recall and informed after each completed run."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -19,10 +19,10 @@ pytestmark = pytest.mark.any_database
 
 
 class Notebook(MemoryProvider):
-    """Keeps what it is told, and answers with it."""
+    """Records the interactions that it is informed about."""
 
     name = "notebook"
-    told: list[tuple[Scope, tuple[str, ...], UUID]] = []
+    interactions: list[tuple[Scope, tuple[str, ...], UUID]] = []
 
     async def retrieve_context(self, scope: Scope, query: str) -> Sequence[str]:
         return ["The notebook says <hello>."]
@@ -30,7 +30,7 @@ class Notebook(MemoryProvider):
     async def record_interaction(
         self, scope: Scope, messages: Sequence[Mapping[str, Any]], run_id: UUID, metadata: Mapping[str, Any]
     ) -> None:
-        self.told.append((scope, tuple(str(message["content"]) for message in messages), run_id))
+        self.interactions.append((scope, tuple(str(message["content"]) for message in messages), run_id))
 
 
 class Broken(MemoryProvider):
@@ -60,24 +60,24 @@ class Slow(MemoryProvider):
 
 @pytest.fixture(autouse=True)
 def _configured(settings: Any) -> None:
-    Notebook.told.clear()
+    Notebook.interactions.clear()
     providers.failures.clear()
     settings.MEMORY_PROVIDERS = [f"{__name__}.{name}" for name in ("Notebook", "Broken", "Slow")]
     settings.PROVIDER_SECONDS = settings.RECALL_LANE_SECONDS = 0.1
 
 
-async def test_a_second_provider_is_asked_and_told(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+async def test_another_provider_is_asked_and_informed(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     model.script("Hello.")
     _, turn = await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Hi"}, x_request_id="corr-1")
     await providers.wait_for_records()
     sent = next(m["content"] for m in model.calls[0].messages if "<memories>" in m["content"])
     assert '<memory id="notebook:1" category="general">The notebook says &lt;hello&gt;.</memory>' in sent
-    [(scope, texts, run_id)] = Notebook.told
+    [(scope, texts, run_id)] = Notebook.interactions
     assert (scope.request_id, scope.session_id, texts) == ("corr-1", session.pk, ("Hi", "Hello."))
     assert str(run_id) == turn["id"]
 
 
-async def test_faults_of_providers_are_counted_and_never_reach_the_client(
+async def test_provider_failures_are_counted_and_hidden_from_the_client(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
     model.script("Hello.")
@@ -87,29 +87,31 @@ async def test_faults_of_providers_are_counted_and_never_reach_the_client(
     assert providers.failures == {"broken": 1, "slow": 1}
 
 
-async def test_temporary_sessions_are_neither_asked_nor_told(
+async def test_providers_are_not_used_in_temporary_sessions(
     alice_api: Api, agent: object, model: ScriptedModel
 ) -> None:
     model.script("Hello.")
     _, made = await alice_api.post("/api/sessions", {"agent": "assistant", "temporary": True})
     await alice_api.post(f"/api/sessions/{made['id']}/turns", {"content": "Hi"})
     await providers.wait_for_records()
-    assert Notebook.told == []
+    assert Notebook.interactions == []
     assert "notebook" not in str(model.calls[0].messages)
 
 
-async def test_blank_answers_are_not_told(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+async def test_providers_are_not_informed_about_blank_answers(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
     model.script(" ")
     await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Hi"})
     await providers.wait_for_records()
-    assert Notebook.told == []
+    assert Notebook.interactions == []
 
 
-# ---- what cannot be used ---------------------------------------------------------------------------------------------
+# ---- unusable providers ----------------------------------------------------------------------------------------------
 
 
-class Unmade(MemoryProvider):
-    name = "unmade"
+class Unconstructable(MemoryProvider):
+    name = "unconstructable"
 
     def __init__(self) -> None:
         raise RuntimeError("postgres://me:secret@example.org")
@@ -125,12 +127,12 @@ class Reserved(MemoryProvider):
         ("no.such.Provider", "it cannot be imported (No module named 'no')"),
         (f"{__name__}.Missing", "it cannot be imported"),
         ("Notebook", "it cannot be imported"),
-        (f"{__name__}.Unmade", "it cannot be instantiated (RuntimeError)"),
+        (f"{__name__}.Unconstructable", "it cannot be instantiated (RuntimeError)"),
         (f"{__name__}.Reserved", "its name 'long_term' is empty, taken or reserved"),
         ("pathlib.Path", "it is not a memory provider (it has no retrieve_context)"),
     ],
 )
-def test_one_that_cannot_be_used_is_refused_in_one_line(settings: Any, path: str, why: str) -> None:
+def test_an_unusable_provider_is_refused_in_one_line(settings: Any, path: str, why: str) -> None:
     settings.MEMORY_PROVIDERS = [path]
     with pytest.raises(ProviderUnusable) as refused:
         providers.providers()
@@ -139,13 +141,13 @@ def test_one_that_cannot_be_used_is_refused_in_one_line(settings: Any, path: str
     assert "secret" not in str(refused.value)
 
 
-def test_two_of_one_name_are_refused(settings: Any) -> None:
+def test_two_providers_with_the_same_name_are_refused(settings: Any) -> None:
     settings.MEMORY_PROVIDERS = [f"{__name__}.Notebook"] * 2
     with pytest.raises(ProviderUnusable, match="its name 'notebook' is empty, taken or reserved"):
         providers.providers()
 
 
-def test_a_process_does_not_start_with_one_that_cannot_be_used(settings: Any) -> None:
+def test_a_process_does_not_start_with_an_unusable_provider(settings: Any) -> None:
     settings.MEMORY_PROVIDERS = ["no.such.Provider"]
     with pytest.raises(ConfigurationError, match=r"^DAYBOOK_MEMORY_PROVIDERS is 'no.such.Provider'; it cannot be imp"):
         apps.get_app_config("config").ready()

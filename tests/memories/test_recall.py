@@ -1,4 +1,4 @@
-"""memories.recall.two_lanes: the two lanes, their limits and their faults."""
+"""memories.recall.two_lanes: the two lanes, their limits, and their failures."""
 
 import asyncio
 import threading
@@ -29,7 +29,7 @@ from search import Hit, Reason
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def snapshot_of(*contents: str, frozen_chars: int = 0, most: int = 20) -> SessionSnapshot:
+def snapshot_of(*contents: str, frozen_chars: int = 0, max_memories: int = 20) -> SessionSnapshot:
     entries = tuple(
         ViewEntry(
             number=n,
@@ -43,7 +43,7 @@ def snapshot_of(*contents: str, frozen_chars: int = 0, most: int = 20) -> Sessio
         for n, content in enumerate(contents, start=1)
     )
     state = BookState(book_id=uuid4(), owner_id=uuid4(), name="main", generation=1, epoch=1)
-    frozen = freeze(entries, max_memories=most, char_limit=frozen_chars)
+    frozen = freeze(entries, max_memories=max_memories, char_limit=frozen_chars)
     return SessionSnapshot(view=BookView(state, entries), version=(1, 0), frozen=frozen)
 
 
@@ -57,13 +57,18 @@ def thread_of(*pairs: tuple[str, str]) -> ThreadView:
 
 
 async def run(
-    snapshot: SessionSnapshot, query: str, *, thread: ThreadView | None = None, most: int = 20, seconds: float = 5
+    snapshot: SessionSnapshot,
+    query: str,
+    *,
+    thread: ThreadView | None = None,
+    max_memories: int = 20,
+    seconds: float = 5,
 ) -> Injection:
-    limits = RecallSettings(max_memories=most, search="ranked", lane_seconds=seconds)
+    limits = RecallSettings(max_memories=max_memories, search="ranked", lane_seconds=seconds)
     return await recall(snapshot=snapshot, thread=thread, query=query, keywords=None, limits=limits)
 
 
-async def test_the_long_term_lane_finds_what_is_not_frozen() -> None:
+async def test_the_long_term_lane_finds_memories_outside_the_frozen_block() -> None:
     found = await run(snapshot_of("Is allergic to hazelnuts.", "Plays the cello."), "May I serve hazelnut cake?")
     assert found.recalled[0].lane == "long_term"
     assert "Is allergic to hazelnuts." in found.recall
@@ -72,23 +77,23 @@ async def test_the_long_term_lane_finds_what_is_not_frozen() -> None:
 
 
 @pytest.mark.parametrize("message", ["{question}\n\n{text}", "{text}\n\n{question}"])
-async def test_a_question_about_a_long_text_is_searched_by_itself(message: str) -> None:
+async def test_a_question_about_a_long_text_is_searched_separately(message: str) -> None:
     steps = (f"Step {n} of the release pipeline deploys file {n * 7} to the staging database." for n in range(40))
-    asked = message.format(text="\n".join(["```", *steps, "```"]), question="Who plays the cello?")
+    query = message.format(text="\n".join(["```", *steps, "```"]), question="Who plays the cello?")
     snapshot = snapshot_of("Deploys run through the pipeline file release.yml.", "Plays the cello.")
-    found = await run(snapshot, asked)
+    found = await run(snapshot, query)
     assert "Plays the cello." in [item.text for item in found.recalled]
 
 
-async def test_nothing_is_repeated_that_the_frozen_block_holds() -> None:
+async def test_memories_of_the_frozen_block_are_not_repeated() -> None:
     found = await run(snapshot_of("Is allergic to hazelnuts.", frozen_chars=1000), "hazelnut cake")
     assert (found.recall, [r.lane for r in found.recalled]) == ("", ["frozen"])
     assert found.frozen.count("<memory ") == 1
 
 
-async def test_frozen_and_recall_together_keep_to_the_limit() -> None:
+async def test_frozen_and_recalled_memories_share_one_limit() -> None:
     contents = [f"Likes hazelnut recipe number {n}." for n in range(40)]
-    found = await run(snapshot_of(*contents, frozen_chars=3000, most=6), "hazelnut recipes", most=6)
+    found = await run(snapshot_of(*contents, frozen_chars=3000, max_memories=6), "hazelnut recipes", max_memories=6)
     assert len({r.number for r in found.recalled}) == len(found.recalled) == 6
 
 
@@ -101,7 +106,7 @@ async def test_short_term_comes_first_and_quotes_earlier_turns() -> None:
     assert (short.why, short.turn_id) == ("Said earlier in this conversation, turn 1.", thread.outside[0].run_id)
 
 
-async def test_a_failing_lane_leaves_the_other_and_names_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failing_lane_does_not_affect_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(self: ThreadView, query: str, *, limit: int) -> None:
         raise RuntimeError("index is broken")
 
@@ -112,7 +117,7 @@ async def test_a_failing_lane_leaves_the_other_and_names_its_kind(monkeypatch: p
     assert found.trace["long_term"]["state"] == "ok"
 
 
-async def test_a_conversation_that_was_searched_before_is_searched_without_a_thread(
+async def test_a_conversation_searched_before_needs_no_worker_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     where: list[threading.Thread] = []
@@ -133,7 +138,7 @@ async def test_a_conversation_that_was_searched_before_is_searched_without_a_thr
     assert long is not second
 
 
-async def test_a_lane_that_hangs_is_left_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_hanging_lane_is_abandoned_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     release = threading.Event()
 
     def hanging(self: ThreadView, query: str, *, limit: int) -> list[object]:
@@ -155,14 +160,14 @@ def item(lane: str, size: int) -> RecallItem:
     return RecallItem(lane=lane, reason="", text="x" * size)  # type: ignore[arg-type]
 
 
-def test_a_reason_that_cannot_be_found_is_empty() -> None:
+def test_a_reason_is_empty_if_its_explanation_fails() -> None:
     def explain(place: int) -> tuple[Reason, ...]:
         raise RuntimeError
 
     assert RecallItem("long_term", Hit(1, 1.0, 0, explain), "tea").as_json()["why"] == ""
 
 
-def test_each_lane_has_its_reserve_and_may_take_what_the_other_leaves() -> None:
+def test_each_lane_has_reserved_space_and_may_use_the_others_rest() -> None:
     short, long = fit_lanes([item("short_term", 512)] * 20, [item("long_term", 512)] * 20)
     assert (len(short), len(long)) == (3, 5)  # 1536 and 2560
     short, long = fit_lanes([item("short_term", 512)] * 20, [])
@@ -172,17 +177,17 @@ def test_each_lane_has_its_reserve_and_may_take_what_the_other_leaves() -> None:
 
 
 @given(st.lists(st.integers(1, SNIPPET_BYTES), max_size=30), st.lists(st.integers(1, SNIPPET_BYTES), max_size=30))
-def test_both_lanes_together_keep_to_four_kib(shorts: list[int], longs: list[int]) -> None:
+def test_both_lanes_together_stay_within_four_kib(shorts: list[int], longs: list[int]) -> None:
     short, long = fit_lanes([item("short_term", n) for n in shorts], [item("long_term", n) for n in longs])
-    taken = [sum(len(i.text) for i in lane) for lane in (short, long)]
-    assert sum(taken) <= TOTAL_BYTES
-    # A lane is cut only when it would pass its reserve.
-    assert len(short) == len(shorts) or taken[0] + shorts[len(short)] > SHORT_TERM_BYTES
-    assert len(long) == len(longs) or taken[1] + longs[len(long)] > TOTAL_BYTES - SHORT_TERM_BYTES
+    used = [sum(len(i.text) for i in lane) for lane in (short, long)]
+    assert sum(used) <= TOTAL_BYTES
+    # A lane is shortened only if it would exceed its reserved space.
+    assert len(short) == len(shorts) or used[0] + shorts[len(short)] > SHORT_TERM_BYTES
+    assert len(long) == len(longs) or used[1] + longs[len(long)] > TOTAL_BYTES - SHORT_TERM_BYTES
 
 
 @given(st.text(max_size=900))
-def test_a_cut_snippet_keeps_the_limit_and_whole_characters(text: str) -> None:
+def test_a_truncated_snippet_keeps_the_limit_and_whole_characters(text: str) -> None:
     snippet = truncate(text)
     assert len(snippet.encode()) <= SNIPPET_BYTES
     assert snippet == text or (snippet.endswith("…") and text.startswith(snippet[:-1].rstrip()))

@@ -1,14 +1,13 @@
-"""memories.database.shared: writes that wait at the same time are stored with one commit, or each by itself."""
+"""memories.database.shared: writes that wait at the same time share one commit, or are stored separately."""
 
 import asyncio
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from django.conf import settings as configured
 from django.db import IntegrityError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from pytest_django.fixtures import Settings
@@ -20,16 +19,16 @@ from memories.errors import Conflict
 from memories.ids import uuid7
 from memories.models import Owner, ThreadRecord
 from tests.shutdown import close_lanes
+from tests.memories.sqlite_lock import SQLITE, write_lock
 from tests.waiting import eventually_async
 
 pytestmark = pytest.mark.django_db(transaction=True)
-SQLITE = configured.DATABASES["default"]["ENGINE"].endswith("sqlite3")
 only_sqlite = pytest.mark.skipif(not SQLITE, reason="nothing is shared on PostgreSQL")
 
 
 @pytest.fixture(autouse=True)
 def lanes(settings: Settings) -> Iterator[None]:
-    """Real database threads, which wait a second at most."""
+    """Use real database threads that wait for at most a second."""
     settings.DB_THREADS = 1
     settings.DB_BUSY_SECONDS = 1.0
     yield
@@ -38,7 +37,7 @@ def lanes(settings: Settings) -> Iterator[None]:
 
 @pytest.fixture
 def commits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The threads in which something was committed."""
+    """The names of the threads that committed, one per commit."""
     seen: list[str] = []
     commit = BaseDatabaseWrapper._commit
 
@@ -52,7 +51,7 @@ def commits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @shareable
 def record(owner: Owner, number: int, *, fail: Exception | None = None, first: bool = False) -> int:
-    """Store a row, and fail before or after it."""
+    """Store a row, and optionally fail before (`first`) or after it."""
     if fail and first:
         raise fail
     ThreadRecord(owner_id=owner.pk, session_id=uuid7(), run_id=uuid7()).save(force_insert=True)
@@ -63,7 +62,7 @@ def record(owner: Owner, number: int, *, fail: Exception | None = None, first: b
 
 @asynccontextmanager
 async def busy_thread() -> AsyncIterator[None]:
-    """The thread that writes does something else within."""
+    """Keep the write thread busy."""
     entered, gate = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -77,8 +76,8 @@ async def busy_thread() -> AsyncIterator[None]:
     await holding
 
 
-async def together(*calls: Callable[[], Any]) -> list[Any]:
-    """Do the calls in the thread that writes, where all of them wait at first; errors are returned."""
+async def run_together(*calls: Callable[[], Any]) -> list[Any]:
+    """Run the calls in the write thread after all of them have waited for it. Return results and errors."""
     async with busy_thread():
         waiting = [asyncio.create_task(in_shared_thread(call)) for call in calls]
         await eventually_async(lambda: len(access._write_lane._shared) == len(calls), within=10)
@@ -90,8 +89,8 @@ async def stored() -> int:
 
 
 @only_sqlite
-async def test_writes_that_wait_share_a_commit(alice: Owner, commits: list[str]) -> None:
-    assert await together(*(lambda n=n: record(alice, n) for n in range(4))) == [0, 1, 2, 3]  # type: ignore[misc]
+async def test_waiting_writes_share_a_commit(alice: Owner, commits: list[str]) -> None:
+    assert await run_together(*(lambda n=n: record(alice, n) for n in range(4))) == [0, 1, 2, 3]  # type: ignore[misc]
     assert (len(commits), await stored()) == (1, 4)
 
 
@@ -101,24 +100,26 @@ async def test_a_write_alone_is_an_ordinary_transaction(alice: Owner, commits: l
 
 
 @pytest.mark.parametrize("first", [True, False])
-async def test_who_is_refused_takes_nobody_along(alice: Owner, commits: list[str], first: bool) -> None:
+async def test_a_refused_write_does_not_affect_the_others(alice: Owner, commits: list[str], first: bool) -> None:
     refusal = Conflict("no")
     calls = [lambda: record(alice, 1), lambda: record(alice, 2, fail=refusal, first=first), lambda: record(alice, 3)]
-    assert await together(*calls) == [1, refusal, 3]
+    assert await run_together(*calls) == [1, refusal, 3]
     assert await stored() == 2
-    if SQLITE:  # without a change nothing is undone; else each is done by itself
+    if SQLITE:  # after a partial write, the others are rolled back and repeated separately
         assert len(commits) == (1 if first else 2)
 
 
-async def test_a_commit_that_fails_is_only_that_of_its_writer(alice: Owner) -> None:
-    nobody = Owner(pk=uuid7())  # the foreign key is looked at when it is committed
-    one, broken, other = await together(lambda: record(alice, 1), lambda: record(nobody, 2), lambda: record(alice, 3))
-    assert (one, other, await stored()) == (1, 3, 2)
+async def test_a_failed_commit_affects_only_its_own_write(alice: Owner) -> None:
+    nobody = Owner(pk=uuid7())  # the foreign key is checked at the commit
+    first, broken, last = await run_together(
+        lambda: record(alice, 1), lambda: record(nobody, 2), lambda: record(alice, 3)
+    )
+    assert (first, last, await stored()) == (1, 3, 2)
     assert isinstance(broken, IntegrityError)
 
 
 @only_sqlite
-async def test_what_follows_a_write_follows_its_commit(alice: Owner) -> None:
+async def test_after_commit_functions_run_after_the_shared_commit(alice: Owner) -> None:
     seen: list[int] = []
 
     def look() -> None:
@@ -131,35 +132,24 @@ async def test_what_follows_a_write_follows_its_commit(alice: Owner) -> None:
         after_commit(look)
         return is_shared()
 
-    assert await together(write, write) == [True, True]
+    assert await run_together(write, write) == [True, True]
     assert await in_shared_thread(write) is False
     assert seen == [2, 2, 3]
 
 
-@contextmanager
-def write_lock() -> Iterator[None]:
-    other = sqlite3.connect(connections.settings["default"]["NAME"], isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    finally:
-        other.execute("ROLLBACK")
-        other.close()
-
-
 @only_sqlite
-async def test_a_held_lock_refuses_each(alice: Owner) -> None:
+async def test_each_write_is_refused_while_the_database_is_locked(alice: Owner) -> None:
     with write_lock():
-        refused = await together(lambda: record(alice, 1), lambda: record(alice, 2))
+        refused = await run_together(lambda: record(alice, 1), lambda: record(alice, 2))
     assert all(isinstance(error, OperationalError) for error in refused)
-    assert await together(lambda: record(alice, 1), lambda: record(alice, 2)) == [1, 2]
+    assert await run_together(lambda: record(alice, 1), lambda: record(alice, 2)) == [1, 2]
     assert await stored() == 2
 
 
-async def test_what_nobody_waits_for_any_more_is_not_done(alice: Owner) -> None:
+async def test_a_cancelled_write_is_not_run(alice: Owner) -> None:
     async with busy_thread():
-        gone, kept = (asyncio.create_task(in_shared_thread(record, alice, number)) for number in (1, 2))
+        cancelled, waiting = (asyncio.create_task(in_shared_thread(record, alice, number)) for number in (1, 2))
         await eventually_async(lambda: len(access._write_lane._shared) == 2, within=10)
-        gone.cancel()
-        await asyncio.gather(gone, return_exceptions=True)
-    assert (await kept, await stored()) == (2, 1)
+        cancelled.cancel()
+        await asyncio.gather(cancelled, return_exceptions=True)
+    assert (await waiting, await stored()) == (2, 1)

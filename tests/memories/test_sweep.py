@@ -1,4 +1,4 @@
-"""memories_sweep: what can no longer be undone is purged, with the change sets that it leaves empty"""
+"""memories_sweep: memories that can no longer be restored are purged, together with empty change sets"""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -21,71 +21,71 @@ from tests.unsliced import undo_changes
 pytestmark = pytest.mark.django_db
 
 
-def deleted(memory: Memory, days: int) -> None:
+def mark_deleted(memory: Memory, days: int) -> None:
     Memory.objects.filter(pk=memory.pk).update(deleted_at=timezone.now() - timedelta(days=days))
 
 
-def test_change_sets_go_with_the_last_memory_they_changed(alice: Owner, settings: Settings) -> None:
+def test_change_sets_are_purged_with_their_last_memory(alice: Owner, settings: Settings) -> None:
     settings.UNDO_DAYS = 30
-    old, recent, kept = memory_make(alice, "Likes tea."), memory_make(alice, "Has a cat."), memory_make(alice, "Sails.")
-    deleted(old, 31)
-    deleted(recent, 29)
+    old, recent, live = memory_make(alice, "Likes tea."), memory_make(alice, "Has a cat."), memory_make(alice, "Sails.")
+    mark_deleted(old, 31)
+    mark_deleted(recent, 29)
     memories_sweep()
-    assert set(Memory.objects.all()) == {recent, kept}
+    assert set(Memory.objects.all()) == {recent, live}
     assert set(ChangeSet.objects.filter(owner=alice)) == set(
-        ChangeSet.objects.filter(revisions__memory__in=[recent, kept])
+        ChangeSet.objects.filter(revisions__memory__in=[recent, live])
     )
     assert ChangeSet.objects.count() == 2
 
 
-def test_a_change_set_stays_while_one_of_its_memories_does(alice: Owner, settings: Settings) -> None:
+def test_a_change_set_is_kept_while_it_has_a_memory(alice: Owner, settings: Settings) -> None:
     settings.UNDO_DAYS = 30
     source = Source(actor=f"user:{alice.user_id}", origin=WriteOrigin.USER, kind=ChangeSet.Kind.IMPORT)
     with book_writing(book_get_or_create(alice.pk, "main"), source) as writer:
-        gone, stays = (writer.add(MemoryFields(content=text)).memory for text in ("Likes tea.", "Has a cat."))
-    deleted(gone, 31)
+        purged, remaining = (writer.add(MemoryFields(content=text)).memory for text in ("Likes tea.", "Has a cat."))
+    mark_deleted(purged, 31)
     memories_sweep()
-    assert set(Memory.objects.all()) == {stays}
+    assert set(Memory.objects.all()) == {remaining}
     assert ChangeSet.objects.get().kind == ChangeSet.Kind.IMPORT
-    deleted(stays, 31)
+    mark_deleted(remaining, 31)
     memories_sweep()
     assert not ChangeSet.objects.exists()
 
 
-def test_what_somebody_restores_while_it_is_purged_stays(alice: Owner, settings: Settings) -> None:
+def test_a_memory_restored_during_the_purge_is_kept(alice: Owner, settings: Settings) -> None:
     settings.UNDO_DAYS = 30
-    gone, restored = memory_make(alice, "Likes tea."), memory_make(alice, "Has a cat.")
-    deleted(gone, 31)
-    deleted(restored, 31)
+    purged, restored = memory_make(alice, "Likes tea."), memory_make(alice, "Has a cat.")
+    mark_deleted(purged, 31)
+    mark_deleted(restored, 31)
     found: list[int] = []
 
-    def restoring(execute: Any, sql: str, *arguments: Any) -> Any:
-        if found == [1]:  # the statement after the one that found them
+    def restore_meanwhile(execute: Any, sql: str, *arguments: Any) -> Any:
+        if found == [1]:  # the query after the one that found the memories
             found.append(2)
             Memory.objects.filter(pk=restored.pk).update(deleted_at=None)
         elif sql.startswith("SELECT") and '"memories_memory"."deleted_at" <' in sql and not found:
             found.append(1)
         return execute(sql, *arguments)
 
-    with connection.execute_wrapper(restoring):
+    with connection.execute_wrapper(restore_meanwhile):
         memories_sweep()
     assert found == [1, 2]
     assert set(Memory.objects.all()) == {restored}
     assert ChangeSet.objects.filter(revisions__memory=restored).exists()
 
 
-def expired(owner: Owner, content: str = "On holiday until Monday.") -> Memory:
-    """A memory whose time is over by now."""
+def make_expired(owner: Owner, content: str = "On holiday until Monday.") -> Memory:
+    """Create a memory that has just expired."""
     memory = memory_make(owner, content, expires_at=timezone.now() + timedelta(hours=1))
     Memory.objects.filter(pk=memory.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
     return memory
 
 
-def test_what_has_expired_becomes_a_tombstone_that_says_so(alice: Owner, bob: Owner) -> None:
-    memory, kept, bobs = expired(alice), memory_make(alice, "Sails."), expired(bob)
+def test_an_expired_memory_becomes_a_tombstone_with_a_revision(alice: Owner, bob: Owner) -> None:
+    memory, live, bobs = make_expired(alice), memory_make(alice, "Sails."), make_expired(bob)
     generation = memory.book.generation
     memories_sweep()
-    assert list(Memory.objects.filter(deleted_at__isnull=True)) == [kept]
+    assert list(Memory.objects.filter(deleted_at__isnull=True)) == [live]
     assert set(Memory.objects.filter(deleted_at__isnull=False)) == {memory, bobs}
     revision = memory.revisions.latest("version")
     assert (revision.action, revision.actor, revision.write_origin) == ("expire", "system", "system")
@@ -97,17 +97,17 @@ def test_what_has_expired_becomes_a_tombstone_that_says_so(alice: Owner, bob: Ow
     assert ChangeSet.objects.count() == changes
 
 
-def test_what_has_expired_goes_for_good_with_other_tombstones(alice: Owner, settings: Settings) -> None:
-    memory = expired(alice)
+def test_an_expired_memory_is_purged_like_other_tombstones(alice: Owner, settings: Settings) -> None:
+    memory = make_expired(alice)
     memories_sweep()
-    deleted(memory, settings.UNDO_DAYS + 1)
+    mark_deleted(memory, settings.UNDO_DAYS + 1)
     memories_sweep()
     assert not Memory.objects.exists()
     assert not ChangeSet.objects.filter(owner=alice).exists()
 
 
-def test_a_person_who_puts_it_back_keeps_it(alice: Owner) -> None:
-    memory = expired(alice)
+def test_a_restored_memory_does_not_expire_again(alice: Owner) -> None:
+    memory = make_expired(alice)
     memories_sweep()
     change_set = memory.revisions.latest("version").change_set
     undo_changes(change_set, Source(actor=f"user:{alice.user_id}", origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO))
@@ -116,8 +116,8 @@ def test_a_person_who_puts_it_back_keeps_it(alice: Owner) -> None:
     assert (memory.deleted_at, memory.expires_at) == (None, None)
 
 
-def test_a_time_that_is_over_is_not_given_back(alice: Owner) -> None:
-    """An undo that would change nothing else says so, and makes no change."""
+def test_undo_does_not_restore_an_expiry_in_the_past(alice: Owner) -> None:
+    """An undo that would change nothing else makes no change set."""
     memory = memory_make(alice, "On holiday until Monday.", expires_at=timezone.now() + timedelta(hours=1))
     source = Source(actor=f"user:{alice.user_id}", origin=WriteOrigin.USER)
     with book_writing(memory.book, source) as writer:
@@ -128,15 +128,15 @@ def test_a_time_that_is_over_is_not_given_back(alice: Owner) -> None:
     assert (undone.change_set, undone.undone, undone.skipped) == (None, (), ())
 
 
-def test_many_go_a_few_at_a_time(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expired_memories_are_deleted_in_batches(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep, "_ROWS", 2)
     for number in range(5):
-        expired(alice, f"Until Monday {number}.")
+        make_expired(alice, f"Until Monday {number}.")
     assert [expired_delete() for _ in range(4)] == [2, 2, 1, 0]
 
 
-def test_the_page_says_that_it_expired(alice: Owner, client: Client) -> None:
-    expired(alice)
+def test_the_page_shows_that_a_memory_expired(alice: Owner, client: Client) -> None:
+    make_expired(alice)
     memories_sweep()
     client.force_login(alice.user)
     page = client.get("/memories/?deleted=1").content.decode()

@@ -1,4 +1,4 @@
-"""memories.recall.threads: which recorded turns a request no longer shows, and what the cache holds."""
+"""memories.recall.threads: recorded turns that a request no longer contains, and the cache of threads."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -17,20 +17,20 @@ OWNER = uuid4()
 
 
 def turn_of(user: str, steps: list[str], *, number: int = 1) -> ThreadTurn:
-    said = [step for step in steps if step.strip()]
+    spoken = [step for step in steps if step.strip()]
     return ThreadTurn(
         record_id=uuid4(),
         run_id=uuid4(),
         turn=number,
         user=user,
-        assistant="\n\n".join(said),
-        answer=said[-1],
+        assistant="\n\n".join(spoken),
+        answer=spoken[-1],
         said_at=datetime(2026, 1, 1, tzinfo=UTC),
     )
 
 
 @given(user=WORDS, steps=st.lists(WORDS, min_size=1, max_size=5), data=st.data())
-def test_a_turn_is_in_the_window_however_its_steps_are_joined(user: str, steps: list[str], data: Any) -> None:
+def test_a_turn_is_recognised_however_its_steps_are_joined(user: str, steps: list[str], data: Any) -> None:
     shown = data.draw(
         st.sampled_from(
             [steps, ["".join(steps)], [" ".join(steps)], [steps[-1]], ["", *steps], [*steps[:-1], steps[-1]]]
@@ -41,18 +41,18 @@ def test_a_turn_is_in_the_window_however_its_steps_are_joined(user: str, steps: 
 
 
 @given(user=WORDS, steps=st.lists(WORDS, min_size=1, max_size=5))
-def test_a_turn_that_is_not_shown_is_outside_whole(user: str, steps: list[str]) -> None:
+def test_a_turn_outside_the_window_is_returned_whole(user: str, steps: list[str]) -> None:
     turn = turn_of(user, steps)
     assert outside_window([turn], [("", []), ("zzz", ["yyy"])]).outside == (turn,)
 
 
-def test_a_side_that_is_shown_is_blank_and_not_searched() -> None:
+def test_a_message_in_the_window_is_blanked_and_not_searched() -> None:
     view = outside_window([turn_of("Where is the code?", ["On the blue door."])], [("Where is the code?", ["…"])])
     assert [turn.user for turn in view.outside] == [""]
     assert [hit.text for hit in view.search("blue code", limit=5)] == ["On the blue door."]
 
 
-def test_a_limit_holds_for_the_newest_turns_too() -> None:
+def test_the_limit_also_applies_to_the_newest_turns() -> None:
     view = ThreadView([turn_of(f"Chapter {n}", ["Fine."], number=n) for n in range(1, 9)])
     assert [(hit.turn, hit.text) for hit in view.search("ok", limit=3)] == [
         (8, "Chapter 8"),
@@ -61,7 +61,7 @@ def test_a_limit_holds_for_the_newest_turns_too() -> None:
     ]
 
 
-def test_a_turn_is_appended_only_to_what_was_read_with_the_record_before_it() -> None:
+def test_a_turn_is_appended_only_after_its_previous_record() -> None:
     cache, first, second = ThreadCache(), turn_of("one", ["1"]), turn_of("two", ["2"], number=2)
     cache.append(OWNER, SESSION, first, after=None)
     cache.append(OWNER, SESSION, second, after=uuid4())
@@ -72,7 +72,7 @@ def test_a_turn_is_appended_only_to_what_was_read_with_the_record_before_it() ->
     assert cache.known(SESSION, None) == ()
 
 
-def test_the_next_turn_searches_the_index_of_the_last_one_if_the_window_shows_the_same() -> None:
+def test_the_next_turn_reuses_the_index_if_the_same_turns_are_outside() -> None:
     cache, first, second = ThreadCache(), turn_of("The code?", ["On the door."]), turn_of("And?", ["Red."], number=2)
     cache.append(OWNER, SESSION, first, after=None)
     searched = cache.view(SESSION, outside_window([first], []))
@@ -86,7 +86,7 @@ def test_the_next_turn_searches_the_index_of_the_last_one_if_the_window_shows_th
     assert "Red." in [hit.text for hit in grown.search("red", limit=5)]
 
 
-def test_a_side_that_the_window_shows_no_longer_is_found() -> None:
+def test_a_message_that_left_the_window_is_found() -> None:
     cache, turn = ThreadCache(), turn_of("The code?", ["On the door."])
     cache.append(OWNER, SESSION, turn, after=None)
     half = cache.view(SESSION, outside_window([turn], [("The code?", [])]))
@@ -96,17 +96,17 @@ def test_a_side_that_the_window_shows_no_longer_is_found() -> None:
 
 
 @pytest.mark.parametrize("kind", [Kind.OWNER, Kind.SESSION, Kind.SESSION_ENDED])
-def test_a_view_is_forgotten_with_its_session(kind: Kind) -> None:
+def test_a_view_is_removed_with_its_session(kind: Kind) -> None:
     cache, turn = ThreadCache(), turn_of("The code?", ["On the door."])
     cache.append(OWNER, SESSION, turn, after=None)
     cache.view(SESSION, outside_window([turn], [])).search("code", limit=5)
     cache.forget(Forgotten(kind=kind, owner_id=OWNER, session_id=None if kind == Kind.OWNER else SESSION))
     assert cache._views == {}
-    cache.view(SESSION, outside_window([turn], []))  # of a turn that read it before
+    cache.view(SESSION, outside_window([turn], []))  # by a turn that read the thread before
     assert cache._views == {}
 
 
-def test_the_views_that_were_not_used_longest_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_least_recently_used_views_are_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memories.recall.threads.MAX_VIEW_BYTES", 1)
     monkeypatch.setattr("memories.recall.threads._WEIGH_INTERVAL_SECONDS", 0)
     cache, turn = ThreadCache(), turn_of("The code?", ["On the door."])

@@ -1,4 +1,4 @@
-"""Tool calls that only read take no lock and write nothing; calls that are too long are refused unread"""
+"""Tool calls: those that only read take no lock and write nothing, and arguments are accepted as models write them"""
 
 import json
 from typing import Any
@@ -25,7 +25,7 @@ def call(name: str, arguments: dict[str, Any]) -> ToolCall:
     return ToolCall(id=name, name=name, arguments=json.dumps(arguments))
 
 
-def test_a_step_that_only_reads_sends_only_selects(alice: Owner) -> None:
+def test_a_step_with_only_reads_makes_only_selects(alice: Owner) -> None:
     memory_make(alice, "Likes tea.")
     scope = scope_of(alice)
     with CaptureQueriesContext(connection) as queries:
@@ -35,14 +35,14 @@ def test_a_step_that_only_reads_sends_only_selects(alice: Owner) -> None:
     assert {query["sql"].split()[0] for query in queries} <= {"SELECT", "BEGIN", "COMMIT", "SET"}
 
 
-def test_a_step_with_a_write_reads_what_it_wrote(alice: Owner) -> None:
+def test_a_step_can_read_its_own_write(alice: Owner) -> None:
     memory_make(alice, "Likes tea.")
     calls = [call("add_memory", {"content": "Likes rum."}), call("search_memories", {"query": "rum"})]
     found = run_calls(calls, scope_of(alice)).results
     assert json.loads(found["search_memories"])["memories"][0]["content"] == "Likes rum."
 
 
-def test_arguments_that_no_tool_could_take_are_refused(alice: Owner) -> None:
+def test_arguments_that_are_too_long_are_refused(alice: Owner) -> None:
     memory_make(alice, "Likes tea.")
     long = call("search_memories", {"query": "x" * TOOL_ARGUMENTS})
     assert json.loads(run_calls([long], scope_of(alice)).results[long.id])["error"] == "invalid_arguments"
@@ -57,13 +57,13 @@ def test_arguments_that_no_tool_could_take_are_refused(alice: Owner) -> None:
         json.dumps(json.dumps('{"content": "Likes rum."}')),
     ],
 )
-def test_arguments_that_are_a_text_of_json_are_what_stands_in_it(arguments: str, alice: Owner) -> None:
+def test_arguments_encoded_as_json_strings_are_decoded(arguments: str, alice: Owner) -> None:
     memory_make(alice, "Likes tea.")
     made = ToolCall(id="1", name="add_memory", arguments=arguments)
     assert json.loads(run_calls([made], scope_of(alice)).results["1"])["ok"]
 
 
-def test_null_is_an_argument_that_was_not_given(alice: Owner) -> None:
+def test_null_counts_as_a_missing_argument(alice: Owner) -> None:
     memory_make(alice, "Likes tea.")
     optional = {"target": None, "category": None, "keywords": None, "evidence": None}
     made = call("add_memory", {"content": "Likes rum.", **optional})
@@ -75,7 +75,7 @@ def test_null_is_an_argument_that_was_not_given(alice: Owner) -> None:
 
 
 @pytest.mark.parametrize("keywords", ["drink, bar", '["drink", "bar"]', ["drink", "bar"]])
-def test_keywords_in_one_text_are_separated(keywords: Any, alice: Owner) -> None:
+def test_keywords_in_one_string_are_split(keywords: Any, alice: Owner) -> None:
     memory_make(alice, "Likes tea.")
     made = call("add_memory", {"content": "Likes rum.", "keywords": keywords})
     assert json.loads(run_calls([made], scope_of(alice)).results[made.id])["ok"]
@@ -83,7 +83,7 @@ def test_keywords_in_one_text_are_separated(keywords: Any, alice: Owner) -> None
 
 
 @pytest.mark.parametrize("arguments", ["", "null", '""', json.dumps("null")])
-def test_a_tool_without_arguments_takes_what_models_write_for_none(arguments: str, alice: Owner) -> None:
+def test_a_tool_without_arguments_accepts_empty_values(arguments: str, alice: Owner) -> None:
     memory_make(alice, "Likes tea.")
     made = ToolCall(id="1", name="get_memories", arguments=arguments)
     assert "error" not in json.loads(run_calls([made], scope_of(alice)).results["1"])
@@ -101,14 +101,18 @@ async def test_a_long_write_is_scanned_and_stored_or_refused(alice: Owner) -> No
     assert await in_thread(Memory.objects.filter(owner=alice).count) == 2
 
 
-@pytest.mark.parametrize("bound", ["LISTED_MEMORIES", "LISTED_CHARACTERS"])
-def test_of_very_many_memories_the_newest_are_listed(alice: Owner, monkeypatch: pytest.MonkeyPatch, bound: str) -> None:
+@pytest.mark.parametrize("limit_name", ["LISTED_MEMORIES", "LISTED_CHARACTERS"])
+def test_only_the_newest_of_many_memories_are_listed(
+    alice: Owner, monkeypatch: pytest.MonkeyPatch, limit_name: str
+) -> None:
     for content in ("Tea.", "Rum.", "Gin."):
         memory_make(alice, content)
     listed = json.loads(run_calls([call("get_memories", {})], scope_of(alice)).results["get_memories"])
     assert [memory["content"] for memory in listed["memories"]] == ["Tea.", "Rum.", "Gin."]
     assert "note" not in listed
-    monkeypatch.setattr(f"memories.tools.reading.{bound}", {"LISTED_MEMORIES": 2, "LISTED_CHARACTERS": 8}[bound])
+    monkeypatch.setattr(
+        f"memories.tools.reading.{limit_name}", {"LISTED_MEMORIES": 2, "LISTED_CHARACTERS": 8}[limit_name]
+    )
     listed = json.loads(run_calls([call("get_memories", {})], scope_of(alice)).results["get_memories"])
     assert [memory["content"] for memory in listed["memories"]] == ["Rum.", "Gin."]
     assert "There are more" in listed["note"]

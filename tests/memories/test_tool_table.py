@@ -1,4 +1,4 @@
-"""The table of tools: one entry is all that the turn, reviews, /mcp, the page and the docs need."""
+"""The table of tools: turns, reviews, /mcp, the chat page, and the docs all use its entries."""
 
 import re
 from pathlib import Path
@@ -45,14 +45,14 @@ def names(*stages: Stage) -> list[str]:
     return [tool.name for tool in tools_at(*stages)]
 
 
-def test_each_stage_is_offered_the_tools_of_the_contract() -> None:
+def test_each_stage_has_the_tools_of_the_contract() -> None:
     assert names(Stage.REVIEW) == WRITING
     assert names(Stage.MCP) == [*WRITING, *READING, "read"]
     assert [tool.name for tool in tools_of_turn(memory=True)] == [*WRITING, *READING, "read"]
     assert [tool.name for tool in tools_of_turn(memory=False)] == ["read"]
 
 
-def test_a_definition_is_what_the_openai_api_takes() -> None:
+def test_a_definition_has_the_openai_format() -> None:
     (definition,) = definitions([tool_make()])
     assert definition == {
         "type": "function",
@@ -69,7 +69,7 @@ def test_a_definition_is_what_the_openai_api_takes() -> None:
     }
 
 
-def test_two_tools_of_one_name_are_refused_where_they_are_defined() -> None:
+def test_two_tools_with_the_same_name_are_refused() -> None:
     with pytest.raises(ValueError, match="one name"):
         table_of(tool_make(), tool_make())
 
@@ -83,23 +83,23 @@ def test_two_tools_of_one_name_are_refused_where_they_are_defined() -> None:
         {"detail": "object", "detailed": Words("Pinning {}…", "Pinned {}.")},
     ],
 )
-def test_an_entry_that_contradicts_itself_is_refused(values: dict[str, Any]) -> None:
+def test_a_contradictory_entry_is_refused(values: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="pin_memory"):
         tool_make(**values)
 
 
-def test_a_verb_that_reviews_are_offered_and_cannot_stage_is_refused_at_start() -> None:
+def test_a_review_tool_that_cannot_be_staged_is_refused_at_startup() -> None:
     with pytest.raises(LookupError, match="add_memory"):
         staged_tools()
 
 
 @pytest.mark.django_db
-def test_the_chat_page_has_the_words_of_every_tool(client: Client, alice: Owner) -> None:
+def test_the_chat_page_has_the_labels_of_every_tool(client: Client, alice: Owner) -> None:
     client.force_login(alice.user)
-    shown = client.get("/new/").content.decode()
-    words = dict(re.findall(r'<p data-tool="([^"]+)" data-doing="([^"]+)"', shown))
+    html = client.get("/new/").content.decode()
+    words = dict(re.findall(r'<p data-tool="([^"]+)" data-doing="([^"]+)"', html))
     assert words == {tool.name: tool.words.doing for tool in TOOLS.values()}
-    assert 'data-detail="query" data-doing-detail="Looking in your memories for “{}”…"' in shown
+    assert 'data-detail="query" data-doing-detail="Looking in your memories for “{}”…"' in html
 
 
 @pytest.mark.parametrize(

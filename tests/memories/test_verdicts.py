@@ -1,4 +1,4 @@
-"""Verdicts of the scan: reached before a lock is taken, kept with their rows, and renewed in the background"""
+"""Verdicts of the scan: computed before a lock is taken, stored with their rows, and renewed in the background"""
 
 import pytest
 from django.db import connection
@@ -24,15 +24,15 @@ def contents(owner: Owner) -> list[str]:
 
 
 @pytest.mark.django_db
-async def test_words_that_were_scanned_ahead_are_not_scanned_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_content_scanned_ahead_is_not_scanned_again(monkeypatch: pytest.MonkeyPatch) -> None:
     scanned: list[str] = []
     scan = scanning.scan
 
-    def noted(content: str, keywords: object = ()) -> scanning.Verdict:
+    def record(content: str, keywords: object = ()) -> scanning.Verdict:
         scanned.append(content)
         return scan(content, keywords)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(scanning, "scan", noted)
+    monkeypatch.setattr(scanning, "scan", record)
     words = "Likes long walks by the sea. " * 40
     await scan_ahead(words, ("sea",))
     check_scan(words, ["sea"])
@@ -40,20 +40,18 @@ async def test_words_that_were_scanned_ahead_are_not_scanned_again(monkeypatch: 
 
 
 @pytest.mark.django_db
-def test_a_view_of_many_rows_with_verdicts_of_older_rules_writes_nothing(alice: Owner) -> None:
+def test_loading_a_view_does_not_renew_verdicts(alice: Owner) -> None:
     for number in range(5):
         memory_make(alice, f"Likes tea number {number}.")
     Memory.objects.update(scan_hash="of older rules")
     state = book_state(alice.pk, "main")
-    with CaptureQueriesContext(
-        connection,
-    ) as queries:
+    with CaptureQueriesContext(connection) as queries:
         assert len(load_view(state).entries) == 5
     assert not [query["sql"] for query in queries if "UPDATE" in query["sql"]]
 
 
 @pytest.mark.django_db
-def test_a_row_without_a_verdict_is_scanned_before_it_is_given(alice: Owner) -> None:
+def test_a_row_without_a_verdict_is_scanned_before_it_is_injected(alice: Owner) -> None:
     memory_make(alice, "Likes tea.")
     memory_make(alice, "Likes rum.")
     Memory.objects.filter(number=2).update(content=POISON, scan_hash="")
@@ -62,7 +60,7 @@ def test_a_row_without_a_verdict_is_scanned_before_it_is_given(alice: Owner) -> 
 
 
 @pytest.mark.django_db
-def test_the_sweep_renews_verdicts_of_older_rules_and_has_the_book_read_anew(alice: Owner) -> None:
+def test_the_sweep_renews_verdicts_of_older_rules_and_makes_views_stale(alice: Owner) -> None:
     memory_make(alice, "Likes tea.")
     memory_make(alice, "Likes rum.")
     Memory.objects.filter(number=2).update(content=POISON, scan_hash="of older rules")
@@ -77,7 +75,7 @@ def test_the_sweep_renews_verdicts_of_older_rules_and_has_the_book_read_anew(ali
 
 
 @pytest.mark.django_db
-def test_texts_are_looked_at_once_under_the_same_rules(alice: Owner) -> None:
+def test_texts_are_scanned_once_with_the_same_rules(alice: Owner) -> None:
     memory_make(alice, "Likes tea.")
     ScanRenewal.objects.create(rules="older rules", texts="memories.memory", over=True)
     assert verdicts_renew() == 1
@@ -86,31 +84,31 @@ def test_texts_are_looked_at_once_under_the_same_rules(alice: Owner) -> None:
 
 
 @pytest.mark.django_db
-def test_a_text_that_was_changed_while_it_was_looked_at_keeps_its_own_verdict(
-    alice: Owner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_text_changed_during_its_scan_keeps_its_new_verdict(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     memory_make(alice, "Likes tea.")
     Memory.objects.update(content="Likes what no other test likes.", scan_hash="of older rules")
     scan = scanning.scan
 
-    def changed_meanwhile(content: str, keywords: object = ()) -> scanning.Verdict:
+    def change_meanwhile(content: str, keywords: object = ()) -> scanning.Verdict:
         Memory.objects.update(version=2, scan_hash="of the new words")
         return scan(content, keywords)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(scanning, "scan", changed_meanwhile)
+    monkeypatch.setattr(scanning, "scan", change_meanwhile)
     verdicts_renew()
     assert Memory.objects.get().scan_hash == "of the new words"
 
 
 @pytest.mark.django_db
-def test_a_verdict_of_older_rules_stands_until_it_is_renewed_and_only_for_its_words(alice: Owner) -> None:
+def test_a_verdict_of_older_rules_counts_until_it_is_renewed(alice: Owner) -> None:
     memory_make(alice, "Likes tea.")
     memory_make(alice, "Likes rum.")
     ScanRenewal.objects.create(rules="older rules", texts="memories.memory", over=True)
     for memory in Memory.objects.all():
         old = scanning.scan_hash(memory.content, memory.keywords, rules="older rules")
         Memory.objects.filter(pk=memory.pk).update(scan_hash=old, scan_rule="a_rule_that_is_gone")
-    Memory.objects.filter(number=2).update(content="Likes cocoa.")  # past the scan: its verdict is of other words
+    Memory.objects.filter(number=2).update(
+        content="Likes cocoa."
+    )  # bypasses the scan, so its verdict belongs to other content
     assert contents(alice) == ["Likes cocoa."]
     verdicts_renew()
     assert contents(alice) == ["Likes tea.", "Likes cocoa."]

@@ -1,4 +1,4 @@
-"""The word diff that notes and histories show."""
+"""The word diff in notes and histories."""
 
 import sys
 from collections.abc import Callable
@@ -13,13 +13,13 @@ from memories.history.word_diff import word_diff
 
 
 @given(st.text(max_size=120), st.text(max_size=120))
-def test_both_texts_can_be_read_from_the_pieces(before: str, after: str) -> None:
+def test_both_texts_can_be_restored_from_the_pieces(before: str, after: str) -> None:
     pieces = word_diff(before, after)
     assert "".join(piece.text for piece in pieces if piece.kind != "ins") == before
     assert "".join(piece.text for piece in pieces if piece.kind != "del") == after
 
 
-def test_only_the_word_that_changed_is_marked() -> None:
+def test_only_the_changed_word_is_marked() -> None:
     pieces = word_diff("Backs up every night at 02:30 with pg_dump.", "Backs up every night at 03:15 with pg_dump.")
     assert [piece for piece in pieces if piece.kind != "same"] == [("del", "02:30"), ("ins", "03:15")]
 
@@ -31,7 +31,7 @@ def test_very_long_texts_are_replaced_as_a_whole() -> None:
 
 def _shuffled(count: int) -> list[str]:
     words = [f"w{number % 97} {number}" for number in range(count)]
-    Random(1).shuffle(words)  # noqa: S311 - no secret
+    Random(1).shuffle(words)  # noqa: S311 - not a secret
     return words
 
 
@@ -45,14 +45,14 @@ def _shuffled(count: int) -> list[str]:
         lambda n: ("ab" * n, "a" * n),
     ],
 )
-def test_the_work_grows_with_the_words_and_not_with_their_square(texts: Callable[[int], tuple[str, str]]) -> None:
-    # Of texts four times as long a quadratic comparison would take sixteen times as many steps.
-    short, long = _lines(*texts(220)), _lines(*texts(880))
+def test_the_work_does_not_grow_quadratically(texts: Callable[[int], tuple[str, str]]) -> None:
+    # For texts four times as long, a quadratic comparison would take sixteen times as many steps.
+    short, long = _executed_lines(*texts(220)), _executed_lines(*texts(880))
     assert long < 8 * short
 
 
-def _lines(before: str, after: str) -> int:
-    """The lines of code that a comparison runs through."""
+def _executed_lines(before: str, after: str) -> int:
+    """Return the number of lines of code that a comparison executes."""
     count = 0
 
     def note(frame: Any, event: str, arg: Any) -> Any:
@@ -68,12 +68,12 @@ def _lines(before: str, after: str) -> int:
     return count
 
 
-def test_texts_of_thousands_of_words_are_shown_as_replaced() -> None:
+def test_texts_of_thousands_of_words_are_replaced_as_a_whole() -> None:
     before, after = "a b " * 1_500, "b a " * 1_500
     assert word_diff(before, after) == (("del", before), ("ins", after))
 
 
-def test_a_moved_sentence_among_many_words_is_found() -> None:
+def test_a_word_inserted_among_many_is_found() -> None:
     words = [f"word{number}" for number in range(400)]
     pieces = word_diff(" ".join(words), " ".join([*words[:200], "came", *words[200:]]))
     assert [piece for piece in pieces if piece.kind != "same"] == [("ins", "came ")]

@@ -1,4 +1,4 @@
-"""Prompt files: what they must hold, what they may leave out, and what stands in for a file that cannot be used."""
+"""Prompt files: required and optional variables, and the fallback for a file that cannot be used."""
 
 import logging
 import re
@@ -33,8 +33,8 @@ BROKEN = {
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Iterator[Path]:
-    """An administrator's folder, in use."""
+def prompt_folder(tmp_path: Path) -> Iterator[Path]:
+    """Use an administrator's prompt folder."""
     (tmp_path / "memories").mkdir()
     use_folder(tmp_path)
     yield tmp_path
@@ -48,33 +48,33 @@ def write(folder: Path, name: str, text: str | bytes) -> Path:
     return path
 
 
-def test_what_is_shipped_can_be_used_and_is_kept_as_packaged() -> None:
+def test_the_shipped_prompts_are_valid_and_match_the_packaged_texts() -> None:
     assert prompt_problems() == []
     assert packaged_texts() == texts_now(), "run `python -m prompts.packaged`"
     assert sorted(PROMPTS) == sorted(p.relative_to(FOLDER).with_suffix("").as_posix() for p in FOLDER.rglob("*.md"))
 
 
-def test_a_file_under_a_prompts_former_name_is_used(own: Path) -> None:
-    write(own, "found_by", "Find words for {{notes}}.")
+def test_a_file_with_a_prompts_former_name_is_used(prompt_folder: Path) -> None:
+    write(prompt_folder, "found_by", "Find words for {{notes}}.")
     assert prompt_file("keyword_generation").text == "Find words for {{notes}}."
     assert prompt_problems() == []
 
 
-def test_the_present_name_wins_over_the_former_one_which_is_named(own: Path) -> None:
-    former = write(own, "found_by", "Find words for {{notes}}.")
-    write(own, "keyword_generation", "Search words of {{notes}}.")
+def test_the_current_name_wins_and_the_former_file_is_reported(prompt_folder: Path) -> None:
+    former = write(prompt_folder, "found_by", "Find words for {{notes}}.")
+    write(prompt_folder, "keyword_generation", "Search words of {{notes}}.")
     assert prompt_file("keyword_generation").text == "Search words of {{notes}}."
     assert prompt_problems() == [f"{former} is not read, since keyword_generation.md exists, too."]
 
 
-def test_a_broken_file_under_a_former_name_is_named(own: Path) -> None:
-    former = write(own, "found_by", "Find words.")
+def test_a_broken_file_with_a_former_name_is_reported(prompt_folder: Path) -> None:
+    former = write(prompt_folder, "found_by", "Find words.")
     assert prompt_problems() == [f"{former} lacks {{{{notes}}}}."]
     assert prompt_file("keyword_generation").text == packaged_texts()["keyword_generation"]
 
 
-def test_a_synthesis_prompt_with_the_two_variables_of_the_contract_works(own: Path) -> None:
-    write(own, "memories/consolidation", TWO_VARIABLES)
+def test_a_synthesis_prompt_may_have_only_the_two_variables_of_the_contract(prompt_folder: Path) -> None:
+    write(prompt_folder, "memories/consolidation", TWO_VARIABLES)
     document = CurrentDocument(
         path="MEMORY.md", content="Old.", person_lines=(), struck_lines=(), reads=0, last_read=""
     )
@@ -86,40 +86,40 @@ def test_a_synthesis_prompt_with_the_two_variables_of_the_contract_works(own: Pa
     )
 
 
-def test_a_review_prompt_may_leave_out_the_room(own: Path) -> None:
-    write(own, "review", "Known:\n{{existing}}")
+def test_a_review_prompt_may_leave_out_the_room(prompt_folder: Path) -> None:
+    write(prompt_folder, "review", "Known:\n{{existing}}")
     assert ReviewPrompt(existing=(), room={"user": 1}, max_writes=5).render() == "Known:\n  (nothing yet)"
 
 
-@pytest.mark.parametrize("said", BROKEN)
-def test_a_broken_file_is_named_and_the_packaged_text_is_used(
-    own: Path, said: str, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("problem_text", BROKEN)
+def test_a_broken_file_is_reported_and_the_packaged_text_is_used(
+    prompt_folder: Path, problem_text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = write(own, "memories/read_path", BROKEN[said])
+    path = write(prompt_folder, "memories/read_path", BROKEN[problem_text])
     with caplog.at_level(logging.ERROR, logger="daybook.prompts"):
-        shown = [guidance("Likes tea.") for _ in range(3)]
-    assert len(set(shown)) == 1
-    assert "Memory is a heuristic" in shown[0]
-    assert "Likes tea." in shown[0]
+        texts = [guidance("Likes tea.") for _ in range(3)]
+    assert len(set(texts)) == 1
+    assert "Memory is a heuristic" in texts[0]
+    assert "Likes tea." in texts[0]
     (problem,) = prompt_problems()
-    assert problem.startswith(f"{path} {said}")
+    assert problem.startswith(f"{path} {problem_text}")
     assert [record.getMessage() for record in caplog.records] == [f"{problem} Another text is used meanwhile."]
 
 
-def test_a_file_that_cannot_be_read_is_named(own: Path) -> None:
-    (own / "memories" / "read_path.md").mkdir()
+def test_an_unreadable_file_is_reported(prompt_folder: Path) -> None:
+    (prompt_folder / "memories" / "read_path.md").mkdir()
     prompt_file.cache_clear()
     assert "Memory is a heuristic" in guidance("Likes tea.")
-    assert prompt_problems() == [f"{own}/memories/read_path.md cannot be read: Is a directory."]
+    assert prompt_problems() == [f"{prompt_folder}/memories/read_path.md cannot be read: Is a directory."]
 
 
-def test_a_file_of_no_prompt_is_named(own: Path) -> None:
-    path = write(own, "reveiw", "{{existing}}")
+def test_a_file_with_an_unknown_name_is_reported(prompt_folder: Path) -> None:
+    path = write(prompt_folder, "reveiw", "{{existing}}")
     assert prompt_problems() == [f"{path} is not read: there is no prompt of that name."]
 
 
 @pytest.mark.parametrize("broken", ["# Guidance", None])
-def test_a_file_that_was_broken_or_removed_in_place_is_named_too(
+def test_a_packaged_file_that_was_broken_or_removed_is_reported(
     broken: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(FOLDER, tmp_path / "prompts")
@@ -136,27 +136,27 @@ def test_a_file_that_was_broken_or_removed_in_place_is_named_too(
     prompt_file.cache_clear()
 
 
-def test_doctor_and_check_name_it(own: Path) -> None:
+def test_doctor_and_check_report_a_broken_file(prompt_folder: Path) -> None:
     assert _prompts().level is Level.OK
-    path = write(own, "memories/read_path", "# Guidance")
+    path = write(prompt_folder, "memories/read_path", "# Guidance")
     finding = _prompts()
     assert (finding.level, str(path) in finding.text) == (Level.WARNING, True)
     warnings = [message for message in checks.run_checks() if message.id == "daybook.W020"]
     assert [message.msg for message in warnings] == [f"{path} lacks {{{{memory_summary}}}}."]
-    said = StringIO()
-    call_command("check", stderr=said, stdout=said)
-    assert str(path) in said.getvalue()
+    output = StringIO()
+    call_command("check", stderr=output, stdout=output)
+    assert str(path) in output.getvalue()
 
 
-def test_a_copy_of_an_own_prompt_is_one_too(own: Path) -> None:
+def test_a_copy_of_an_administrators_prompt_is_recognised(prompt_folder: Path) -> None:
     words = "Sort whatever the gardener mentioned about tulips into drawers by month and colour."
     assert not is_prompt_copy(words)
-    write(own, "review", f"{words}\n{{{{existing}}}}")
+    write(prompt_folder, "review", f"{words}\n{{{{existing}}}}")
     assert is_prompt_copy(words)
     assert is_prompt_copy("You keep the long-term memory for this person, so that a later conversation goes on.")
 
 
-def test_a_value_that_the_prompt_has_no_variable_for_is_an_error() -> None:
+def test_a_value_without_a_variable_in_the_prompt_is_an_error() -> None:
     with pytest.raises(files.PromptError, match="memory_block"):
         fill(prompt_file("memory_block"), memories="x", agent="y")
 
@@ -166,7 +166,7 @@ def test_the_docs_list_every_prompt_with_its_variables() -> None:
     rows = re.findall(r"^\| (`[^|]+) \| ([^|]*) ?\| ([^|]*) ?\|$", table, re.MULTILINE)
     documented = {
         name: tuple(frozenset(re.findall(r"\{\{(\w+)\}\}", cell)) for cell in cells)
-        for files_named, *cells in rows
-        for name in re.findall(r"`([\w/]+)\.md`", files_named)
+        for file_cell, *cells in rows
+        for name in re.findall(r"`([\w/]+)\.md`", file_cell)
     }
-    assert documented == {name: (held.required, held.optional) for name, held in PROMPTS.items()}
+    assert documented == {name: (prompt.required, prompt.optional) for name, prompt in PROMPTS.items()}

@@ -1,13 +1,40 @@
 import logging
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from django.test import Client
 
+from memories.models import Owner
+from reviews.models import ReviewRun
+from tests.admin_rows import staff_client
+from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say
+from tests.scripted_model import Says, ScriptedModel
+
+MakeReview = Callable[..., ReviewRun]
 Unclaimed = Callable[[], list[str]]
 
 
 @pytest.fixture
+def root(db: None) -> Client:
+    """A client of a superuser."""
+    return staff_client(superuser=True)
+
+
+@pytest.fixture
+def waiting_review(alice: Owner, model: ScriptedModel) -> MakeReview:
+    """Return a function that makes a review whose writes wait for a person."""
+
+    def make(*steps: Says, **settings: Any) -> ReviewRun:
+        say(reviewed_session(alice, memory_review_approval=True, **settings))
+        model.script(*(steps or (adds("Is vegetarian.", "Likes tea."),)), DONE)
+        return run_review(newest_review())
+
+    return make
+
+
+@pytest.fixture
 def unclaimed(caplog: pytest.LogCaptureFixture) -> Unclaimed:
-    """What the log says of jobs that no worker took."""
+    """Return a function that returns the log messages about jobs that were not claimed."""
     caplog.set_level(logging.INFO, "daybook.jobs")
     return lambda: [record.getMessage() for record in caplog.records if record.name == "daybook.jobs"]

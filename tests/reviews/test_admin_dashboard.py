@@ -1,4 +1,4 @@
-"""/admin/: what goes on now, how the last days went, and what they cost"""
+"""/admin/: what is going on now, charts of the last days, and their cost"""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -35,7 +35,7 @@ NOON = datetime(2026, 5, 20, 12, tzinfo=UTC)
 
 @pytest.fixture(autouse=True)
 def noon() -> Any:
-    """So that no test runs over midnight, or sees what another one kept."""
+    """Freeze the time, so that no test runs over midnight, and clear the cache."""
     cache.clear()
     with time_machine.travel(NOON, tick=False):
         yield
@@ -48,7 +48,7 @@ def board(*, days: str = "", superuser: bool = True) -> dict[str, Any]:
 
 
 def chart(name: str, context: dict[str, Any] | None = None) -> Chart:
-    found: Chart = next(one for one in (context or board())["charts"] if one.name == name)
+    found: Chart = next(chart for chart in (context or board())["charts"] if chart.name == name)
     return found
 
 
@@ -93,7 +93,7 @@ def test_turns_and_failures_are_counted_by_day() -> None:
 
 
 @pytest.mark.any_database
-def test_the_period_is_seven_days_or_thirty_and_nothing_else() -> None:
+def test_the_period_is_seven_or_thirty_days() -> None:
     with time_machine.travel(NOON - timedelta(days=29), tick=False):
         session_make(turns=1)
     assert [len(chart("turns", board(days=days)).days) for days in ("", "7", "30", "4000", "x", "-1")] == [
@@ -103,7 +103,7 @@ def test_the_period_is_seven_days_or_thirty_and_nothing_else() -> None:
     assert totals("turns", board(days="30")) == {"Turns": 1}
 
 
-def test_days_begin_at_midnight_of_utc() -> None:
+def test_days_begin_at_midnight_utc() -> None:
     first = datetime(2026, 5, 14, tzinfo=UTC)
     for moment in (first - timedelta(seconds=1), first):
         with time_machine.travel(moment, tick=False):
@@ -111,7 +111,7 @@ def test_days_begin_at_midnight_of_utc() -> None:
     assert numbers("turns")["Turns"] == (1, 0, 0, 0, 0, 0, 0)
 
 
-def test_tokens_are_told_apart_by_what_used_them() -> None:
+def test_tokens_are_shown_by_turns_reviews_and_consolidation() -> None:
     book = book_make()
     session_make(book.owner, turns=2)
     Run.objects.update(usage=usage(90, 10))
@@ -136,7 +136,7 @@ def test_reviews_are_shown_by_state() -> None:
     assert dict(chart("reviews", context).tallies).keys() >= {"Timed out", "Failed", "Undone", "Cancelled"}
 
 
-def test_writes_are_shown_by_who_wrote() -> None:
+def test_writes_are_shown_by_author() -> None:
     book = book_make()
     for place, origin in enumerate(WriteOrigin.values):
         memory_make(f"Fact {place}.", book=book, origin=WriteOrigin(origin))
@@ -146,7 +146,7 @@ def test_writes_are_shown_by_who_wrote() -> None:
     assert dict(chart("writes", context).tallies)["Import"] == 1
 
 
-def test_what_the_scan_refused_is_shown_by_kind_and_rule() -> None:
+def test_refusals_by_the_scan_are_shown_by_kind_and_rule() -> None:
     today = NOON.date()
     for day, rule, kind, number in (
         (today, "password", "secret", 3),
@@ -160,14 +160,14 @@ def test_what_the_scan_refused_is_shown_by_kind_and_rule() -> None:
     assert chart("scan", context).tallies[0] == ("password", 3)
 
 
-def test_every_line_has_a_colour_and_a_dash_of_its_own() -> None:
-    for one in board()["charts"]:
-        assert len({series.dash for series in one.series}) == len({s.tone for s in one.series}) == len(one.series)
-        in_order = [*_DASHES]
-        assert [in_order.index(s.tone) for s in one.series] == sorted(in_order.index(s.tone) for s in one.series)
+def test_every_line_has_its_own_colour_and_dash() -> None:
+    tones = [*_DASHES]
+    for shown in board()["charts"]:
+        assert len({series.dash for series in shown.series}) == len({s.tone for s in shown.series}) == len(shown.series)
+        assert [tones.index(s.tone) for s in shown.series] == sorted(tones.index(s.tone) for s in shown.series)
 
 
-def drawn_chart(*numbers: int) -> Chart:
+def chart_of(*numbers: int) -> Chart:
     days = tuple(NOON.date() - timedelta(days=ago) for ago in reversed(range(len(numbers))))
     return Chart(name="n", title="Turns", days=days, series=(Series("Turns", numbers, "accent"),), empty="None.")
 
@@ -183,27 +183,27 @@ def drawn_chart(*numbers: int) -> Chart:
         (1_234_567, [0, 500_000, 1_000_000, 1_500_000]),
     ],
 )
-def test_the_scale_of_a_chart_holds_its_highest_number(highest: int, scale: list[int]) -> None:
-    found = drawn_chart(0, highest, 0).scale
+def test_the_scale_of_a_chart_includes_its_highest_number(highest: int, scale: list[int]) -> None:
+    found = chart_of(0, highest, 0).scale
     assert [number for number, _ in found] == scale
     assert (found[0][1], found[-1][1]) == (100, 0)
 
 
-def test_a_line_goes_through_its_numbers_from_the_first_day_to_the_last() -> None:
-    one = drawn_chart(0, 4, 1)
-    assert [points for _, points in one.lines] == ["0.00,100.00 50.00,0.00 100.00,75.00"]
-    assert [left for left, _, _ in one.bands] == [-25, 25, 75]
-    assert one.bands[1][2].splitlines()[1] == "Turns: 4"
+def test_a_line_has_a_point_for_each_day() -> None:
+    drawn = chart_of(0, 4, 1)
+    assert [points for _, points in drawn.lines] == ["0.00,100.00 50.00,0.00 100.00,75.00"]
+    assert [left for left, _, _ in drawn.bands] == [-25, 25, 75]
+    assert drawn.bands[1][2].splitlines()[1] == "Turns: 4"
 
 
 @pytest.mark.parametrize("days", [1, 7, 30, 90])
-def test_few_days_are_named_and_the_last_is_one_of_them(days: int) -> None:
-    one = drawn_chart(*range(days))
-    assert 1 <= len(one.named_days) <= 5
-    assert one.named_days[0] == (date_format(one.days[-1], "j M"), 100 if days > 1 else 0)
+def test_at_most_five_days_are_labelled_including_the_last(days: int) -> None:
+    drawn = chart_of(*range(days))
+    assert 1 <= len(drawn.named_days) <= 5
+    assert drawn.named_days[0] == (date_format(drawn.days[-1], "j M"), 100 if days > 1 else 0)
 
 
-def test_the_table_of_a_chart_holds_the_numbers_of_its_lines() -> None:
+def test_the_table_of_a_chart_has_the_numbers_of_its_lines() -> None:
     session_make(turns=3)
     Run.objects.filter(turn=3).update(state="failed")
     turns = chart("turns")
@@ -214,8 +214,8 @@ def test_the_table_of_a_chart_holds_the_numbers_of_its_lines() -> None:
 # ---- money and owners ----
 
 
-def owner_rows(**asked: Any) -> list[OwnerUse]:
-    found: list[OwnerUse] = board(**asked)["owners"]
+def owner_rows(**options: Any) -> list[OwnerUse]:
+    found: list[OwnerUse] = board(**options)["owners"]
     return found
 
 
@@ -227,7 +227,7 @@ def test_without_prices_no_money_is_shown() -> None:
     assert ">Cost</th>" not in staff_client(superuser=True).get("/admin/?part=charts").content.decode()
 
 
-def test_money_is_that_of_the_models_which_have_a_price() -> None:
+def test_only_models_with_a_price_have_a_cost() -> None:
     configuration_save("prices", {"fine": {"input": 2, "output": 10}})
     book = book_make()
     session_make(book.owner, turns=2)
@@ -240,11 +240,11 @@ def test_money_is_that_of_the_models_which_have_a_price() -> None:
     assert (context["owners"][0].cost, context["unpriced"]) == ("$4.00", ("unknown",))
 
 
-def test_amounts_are_written_with_cents() -> None:
+def test_amounts_are_formatted_with_cents() -> None:
     assert [dollars(amount) for amount in (0, 0.004, 0.01, 1234.5)] == ["$0.00", "under $0.01", "$0.01", "$1,234.50"]
 
 
-def test_owners_stand_by_all_their_tokens_and_the_rest_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_owners_are_sorted_by_tokens_and_the_rest_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owners, "MAX_OWNERS", 2)
     for name, turns, reviewed, consolidated in (
         ("ann", 0, 0, 900),
@@ -262,7 +262,7 @@ def test_owners_stand_by_all_their_tokens_and_the_rest_is_one_row(monkeypatch: p
     assert (rows[2].turns, rows[2].reviews, rows[2].consolidation) == (308, 1, 1)
 
 
-def test_todays_use_stands_beside_the_ceilings(settings: Any) -> None:
+def test_todays_usage_is_shown_with_the_quotas(settings: Any) -> None:
     settings.REVIEWS_PER_DAY, settings.REVIEW_TOKENS_PER_DAY = 10, 1000
     book = book_make()
     review_make(book, usage=usage(950, 0), started_at=NOON)
@@ -275,7 +275,7 @@ def test_todays_use_stands_beside_the_ceilings(settings: Any) -> None:
     assert (consolidation.used, consolidation.limit) == (70, 10_000_000)
 
 
-def test_no_limit_is_no_ceiling(settings: Any) -> None:
+def test_a_limit_of_zero_is_no_quota(settings: Any) -> None:
     settings.REVIEW_TOKENS_PER_DAY = 0
     review_make(book_make(), usage=usage(950, 0), started_at=NOON)
     tokens = owner_rows()[0].quotas[1]
@@ -290,13 +290,13 @@ def now() -> NowFacts:
     return found
 
 
-def test_it_counts_workers_that_live() -> None:
+def test_live_workers_are_counted() -> None:
     Worker.objects.create(host="box", pid=1)
     Worker.objects.create(host="box", pid=2, beat_at=timezone.now() - timedelta(hours=1))
     assert now().workers == 1
 
 
-def test_it_names_turns_that_hang_with_a_link() -> None:
+def test_hanging_turns_are_linked() -> None:
     session_make(turns=2)
     session_make(title="Short", turns=1)
     Run.objects.filter(session__title="Short").update(state="running")
@@ -309,7 +309,7 @@ def test_it_names_turns_that_hang_with_a_link() -> None:
     assert staff_client(superuser=True).get(found.link).status_code == 200
 
 
-def test_it_names_reviews_and_consolidations_that_hang() -> None:
+def test_hanging_reviews_and_consolidations_are_listed() -> None:
     book = book_make()
     long_ago = NOON - timedelta(hours=2)
     review_make(book, "running", session=session_make(book.owner), started_at=long_ago, lease_expires_at=long_ago)
@@ -325,7 +325,7 @@ def test_it_names_reviews_and_consolidations_that_hang() -> None:
     ]
 
 
-def test_of_many_open_runs_the_oldest_are_shown_and_that_there_are_more() -> None:
+def test_only_the_oldest_of_many_open_runs_are_shown() -> None:
     session_make(turns=1)
     for back in range(8):
         session = session_make(title=f"{back}")
@@ -342,8 +342,8 @@ def test_of_many_open_runs_the_oldest_are_shown_and_that_there_are_more() -> Non
     assert facts.more
 
 
-def test_the_queue_tells_its_length_and_its_oldest_job() -> None:
-    get_broker().purge_queue()  # Redis keeps what other tests handed over
+def test_the_queue_shows_its_length_and_oldest_job() -> None:
+    get_broker().purge_queue()  # Redis still has the jobs of other tests
     assert queue_facts(NOON).length == 0
     with time_machine.travel(NOON - timedelta(minutes=7), tick=False):
         async_task("math.floor", 1)
@@ -355,14 +355,14 @@ def test_the_queue_tells_its_length_and_its_oldest_job() -> None:
         get_broker().purge_queue()
 
 
-def test_a_job_at_work_does_not_wait() -> None:
+def test_a_running_job_is_not_counted() -> None:
     if connection.vendor != "sqlite":
-        pytest.skip("the queue is in Redis here, where a job at work is no longer in it")
+        pytest.skip("the queue is in Redis here, which no longer contains a running job")
     OrmQ.objects.create(key=get_broker().list_key, payload="", lock=NOON + timedelta(hours=1))
     assert (queue_facts(NOON).length, queue_facts(NOON).oldest) == (0, None)
 
 
-def test_a_queue_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_queue_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     class Down:
         list_key = "daybook"
 
@@ -374,21 +374,21 @@ def test_a_queue_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) -
     assert "The queue does not answer" in staff_client(superuser=True).get("/admin/?part=charts").content.decode()
 
 
-# ---- who, and at what cost ----
+# ---- permissions and queries ----
 
 
-def test_who_may_not_see_runs_gets_no_numbers() -> None:
+def test_staff_who_may_not_see_runs_get_no_numbers() -> None:
     session_make(turns=1)
     assert board(superuser=False) == {"kept": 1}
 
 
-def test_staff_without_runs_sees_the_list_of_pages() -> None:
+def test_staff_who_may_not_see_runs_get_the_list_of_pages() -> None:
     page = staff_client(may=("memories.view_memory",)).get("/admin/").content.decode()
     assert "Tokens by owner" not in page
     assert "db-chart" not in page
 
 
-def test_who_sees_only_runs_is_offered_no_link_elsewhere() -> None:
+def test_staff_who_may_see_only_runs_get_no_other_links() -> None:
     book = book_make()
     review_make(book, "scheduled", not_before=NOON - timedelta(hours=1), usage=usage(5, 0))
     page = staff_client(may=("gateway.view_run",)).get("/admin/?part=charts").content.decode()
@@ -397,7 +397,7 @@ def test_who_sees_only_runs_is_offered_no_link_elsewhere() -> None:
     assert f"/admin/memories/owner/{book.owner_id}" not in page
 
 
-def test_the_page_holds_no_word_that_anybody_said() -> None:
+def test_the_page_contains_no_text_of_conversations_or_memories() -> None:
     book = book_make()
     memory_make("Likes lapsang souchong.", book=book)
     session_make(book.owner, title="About lapsang", turns=1)
@@ -407,13 +407,13 @@ def test_the_page_holds_no_word_that_anybody_said() -> None:
     assert "lapsang" not in page
 
 
-def test_it_costs_the_same_however_much_there_is() -> None:
+def test_the_dashboard_needs_no_more_queries_for_more_rows() -> None:
     request = RequestFactory().get("/admin/", {"part": "charts"}, headers={"HX-Request": "true"})
     request.user = user_make("root", is_superuser=True, is_staff=True)
     counts = []
     for names in (("alice",), ("bea", "cem", "dora", "emil")):
         for name in names:
-            _much_of(owner_make(name))
+            _fill(owner_make(name))
         cache.clear()
         for _ in ("cold", "warm"):
             with CaptureQueriesContext(connection) as queries:
@@ -423,7 +423,7 @@ def test_it_costs_the_same_however_much_there_is() -> None:
     assert counts[1] < counts[0] <= 30
 
 
-def _much_of(owner: Owner) -> None:
+def _fill(owner: Owner) -> None:
     book = book_make(owner)
     memory_make(book=book)
     session = session_make(owner, turns=5)
@@ -434,12 +434,12 @@ def _much_of(owner: Owner) -> None:
     consolidation_make(book, tokens=3, created_at=NOON - timedelta(hours=2))
 
 
-def test_no_query_reads_a_whole_table_of_runs_or_revisions() -> None:
+def test_no_query_scans_all_runs_or_revisions() -> None:
     many_rows(NOON - timedelta(days=400), 4000)
-    _much_of(owner_make())
+    _fill(owner_make())
     request = RequestFactory().get("/admin/", {"days": "30", "part": "charts"})
     request.user = user_make("root", is_superuser=True, is_staff=True)
-    if connection.vendor == "postgresql":  # which does so by itself; SQLite never does
+    if connection.vendor == "postgresql":  # it would do so automatically; SQLite never does
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
     with CaptureQueriesContext(connection) as queries:
@@ -450,7 +450,7 @@ def test_no_query_reads_a_whole_table_of_runs_or_revisions() -> None:
 
 
 def plan_of(sql: str) -> str:
-    """What the database would do, a step a line."""
+    """Return the database's query plan, one step per line."""
     explain = "EXPLAIN QUERY PLAN " if connection.vendor == "sqlite" else "EXPLAIN "
     with connection.cursor() as cursor:
         cursor.execute(explain + sql.replace("%", "%%"), [])
@@ -458,7 +458,7 @@ def plan_of(sql: str) -> str:
 
 
 def _reads_all(step: str) -> bool:
-    """Whether a step reads all runs or revisions, from the table or along an index; an index of open runs is small."""
+    """Return whether a step reads all runs or revisions, by table or index. The index of open runs is small."""
     for table in ("gateway_run", "memories_revision"):
         if f"Seq Scan on {table}" in step or (f"SCAN {table}" in step and "run_open" not in step):
             return True
@@ -466,7 +466,7 @@ def _reads_all(step: str) -> bool:
 
 
 def many_rows(since: datetime, number: int) -> None:
-    """Old rows, so many that a plan over the table would be dear."""
+    """Create so many old rows that scanning the table would be expensive."""
     memory = memory_make("Old.", book=book_make(owner_make("old")))
     session = session_make(memory.owner, title="Old")
     moments = [since + timedelta(seconds=n) for n in range(number)]
@@ -501,7 +501,7 @@ def many_rows(since: datetime, number: int) -> None:
     )
 
 
-def test_the_first_id_of_a_moment_lies_between_what_came_before_and_after() -> None:
+def test_the_first_id_of_a_moment_precedes_the_ids_created_at_it() -> None:
     made = uuid7()
     moment = datetime.fromtimestamp((made.int >> 80) / 1000, UTC)
     assert first_id(moment) <= made < first_id(moment + timedelta(milliseconds=1))
@@ -509,7 +509,7 @@ def test_the_first_id_of_a_moment_lies_between_what_came_before_and_after() -> N
     assert Period.of("7", NOON).since == datetime(2026, 5, 14, tzinfo=UTC)
 
 
-def test_finished_days_are_kept_for_some_minutes_and_today_is_always_fresh() -> None:
+def test_past_days_are_cached_and_today_is_not() -> None:
     session = session_make()
 
     def turn(number: int, at: datetime) -> None:
@@ -536,7 +536,7 @@ def test_finished_days_are_kept_for_some_minutes_and_today_is_always_fresh() -> 
     assert owner_rows()[0].total == 30
 
 
-def test_rows_with_older_keys_are_not_looked_at() -> None:
+def test_rows_with_older_ids_are_ignored() -> None:
     many_rows(NOON - timedelta(days=400), 3)
     Run.objects.update(started_at=NOON)
     Revision.objects.filter(version__gt=1).update(created_at=NOON)
@@ -545,7 +545,7 @@ def test_rows_with_older_keys_are_not_looked_at() -> None:
     assert totals("writes", context) == {"Agent": 1}  # the memory itself was added now
 
 
-def test_the_first_page_opens_for_a_superuser_with_every_chart() -> None:
+def test_a_superuser_sees_every_chart() -> None:
     session_make(turns=1)
     page = staff_client(superuser=True).get("/admin/?days=30&part=charts").content.decode()
     for title in ("Turns", "Tokens", "Reviews by state", "Writes to memory, by whom", "Blocked writes"):

@@ -1,4 +1,4 @@
-"""/admin/: the figures of today stand first, each leads to its list, and the charts come after the page"""
+"""/admin/: today's figures come first, each links to its list, and the charts are loaded after the page"""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -20,8 +20,8 @@ from tests.admin_rows import book_make, memory_make, owner_make, session_make, s
 
 pytestmark = pytest.mark.django_db
 NOON = datetime(2026, 5, 20, 12, tzinfo=UTC)
-STATEMENTS = 13  # nine of them for the figures, with the prices
-OF_THE_QUEUE = 2  # where it is in the database
+QUERIES = 13  # nine of them for the figures, including the prices
+QUEUE_QUERIES = 2  # if the queue is in the database
 
 
 @pytest.fixture(autouse=True)
@@ -31,17 +31,12 @@ def noon() -> Any:
         yield
 
 
-@pytest.fixture
-def root() -> Client:
-    return staff_client(superuser=True)
-
-
 def headlines(client: Client) -> dict[str, Headline]:
     found: list[Headline] = client.get("/admin/").context["headlines"]
     return {figure.word: figure for figure in found}
 
 
-def test_the_figures_are_those_of_today(root: Client) -> None:
+def test_the_figures_are_about_today(root: Client) -> None:
     with time_machine.travel(NOON - timedelta(days=1), tick=False):
         session_make(owner_make("charlie"), title="Yesterday", turns=4)
     session_make(title="Tea", turns=3)
@@ -59,7 +54,7 @@ def test_the_figures_are_those_of_today(root: Client) -> None:
     }
 
 
-def test_each_figure_leads_to_the_rows_that_it_counts(root: Client) -> None:
+def test_each_figure_links_to_the_rows_that_it_counts(root: Client) -> None:
     with time_machine.travel(NOON - timedelta(days=1), tick=False):
         session_make(owner_make("charlie"), title="Yesterday", turns=4)
         Run.objects.update(state="failed")
@@ -73,7 +68,7 @@ def test_each_figure_leads_to_the_rows_that_it_counts(root: Client) -> None:
     assert len(root.get(headlines(root)["Cost today"].link).context["cl"].result_list) == 3
 
 
-def test_95_of_100_answers_are_told_by_the_time_they_took(root: Client) -> None:
+def test_the_95th_percentile_of_answer_times_is_shown(root: Client) -> None:
     session_make(turns=20)
     for turn in range(1, 21):
         Run.objects.filter(turn=turn).update(finished_at=NOON + timedelta(seconds=turn))
@@ -81,7 +76,7 @@ def test_95_of_100_answers_are_told_by_the_time_they_took(root: Client) -> None:
     assert (figure.value, figure.note) == ("19.0 s", "of 20 answers")
 
 
-def test_the_cost_of_today_is_that_of_turns_and_reviews(root: Client) -> None:
+def test_todays_cost_includes_turns_and_reviews(root: Client) -> None:
     configuration_save("prices", {"m": {"input": 10, "output": 10}})
     session = session_make(turns=1)
     for day, cost in ((NOON.date(), 1.25), (NOON.date() - timedelta(days=1), 50.0)):
@@ -91,7 +86,7 @@ def test_the_cost_of_today_is_that_of_turns_and_reviews(root: Client) -> None:
     assert headlines(root)["Cost today"].value == "$1.75"
 
 
-def test_figures_stop_counting_at_a_bound(root: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figures_are_counted_up_to_a_limit(root: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(today, "MAX_COUNTED", 3)
     session_make(turns=5)
     for number in range(5):
@@ -100,7 +95,7 @@ def test_figures_stop_counting_at_a_bound(root: Client, monkeypatch: pytest.Monk
     assert (found["Memories"].value, found["Conversations today"].note) == ("3+", "3+ turns")
 
 
-def test_who_sees_only_runs_gets_figures_without_links_elsewhere() -> None:
+def test_staff_who_may_see_only_runs_get_no_other_links() -> None:
     session_make(turns=1)
     links = {word: figure.link for word, figure in headlines(staff_client(may=("gateway.view_run",))).items()}
     assert {word for word, link in links.items() if link} == {
@@ -110,7 +105,7 @@ def test_who_sees_only_runs_gets_figures_without_links_elsewhere() -> None:
     }
 
 
-def test_the_page_comes_without_charts_and_costs_the_same_however_much_there_is() -> None:
+def test_the_page_without_charts_needs_no_more_queries_for_more_rows() -> None:
     request = RequestFactory().get("/admin/")
     request.user = user_make("root", is_superuser=True, is_staff=True)
     configuration_save("prices", {"m": {"input": 10, "output": 10}})
@@ -121,10 +116,10 @@ def test_the_page_comes_without_charts_and_costs_the_same_however_much_there_is(
             context = dashboard(request, {})
         assert "charts" not in context
         counts.append(len(queries))
-    assert counts[0] == counts[1] == STATEMENTS + (0 if settings.REDIS_URL else OF_THE_QUEUE)
+    assert counts[0] == counts[1] == QUERIES + (0 if settings.REDIS_URL else QUEUE_QUERIES)
 
 
-def test_the_charts_are_asked_for_alone_by_htmx_and_come_with_the_page_by_a_link(root: Client) -> None:
+def test_charts_are_loaded_by_htmx_or_with_the_page(root: Client) -> None:
     session_make(turns=1)
     first = root.get("/admin/").content.decode()
     assert 'hx-get="?days=7&amp;part=charts"' in first

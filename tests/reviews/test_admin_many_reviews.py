@@ -1,4 +1,4 @@
-"""/admin/reviews/reviewrun/: undo, review again and cancel for many reviews at once"""
+"""/admin/reviews/reviewrun/: undo, review again, and cancel for several reviews at once"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +13,7 @@ from reviews.admin import many_reviews
 from reviews.approvals import review_approve
 from reviews.models import ReviewRun
 from reviews.undo import review_undo_slices
-from tests.admin_rows import bob, staff_client
+from tests.admin_rows import bob
 from tests.factories import memory_make, owner_make
 from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say, updates
 from tests.scripted_model import Says, ScriptedModel
@@ -25,13 +25,8 @@ Save = Callable[..., ReviewRun]
 
 
 @pytest.fixture
-def root() -> Client:
-    return staff_client(superuser=True)
-
-
-@pytest.fixture
 def saved(model: ScriptedModel) -> Save:
-    """Make a review that wrote something."""
+    """Return a function that makes a review with applied writes."""
 
     def make(owner: Owner, *steps: Says, **settings: Any) -> ReviewRun:
         say(reviewed_session(owner, **settings))
@@ -42,7 +37,7 @@ def saved(model: ScriptedModel) -> Save:
 
 
 def act(client: Client, action: str, *reviews: ReviewRun) -> str:
-    """Choose the reviews, do it; the one message that is shown."""
+    """Run a list action on the reviews, and return the only message that is shown."""
     chosen = {"action": action, "_selected_action": [str(review.pk) for review in reviews]}
     (message,) = client.post(LIST, chosen, follow=True).context["messages"]
     return str(message)
@@ -63,9 +58,9 @@ def edit(owner: Owner, number: int, content: str) -> None:
         writer.update(number, MemoryFields(content=content))
 
 
-def logged() -> list[tuple[str | None, str]]:
-    done = AuditEntry.objects.filter(kind="review run").exclude(action__in=("view", "list"))
-    return list(done.order_by("id").values_list("object_id", "note"))
+def audit_notes() -> list[tuple[str | None, str]]:
+    entries = AuditEntry.objects.filter(kind="review run").exclude(action__in=("view", "list"))
+    return list(entries.order_by("id").values_list("object_id", "note"))
 
 
 @pytest.mark.any_database
@@ -77,14 +72,14 @@ def test_reviews_of_several_owners_are_undone_at_once(alice: Owner, charlie: Own
     assert (newest.actor, newest.write_origin) == (bob(), "admin")
 
 
-def test_each_has_its_line_in_the_admin_log(alice: Owner, root: Client, saved: Save) -> None:
+def test_each_undone_review_has_an_audit_entry(alice: Owner, root: Client, saved: Save) -> None:
     reviews = [saved(alice), saved(alice, adds("Is vegetarian."))]
     act(root, "undo_reviews", *reviews)
-    assert logged() == [(str(review.pk), "Undone.") for review in reversed(reviews)]
+    assert audit_notes() == [(str(review.pk), "Undone.") for review in reversed(reviews)]
 
 
 @pytest.mark.any_database
-def test_a_memory_that_several_of_them_changed_goes_back_to_before_the_first(
+def test_a_memory_changed_by_several_reviews_is_restored_to_its_first_state(
     alice: Owner, root: Client, saved: Save
 ) -> None:
     leeds = memory_make(alice, "Lives in Leeds.")
@@ -93,7 +88,7 @@ def test_a_memory_that_several_of_them_changed_goes_back_to_before_the_first(
     assert (contents(), [state(review) for review in reviews]) == (["Lives in Leeds."], ["undone"] * 3)
 
 
-def test_one_that_was_approved_late_counts_as_written_then(alice: Owner, root: Client, saved: Save) -> None:
+def test_reviews_are_undone_in_the_order_of_their_approval(alice: Owner, root: Client, saved: Save) -> None:
     tea = adds("Likes tea.")
     waiting = saved(alice, tea, memory_review_approval=True)
     first = saved(alice, adds("Likes tea."))
@@ -112,7 +107,7 @@ def test_one_that_was_approved_late_counts_as_written_then(alice: Owner, root: C
 
 
 @pytest.mark.any_database
-def test_what_was_changed_since_is_left_alone_and_named(alice: Owner, root: Client, saved: Save) -> None:
+def test_memories_changed_since_are_skipped_and_listed(alice: Owner, root: Client, saved: Save) -> None:
     reviews = [saved(alice, adds("Likes tea.", "Is vegetarian.")), saved(alice, adds("Lives in York."))]
     edit(alice, 2, "Is vegan.")
     edit(alice, 3, "Lives in Hull.")
@@ -121,42 +116,40 @@ def test_what_was_changed_since_is_left_alone_and_named(alice: Owner, root: Clie
         "alice’s memory 2, alice’s memory 3."
     )
     assert (contents(), [state(r) for r in reviews]) == (["Is vegan.", "Lives in Hull."], ["undone", "saved"])
-    assert [what for _, what in logged()] == ["Not undone: all of it was changed since.", "Undone."]
+    assert [what for _, what in audit_notes()] == ["Not undone: all of it was changed since.", "Undone."]
 
 
-def test_reviews_with_nothing_to_undo_are_named_and_left_out(alice: Owner, root: Client, saved: Save) -> None:
+def test_reviews_without_applied_writes_are_skipped_and_listed(alice: Owner, root: Client, saved: Save) -> None:
     review = saved(alice)
     say(reviewed_session(alice))
     nothing = newest_review()
     ReviewRun.objects.filter(pk=nothing.pk).update(state="nothing_to_save")
-    said = act(root, "undo_reviews", nothing, review)
-    assert said.startswith("1 memory was changed back. Left out: “I am a vegetarian.” of alice, ")
-    assert said.endswith(": This review wrote nothing that could be undone.")
+    message = act(root, "undo_reviews", nothing, review)
+    assert message.startswith("1 memory was changed back. Left out: “I am a vegetarian.” of alice, ")
+    assert message.endswith(": This review wrote nothing that could be undone.")
     assert state(nothing) == "nothing_to_save"
 
 
-def test_reviews_that_are_left_out_for_the_same_reason_are_named_together(
-    alice: Owner, charlie: Owner, root: Client
-) -> None:
+def test_skipped_reviews_are_grouped_by_reason(alice: Owner, charlie: Owner, root: Client) -> None:
     reviews = []
     for owner in (alice, charlie):
         say(reviewed_session(owner))
         reviews.append(newest_review())
-    said = act(root, "undo_reviews", *reviews)
-    assert [said.count(word) for word in ("of alice", "of charlie", "wrote nothing")] == [1, 1, 1]
+    message = act(root, "undo_reviews", *reviews)
+    assert [message.count(word) for word in ("of alice", "of charlie", "wrote nothing")] == [1, 1, 1]
 
 
-def test_an_undone_review_is_left_out_and_never_put_back(alice: Owner, root: Client, saved: Save) -> None:
+def test_an_undone_review_is_skipped_and_never_redone(alice: Owner, root: Client, saved: Save) -> None:
     review = saved(alice)
     review_undo(review, actor="user:1", origin=WriteOrigin.USER)
     for _ in range(2):
-        said = act(root, "undo_reviews", review)
-        assert said.startswith("No memory was changed back. Left out: ")
-        assert said.endswith(": It is undone already.")
-    assert (state(review), contents(), Revision.objects.count(), logged()) == ("undone", [], 2, [])
+        message = act(root, "undo_reviews", review)
+        assert message.startswith("No memory was changed back. Left out: ")
+        assert message.endswith(": It is undone already.")
+    assert (state(review), contents(), Revision.objects.count(), audit_notes()) == ("undone", [], 2, [])
 
 
-def test_one_bad_row_does_not_lose_the_others(
+def test_an_error_in_one_review_does_not_affect_the_others(
     alice: Owner, root: Client, saved: Save, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     reviews = [saved(alice, adds(f"Fact {number}.")) for number in range(3)]
@@ -167,22 +160,22 @@ def test_one_bad_row_does_not_lose_the_others(
         return review_undo_slices(run, **how)
 
     monkeypatch.setattr(many_reviews, "review_undo_slices", undo)
-    said = act(root, "undo_reviews", *reviews)
-    assert said.startswith("2 memories were changed back. Left out: ")
-    assert "It could not be done; the server's log says why." in said
+    message = act(root, "undo_reviews", *reviews)
+    assert message.startswith("2 memories were changed back. Left out: ")
+    assert "It could not be done; the server's log says why." in message
     assert ([state(r) for r in reviews], contents()) == (["undone", "saved", "undone"], ["Fact 1."])
     assert "RuntimeError: broken" in caplog.text
 
 
-def test_a_review_whose_changes_are_gone_is_left_out(alice: Owner, root: Client, saved: Save) -> None:
-    gone, review = saved(alice), saved(alice, adds("Is vegetarian."))
-    ReviewRun.objects.filter(pk=gone.pk).update(change_set="018f0000-0000-7000-8000-000000000000")
-    said = act(root, "undo_reviews", gone, review)
-    assert said.startswith("1 memory was changed back. Left out: ")
-    assert said.endswith("There is no such group of changes.")
+def test_a_review_without_its_change_set_is_skipped(alice: Owner, root: Client, saved: Save) -> None:
+    orphaned, review = saved(alice), saved(alice, adds("Is vegetarian."))
+    ReviewRun.objects.filter(pk=orphaned.pk).update(change_set="018f0000-0000-7000-8000-000000000000")
+    message = act(root, "undo_reviews", orphaned, review)
+    assert message.startswith("1 memory was changed back. Left out: ")
+    assert message.endswith("There is no such group of changes.")
 
 
-def test_the_owner_is_told_of_each(alice: Owner, root: Client, saved: Save) -> None:
+def test_the_owner_is_notified_of_each_undone_review(alice: Owner, root: Client, saved: Save) -> None:
     reviews = [saved(alice), saved(alice, adds("Is vegetarian."))]
     act(root, "undo_reviews", *reviews)
     assert list(
@@ -193,20 +186,20 @@ def test_the_owner_is_told_of_each(alice: Owner, root: Client, saved: Save) -> N
     ]
 
 
-def test_many_are_cancelled_and_those_that_are_over_are_named(alice: Owner, root: Client, saved: Save) -> None:
-    over = saved(alice)
+def test_open_reviews_are_cancelled_and_finished_ones_listed(alice: Owner, root: Client, saved: Save) -> None:
+    finished = saved(alice)
     waiting = saved(alice, adds("Is vegetarian."), memory_review_approval=True)
     say(reviewed_session(alice))
     scheduled = newest_review()
-    said = act(root, "cancel_reviews", over, waiting, scheduled)
-    assert said.startswith("Cancelled: 2 reviews. Left out: ")
-    assert said.endswith(": It is over.")
-    assert [state(over), state(waiting), state(scheduled)] == ["saved", "cancelled", "cancelled"]
+    message = act(root, "cancel_reviews", finished, waiting, scheduled)
+    assert message.startswith("Cancelled: 2 reviews. Left out: ")
+    assert message.endswith(": It is over.")
+    assert [state(finished), state(waiting), state(scheduled)] == ["saved", "cancelled", "cancelled"]
     assert waiting.error["actor"] == bob()
-    assert sorted(key for key, _ in logged() if key) == sorted([str(waiting.pk), str(scheduled.pk)])
+    assert sorted(key for key, _ in audit_notes() if key) == sorted([str(waiting.pk), str(scheduled.pk)])
 
 
-def test_many_are_reviewed_again_once_for_a_session(alice: Owner, charlie: Owner, root: Client) -> None:
+def test_reviews_are_repeated_once_per_session(alice: Owner, charlie: Owner, root: Client) -> None:
     failed = []
     for owner in (alice, charlie):
         session = reviewed_session(owner)
@@ -215,27 +208,27 @@ def test_many_are_reviewed_again_once_for_a_session(alice: Owner, charlie: Owner
     say(session)
     failed.append(newest_review())
     ReviewRun.objects.update(state="failed")
-    said = act(root, "review_again", *failed)
-    assert said.startswith("Scheduled again: 2 reviews. Left out: ")
-    assert said.endswith("Nothing was said in this session since its last review.")
+    message = act(root, "review_again", *failed)
+    assert message.startswith("Scheduled again: 2 reviews. Left out: ")
+    assert message.endswith("Nothing was said in this session since its last review.")
     new = ReviewRun.objects.filter(state="scheduled")
     assert {(run.owner_id, run.trigger) for run in new} == {(alice.pk, "request"), (charlie.pk, "request")}
 
 
-def test_a_review_without_a_session_is_not_done_again(alice: Owner, root: Client, saved: Save) -> None:
+def test_a_review_without_a_session_is_not_repeated(alice: Owner, root: Client, saved: Save) -> None:
     review = saved(alice)
     ReviewRun.objects.update(session=None)
-    said = act(root, "review_again", review)
-    assert said.startswith("Scheduled again: no review. Left out: “A deleted session” of alice")
+    message = act(root, "review_again", review)
+    assert message.startswith("Scheduled again: no review. Left out: “A deleted session” of alice")
 
 
-def test_all_of_the_table_at_once_is_refused(alice: Owner, root: Client, saved: Save) -> None:
+def test_an_action_on_all_pages_is_refused(alice: Owner, root: Client, saved: Save) -> None:
     review = saved(alice)
     root.post(LIST, {"action": "undo_reviews", "_selected_action": [str(review.pk)], "select_across": "1"})
     assert (state(review), contents()) == ("saved", ["Likes tea."])
 
 
-def test_names_of_owners_are_shown_as_words(root: Client, saved: Save) -> None:
+def test_names_of_owners_are_escaped(root: Client, saved: Save) -> None:
     mallory = owner_make("<b>mallory</b>")
     review = saved(mallory)
     edit(mallory, 1, "Likes milk.")

@@ -1,11 +1,9 @@
-"""/admin/reviews/reviewrun/: who may do what, and what the pages cost in queries"""
+"""/admin/reviews/reviewrun/: permissions by role, and the number of queries"""
 
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from memories.models import ChangeSet, Memory, Owner, WriteOrigin
@@ -14,12 +12,13 @@ from reviews.models import ReviewRun
 from reviews.writes import ReviewWrite
 from tests.admin_rows import staff_client
 from tests.factories import owner_make
+from tests.reviews.admin_queries import count_queries
 from tests.reviews.talk import newest_review, reviewed_session, say
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 LIST = "/admin/reviews/reviewrun/"
 MAY = [("superuser", True), ("auditor", True), ("viewer", False), ("nobody", False)]
-# What each role gets from a page, and from a POST that would do something.
+# The status codes of a page, and of a POST that changes something.
 STATUS = {"superuser": (200, 302), "auditor": (200, 302), "viewer": (200, 403), "nobody": (403, 403)}
 ACTIONS = {"undo_reviews": "undone", "cancel_reviews": "cancelled", "review_again": "scheduled"}
 
@@ -38,7 +37,7 @@ def write(index: int, state: str, **fields: Any) -> dict[str, Any]:
 def review_make(owner: Owner, state: str, writes: list[dict[str, Any]]) -> ReviewRun:
     say(reviewed_session(owner))
     review = newest_review()
-    review.state, review.writes = state, [ReviewWrite.from_json(kept) for kept in writes]
+    review.state, review.writes = state, [ReviewWrite.from_json(row) for row in writes]
     review.save()
     return review
 
@@ -48,7 +47,7 @@ def waiting(owner: Owner, number: int = 2) -> ReviewRun:
 
 
 def saved(owner: Owner, number: int = 1) -> ReviewRun:
-    """A review that really wrote that many memories."""
+    """Create a review that wrote `number` memories."""
     review = review_make(owner, "saved", [write(index, "applied") for index in range(number)])
     source = Source(
         actor="model", origin=WriteOrigin.BACKGROUND_REVIEW, kind=ChangeSet.Kind.REVIEW, review_id=review.pk
@@ -71,14 +70,14 @@ def live() -> int:
 
 
 @pytest.mark.parametrize("role", STATUS)
-def test_the_pages_open_for_those_who_may_see_reviews(alice: Owner, role: str) -> None:
+def test_pages_need_the_view_permission(alice: Owner, role: str) -> None:
     review, client = saved(alice), client_of(role)
     assert {client.get(path).status_code for path in (LIST, page_of(review))} == {STATUS[role][0]}
 
 
 @pytest.mark.parametrize(("role", "may"), MAY)
 @pytest.mark.parametrize("verb", ["approve", "reject"])
-def test_decisions_are_for_superusers_and_auditors(alice: Owner, role: str, may: bool, verb: str) -> None:
+def test_only_superusers_and_auditors_can_decide(alice: Owner, role: str, may: bool, verb: str) -> None:
     review, client = waiting(alice), client_of(role)
     data = {"verb": verb, "write": ["0", "1"]}
     answer = client.post(reverse("admin:reviews_reviewrun_decide", args=[review.pk]), data)
@@ -88,7 +87,7 @@ def test_decisions_are_for_superusers_and_auditors(alice: Owner, role: str, may:
     assert (review.state, live()) == (decided if may else ("awaiting_approval", 0))
 
 
-def test_a_viewer_sees_the_writes_and_no_buttons(alice: Owner) -> None:
+def test_a_viewer_sees_writes_without_buttons(alice: Owner) -> None:
     client = client_of("viewer")
     for review in (waiting(alice), saved(alice)):
         page = client.get(page_of(review)).content.decode()
@@ -96,7 +95,7 @@ def test_a_viewer_sees_the_writes_and_no_buttons(alice: Owner) -> None:
         assert not [word for word in ('name="write"', 'name="verb"', "<textarea", "/decide/") if word in page]
 
 
-def test_an_auditor_sees_the_decision(alice: Owner) -> None:
+def test_an_auditor_sees_the_decision_form(alice: Owner) -> None:
     page = client_of("auditor").get(page_of(waiting(alice))).content.decode()
     assert page.count('name="write"') == 2
     assert 'value="approve"' in page
@@ -104,9 +103,7 @@ def test_an_auditor_sees_the_decision(alice: Owner) -> None:
 
 @pytest.mark.parametrize(("role", "may"), MAY)
 @pytest.mark.parametrize("action", ACTIONS)
-def test_object_actions_on_many_are_for_superusers_and_auditors(
-    alice: Owner, role: str, may: bool, action: str
-) -> None:
+def test_only_superusers_and_auditors_can_use_list_actions(alice: Owner, role: str, may: bool, action: str) -> None:
     makers = {"undo_reviews": saved, "cancel_reviews": waiting}
     review = makers[action](alice) if action in makers else review_make(alice, "failed", [])
     before = review.state
@@ -118,7 +115,7 @@ def test_object_actions_on_many_are_for_superusers_and_auditors(
 
 
 @pytest.mark.parametrize(("role", "may"), MAY)
-def test_putting_back_is_for_superusers_and_auditors(alice: Owner, role: str, may: bool) -> None:
+def test_only_superusers_and_auditors_can_redo(alice: Owner, role: str, may: bool) -> None:
     review, client = saved(alice), client_of(role)
     object_action = reverse("admin:reviews_reviewrun_object_action", args=[review.pk])
     if not may:
@@ -134,7 +131,7 @@ def test_putting_back_is_for_superusers_and_auditors(alice: Owner, role: str, ma
     assert review.state == "saved"
 
 
-def test_people_without_staff_status_are_sent_to_sign_in(alice: Owner) -> None:
+def test_users_without_staff_status_are_redirected_to_sign_in(alice: Owner) -> None:
     review, client = waiting(alice), Client()
     assert alice.user is not None
     client.force_login(alice.user)
@@ -143,29 +140,21 @@ def test_people_without_staff_status_are_sent_to_sign_in(alice: Owner) -> None:
     assert (answer.status_code, answer.headers["Location"].startswith("/admin/login/"), live()) == (302, True, 0)
 
 
-def queries(client: Client, path: str) -> int:
-    client.get(path)  # what a process asks once is asked now
-    with CaptureQueriesContext(connection) as captured:
-        assert client.get(path).status_code == 200
-    assert not [query for query in captured if "COUNT(" in query["sql"].upper()]
-    return len(captured)
-
-
 @pytest.mark.parametrize("role", ["superuser", "auditor", "viewer"])
-def test_a_list_of_twenty_costs_the_queries_of_a_list_of_one(alice: Owner, role: str) -> None:
+def test_a_longer_list_needs_no_more_queries(alice: Owner, role: str) -> None:
     client = client_of(role)
     saved(alice)
-    one = queries(client, LIST)
+    expected = count_queries(client, LIST)
     for number in range(19):
         (saved if number % 2 else waiting)(owner_make(f"owner{number}"))
     assert len(client.get(LIST).context["cl"].result_list) == 20
-    assert queries(client, LIST) == one
+    assert count_queries(client, LIST) == expected
 
 
 @pytest.mark.parametrize("role", ["superuser", "auditor", "viewer"])
 @pytest.mark.parametrize("make", [saved, waiting])
-def test_a_page_with_twenty_writes_costs_the_queries_of_a_page_with_one(alice: Owner, role: str, make: Any) -> None:
+def test_a_page_with_more_writes_needs_no_more_queries(alice: Owner, role: str, make: Any) -> None:
     client = client_of(role)
     few, many = make(alice, 1), make(owner_make("charlie"), 20)
     assert client.get(page_of(many)).content.decode().count("Fact number") == 20
-    assert queries(client, page_of(many)) == queries(client, page_of(few))
+    assert count_queries(client, page_of(many)) == count_queries(client, page_of(few))

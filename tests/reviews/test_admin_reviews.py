@@ -1,12 +1,10 @@
-"""/admin/reviews/reviewrun/: what each review was given, did and cost"""
+"""/admin/reviews/reviewrun/: each review's input, writes, and cost"""
 
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.db.models import TextChoices
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from gateway.models import Run, Session
@@ -16,14 +14,10 @@ from memories.services import MemoryFields, Source, book_writing
 from reviews.models import ConsolidationRun, Extraction, ReviewRun
 from reviews.writes import WriteState
 from tests.admin_rows import agent_make, bob, book_make, memory_make, owner_make, session_make, staff_client
+from tests.reviews.admin_queries import count_queries
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/reviews/reviewrun/"
-
-
-@pytest.fixture
-def root() -> Client:
-    return staff_client(superuser=True)
 
 
 def review_make(session: Session | None = None, **fields: Any) -> ReviewRun:
@@ -54,7 +48,7 @@ def test_the_list_shows_state_trigger_session_writes_usage_and_times(root: Clien
     assert all(word in page for word in ("Saved", "After every few turns", "Tea", "alice", "1,480", "assistant"))
 
 
-def test_reviews_are_found_by_state_trigger_session_and_title(root: Client) -> None:
+def test_reviews_are_filtered_by_state_trigger_session_and_title(root: Client) -> None:
     saved = review_make()
     failed = review_make(
         session_make(owner_make("charlie"), title="Trip"),
@@ -80,13 +74,13 @@ def test_the_page_shows_writes_error_and_the_frozen_conversation(root: Client) -
     page = root.get(reverse("admin:reviews_reviewrun_change", args=[review.pk])).content.decode()
     assert "Prefers &lt;b&gt;tea&lt;/b&gt;." in page
     assert "The model server does not know this model." in page
-    assert "answered with an error" not in page, "the stored sentence says more"
+    assert "answered with an error" not in page, "the stored message is more specific"
     assert "shell" in page
     assert "Question 1" in page
     assert "Question 2" not in page
 
 
-def test_how_it_went_is_told_in_words(root: Client) -> None:
+def test_the_result_of_a_review_is_described_in_words(root: Client) -> None:
     review = review_make(
         state="timed_out",
         writes=[],
@@ -108,13 +102,13 @@ def test_how_it_went_is_told_in_words(root: Client) -> None:
     assert "{&quot;" not in page
 
 
-def test_a_retry_says_when_it_begins(root: Client) -> None:
+def test_a_retry_shows_when_it_begins(root: Client) -> None:
     review = review_make(state="scheduled", error={"code": "rate_limited", "message": "429"}, writes=[])
     page = root.get(reverse("admin:reviews_reviewrun_change", args=[review.pk])).content.decode()
     assert "The model server had too much to do. The next attempt begins " in page
 
 
-def test_each_write_says_what_it_did_and_what_became_of_it(root: Client) -> None:
+def test_each_write_shows_its_action_and_state(root: Client) -> None:
     writes = [
         {"index": 0, "action": "update", "state": "applied", "before": "Lives in Leeds.", "after": "Lives in York."},
         {"index": 1, "action": "delete", "state": "undone", "before": "Likes tea.", "after": None, "key": "2"},
@@ -131,14 +125,14 @@ def test_each_write_says_what_it_did_and_what_became_of_it(root: Client) -> None
         assert words in page
 
 
-def test_a_review_outlives_its_session(root: Client) -> None:
+def test_a_review_of_a_deleted_session_is_shown(root: Client) -> None:
     review = review_make()
     ReviewRun.objects.filter(pk=review.pk).update(session=None)
     assert root.get(reverse("admin:reviews_reviewrun_change", args=[review.pk])).status_code == 200
     assert "Deleted" in root.get(LIST).content.decode()
 
 
-def test_review_runs_cannot_be_changed_here(root: Client) -> None:
+def test_reviews_cannot_be_edited_or_deleted(root: Client) -> None:
     review = review_make()
     page = reverse("admin:reviews_reviewrun_change", args=[review.pk])
     assert root.post(page, {"state": "failed"}).status_code == 403
@@ -148,24 +142,17 @@ def test_review_runs_cannot_be_changed_here(root: Client) -> None:
 
 
 @pytest.mark.any_database
-def test_a_longer_list_costs_no_more_queries_and_counts_nothing(root: Client) -> None:
-    def queries() -> int:
-        root.get(LIST)
-        with CaptureQueriesContext(connection) as captured:
-            root.get(LIST)
-        assert not [q for q in captured if "COUNT(" in q["sql"].upper()]
-        return len(captured)
-
+def test_a_longer_list_needs_no_more_queries_and_counts_nothing(root: Client) -> None:
     for number in range(3):
         review_make(session_make(owner_make(f"first{number}")))
-    few = queries()
+    expected = count_queries(root, LIST)
     for number in range(27):
         review_make(session_make(owner_make(f"second{number}")))
-    assert queries() == few
+    assert count_queries(root, LIST) == expected
 
 
 def saved_review() -> ReviewRun:
-    """A review that really wrote a memory."""
+    """Create a review that wrote a memory."""
     review = review_make()
     source = Source(
         actor="model", origin=WriteOrigin.BACKGROUND_REVIEW, kind=ChangeSet.Kind.REVIEW, review_id=review.pk
@@ -183,7 +170,7 @@ def object_action(client: Client, review: ReviewRun, verb: str) -> str:
     return client.post(path, {"verb": verb}, follow=True).content.decode()
 
 
-def test_an_undo_takes_the_memories_back_and_names_the_administrator(root: Client) -> None:
+def test_an_undo_reverts_memories_and_names_the_administrator(root: Client) -> None:
     review = saved_review()
     assert "Undone. 1 memory was changed back." in object_action(root, review, "undo")
     review.refresh_from_db()
@@ -191,13 +178,13 @@ def test_an_undo_takes_the_memories_back_and_names_the_administrator(root: Clien
     assert Revision.objects.latest("created_at").actor == bob()
 
 
-def test_an_auditor_undoes_a_review() -> None:
+def test_an_auditor_can_undo_a_review() -> None:
     review = saved_review()
     object_action(staff_client(auditor=True), review, "undo")
     assert Memory.objects.get().deleted_at is not None
 
 
-def test_a_viewer_undoes_nothing() -> None:
+def test_a_viewer_cannot_undo_a_review() -> None:
     review = saved_review()
     client = staff_client(may=("reviews.view_reviewrun",))
     page = client.get(reverse("admin:reviews_reviewrun_change", args=[review.pk])).content.decode()
@@ -209,7 +196,7 @@ def test_a_viewer_undoes_nothing() -> None:
     assert Memory.objects.get().deleted_at is None
 
 
-def test_undoing_a_review_that_wrote_nothing_is_a_message(root: Client) -> None:
+def test_undoing_a_review_without_writes_shows_a_message(root: Client) -> None:
     review = review_make(state="nothing_to_save", writes=[])
     assert "This review wrote nothing that could be undone." in object_action(root, review, "undo")
 
@@ -222,7 +209,7 @@ def test_a_scheduled_review_is_cancelled_once(root: Client) -> None:
     assert "It was over already." in object_action(root, review, "cancel")
 
 
-def test_a_failed_review_is_done_again_as_a_new_one(root: Client) -> None:
+def test_a_failed_review_is_repeated_as_a_new_one(root: Client) -> None:
     agent_make(memory_review_interval=3)
     session = session_make(turns=2)
     review = review_make(session, state="failed")
@@ -231,7 +218,7 @@ def test_a_failed_review_is_done_again_as_a_new_one(root: Client) -> None:
     assert (again.state, again.trigger, again.last_seq) == ("scheduled", "request", 4)
 
 
-def test_a_session_is_reviewed_now_from_its_page(root: Client) -> None:
+def test_a_session_can_be_reviewed_from_its_page(root: Client) -> None:
     session = session_make(turns=2)
     path = reverse("admin:reviews_reviewrun_now", args=[session.pk])
     assert path in root.get(reverse("admin:gateway_session_change", args=[session.pk])).content.decode()
@@ -244,7 +231,7 @@ def test_a_session_is_reviewed_now_from_its_page(root: Client) -> None:
     )
 
 
-def test_a_change_set_is_undone_and_the_undo_too(root: Client) -> None:
+def test_a_change_set_can_be_undone_and_redone(root: Client) -> None:
     saved_review()
     first = ChangeSet.objects.get()
     root.post(reverse("admin:memories_changeset_object_action", args=[first.pk]), {"verb": "undo"})
@@ -256,5 +243,5 @@ def test_a_change_set_is_undone_and_the_undo_too(root: Client) -> None:
 
 
 @pytest.mark.parametrize("states", [ReviewRun.State, ConsolidationRun.State, Extraction.State, WriteState, Run.State])
-def test_every_state_has_a_look(states: type[TextChoices]) -> None:
+def test_every_state_has_a_badge(states: type[TextChoices]) -> None:
     assert set(states.values) - {WriteState.STAGED} <= LOOK_OF.keys()

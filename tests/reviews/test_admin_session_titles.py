@@ -1,4 +1,4 @@
-"""/admin/: titles of sessions are for those who may see sessions"""
+"""/admin/: only users who may see sessions see their titles"""
 
 import pytest
 from django.test import Client
@@ -12,8 +12,8 @@ PAGES = ("/admin/reviews/reviewrun/", "/admin/reviews/extraction/")
 
 
 @pytest.fixture
-def addresses() -> list[str]:
-    """The lists and pages that name a session."""
+def paths() -> list[str]:
+    """The paths of lists and pages that mention a session."""
     session = session_make(title=TITLE, turns=1)
     review, run = review_make(session, book_make()), consolidation_make(session, book_make())
     extraction = run.extractions.get()
@@ -31,25 +31,25 @@ def shows(client: Client, path: str) -> bool:
     return TITLE in answer.content.decode()
 
 
-def test_an_auditor_is_shown_ids(addresses: list[str]) -> None:
+def test_an_auditor_sees_ids(paths: list[str]) -> None:
     client = staff_client(auditor=True)
-    assert [path for path in addresses if shows(client, path)] == []
+    assert [path for path in paths if shows(client, path)] == []
 
 
-def test_an_auditor_does_not_find_by_title(addresses: list[str]) -> None:
+def test_an_auditor_cannot_search_by_title(paths: list[str]) -> None:
     client = staff_client(auditor=True)
     for path in PAGES:
         found = [client.get(path, {"q": words}).content.decode().count("db-badge") for words in ("doctor", "nothing")]
         assert found[0] == found[1], path
 
 
-def test_messages_about_reviews_name_ids_to_an_auditor(addresses: list[str]) -> None:
+def test_messages_to_an_auditor_contain_ids(paths: list[str]) -> None:
     client = staff_client(auditor=True)
-    key = addresses[2].split("/")[4]
+    key = paths[2].split("/")[4]
     answer = client.post(PAGES[0], {"action": "cancel_reviews", "_selected_action": [key]}, follow=True)
     assert (TITLE in answer.content.decode(), "Session " in answer.content.decode()) == (False, True)
 
 
-def test_an_administrator_is_shown_titles(addresses: list[str]) -> None:
+def test_an_administrator_sees_titles(paths: list[str]) -> None:
     client = staff_client(superuser=True)
-    assert [path for path in addresses if not shows(client, path)] == []
+    assert [path for path in paths if not shows(client, path)] == []

@@ -1,4 +1,4 @@
-"""/admin/gateway/run/…: the reviews that followed a turn, and the way from a review to its turns"""
+"""/admin/gateway/run/…: the reviews that read a turn, and links from a review to its turns"""
 
 import pytest
 from django.db import connection
@@ -24,7 +24,7 @@ def page_of(turn: int) -> str:
     return reverse("admin:gateway_run_change", args=[Run.objects.get(turn=turn).pk])
 
 
-def reviewed(session: Session, *, first: int, last: int) -> ReviewRun:
+def review_of_turns(session: Session, *, first: int, last: int) -> ReviewRun:
     review = review_make(session, book_make())
     memory = memory_make("Prefers tea.")
     write = {"action": "add", "after": "Prefers tea.", "state": "applied", "memory_id": str(memory.number)}
@@ -33,8 +33,8 @@ def reviewed(session: Session, *, first: int, last: int) -> ReviewRun:
     return review
 
 
-def test_the_page_of_a_turn_shows_the_reviews_that_read_it_and_what_they_wrote(session: Session) -> None:
-    review = reviewed(session, first=3, last=6)
+def test_a_turns_page_shows_the_reviews_that_read_it_and_their_writes(session: Session) -> None:
+    review = review_of_turns(session, first=3, last=6)
     client = staff_client(superuser=True)
     for turn in (2, 3):
         page = client.get(page_of(turn))
@@ -47,24 +47,24 @@ def test_the_page_of_a_turn_shows_the_reviews_that_read_it_and_what_they_wrote(s
     assert "Prefers tea." not in first
 
 
-def test_who_may_not_see_reviews_is_shown_none(session: Session) -> None:
-    reviewed(session, first=1, last=6)
+def test_staff_who_may_not_see_reviews_see_none(session: Session) -> None:
+    review_of_turns(session, first=1, last=6)
     page = staff_client(may=("gateway.view_run", "gateway.view_session")).get(page_of(2)).content.decode()
     assert "The review that followed" not in page
     assert "Prefers tea." not in page
 
 
-def test_the_reviews_of_a_turn_are_bounded_and_cost_two_statements(session: Session) -> None:
+def test_the_reviews_of_a_turn_are_limited_and_need_two_queries(session: Session) -> None:
     for _ in range(MAX_REVIEWS + 1):
-        reviewed(session, first=1, last=2)
+        review_of_turns(session, first=1, last=2)
     run = Run.objects.get(turn=1)
     with CaptureQueriesContext(connection) as queries:
         assert len(reviews_of_turn(run, 1, 2)) == MAX_REVIEWS
     assert len(queries) == 2
 
 
-def test_a_review_leads_to_the_turns_it_read(session: Session) -> None:
-    review = reviewed(session, first=3, last=6)
+def test_a_review_links_to_the_turns_it_read(session: Session) -> None:
+    review = review_of_turns(session, first=3, last=6)
     client: Client = staff_client(superuser=True)
     page = client.get(reverse("admin:reviews_reviewrun_change", args=[review.pk])).content.decode()
     assert f'<a class="db-link" href="{page_of(2)}">turns 2 to 3</a>' in page

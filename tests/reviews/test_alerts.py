@@ -1,4 +1,4 @@
-"""Alerts to administrators: when, how often, by which way, and without anybody's words"""
+"""Alerts to administrators: when they are sent, how often, how, and that they contain no text of users"""
 
 import base64
 import json
@@ -31,17 +31,17 @@ pytestmark = pytest.mark.django_db
 def queued(settings: Any, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     settings.MAIL, settings.ALERTS_MAIL = SERVER, ["root@example.org"]
     found: list[tuple[str, str]] = []
-    monkeypatch.setattr(alerts, "enqueue", lambda task, kind, said: found.append((kind, said)))
+    monkeypatch.setattr(alerts, "enqueue", lambda task, kind, text: found.append((kind, text)))
     return found
 
 
-def look() -> None:
-    """A sweep, as if the last look were long ago."""
+def check() -> None:
+    """Run the sweep as if the last check were long ago."""
     Lease.objects.all().delete()
     alerts_sweep()
 
 
-def turns(session: Session, *states: str) -> None:
+def add_turns(session: Session, *states: str) -> None:
     for state in states:
         turn = Run.objects.count() + 1
         error = {"code": "upstream_error", "message": "Alice's words"} if state == "failed" else None
@@ -50,7 +50,7 @@ def turns(session: Session, *states: str) -> None:
         )
 
 
-def reviews(session: Session, *states: str, **fields: Any) -> None:
+def add_reviews(session: Session, *states: str, **fields: Any) -> None:
     book = book_get_or_create(session.owner.pk, "main")
     for state in states:
         ReviewRun.objects.create(
@@ -59,100 +59,100 @@ def reviews(session: Session, *states: str, **fields: Any) -> None:
         )  # fmt: skip
 
 
-def test_answers_that_fail_in_a_row_are_told_once_an_hour(session: Session, queued: list[tuple[str, str]]) -> None:
-    turns(session, *["failed"] * (CONSECUTIVE_FAILURES - 1))
-    look()
+def test_consecutive_failed_answers_are_reported_once_an_hour(session: Session, queued: list[tuple[str, str]]) -> None:
+    add_turns(session, *["failed"] * (CONSECUTIVE_FAILURES - 1))
+    check()
     assert queued == []
-    turns(session, "failed")
-    look()
-    look()
+    add_turns(session, "failed")
+    check()
+    check()
     assert queued == [("answers_failing", "The last 5 answers failed (upstream_error). Check the model servers.")]
-    for minutes, told in ((59, 1), (61, 2)):
+    for minutes, expected in ((59, 1), (61, 2)):
         Alert.objects.update(told_at=timezone.now() - timedelta(minutes=minutes))
-        look()
-        assert len(queued) == told
+        check()
+        assert len(queued) == expected
 
 
-def test_one_that_went_well_ends_the_row(session: Session, queued: list[tuple[str, str]]) -> None:
-    turns(session, *["failed"] * CONSECUTIVE_FAILURES, "completed")
-    look()
+def test_a_successful_answer_resets_the_count(session: Session, queued: list[tuple[str, str]]) -> None:
+    add_turns(session, *["failed"] * CONSECUTIVE_FAILURES, "completed")
+    check()
     assert queued == []
 
 
-def test_reviews_that_fail_in_a_row_are_told(session: Session, queued: list[tuple[str, str]]) -> None:
-    reviews(session, "saved", *["failed", "timed_out", "failed", "failed"])
-    look()
+def test_consecutive_failed_reviews_are_reported(session: Session, queued: list[tuple[str, str]]) -> None:
+    add_reviews(session, "saved", *["failed", "timed_out", "failed", "failed"])
+    check()
     assert queued == []
-    reviews(session, "failed")
-    look()
+    add_reviews(session, "failed")
+    check()
     assert queued == [("reviews_failing", "The last 5 reviews failed. Nothing is remembered of conversations.")]
 
 
-def test_people_whose_reviews_wait_for_tomorrow_are_counted(session: Session, queued: list[tuple[str, str]]) -> None:
+def test_people_who_used_up_their_daily_review_quota_are_counted(
+    session: Session, queued: list[tuple[str, str]]
+) -> None:
     tomorrow = timezone.now() + timedelta(hours=3)
-    reviews(session, "scheduled", "scheduled", not_before=tomorrow, error={"code": "daily_limit", "message": "m"})
-    reviews(session, "scheduled", not_before=tomorrow)
-    look()
-    said = "Reviews of 1 person wait for tomorrow: the daily quota is used up."
-    assert queued == [("reviews_quota", said)]
+    add_reviews(session, "scheduled", "scheduled", not_before=tomorrow, error={"code": "daily_limit", "message": "m"})
+    add_reviews(session, "scheduled", not_before=tomorrow)
+    check()
+    text = "Reviews of 1 person wait for tomorrow: the daily quota is used up."
+    assert queued == [("reviews_quota", text)]
 
 
-def test_keys_that_have_spent_their_day_are_told(alice: Owner, queued: list[tuple[str, str]]) -> None:
+def test_keys_that_used_up_their_daily_limit_are_reported(alice: Owner, queued: list[tuple[str, str]]) -> None:
     day = timezone.now().date()
     for limit, spent in ((100, 100), (100, 99), (0, 10_000)):
         key, _ = key_make(alice, tokens_per_day=limit)
         ApiKey.objects.filter(pk=key.pk).update(last_used_at=timezone.now())
         UsageDay.objects.create(owner=alice, day=day, key_id=key.pk, input_tokens=spent - 9, output_tokens=9)
-    look()
-    said = "1 API key is refused until 00:00 UTC: the daily limit is used up."
-    assert queued == [("keys_quota", said)]
+    check()
+    text = "1 API key is refused until 00:00 UTC: the daily limit is used up."
+    assert queued == [("keys_quota", text)]
 
 
-def test_refused_writes_are_told_again_only_for_new_ones(queued: list[tuple[str, str]]) -> None:
+def test_refused_writes_are_reported_again_only_for_new_ones(queued: list[tuple[str, str]]) -> None:
     noon = datetime(2030, 1, 1, 12, tzinfo=UTC)
     row = ScanDay.objects.create(day=noon.date(), rule="instruction_override", kind="injection", number=4)
     with time_machine.travel(noon):
-        look()
+        check()
         assert queued == []
         ScanDay.objects.filter(pk=row.pk).update(number=BLOCKED_WRITES + 2)
-        look()
+        check()
     assert [kind for kind, _ in queued] == ["writes_blocked"]
     assert "refused 12 writes" in queued[0][1]
     with time_machine.travel(noon + timedelta(hours=2)):
-        look()
-        assert len(queued) == 1, "no new ones"
+        check()
+        assert len(queued) == 1, "there are no new ones"
         ScanDay.objects.filter(pk=row.pk).update(number=2 * BLOCKED_WRITES + 2)
-        look()
+        check()
         assert "refused 10 writes" in queued[1][1]
 
 
-def test_several_workers_look_once_a_minute(session: Session, queued: list[tuple[str, str]]) -> None:
-    look()
-    turns(session, *["failed"] * CONSECUTIVE_FAILURES)
+def test_several_workers_check_once_a_minute(session: Session, queued: list[tuple[str, str]]) -> None:
+    check()
+    add_turns(session, *["failed"] * CONSECUTIVE_FAILURES)
     alerts_sweep()
     assert queued == []
 
 
-def test_nobody_looks_where_nobody_is_to_be_told(session: Session, settings: Any, queued: list[object]) -> None:
+def test_nothing_is_checked_without_recipients(session: Session, settings: Any, queued: list[object]) -> None:
     settings.ALERTS_MAIL = []
-    turns(session, *["failed"] * CONSECUTIVE_FAILURES)
-    look()
+    add_turns(session, *["failed"] * CONSECUTIVE_FAILURES)
+    check()
     assert queued == []
     assert not Lease.objects.exists()
 
 
-def test_one_that_was_told_while_the_clock_was_ahead_is_told_again(
-    session: Session, queued: list[tuple[str, str]]
-) -> None:
-    turns(session, *["failed"] * CONSECUTIVE_FAILURES)
+def test_an_alert_sent_while_the_clock_was_ahead_is_sent_again(session: Session, queued: list[tuple[str, str]]) -> None:
+    add_turns(session, *["failed"] * CONSECUTIVE_FAILURES)
     Alert.objects.create(kind="answers_failing", told_at=timezone.now() + timedelta(hours=5), number=5)
-    look()
+    check()
     assert [kind for kind, _ in queued] == ["answers_failing"]
 
 
-def test_it_is_mailed_without_anybodys_words(session: Session, queued: list[tuple[str, str]]) -> None:
-    turns(session, *["failed"] * CONSECUTIVE_FAILURES)
-    look()
+def test_an_alert_is_mailed_without_any_text_of_users(session: Session, queued: list[tuple[str, str]]) -> None:
+    add_turns(session, *["failed"] * CONSECUTIVE_FAILURES)
+    check()
     assert alert_send(*queued[0]) == 1
     [message] = mail.outbox
     assert message.to == ["root@example.org"]
@@ -160,7 +160,7 @@ def test_it_is_mailed_without_anybodys_words(session: Session, queued: list[tupl
     assert "Alice" not in message.body
 
 
-def test_an_address_that_the_mail_server_refuses_does_not_keep_it_from_the_others(
+def test_a_refused_mail_address_does_not_affect_the_others(
     settings: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings.ALERTS_MAIL = ["gone@example.org", "root@example.org"]
@@ -172,7 +172,7 @@ def test_an_address_that_the_mail_server_refuses_does_not_keep_it_from_the_other
         return send(message)
 
     monkeypatch.setattr(mail.EmailMessage, "send", refuse_gone)
-    assert alert_send("reviews_failing", "The last 5 reviews failed.") == 0, "not everybody was told"
+    assert alert_send("reviews_failing", "The last 5 reviews failed.") == 0, "not everybody was notified"
     assert [message.to for message in mail.outbox] == [["root@example.org"]]
     assert "A mail (alert) was not sent: SMTPRecipientsRefused." in caplog.text
     assert "gone@example.org" not in caplog.text
@@ -187,16 +187,16 @@ def receiver(settings: Any) -> Generator[Receiver]:
     server.close()
 
 
-def test_it_is_posted(receiver: Receiver) -> None:
+def test_an_alert_is_posted_to_a_url(receiver: Receiver) -> None:
     assert alert_send("reviews_failing", "The last 5 reviews failed.") == 1
     [(headers, body)] = receiver.received
-    told = json.loads(body)
+    alert = json.loads(body)
     assert headers["content-type"] == "application/json"
-    assert (told["type"], told["kind"], told["text"]) == ("alert", "reviews_failing", "The last 5 reviews failed.")
-    assert not [name for name in headers if name.startswith("webhook-")], "nobody gave a secret"
+    assert (alert["type"], alert["kind"], alert["text"]) == ("alert", "reviews_failing", "The last 5 reviews failed.")
+    assert not [name for name in headers if name.startswith("webhook-")], "there is no secret"
 
 
-def test_with_a_secret_it_is_signed_as_webhooks_are(receiver: Receiver, settings: Any) -> None:
+def test_with_a_secret_an_alert_is_signed_like_webhooks(receiver: Receiver, settings: Any) -> None:
     settings.ALERTS_SECRET = "whsec_" + base64.b64encode(b"0123456789" * 3).decode()
     for _ in range(2):
         assert alert_send("reviews_failing", "The last 5 reviews failed.") == 1
@@ -205,14 +205,12 @@ def test_with_a_secret_it_is_signed_as_webhooks_are(receiver: Receiver, settings
     assert len({headers["webhook-id"] for headers, _ in receiver.received}) == 2
 
 
-def test_an_address_that_refuses_it_is_logged_without_the_address(
-    receiver: Receiver, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failed_delivery_is_logged_without_the_url(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
     receiver.answers.append((500, {}))
     assert alert_send("reviews_failing", "The last 5 reviews failed.") == 0
     assert "An alert (reviews_failing) was not delivered: It answered 500." in caplog.text
     assert "hidden" not in caplog.text
 
 
-def test_the_worker_looks() -> None:
+def test_the_check_is_one_of_the_workers_sweeps() -> None:
     assert alerts_sweep in SWEEPS

@@ -57,9 +57,7 @@ async def test_a_review_is_shown_with_its_writes(alice: Owner, alice_api: Api, m
     }
 
 
-async def test_they_are_listed_newest_first_by_state_and_session(
-    alice: Owner, alice_api: Api, model: ScriptedModel
-) -> None:
+async def test_reviews_are_listed_newest_first_and_filtered(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
     first = await in_thread(make_review, alice, model)
     await in_thread(say, await in_thread(Session.objects.get))
     _, found = await alice_api.get("/api/reviews")
@@ -70,7 +68,7 @@ async def test_they_are_listed_newest_first_by_state_and_session(
     assert (status, refused["error"]["code"]) == (400, "invalid_request")
 
 
-async def test_a_review_is_asked_for(alice: Owner, alice_api: Api) -> None:
+async def test_a_review_can_be_requested(alice: Owner, alice_api: Api) -> None:
     session = await in_thread(reviewed_session, alice, memory_review_interval=0)
     path = f"/api/sessions/{session.pk}/review"
     status, refused = await alice_api.post(path)
@@ -80,9 +78,7 @@ async def test_a_review_is_asked_for(alice: Owner, alice_api: Api) -> None:
     assert (status, review["state"], review["trigger"]) == (202, "scheduled", "request")
 
 
-async def test_undo_answers_what_it_did_and_undoing_that_puts_it_back(
-    alice: Owner, alice_api: Api, model: ScriptedModel
-) -> None:
+async def test_a_review_can_be_undone_and_redone(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
     review = await in_thread(make_review, alice, model)
     status, undone = await alice_api.post(f"/api/reviews/{review.pk}/undo")
     assert (status, undone["undone"], undone["left_alone"]) == (200, ["1", "2"], [])
@@ -106,9 +102,7 @@ async def test_writes_are_approved_edited_and_rejected(alice: Owner, alice_api: 
     assert (status, refused["error"]["code"]) == (409, "conflict")
 
 
-async def test_words_that_are_too_long_are_too_large_as_everywhere(
-    alice: Owner, alice_api: Api, model: ScriptedModel
-) -> None:
+async def test_an_edit_that_is_too_long_is_refused(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
     review = await in_thread(make_review, alice, model, memory_review_approval=True)
     edited = {"writes": [1], "edits": {"1": "x" * 4_001}}
     for path, body in (("reviews/{}", edited), ("proposals/{}-1", {"content": "x" * 4_001})):
@@ -128,7 +122,7 @@ async def test_words_that_are_too_long_are_too_large_as_everywhere(
         ("approve", {"writes": [9]}),
     ],
 )
-async def test_a_wrong_body_is_refused(
+async def test_an_invalid_body_is_refused(
     alice: Owner, alice_api: Api, model: ScriptedModel, verb: str, body: dict[str, Any]
 ) -> None:
     review = await in_thread(make_review, alice, model, memory_review_approval=verb == "approve")
@@ -136,7 +130,7 @@ async def test_a_wrong_body_is_refused(
     assert (status, refused["error"]["code"]) == (400, "invalid_request")
 
 
-async def test_somebody_elses_review_does_not_exist(alice: Owner, charlie_api: Api, model: ScriptedModel) -> None:
+async def test_another_owners_review_is_not_found(alice: Owner, charlie_api: Api, model: ScriptedModel) -> None:
     review = await in_thread(make_review, alice, model)
     assert (await charlie_api.get("/api/reviews"))[1]["data"] == []
     assert (await charlie_api.get(f"/api/reviews/{review.pk}"))[0] == 404
@@ -147,7 +141,7 @@ async def test_somebody_elses_review_does_not_exist(alice: Owner, charlie_api: A
     assert await in_thread(Memory.objects.filter(deleted_at=None).count) == 2
 
 
-async def test_a_key_that_may_only_read_decides_nothing(alice: Owner, model: ScriptedModel) -> None:
+async def test_a_read_only_key_cannot_decide(alice: Owner, model: ScriptedModel) -> None:
     review = await in_thread(make_review, alice, model)
     reader = Api((await in_thread(key_make, alice, read_only=True))[1])
     assert (await reader.get(f"/api/reviews/{review.pk}"))[0] == 200
@@ -156,7 +150,7 @@ async def test_a_key_that_may_only_read_decides_nothing(alice: Owner, model: Scr
     assert (await reader.post(f"/api/sessions/{review.session_id}/review"))[0] == 403
 
 
-async def test_a_key_limited_to_other_agents_spends_nothing_on_a_review(alice: Owner) -> None:
+async def test_a_key_limited_to_other_agents_cannot_request_a_review(alice: Owner) -> None:
     session = await in_thread(reviewed_session, alice, memory_review_interval=0)
     await in_thread(say, session)
     await in_thread(agent_make, "other")

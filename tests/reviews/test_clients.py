@@ -1,4 +1,4 @@
-"""What clients of /v1 do that is no new user turn"""
+"""Requests by clients of /v1 that are not new user turns"""
 
 from typing import Any
 
@@ -22,34 +22,32 @@ def user(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text}
 
 
-async def counted() -> tuple[int, int]:
-    """Turns since the last review of the one session, and the number of reviews."""
+async def counts() -> tuple[int, int]:
+    """Return the number of turns since the only session's last review, and the number of reviews."""
     session = await in_thread(Session.objects.get)
     return session.turns_since_memory_review, await in_thread(ReviewRun.objects.count)
 
 
-async def test_the_results_of_a_clients_own_tools_are_no_new_turn(
-    alice: Owner, alice_api: Api, model: ScriptedModel
-) -> None:
+async def test_results_of_client_tools_are_not_a_new_turn(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
     await in_thread(reviewing_agent, memory_review_interval=2)
     model.script(calls(("weather", "{}")), "Sunny.")
     body = {"model": "assistant", "messages": [user("How is the weather?")], "tools": [WEATHER]}
     _, first = await alice_api.post(PATH, body)
-    assert await counted() == (0, 0)  # the turn is not over yet
-    asked = first["choices"][0]["message"]
-    result = {"role": "tool", "tool_call_id": asked["tool_calls"][0]["id"], "content": "sun"}
-    status, _ = await alice_api.post(PATH, body | {"messages": [*body["messages"], asked, result]})
-    assert (status, await counted()) == (200, (1, 0))
+    assert await counts() == (0, 0)  # the turn has not ended yet
+    answer = first["choices"][0]["message"]
+    result = {"role": "tool", "tool_call_id": answer["tool_calls"][0]["id"], "content": "sun"}
+    status, _ = await alice_api.post(PATH, body | {"messages": [*body["messages"], answer, result]})
+    assert (status, await counts()) == (200, (1, 0))
 
 
-async def test_asking_for_another_answer_is_no_new_turn(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
+async def test_requesting_another_answer_is_not_a_new_turn(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
     await in_thread(reviewing_agent, memory_review_interval=3)
     model.script("One.", "Two.", "Two, again.")
-    said = [user("First"), {"role": "assistant", "content": "One."}, user("Second")]
-    await alice_api.post(PATH, {"model": "assistant", "messages": said[:1]})
+    messages = [user("First"), {"role": "assistant", "content": "One."}, user("Second")]
+    await alice_api.post(PATH, {"model": "assistant", "messages": messages[:1]})
     for _ in range(2):
-        await alice_api.post(PATH, {"model": "assistant", "messages": said})
-    assert await counted() == (2, 0)
+        await alice_api.post(PATH, {"model": "assistant", "messages": messages})
+    assert await counts() == (2, 0)
 
 
 async def test_a_temporary_request_is_not_counted(
@@ -59,14 +57,16 @@ async def test_a_temporary_request_is_not_counted(
     model.script("Hello.")
     body = {"model": "assistant", "messages": [user("I'm vegan.")], "metadata": {"temporary": "true"}}
     await alice_api.post(PATH, body)
-    assert await counted() == (0, 0)
+    assert await counts() == (0, 0)
 
 
 async def test_a_clients_request_for_a_title_is_not_counted(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
     await in_thread(reviewing_agent, memory_review_interval=2)
     model.script("Hello.", "A greeting")
-    said = [user("Hi there")]
-    await alice_api.post(PATH, {"model": "assistant", "messages": said})
-    asked = "### Task:\nGenerate a concise title.\n### Guidelines:\n- Short.\n<chat_history>\nUSER: Hi\n</chat_history>"
-    status, _ = await alice_api.post(PATH, {"model": "assistant", "messages": [user(asked)]})
-    assert (status, await counted()) == (200, (1, 0))
+    messages = [user("Hi there")]
+    await alice_api.post(PATH, {"model": "assistant", "messages": messages})
+    prompt = (
+        "### Task:\nGenerate a concise title.\n### Guidelines:\n- Short.\n<chat_history>\nUSER: Hi\n</chat_history>"
+    )
+    status, _ = await alice_api.post(PATH, {"model": "assistant", "messages": [user(prompt)]})
+    assert (status, await counts()) == (200, (1, 0))

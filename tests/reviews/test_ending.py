@@ -1,4 +1,4 @@
-"""Every way in which a review ends"""
+"""Every way in which a review can end"""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ State = ReviewRun.State
 
 @pytest.fixture
 def claim(alice: Owner) -> ReviewClaim:
-    """A review that a worker holds."""
+    """A review that a worker has claimed."""
     say(reviewed_session(alice))
     claim = review_claim(newest_review().pk)
     assert claim is not None
@@ -39,7 +39,7 @@ def lose_worker(claim: ReviewClaim) -> None:
     expire_leases(timezone.now())
 
 
-WAYS: dict[str, Callable[[ReviewClaim], object]] = {
+ENDINGS: dict[str, Callable[[ReviewClaim], object]] = {
     "nothing_to_save": lambda claim: review_finish(claim, ReviewOutcome()),
     "timed_out": lambda claim: review_time_out(claim, ReviewOutcome()),
     "failed": lose_worker,
@@ -50,12 +50,12 @@ WAYS: dict[str, Callable[[ReviewClaim], object]] = {
 
 
 @pytest.mark.every_case
-@pytest.mark.parametrize("way", WAYS)
-def test_a_review_that_ended_is_held_by_nobody_and_says_when_and_why(way: str, claim: ReviewClaim) -> None:
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_finished_review_has_no_lease_but_a_time_and_an_error(ending: str, claim: ReviewClaim) -> None:
     before = timezone.now()
-    WAYS[way](claim)
+    ENDINGS[ending](claim)
     run = ReviewRun.objects.get()
-    assert run.state == way.split(",")[0]
+    assert run.state == ending.split(",")[0]
     assert (run.lease_token, run.lease_expires_at) == (None, None)
     assert run.finished_at is not None
     assert run.finished_at >= before
@@ -63,16 +63,16 @@ def test_a_review_that_ended_is_held_by_nobody_and_says_when_and_why(way: str, c
 
 
 @pytest.mark.every_case
-@pytest.mark.parametrize("way", WAYS)
-def test_what_ended_does_not_end_again_when_its_worker_comes_back(way: str, claim: ReviewClaim) -> None:
-    WAYS[way](claim)
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_finished_review_does_not_end_again_when_its_worker_returns(ending: str, claim: ReviewClaim) -> None:
+    ENDINGS[ending](claim)
     ended = ReviewRun.objects.values().get()
     review_finish(claim, ReviewOutcome(model="late"))
     review_time_out(claim, ReviewOutcome(model="late"))
     assert ReviewRun.objects.values().get() == ended
 
 
-def test_only_runs_that_are_still_what_they_must_be_end(claim: ReviewClaim) -> None:
+def test_only_reviews_in_the_expected_state_are_ended(claim: ReviewClaim) -> None:
     scheduled = ReviewRun.objects.filter(state=State.SCHEDULED)
     assert reviews_end(scheduled, State.FAILED, error={"code": "x"}) == 0
     assert ReviewRun.objects.get().state == "running"
@@ -82,17 +82,17 @@ def test_only_runs_that_are_still_what_they_must_be_end(claim: ReviewClaim) -> N
     assert ReviewRun.objects.get().finished_at == at
 
 
-def test_the_owner_is_told_of_an_end_that_happened(claim: ReviewClaim) -> None:
-    waits = [ReviewWrite(index=0, key="new1", state=WriteState.WAITING)]
-    lost = ReviewRun.objects.filter(state=State.SCHEDULED)
-    reviews_end(lost, State.AWAITING_APPROVAL, notify_for=claim.review, writes=waits)
+def test_the_owner_is_notified_only_if_the_review_was_ended(claim: ReviewClaim) -> None:
+    waiting = [ReviewWrite(index=0, key="new1", state=WriteState.WAITING)]
+    scheduled = ReviewRun.objects.filter(state=State.SCHEDULED)
+    reviews_end(scheduled, State.AWAITING_APPROVAL, notify_for=claim.review, writes=waiting)
     assert not Notification.objects.exists()
-    held = ReviewRun.objects.filter(state=State.RUNNING)
-    reviews_end(held, State.AWAITING_APPROVAL, notify_for=claim.review, writes=waits)
+    running = ReviewRun.objects.filter(state=State.RUNNING)
+    reviews_end(running, State.AWAITING_APPROVAL, notify_for=claim.review, writes=waiting)
     assert Notification.objects.get().text == "A review wants to save 1 memory."
 
 
-def test_one_whose_session_is_gone_is_cancelled_with_what_it_proposed(claim: ReviewClaim) -> None:
+def test_a_review_of_a_deleted_session_is_cancelled_and_its_writes_deleted(claim: ReviewClaim) -> None:
     ReviewRun.objects.update(session=None, state=State.AWAITING_APPROVAL, writes=[{"state": "waiting"}])
     assert forget_orphans() == 1
     run = ReviewRun.objects.get()

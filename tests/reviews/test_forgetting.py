@@ -1,4 +1,4 @@
-"""What is left of reviews when a session or everything is forgotten, and what of them is exported"""
+"""What remains of reviews after a session is deleted or everything is forgotten, and how they are exported"""
 
 import json
 
@@ -30,7 +30,7 @@ def test_a_deleted_session_cancels_its_open_reviews_at_once(alice: Owner, state:
     assert (review.state, review.writes, review.session_id) == ("cancelled", [], None)
 
 
-def test_a_deleted_session_leaves_what_its_reviews_saved(alice: Owner, model: ScriptedModel) -> None:
+def test_memories_saved_by_reviews_survive_their_session(alice: Owner, model: ScriptedModel) -> None:
     review = saved(alice, model)
     session_delete(Session.objects.get())
     review.refresh_from_db()
@@ -38,7 +38,7 @@ def test_a_deleted_session_leaves_what_its_reviews_saved(alice: Owner, model: Sc
 
 
 @pytest.mark.parametrize("approval", [False, True])
-def test_forgetting_everything_takes_the_words_and_keeps_the_cost(
+def test_forgetting_everything_deletes_writes_and_keeps_the_usage(
     alice: Owner, model: ScriptedModel, approval: bool
 ) -> None:
     review = saved(alice, model, memory_review_approval=approval)
@@ -48,7 +48,7 @@ def test_forgetting_everything_takes_the_words_and_keeps_the_cost(
     assert review.state == ("cancelled" if approval else "saved")
 
 
-def test_what_was_said_before_forgetting_is_not_reviewed_again(alice: Owner, model: ScriptedModel) -> None:
+def test_messages_before_forgetting_are_not_reviewed_again(alice: Owner, model: ScriptedModel) -> None:
     session = reviewed_session(alice, memory_review_interval=2)
     say(session, "I'm a vegetarian.")
     forget_memories(alice.pk)
@@ -61,14 +61,14 @@ def test_what_was_said_before_forgetting_is_not_reviewed_again(alice: Owner, mod
     assert found.has_news
 
 
-def test_another_owner_keeps_everything(alice: Owner, charlie: Owner, model: ScriptedModel) -> None:
+def test_reviews_of_another_owner_are_kept(alice: Owner, charlie: Owner, model: ScriptedModel) -> None:
     review = saved(charlie, model)
     forget_memories(alice.pk)
     review.refresh_from_db()
     assert len(review.writes) == 1
 
 
-def test_an_export_names_the_reviews_of_its_owner_only(alice: Owner, charlie: Owner, model: ScriptedModel) -> None:
+def test_an_export_has_only_the_owners_reviews(alice: Owner, charlie: Owner, model: ScriptedModel) -> None:
     review = saved(alice, model)
     lines = [json.loads(line) for line in export_lines(alice.pk)]
     (found,) = [line for line in lines if line["type"] == "review"]

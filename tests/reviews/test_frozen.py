@@ -1,4 +1,4 @@
-"""The frozen conversation: which messages a review is given"""
+"""The frozen conversation: which messages a review reads"""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def texts(review: ReviewRun) -> list[str]:
     return [m["content"] for m in read_frozen(review, reviewed_through=session.reviewed_through).messages]
 
 
-def test_it_is_given_the_words_of_both_sides_and_nothing_that_was_injected(alice: Owner, model: ScriptedModel) -> None:
+def test_a_review_reads_both_sides_without_injected_memories(alice: Owner, model: ScriptedModel) -> None:
     memory_make(alice, "Likes tea.")
     session = reviewed_session(alice)
     say(session, "I moved to <York>.", "Good & well.")
@@ -51,14 +51,14 @@ def test_a_tool_result_is_only_mentioned(alice: Owner) -> None:
     assert texts(newest_review()) == ["What is on that page?", "[tool result, 23 characters]", "A story."]
 
 
-def test_what_a_client_put_around_a_message_is_not_in_it(alice: Owner) -> None:
+def test_text_that_a_client_added_around_a_message_is_left_out(alice: Owner) -> None:
     session = reviewed_session(alice)
     say(session, "<system-reminder>Run the tests.</system-reminder>\nI moved to <York>.", "Good.")
     say(session, "<system-reminder>The list of tasks is empty.</system-reminder>", "Right.")
     assert texts(newest_review()) == ["I moved to <York>.", "Good.", "Right."]
 
 
-def test_what_is_said_later_is_not_in_it(alice: Owner) -> None:
+def test_later_messages_are_left_out(alice: Owner) -> None:
     session = reviewed_session(alice)
     say(session, "First", "One.")
     review = newest_review()
@@ -66,7 +66,7 @@ def test_what_is_said_later_is_not_in_it(alice: Owner) -> None:
     assert texts(review) == ["First", "One."]
 
 
-def test_its_hash_names_what_was_read(alice: Owner, model: ScriptedModel) -> None:
+def test_the_frozen_hash_identifies_the_messages(alice: Owner, model: ScriptedModel) -> None:
     session = reviewed_session(alice)
     say(session, "First", "One.")
     review = newest_review()
@@ -76,7 +76,7 @@ def test_its_hash_names_what_was_read(alice: Owner, model: ScriptedModel) -> Non
     assert run_review(review).frozen_hash == expected
 
 
-def test_a_review_begins_after_the_last_one_with_some_context_before(alice: Owner, model: ScriptedModel) -> None:
+def test_a_review_begins_after_the_last_one_with_some_context(alice: Owner, model: ScriptedModel) -> None:
     session = reviewed_session(alice, memory_review_interval=5)
     for number in range(5):
         say(session, f"u{number}", f"a{number}")
@@ -91,7 +91,7 @@ def test_a_review_begins_after_the_last_one_with_some_context_before(alice: Owne
 
 
 @pytest.mark.parametrize("state", ["failed", "timed_out", "cancelled"])
-def test_the_turns_of_a_review_that_did_not_end_well_are_read_by_the_next(alice: Owner, state: str) -> None:
+def test_the_turns_of_an_unsuccessful_review_are_read_by_the_next(alice: Owner, state: str) -> None:
     session = reviewed_session(alice)
     say(session, "First", "One.")
     ReviewRun.objects.update(state=state)
@@ -99,7 +99,7 @@ def test_the_turns_of_a_review_that_did_not_end_well_are_read_by_the_next(alice:
     assert texts(newest_review()) == ["First", "One.", "Second", "Two."]
 
 
-def test_failed_stopped_and_superseded_turns_are_not_evidence(alice: Owner) -> None:
+def test_failed_stopped_and_superseded_turns_are_left_out(alice: Owner) -> None:
     session = reviewed_session(alice, memory_review_interval=2)
     say(session, "failed", state=Run.State.FAILED)
     say(session, "stopped", "half of it", state=Run.State.STOPPED)
@@ -109,7 +109,7 @@ def test_failed_stopped_and_superseded_turns_are_not_evidence(alice: Owner) -> N
     assert texts(newest_review()) == ["I live in York.", "Nicer.", "Thanks", "Sure."]
 
 
-def test_the_words_of_an_open_turn_are_left_for_the_review_after_it(alice: Owner, model: ScriptedModel) -> None:
+def test_an_open_turn_is_left_to_the_next_review(alice: Owner, model: ScriptedModel) -> None:
     session = reviewed_session(alice, memory_review_interval=0)
     say(session, "First", "One.")
     context = open_native(caller_make(alice), session_id=session.pk, content="Second", replaces=None, request_id="test")
@@ -122,7 +122,7 @@ def test_the_words_of_an_open_turn_are_left_for_the_review_after_it(alice: Owner
     assert texts(review_session(alice.pk, session.pk))[-2:] == ["Second", "Two."]
 
 
-def test_it_is_cut_at_the_token_limit_oldest_first(alice: Owner, settings: Any) -> None:
+def test_the_oldest_messages_beyond_the_token_limit_are_left_out(alice: Owner, settings: Any) -> None:
     settings.REVIEW_TOKENS = 500
     session = reviewed_session(alice, memory_review_interval=3)
     for number in range(3):
@@ -131,7 +131,7 @@ def test_it_is_cut_at_the_token_limit_oldest_first(alice: Owner, settings: Any) 
     assert [text[:2] for text in found] == ["1 ", "Fi", "2 ", "Fi"]
 
 
-def test_a_giant_message_is_cut_in_its_middle_and_does_not_hide_what_it_answers(alice: Owner, settings: Any) -> None:
+def test_the_middle_of_a_huge_message_is_left_out(alice: Owner, settings: Any) -> None:
     settings.REVIEW_TOKENS = 500
     session = reviewed_session(alice)
     say(session, "I am Ada.", "begin " + "y" * 90_000 + " end")
@@ -143,7 +143,7 @@ def test_a_giant_message_is_cut_in_its_middle_and_does_not_hide_what_it_answers(
     assert len(answer) < 1100
 
 
-def test_a_review_without_news_asks_nobody(alice: Owner, model: ScriptedModel) -> None:
+def test_a_review_without_new_messages_calls_no_model(alice: Owner, model: ScriptedModel) -> None:
     session = reviewed_session(alice)
     say(session, "First", "One.")
     first = newest_review()
@@ -154,7 +154,7 @@ def test_a_review_without_news_asks_nobody(alice: Owner, model: ScriptedModel) -
     assert len(model.calls) == 1
 
 
-def test_a_large_book_is_shown_where_it_bears_on_the_conversation(alice: Owner, settings: Any) -> None:
+def test_only_relevant_and_recent_memories_of_a_large_book_are_shown(alice: Owner, settings: Any) -> None:
     session = reviewed_session(alice, user_char_limit=0)
     boat = memory_make(alice, "Owns a wooden rowing boat named Elsa.")
     for number in range(40):

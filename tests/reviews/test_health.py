@@ -1,4 +1,4 @@
-"""The health of a book, in figures and words: GET /api/memories/health"""
+"""GET /api/memories/health: the health of a book in figures and words"""
 
 from datetime import timedelta
 from typing import Any
@@ -24,7 +24,7 @@ def health(owner: Owner) -> dict[str, Any]:
     return found
 
 
-def test_it_says_how_full_covered_and_reviewed_a_book_is(alice: Owner, model: ScriptedModel) -> None:
+def test_the_health_shows_coverage_budget_and_the_last_review(alice: Owner, model: ScriptedModel) -> None:
     session = reviewed_session(alice, user_char_limit=100)
     say(session)
     model.script(adds("x" * 40, "y" * 22), DONE)
@@ -52,13 +52,13 @@ def test_it_says_how_full_covered_and_reviewed_a_book_is(alice: Owner, model: Sc
         ("scheduled", "No review yet."),
     ],
 )
-def test_it_says_how_the_last_review_went(alice: Owner, state: str, words: str) -> None:
+def test_the_health_shows_the_result_of_the_last_review(alice: Owner, state: str, words: str) -> None:
     say(reviewed_session(alice))
     ReviewRun.objects.update(state=state, finished_at=timezone.now() - timedelta(hours=2))
     assert health(alice)["text"] == f"Covers 0 of 1 session. {words}"
 
 
-def test_it_says_when_reviews_are_off(alice: Owner) -> None:
+def test_the_health_shows_that_reviews_are_off(alice: Owner) -> None:
     say(reviewed_session(alice, memory_review_interval=0))
     assert health(alice)["text"] == "Reviews are off for every agent of this book."
 
@@ -70,7 +70,7 @@ def test_it_says_when_reviews_are_off(alice: Owner) -> None:
         (2, "2 memories are blocked and stay out of answers."),
     ],
 )
-def test_it_says_what_is_blocked(alice: Owner, number: int, words: str) -> None:
+def test_the_health_shows_blocked_memories(alice: Owner, number: int, words: str) -> None:
     for index in range(number):
         memory_make(alice, f"Fact {index}.")
     Memory.objects.update(scan_rule="instruction_override")
@@ -86,7 +86,7 @@ def test_it_says_what_is_blocked(alice: Owner, number: int, words: str) -> None:
         ("REVIEW_TOKENS_PER_DAY", "Today's 1 tokens for reviews are used up; the next one runs tomorrow."),
     ],
 )
-def test_it_says_when_a_ceiling_is_reached(
+def test_the_health_shows_an_exhausted_quota(
     alice: Owner, model: ScriptedModel, settings: Any, setting: str, words: str
 ) -> None:
     say(reviewed_session(alice))
@@ -111,14 +111,12 @@ def test_it_says_when_a_ceiling_is_reached(
         (200_000, "2 days ago"),
     ],
 )
-def test_times_are_said_in_words(seconds: int, words: str) -> None:
+def test_times_are_described_in_words(seconds: int, words: str) -> None:
     now = timezone.now()
     assert ago(now - timedelta(seconds=seconds), now) == words
 
 
-async def test_the_api_gives_each_book_of_the_caller_and_of_nobody_else(
-    alice: Owner, alice_api: Api, charlie_api: Api
-) -> None:
+async def test_the_api_returns_only_the_callers_books(alice: Owner, alice_api: Api, charlie_api: Api) -> None:
     await in_thread(memory_make, alice, "Likes tea.")
     await in_thread(memory_make, alice, "Uses ruff.", book="work", target="memory")
     status, found = await alice_api.get("/api/memories/health")
@@ -128,16 +126,14 @@ async def test_the_api_gives_each_book_of_the_caller_and_of_nobody_else(
 
 
 @pytest.mark.any_database
-def test_the_number_of_queries_does_not_depend_on_the_number_of_books(
-    alice: Owner, django_assert_num_queries: Any
-) -> None:
+def test_more_books_need_no_more_queries(alice: Owner, django_assert_num_queries: Any) -> None:
     reviewing_agent(memory_review_interval=3)
     memory_make(alice, book="main")
     health_of_books(alice.pk)
-    with CaptureQueriesContext(connection) as one:
+    with CaptureQueriesContext(connection) as queries:
         health_of_books(alice.pk)
     for number in range(20):
         memory_make(alice, book=f"book {number}")
-    with django_assert_num_queries(len(one)):
+    with django_assert_num_queries(len(queries)):
         found = health_of_books(alice.pk)
     assert [book["memories"] for book in found] == [1] * 21

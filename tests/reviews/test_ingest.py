@@ -1,4 +1,4 @@
-"""/api/memories/ingest: memories from messages that were said elsewhere, without a turn"""
+"""/api/memories/ingest: memories from messages of other conversations, without a turn"""
 
 import asyncio
 from typing import Any
@@ -22,26 +22,26 @@ from tests.scripted_model import ScriptedModel, calls
 from tests.waiting import eventually_async
 
 PATH = "/api/memories/ingest"
-SAID = [
+MESSAGES = [
     {"role": "system", "content": "You are terse."},
     {"role": "user", "content": "I am a vegetarian."},
     {"role": "assistant", "content": "Noted."},
 ]
 
 
-async def ingest(api: Api, messages: Any = SAID, *, key: str = "", **fields: Any) -> tuple[int, Any]:
+async def ingest(api: Api, messages: Any = MESSAGES, *, key: str = "", **fields: Any) -> tuple[int, Any]:
     headers = {"idempotency_key": key} if key else {}
     return await api.post(PATH, {"messages": messages, **fields}, **headers)
 
 
-async def reviewed(model: ScriptedModel, *steps: Any) -> ReviewRun:
+async def run_newest_review(model: ScriptedModel, *steps: Any) -> ReviewRun:
     """Execute the newest review as a worker does."""
     model.script(*(steps or (DONE,)))
     return await in_thread(run_review, await in_thread(newest_review))
 
 
-async def scheduled() -> None:
-    """Wait until the request that was just sent has made its review."""
+async def wait_for_review() -> None:
+    """Wait until the request that was just sent has created its review."""
     await eventually_async(lambda: in_thread(ReviewRun.objects.exists), within=5)
 
 
@@ -49,8 +49,8 @@ async def session_of(review: dict[str, Any]) -> Session:
     return await in_thread(Session.objects.select_related("agent").get, pk=review["session_id"])
 
 
-def seen(model: ScriptedModel, number: int = 0) -> list[tuple[str, str]]:
-    """What the model was shown of the conversation."""
+def messages_sent(model: ScriptedModel, number: int = 0) -> list[tuple[str, str]]:
+    """Return the messages of the conversation that the model was sent."""
     return [(message["role"], message["content"]) for message in model.calls[number].messages[:-1]]
 
 
@@ -59,15 +59,15 @@ def short_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reviews.api.ingest.WAIT_SECONDS", 5)
 
 
-# ---- What it does ----------------------------------------------------------------------------------------------------
+# ---- Messages and memories -------------------------------------------------------------------------------------------
 
 
 async def test_messages_become_memories_that_can_be_undone(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     status, review = await ingest(alice_api)
     assert status == 202
     assert (review["object"], review["state"], review["trigger"]) == ("review", "scheduled", "ingest")
-    await reviewed(model, adds("Is vegetarian."), DONE)
-    assert seen(model) == [("user", "I am a vegetarian."), ("assistant", "Noted.")]
+    await run_newest_review(model, adds("Is vegetarian."), DONE)
+    assert messages_sent(model) == [("user", "I am a vegetarian."), ("assistant", "Noted.")]
     _, found = await alice_api.get(f"/api/memories?review={review['id']}")
     assert [(row["content"], row["write_origin"]) for row in found["data"]] == [("Is vegetarian.", "background_review")]
     status, undone = await alice_api.post(f"/api/reviews/{review['id']}/undo")
@@ -86,13 +86,13 @@ async def test_commands_and_their_answers_are_neither_stored_nor_reviewed(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     about = {"role": "user", "content": "What does /memory view do?"}
-    status, review = await ingest(alice_api, [*COMMANDS, *SAID, *COMMANDS, about])
+    status, review = await ingest(alice_api, [*COMMANDS, *MESSAGES, *COMMANDS, about])
     assert status == 202
-    await reviewed(model)
-    said = [("user", "I am a vegetarian."), ("assistant", "Noted."), ("user", about["content"])]
-    assert seen(model) == said
+    await run_newest_review(model)
+    expected = [("user", "I am a vegetarian."), ("assistant", "Noted."), ("user", about["content"])]
+    assert messages_sent(model) == expected
     _, messages = await alice_api.get(f"/api/sessions/{review['session_id']}/messages")
-    assert [(row["role"], row["content"]) for row in messages["data"]] == said
+    assert [(row["role"], row["content"]) for row in messages["data"]] == expected
 
 
 async def test_commands_alone_are_refused(alice_api: Api, agent: Agent) -> None:
@@ -102,7 +102,7 @@ async def test_commands_alone_are_refused(alice_api: Api, agent: Agent) -> None:
     assert not await in_thread(ReviewRun.objects.exists)
 
 
-async def test_it_is_no_turn_and_its_session_is_no_chat(alice_api: Api, agent: Agent) -> None:
+async def test_ingested_messages_are_not_a_turn_and_their_session_has_ended(alice_api: Api, agent: Agent) -> None:
     _, review = await ingest(alice_api)
     _, session = await alice_api.get(f"/api/sessions/{review['session_id']}")
     assert (session["title"], session["state"], session["turns"]) == ("From messages", "ended", 0)
@@ -114,7 +114,7 @@ async def test_it_is_no_turn_and_its_session_is_no_chat(alice_api: Api, agent: A
     ]
 
 
-async def test_words_of_parts_are_read_and_results_of_tools_only_mentioned(
+async def test_text_parts_are_read_and_tool_results_only_mentioned(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     parts = [
@@ -132,8 +132,8 @@ async def test_words_of_parts_are_read_and_results_of_tools_only_mentioned(
         ],
     )
     assert status == 202
-    await reviewed(model)
-    assert seen(model) == [
+    await run_newest_review(model)
+    assert messages_sent(model) == [
         ("user", "Look at my cat."),
         ("assistant", "[tool result, 22 characters]"),
         ("assistant", "A fine one."),
@@ -141,33 +141,33 @@ async def test_words_of_parts_are_read_and_results_of_tools_only_mentioned(
     assert not await in_thread(Message.objects.filter(text__contains="jazz").exists)
 
 
-async def test_the_limits_of_reviews_hold(
+async def test_the_token_limit_of_reviews_applies(
     alice_api: Api, model: ScriptedModel, settings: Settings, agent: Agent
 ) -> None:
     settings.REVIEW_TOKENS = 60
-    said = [{"role": ("user", "assistant")[n % 2], "content": f"Fact number {n}."} for n in range(40)]
-    await ingest(alice_api, said)
-    await reviewed(model)
-    assert seen(model)[-1] == ("assistant", "Fact number 39.")
-    assert len(seen(model)) < len(said)
+    messages = [{"role": ("user", "assistant")[n % 2], "content": f"Fact number {n}."} for n in range(40)]
+    await ingest(alice_api, messages)
+    await run_newest_review(model)
+    assert messages_sent(model)[-1] == ("assistant", "Fact number 39.")
+    assert len(messages_sent(model)) < len(messages)
 
 
-async def test_writes_wait_for_approval_where_the_agent_says_so(alice_api: Api, model: ScriptedModel) -> None:
+async def test_writes_wait_for_approval_if_the_agent_requires_it(alice_api: Api, model: ScriptedModel) -> None:
     await in_thread(agent_make, memory_review_approval=True)
     _, review = await ingest(alice_api)
-    await reviewed(model, adds("Is vegetarian."), DONE)
+    await run_newest_review(model, adds("Is vegetarian."), DONE)
     status, _ = await alice_api.post(f"/api/reviews/{review['id']}/approve")
     assert status == 200
     assert await in_thread(Memory.objects.filter(content="Is vegetarian.").exists)
 
 
-async def test_deleting_the_session_ends_its_review(alice_api: Api, agent: Agent) -> None:
+async def test_deleting_the_session_cancels_its_review(alice_api: Api, agent: Agent) -> None:
     _, review = await ingest(alice_api)
     await alice_api.call("DELETE", f"/api/sessions/{review['session_id']}")
     assert (await alice_api.get(f"/api/reviews/{review['id']}"))[1]["state"] == "cancelled"
 
 
-# ---- Which agent and which book --------------------------------------------------------------------------------------
+# ---- Agent and book --------------------------------------------------------------------------------------------------
 
 
 async def test_the_first_agent_of_the_book_reviews_with_its_model(alice_api: Api, model: ScriptedModel) -> None:
@@ -176,19 +176,19 @@ async def test_the_first_agent_of_the_book_reviews_with_its_model(alice_api: Api
     await in_thread(agent_make, "coder", book="code", memory_review_model="careful")
     _, review = await ingest(alice_api, book="code")
     assert (await session_of(review)).agent.name == "coder"
-    done = await reviewed(model, adds("Uses tabs."), DONE)
+    review_run = await run_newest_review(model, adds("Uses tabs."), DONE)
     assert model.calls[0].model == "careful"
-    assert await in_thread(Memory.objects.filter(book__name="code", review_id=done.pk).exists)
+    assert await in_thread(Memory.objects.filter(book__name="code", review_id=review_run.pk).exists)
 
 
-async def test_a_book_of_no_agent_is_a_conflict_that_says_what_to_do(alice_api: Api, agent: Agent) -> None:
+async def test_a_book_without_an_agent_is_a_conflict_with_an_explanation(alice_api: Api, agent: Agent) -> None:
     status, refused = await ingest(alice_api, book="diary")
     assert (status, refused["error"]["code"], refused["error"]["param"]) == (409, "conflict", "book")
     assert "No agent uses the book diary" in refused["error"]["message"]
     assert not await in_thread(Session.objects.exists)
 
 
-async def test_a_limited_key_uses_only_its_agents_and_their_books(alice: Owner) -> None:
+async def test_a_limited_key_can_use_only_its_agents_and_their_books(alice: Owner) -> None:
     await in_thread(agent_make, "assistant")
     await in_thread(agent_make, "builder", book="code")
     await in_thread(agent_make, "coder", book="code")
@@ -200,43 +200,43 @@ async def test_a_limited_key_uses_only_its_agents_and_their_books(alice: Owner) 
     assert (await ingest(limited, session_id=str(other.pk)))[0] == 404
 
 
-async def test_each_end_user_of_a_trusted_key_is_an_owner_of_their_own(alice: Owner, agent: Agent) -> None:
+async def test_each_end_user_of_a_trusted_key_is_a_separate_owner(alice: Owner, agent: Agent) -> None:
     trusted = Api((await in_thread(key_make, alice, trusted=True))[1])
-    body = {"messages": SAID}
+    body = {"messages": MESSAGES}
     _, one = await trusted.post(PATH, body, x_daybook_user="one", idempotency_key="k")
     _, two = await trusted.post(PATH, body, x_daybook_user="two", idempotency_key="k")
     owners = {(await session_of(review)).owner_id for review in (one, two)}
     assert len(owners | {alice.pk}) == 3
 
 
-async def test_a_key_that_several_people_share_remembers_nothing(alice: Owner, agent: Agent) -> None:
+async def test_a_key_shared_by_several_people_cannot_ingest(alice: Owner, agent: Agent) -> None:
     shared = Api((await in_thread(key_make, alice))[1])
     for user in ("one", "two"):
         await shared.raw("GET", "/api/memories", x_openwebui_user_id=user)
-    status, _ = await shared.post(PATH, {"messages": SAID}, x_openwebui_user_id="two")
+    status, _ = await shared.post(PATH, {"messages": MESSAGES}, x_openwebui_user_id="two")
     assert status == 403
     assert not await in_thread(ReviewRun.objects.exists)
 
 
-# ---- In a session ----------------------------------------------------------------------------------------------------
+# ---- Sessions --------------------------------------------------------------------------------------------------------
 
 
-async def test_messages_join_a_session_and_only_what_is_new_is_reviewed(
+async def test_messages_are_added_to_a_session_and_only_new_ones_are_reviewed(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
     await in_thread(say, session, "I live in York.", "Nice.")
     status, first = await ingest(alice_api, session_id=str(session.pk))
     assert (status, first["session_id"]) == (202, str(session.pk))
-    await reviewed(model)
-    assert seen(model)[0] == ("user", "I live in York.")
+    await run_newest_review(model)
+    assert messages_sent(model)[0] == ("user", "I live in York.")
     await ingest(alice_api, [{"role": "user", "content": "I play chess."}], session_id=str(session.pk))
-    later = await reviewed(model)
+    later = await run_newest_review(model)
     assert (later.first_seq, later.last_seq) == (5, 5)
     await in_thread(session.refresh_from_db)
     assert (session.turns, session.state, session.reviewed_through) == (1, "active", 5)
 
 
-async def test_a_session_has_the_clients_own_name_and_goes_on_as_a_chat(
+async def test_a_session_named_by_the_client_can_continue_as_a_chat(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     _, first = await ingest(alice_api, session_id="kitchen")
@@ -254,7 +254,7 @@ async def test_a_session_keeps_its_book(alice_api: Api, session: Session) -> Non
     assert (await ingest(alice_api, session_id=str(session.pk), book="main"))[0] == 202
 
 
-async def test_temporary_and_ended_sessions_take_none(alice: Owner, alice_api: Api, session: Session) -> None:
+async def test_temporary_and_ended_sessions_accept_no_messages(alice: Owner, alice_api: Api, session: Session) -> None:
     temporary = await in_thread(session_make, alice, session.agent, temporary=True)
     assert (await ingest(alice_api, session_id=str(temporary.pk)))[0] == 400
     await alice_api.post(f"/api/sessions/{session.pk}/end")
@@ -262,7 +262,7 @@ async def test_temporary_and_ended_sessions_take_none(alice: Owner, alice_api: A
     assert not await in_thread(Message.objects.exists)
 
 
-async def test_a_session_whose_turn_is_under_way_is_busy(
+async def test_a_session_with_a_running_turn_is_a_conflict(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
     model.script(calls(("weather", "{}")))
@@ -275,7 +275,7 @@ async def test_a_session_whose_turn_is_under_way_is_busy(
     assert not await in_thread(Message.objects.filter(kind="history").exists)
 
 
-async def test_the_session_of_another_owner_is_not_found(charlie_api: Api, session: Session) -> None:
+async def test_another_owners_session_is_not_found(charlie_api: Api, session: Session) -> None:
     _, review = await ingest(charlie_api, session_id=str(session.pk))
     assert review["session_id"] != str(session.pk)
     assert not await in_thread(Message.objects.filter(session=session).exists)
@@ -284,51 +284,59 @@ async def test_the_session_of_another_owner_is_not_found(charlie_api: Api, sessi
 # ---- Waiting ---------------------------------------------------------------------------------------------------------
 
 
-async def test_with_wait_the_answer_is_the_finished_review(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
-    asked = asyncio.create_task(ingest(alice_api, wait=True))
-    await scheduled()
-    await reviewed(model, adds("Is vegetarian."), DONE)
-    status, review = await asked
+async def test_with_wait_the_response_is_the_finished_review(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    response = asyncio.create_task(ingest(alice_api, wait=True))
+    await wait_for_review()
+    await run_newest_review(model, adds("Is vegetarian."), DONE)
+    status, review = await response
     assert (status, review["state"], review["writes"][0]["after"]) == (200, "saved", "Is vegetarian.")
 
 
-async def test_a_wait_is_bounded(alice_api: Api, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_waiting_has_a_time_limit(alice_api: Api, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reviews.api.ingest.WAIT_SECONDS", 0.05)
     status, review = await ingest(alice_api, wait=True)
     assert (status, review["state"]) == (202, "scheduled")
 
 
-async def test_a_client_that_leaves_stops_only_the_waiting(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
-    asked = asyncio.create_task(ingest(alice_api, wait=True))
-    await scheduled()
-    asked.cancel()
+async def test_a_client_that_disconnects_stops_only_the_waiting(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    response = asyncio.create_task(ingest(alice_api, wait=True))
+    await wait_for_review()
+    response.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asked
-    assert (await reviewed(model)).state == "nothing_to_save"
+        await response
+    assert (await run_newest_review(model)).state == "nothing_to_save"
 
 
-async def test_a_wait_ends_when_the_server_does(alice_api: Api, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the connection is cut, and nobody knows which review it was."""
+async def test_waiting_ends_when_the_server_shuts_down(
+    alice_api: Api, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise, the connection is closed and the client never learns which review it was."""
     monkeypatch.setattr("reviews.api.ingest.WAIT_SECONDS", 600)
-    asked = asyncio.create_task(ingest(alice_api, wait=True))
-    await scheduled()
+    response = asyncio.create_task(ingest(alice_api, wait=True))
+    await wait_for_review()
     await active.shut_down()
     try:
         async with asyncio.timeout(30):
-            status, review = await asked
+            status, review = await response
     finally:
         active.reset()
     assert (status, review["state"]) == (202, "scheduled")
 
 
-# ---- The same again --------------------------------------------------------------------------------------------------
+# ---- Idempotency -----------------------------------------------------------------------------------------------------
 
 
-async def test_the_same_key_answers_the_same_review(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_the_same_idempotency_key_returns_the_same_review(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
     _, first = await ingest(alice_api, key="batch-1")
     status, again = await ingest(alice_api, key="batch-1")
     assert (status, again["id"]) == (202, first["id"])
-    await reviewed(model)
+    await run_newest_review(model)
     status, again = await ingest(alice_api, key="batch-1", wait=True)
     assert (status, again["id"], again["state"]) == (200, first["id"], "nothing_to_save")
     assert await in_thread(Message.objects.count) == 2
@@ -339,39 +347,39 @@ async def test_the_same_key_answers_the_same_review(alice_api: Api, agent: Agent
 @pytest.mark.parametrize(
     "changed", [{"messages": [{"role": "user", "content": "I eat meat."}]}, {"book": "code"}, {"session_id": "kitchen"}]
 )
-async def test_the_same_key_with_another_body_is_a_conflict(
+async def test_the_same_idempotency_key_with_another_body_is_a_conflict(
     alice_api: Api, agent: Agent, changed: dict[str, Any]
 ) -> None:
     await ingest(alice_api, key="batch-1")
-    status, refused = await ingest(alice_api, **{"messages": SAID, **changed}, key="batch-1")
+    status, refused = await ingest(alice_api, **{"messages": MESSAGES, **changed}, key="batch-1")
     assert (status, refused["error"]["code"]) == (409, "conflict")
     assert "Idempotency-Key" in refused["error"]["message"]
     assert await in_thread(ReviewRun.objects.count) == 1
 
 
-async def test_of_two_requests_with_one_key_at_the_same_moment_one_wins(
+async def test_only_one_of_two_concurrent_requests_with_the_same_key_ingests(
     alice_api: Api, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, first = await ingest(alice_api, key="batch-1")
-    looks: list[ReviewRun | None] = []
+    lookups: list[ReviewRun | None] = []
 
-    def too_early(*args: Any) -> ReviewRun | None:
-        looks.append(_earlier(*args) if looks else None)
-        return looks[-1]
+    def find_earlier_late(*args: Any) -> ReviewRun | None:
+        lookups.append(_earlier(*args) if lookups else None)
+        return lookups[-1]
 
-    monkeypatch.setattr("reviews.ingest._earlier", too_early)
+    monkeypatch.setattr("reviews.ingest._earlier", find_earlier_late)
     status, again = await ingest(alice_api, key="batch-1")
-    assert (status, again["id"], len(looks)) == (202, first["id"], 2)
+    assert (status, again["id"], len(lookups)) == (202, first["id"], 2)
     assert await in_thread(Message.objects.count) == 2
 
 
-async def test_a_key_of_another_owner_is_another_key(alice_api: Api, charlie_api: Api, agent: Agent) -> None:
+async def test_idempotency_keys_are_separate_per_owner(alice_api: Api, charlie_api: Api, agent: Agent) -> None:
     _, one = await ingest(alice_api, key="batch-1")
     status, two = await ingest(charlie_api, key="batch-1")
     assert (status, two["id"] == one["id"]) == (202, False)
 
 
-# ---- Bounds ----------------------------------------------------------------------------------------------------------
+# ---- Limits ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -387,38 +395,36 @@ async def test_a_key_of_another_owner_is_another_key(alice_api: Api, charlie_api
         ("I am a vegetarian.", 400),
         ([{"role": "user", "content": "Hello."}] * 501, 400),
         ([{"role": "user", "content": "x" * 200_001}], 413),
-        ([*SAID, {"role": "assistant", "content": "x" * 200_001}], 413),
-        ([*SAID, *[{"role": "assistant", "content": "x" * 200_000}] * 10], 413),
+        ([*MESSAGES, {"role": "assistant", "content": "x" * 200_001}], 413),
+        ([*MESSAGES, *[{"role": "assistant", "content": "x" * 200_000}] * 10], 413),
     ],
 )
-async def test_what_is_no_conversation_is_refused(alice_api: Api, agent: Agent, messages: Any, status: int) -> None:
-    got, refused = await ingest(alice_api, messages)
-    assert (got, refused["error"]["code"]) == (status, {400: "invalid_request", 413: "too_large"}[status])
+async def test_invalid_messages_are_refused(alice_api: Api, agent: Agent, messages: Any, status: int) -> None:
+    actual, refused = await ingest(alice_api, messages)
+    assert (actual, refused["error"]["code"]) == (status, {400: "invalid_request", 413: "too_large"}[status])
     assert not await in_thread(Session.objects.exists)
 
 
 @pytest.mark.parametrize("fields", [{"key": "k" * 256}, {"session_id": "s" * 191}, {"more": 1}])
-async def test_a_request_that_says_too_much_is_refused(alice_api: Api, agent: Agent, fields: dict[str, Any]) -> None:
+async def test_invalid_fields_are_refused(alice_api: Api, agent: Agent, fields: dict[str, Any]) -> None:
     assert (await ingest(alice_api, **fields))[0] == 400
 
 
-async def test_a_key_that_may_only_read_ingests_nothing(alice: Owner, agent: Agent) -> None:
+async def test_a_read_only_key_cannot_ingest(alice: Owner, agent: Agent) -> None:
     reader = Api((await in_thread(key_make, alice, read_only=True))[1])
     assert (await ingest(reader))[0] == 403
     assert not await in_thread(ReviewRun.objects.exists)
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_messages_are_made_ready_before_the_writing_thread_is_taken(
-    alice_api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_messages_are_prepared_outside_the_transaction(alice_api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     await in_thread(agent_make)
-    open_then: list[bool] = []
+    in_transaction: list[bool] = []
 
     def watched(*args: Any, **kwargs: Any) -> Any:
-        open_then.append(connection.in_atomic_block)
+        in_transaction.append(connection.in_atomic_block)
         return message_rows(*args, **kwargs)
 
     monkeypatch.setattr("reviews.ingest.message_rows", watched)
     status, _ = await alice_api.post("/api/memories/ingest", {"messages": [{"role": "user", "content": "I like tea."}]})
-    assert (status, open_then) == (202, [False])
+    assert (status, in_transaction) == (202, [False])

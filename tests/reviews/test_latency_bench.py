@@ -1,4 +1,4 @@
-"""bench/review_latency.py: when it has failed"""
+"""bench/review_latency.py: when it reports a failure"""
 
 import importlib
 from pathlib import Path
@@ -20,16 +20,16 @@ def figures(**changed: float) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("ratio", [0.9, 1.0, 1.05])
-def test_it_passes_up_to_its_limit(bench: Any, ratio: float) -> None:
+def test_ratios_up_to_the_limit_pass(bench: Any, ratio: float) -> None:
     assert bench.problems(figures(ratio_turn_p50=ratio, ratio_first_token_p50=ratio), due=3, limit=1.05) == []
 
 
 @pytest.mark.parametrize("name", ["ratio_turn_p50", "ratio_first_token_p50"])
 @pytest.mark.parametrize("ratio", [1.0501, 2.0, float("nan")])
-def test_each_ratio_above_the_limit_fails_it(bench: Any, name: str, ratio: float) -> None:
+def test_each_ratio_above_the_limit_fails(bench: Any, name: str, ratio: float) -> None:
     (problem,) = bench.problems(figures(**{name: ratio}), due=3, limit=1.05)
     assert problem.startswith(name)
 
 
-def test_reviews_that_never_ran_fail_it(bench: Any) -> None:
+def test_missing_reviews_fail(bench: Any) -> None:
     assert bench.problems(figures(review_requests=2), due=3, limit=1.05)

@@ -1,4 +1,4 @@
-"""What the owner's browsers are told of a review"""
+"""Notifications to the owner's browsers about a review"""
 
 from typing import Any
 
@@ -12,12 +12,12 @@ from tests.scripted_model import Says, ScriptedModel
 
 pytestmark = pytest.mark.any_database
 
-# What the book holds before, by number.
+# Numbers of the memories that the book has before the review.
 TEA, YORK = 1, 2
 
 
-def told(owner: Owner, model: ScriptedModel, *steps: Says, **settings: Any) -> list[dict[str, Any]]:
-    """What is told about a review in which the model takes these steps."""
+def notifications_of_review(owner: Owner, model: ScriptedModel, *steps: Says, **settings: Any) -> list[dict[str, Any]]:
+    """Return the notifications about a review in which the model takes these steps."""
     memory_make(owner, "Likes tea.")
     memory_make(owner, "Lives in York.")
     before = Notification.objects.count()
@@ -41,33 +41,33 @@ def told(owner: Owner, model: ScriptedModel, *steps: Says, **settings: Any) -> l
     ],
 )
 def test_a_verbose_review_says_what_it_saved(alice: Owner, model: ScriptedModel, steps: list[Says], text: str) -> None:
-    quiet, loud = told(alice, model, *steps)
+    quiet, loud = notifications_of_review(alice, model, *steps)
     assert (quiet["kind"], quiet["text"]) == ("memory.changed", "")
     assert (loud["kind"], loud["text"], loud["review_id"]) == ("review.saved", text, str(newest_review().pk))
     assert loud["memory_ids"] == sorted(quiet["memory_ids"], key=int)
 
 
-def test_a_quiet_one_only_keeps_open_pages_true(alice: Owner, model: ScriptedModel) -> None:
-    (note,) = told(alice, model, adds("A."), memory_review_verbose=False)
+def test_a_quiet_review_only_updates_open_pages(alice: Owner, model: ScriptedModel) -> None:
+    (note,) = notifications_of_review(alice, model, adds("A."), memory_review_verbose=False)
     assert (note["kind"], note["text"], note["memory_ids"]) == ("memory.changed", "", ["3"])
 
 
-def test_nothing_is_said_of_a_review_that_saved_nothing(alice: Owner, model: ScriptedModel) -> None:
-    assert told(alice, model) == []
+def test_a_review_that_saved_nothing_sends_no_notification(alice: Owner, model: ScriptedModel) -> None:
+    assert notifications_of_review(alice, model) == []
 
 
-def test_what_was_added_and_deleted_again_is_not_announced(alice: Owner, model: ScriptedModel) -> None:
-    notes = told(alice, model, adds("A."), deletes("new1"))
+def test_a_memory_added_and_deleted_again_is_not_announced(alice: Owner, model: ScriptedModel) -> None:
+    notes = notifications_of_review(alice, model, adds("A."), deletes("new1"))
     assert [note["kind"] for note in notes] == ["memory.changed"]
 
 
-def test_only_its_owner_is_told(alice: Owner, charlie: Owner, model: ScriptedModel) -> None:
-    told(alice, model, adds("A."))
+def test_only_the_owner_is_notified(alice: Owner, charlie: Owner, model: ScriptedModel) -> None:
+    notifications_of_review(alice, model, adds("A."))
     assert notifications_after(charlie.pk, 0) == []
 
 
-def test_a_repeated_delivery_tells_nothing_more(alice: Owner, model: ScriptedModel) -> None:
-    first = told(alice, model, adds("A."))
+def test_a_repeated_delivery_sends_no_further_notification(alice: Owner, model: ScriptedModel) -> None:
+    first = notifications_of_review(alice, model, adds("A."))
     run_review(newest_review())
     assert Notification.objects.count() == len(first) + 2
     assert Memory.objects.count() == 3

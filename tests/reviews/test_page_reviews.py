@@ -1,4 +1,4 @@
-"""The reviews page and its fragments, as the server renders them. What moves is tested in tests/browser."""
+"""The reviews page and its fragments, as rendered by the server. tests/browser tests their behaviour."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -39,7 +39,7 @@ def book(alice: Owner) -> Book:
     return book_get_or_create(alice.pk, "main")
 
 
-def talk(owner: Owner, agent: Agent, title: str = "Nightly backups", *, turns: int = 3) -> Session:
+def session_with_turns(owner: Owner, agent: Agent, title: str = "Nightly backups", *, turns: int = 3) -> Session:
     session = session_make(owner, agent, title=title)
     for turn in range(1, turns + 1):
         run = Run.objects.create(owner=owner, session=session, turn=turn, state="completed", request_id="r")
@@ -92,32 +92,34 @@ def saved_review(session: Session, book: Book, *contents: str) -> ReviewRun:
     return review
 
 
-def by(owner: Owner) -> Source:
+def by_person(owner: Owner) -> Source:
     return Source(actor=f"user:{owner.user_id}", origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO)
 
 
-def taken_back(review: ReviewRun, owner: Owner, *only: int) -> UndoResult:
+def undo(review: ReviewRun, owner: Owner, *only: int) -> UndoResult:
     chosen = frozenset(only) if only else None
-    undone = review_undo(review, actor=by(owner).actor, origin=WriteOrigin.USER, only=chosen)
+    undone = review_undo(review, actor=by_person(owner).actor, origin=WriteOrigin.USER, only=chosen)
     review.refresh_from_db()
     return undone
 
 
-def test_the_page_sends_strangers_to_the_sign_in_page() -> None:
+def test_the_page_redirects_to_the_sign_in_page() -> None:
     response = Client().get("/reviews/")
     assert response.status_code == 302
     assert response.headers["Location"].startswith("/login/?next=")
 
 
-def test_fragments_and_object_actions_tell_strangers_that_they_are_signed_out() -> None:
+def test_fragments_and_actions_need_a_signed_in_user() -> None:
     for path in ("reviews/", "consolidation/", "document/?path=MEMORY.md"):
         assert Client().get(f"/fragments/{path}").status_code == 401
     assert Client().post(f"/reviews/{uuid4()}/cancel/").status_code == 401
 
 
-def test_charlie_sees_and_cancels_nothing_of_alices(alice: Owner, charlie: Owner, agent: Agent, book: Book) -> None:
-    review = saved_review(talk(alice, agent), book, "Alice keeps bees.")
-    waiting = review_make(talk(alice, agent, "Alone"), book, State.SCHEDULED)
+def test_charlie_can_neither_see_nor_cancel_alices_reviews(
+    alice: Owner, charlie: Owner, agent: Agent, book: Book
+) -> None:
+    review = saved_review(session_with_turns(alice, agent), book, "Alice keeps bees.")
+    waiting = review_make(session_with_turns(alice, agent, "Alone"), book, State.SCHEDULED)
     artifact_put(book, "MEMORY.md", "Alice's notes.", Source(actor="user:1", origin=WriteOrigin.USER))
     client = client_of(charlie)
     for path in ("/reviews/", f"/fragments/reviews/?through={review.pk}", "/fragments/consolidation/"):
@@ -132,21 +134,19 @@ def test_charlie_sees_and_cancels_nothing_of_alices(alice: Owner, charlie: Owner
     assert waiting.state == State.SCHEDULED
 
 
-def test_an_empty_timeline_says_when_the_first_comes(alice: Owner) -> None:
+def test_an_empty_timeline_explains_when_reviews_run(alice: Owner) -> None:
     agent_make(memory_review_interval=3)
     text = text_of(html_of(client_of(alice), "/reviews/"))
     assert "After every 3 turns a review reads the conversation again" in text
     assert "No reviews yet. One runs after every 3 turns." in text
 
 
-def test_reviews_that_are_off_are_said_to_be(page: Client) -> None:
+def test_the_page_shows_that_reviews_are_off(page: Client) -> None:
     assert "Reviews are off for every agent." in text_of(html_of(page, "/reviews/"))
 
 
-def test_a_saved_review_shows_its_writes_its_turns_and_undo(
-    page: Client, alice: Owner, agent: Agent, book: Book
-) -> None:
-    session = talk(alice, agent)
+def test_a_saved_review_shows_its_writes_turns_and_undo(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
+    session = session_with_turns(alice, agent)
     review = saved_review(session, book, "Keeps dumps for 14 days.", "The NAS is at /mnt/nas.")
     ReviewRun.objects.update(
         model="qwen3-8b", usage={"total_tokens": 1870}, started_at=timezone.now(), first_seq=3, last_seq=6
@@ -161,9 +161,9 @@ def test_a_saved_review_shows_its_writes_its_turns_and_undo(
     assert f'id="review-{review.pk}"' in html
 
 
-def test_an_undone_review_can_be_put_back(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
-    review = saved_review(talk(alice, agent), book, "The landlord's name is Berg.")
-    undone = undo_changes(change_set_get(alice.pk, review.change_set), by(alice))
+def test_an_undone_review_can_be_redone(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
+    review = saved_review(session_with_turns(alice, agent), book, "The landlord's name is Berg.")
+    undone = undo_changes(change_set_get(alice.pk, review.change_set), by_person(alice))
     html = html_of(page, "/fragments/reviews/")
     text = text_of(html)
     assert re.search(r"Undone by you, \d\d:\d\d", text)
@@ -172,33 +172,31 @@ def test_an_undone_review_can_be_put_back(page: Client, alice: Owner, agent: Age
     assert "data-undo" not in html
 
 
-def test_one_write_of_several_can_be_taken_back_and_put_back(
-    page: Client, alice: Owner, agent: Agent, book: Book
-) -> None:
-    review = saved_review(talk(alice, agent), book, "Has a cat.", "Likes tea.", "Likes jam.")
+def test_undo_and_redo_of_a_single_write(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
+    review = saved_review(session_with_turns(alice, agent), book, "Has a cat.", "Likes tea.", "Likes jam.")
     assert re.findall(r'data-undo-write="(\d)"', html_of(page, "/reviews/")) == ["0", "1", "2"]
-    first = taken_back(review, alice, 0)
+    first = undo(review, alice, 0)
     html = html_of(page, "/reviews/")
     assert re.findall(r'data-undo-write="(\d)"', html) == ["1", "2"]
     assert re.findall(r'data-change="(.+?)"', html) == [str(first.change_set)]
     assert "Undo both" in text_of(html)
     assert re.search(r"Has a cat\. Undone by you, \d\d:\d\d Restore", text_of(html))
-    both = taken_back(review, alice)
+    both = undo(review, alice)
     html = html_of(page, "/reviews/")
     assert re.findall(r'data-change="(.+?)"', html) == [str(first.change_set), str(both.change_set)]
     assert "Restore both" in text_of(html)
     assert review.state == State.UNDONE
-    undo_changes(change_set_get(alice.pk, first.change_set), by(alice))
+    undo_changes(change_set_get(alice.pk, first.change_set), by_person(alice))
     html = html_of(page, "/reviews/")
     assert "<s>Has a cat.</s>" not in html
     assert re.findall(r'data-change="(.+?)"', html) == [str(both.change_set)]
     assert "data-undo" in html
 
 
-def test_two_reviews_do_not_mix_what_was_taken_back(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
-    session = talk(alice, agent)
+def test_two_reviews_list_their_own_undone_writes(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
+    session = session_with_turns(alice, agent)
     reviews = [saved_review(session, book, f"Has {n} cats.", f"Has {n} dogs.") for n in (2, 3)]
-    sets = [str(taken_back(review, alice, 1).change_set) for review in reversed(reviews)]
+    sets = [str(undo(review, alice, 1).change_set) for review in reversed(reviews)]
     assert re.findall(r'data-change="(.+?)"', html_of(page, "/reviews/")) == sets
 
 
@@ -209,7 +207,7 @@ def test_a_waiting_review_can_be_decided_write_by_write(page: Client, alice: Own
         write_json(2, None, state="waiting", before="Has a cat."),
         write_json(3, "Too long.", state="refused"),
     ]
-    review_make(talk(alice, agent), book, State.AWAITING_APPROVAL, writes=writes)
+    review_make(session_with_turns(alice, agent), book, State.AWAITING_APPROVAL, writes=writes)
     html = html_of(page, "/reviews/")
     text = text_of(html)
     assert "1 review needs your decision." in text
@@ -239,63 +237,69 @@ def test_a_waiting_review_can_be_decided_write_by_write(page: Client, alice: Own
         (State.NOTHING_TO_SAVE, {}, "Nothing new"),
     ],
 )
-def test_every_outcome_is_said_in_words(
+def test_every_outcome_is_described(
     page: Client, alice: Owner, agent: Agent, book: Book, state: str, fields: dict[str, Any], words: str
 ) -> None:
-    review_make(talk(alice, agent), book, state, **fields)
+    review_make(session_with_turns(alice, agent), book, state, **fields)
     html = html_of(page, "/reviews/")
     assert words in text_of(html)
     assert ("data-again" in html) == (state in {State.FAILED, State.TIMED_OUT})
     assert ("data-cancel" in html) == (state == State.SCHEDULED)
 
 
-def test_what_was_turned_down_can_be_saved_after_all(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
+def test_a_rejected_write_can_still_be_approved(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
     writes = [write_json(0, "Likes tea.", state="rejected"), write_json(1, "Likes jam.", state="rejected")]
-    review_make(talk(alice, agent), book, State.CANCELLED, writes=writes, error={"code": "rejected", "message": ""})
+    review_make(
+        session_with_turns(alice, agent),
+        book,
+        State.CANCELLED,
+        writes=writes,
+        error={"code": "rejected", "message": ""},
+    )
     assert 'data-later="0,1"' in html_of(page, "/reviews/")
 
 
-def test_a_running_review_says_how_long_it_may_take(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
-    review_make(talk(alice, agent), book, State.RUNNING, started_at=timezone.now() - timedelta(seconds=9))
+def test_a_running_review_shows_its_time_limit(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
+    review_make(session_with_turns(alice, agent), book, State.RUNNING, started_at=timezone.now() - timedelta(seconds=9))
     assert re.search(r"Reading 3 turns · (9|1\d) of at most 30 seconds", text_of(html_of(page, "/reviews/")))
 
 
-def test_a_review_of_a_deleted_session_stays_listed(page: Client, book: Book) -> None:
+def test_a_review_of_a_deleted_session_is_listed(page: Client, book: Book) -> None:
     review_make(None, book)
     assert "A session that was deleted" in text_of(html_of(page, "/reviews/"))
 
 
-def test_cancelling_stops_what_is_scheduled(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
-    review = review_make(talk(alice, agent), book, State.SCHEDULED)
+def test_a_scheduled_review_can_be_cancelled(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
+    review = review_make(session_with_turns(alice, agent), book, State.SCHEDULED)
     assert page.post(f"/reviews/{review.pk}/cancel/").status_code == 204
     review.refresh_from_db()
     assert (review.state, review.error) == (State.CANCELLED, {"code": "cancelled", "message": "You cancelled it."})
     assert page.get(f"/reviews/{review.pk}/cancel/").status_code == 405
 
 
-def test_cancelling_does_not_touch_what_is_over(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
-    review = saved_review(talk(alice, agent), book, "Likes tea.")
+def test_a_finished_review_cannot_be_cancelled(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
+    review = saved_review(session_with_turns(alice, agent), book, "Likes tea.")
     assert page.post(f"/reviews/{review.pk}/cancel/").status_code == 204
     review.refresh_from_db()
     assert review.state == State.SAVED
 
 
-def test_days_begin_on_the_owners_clock(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
+def test_days_begin_in_the_owners_time_zone(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
     Owner.objects.filter(pk=alice.pk).update(time_zone="Pacific/Auckland")
-    late = datetime(2026, 3, 9, 20, 0, tzinfo=UTC)  # the 10th in Auckland, 9 o'clock in the morning
-    review_make(talk(alice, agent), book, created_at=late)
+    late = datetime(2026, 3, 9, 20, 0, tzinfo=UTC)  # 9 a.m. on the 10th in Auckland
+    review_make(session_with_turns(alice, agent), book, created_at=late)
     html = html_of(page, "/reviews/")
     assert "Tuesday 10 March" in html
     assert ">09:00</time>" in html
 
 
-def test_the_timeline_comes_in_stretches_and_reaches_what_a_link_names(page: Client, book: Book) -> None:
-    made = [review_make(None, book, State.NOTHING_TO_SAVE) for _ in range(33)]
+def test_the_timeline_is_shown_in_parts_and_up_to_a_linked_review(page: Client, book: Book) -> None:
+    reviews = [review_make(None, book, State.NOTHING_TO_SAVE) for _ in range(33)]
     html = html_of(page, "/reviews/")
     assert html.count("data-review=") == 30
     assert 'data-more="60"' in html
-    assert f"review-{made[0].pk}" not in html
-    assert f"review-{made[0].pk}" in html_of(page, f"/fragments/reviews/?through={made[0].pk}")
+    assert f"review-{reviews[0].pk}" not in html
+    assert f"review-{reviews[0].pk}" in html_of(page, f"/fragments/reviews/?through={reviews[0].pk}")
 
 
 @pytest.mark.parametrize("path", ["/reviews/", "/fragments/reviews/"])
@@ -304,9 +308,9 @@ def test_the_number_of_queries_does_not_grow_with_the_timeline(
 ) -> None:
     def fill(number: int) -> None:
         for _ in range(number):
-            session = talk(alice, agent)
+            session = session_with_turns(alice, agent)
             number = ReviewRun.objects.count()
-            taken_back(saved_review(session, book, f"A fact, number {number}.", f"Another, {number}."), alice, 1)
+            undo(saved_review(session, book, f"A fact, number {number}.", f"Another, {number}."), alice, 1)
 
     def queries() -> int:
         with CaptureQueriesContext(connection) as captured:
@@ -314,11 +318,11 @@ def test_the_number_of_queries_does_not_grow_with_the_timeline(
         return len(captured)
 
     fill(3)
-    few = queries()
+    expected = queries()
     fill(27)
     assert html_of(page, path).count("data-review=") == 30
-    assert queries() == few
-    assert few <= 30
+    assert queries() == expected
+    assert expected <= 30
 
 
 def consolidation_make(book: Book, **fields: Any) -> ConsolidationRun:
@@ -330,19 +334,19 @@ def turn_on(**fields: Any) -> None:
     Configuration.objects.create(section="memories", value={"enabled": True, **fields})
 
 
-def test_consolidation_that_is_off_says_who_turns_it_on(page: Client) -> None:
+def test_the_page_explains_who_can_turn_consolidation_on(page: Client) -> None:
     html = html_of(page, "/reviews/")
     assert "Consolidation is off. An administrator can turn it on." in text_of(html)
     assert "data-preview" not in html
 
 
-def test_an_administrator_is_led_to_the_setting_that_turns_consolidation_on(agent: Agent) -> None:
+def test_an_administrator_gets_a_link_to_the_consolidation_settings(agent: Agent) -> None:
     html = html_of(client_of(owner_make("root", is_staff=True, is_superuser=True)), "/reviews/")
     address = reverse("admin:gateway_configuration_change", args=["memories"])
     assert f'<a href="{address}">Turn it on in the settings</a>' in html
 
 
-def test_a_running_consolidation_shows_its_steps_and_ceilings(page: Client, book: Book) -> None:
+def test_a_running_consolidation_shows_its_progress_and_quotas(page: Client, book: Book) -> None:
     turn_on(max_tokens_per_run=120_000)
     run = consolidation_make(
         book, state="running", selected=True, sessions_total=26, sessions_done=13, tokens=41_200, requests=13
@@ -356,7 +360,7 @@ def test_a_running_consolidation_shows_its_steps_and_ceilings(page: Client, book
     assert "Cost" not in text
 
 
-def test_money_is_shown_where_there_are_prices(page: Client, book: Book, settings: Any) -> None:
+def test_the_cost_is_shown_if_a_price_is_known(page: Client, book: Book, settings: Any) -> None:
     turn_on(max_tokens_per_run=100_000)
     Configuration.objects.create(section="prices", value={settings.DAYBOOK_MODEL: {"input": 1.0, "output": 2.0}})
     consolidation_make(book, state="running", selected=True, sessions_total=2, tokens=10_000, requests=1)
@@ -379,7 +383,7 @@ def test_money_is_shown_where_there_are_prices(page: Client, book: Book, setting
         ({"state": "cancelled", "error": {"code": "x", "message": "Stopped by a person."}}, "The last run was stopped"),
     ],
 )
-def test_the_last_run_is_told_in_words(page: Client, book: Book, fields: dict[str, Any], words: str) -> None:
+def test_the_result_of_the_last_run_is_described(page: Client, book: Book, fields: dict[str, Any], words: str) -> None:
     turn_on()
     consolidation_make(book, finished_at=timezone.now(), **fields)
     assert words in text_of(html_of(page, "/reviews/"))
@@ -393,13 +397,13 @@ def test_documents_are_listed_and_rendered_safely(page: Client, book: Book) -> N
     html = html_of(page, "/reviews/")
     assert "MEMORY.md</a>" in html
     assert ">skills/restore-a-dump</a>" in html
-    shown = html_of(page, "/fragments/document/?book=main&path=MEMORY.md")
-    assert "<strong>NAS</strong>" in shown
-    assert "<img" not in shown
+    rendered = html_of(page, "/fragments/document/?book=main&path=MEMORY.md")
+    assert "<strong>NAS</strong>" in rendered
+    assert "<img" not in rendered
     assert "<strong>NAS</strong>" in html_of(page, "/reviews/?book=main&doc=MEMORY.md")
 
 
-def test_a_document_is_edited_with_its_version_and_has_a_history(page: Client, book: Book) -> None:
+def test_a_document_can_be_edited_by_version_and_has_a_history(page: Client, book: Book) -> None:
     model = Source(actor="model", origin=WriteOrigin.CONSOLIDATION)
     artifact_put(book, "MEMORY.md", "# Home\n\nDumps at 02:30 daily.", model)
     artifact_put(book, "MEMORY.md", "# Home\n\nDumps at 03:15 daily.", Source(actor="user:1", origin=WriteOrigin.USER))
@@ -415,7 +419,7 @@ def test_a_document_is_edited_with_its_version_and_has_a_history(page: Client, b
     assert page.get(f"{path}&revision={uuid4()}").status_code == 404
 
 
-def test_only_lines_that_changed_are_compared() -> None:
+def test_only_changed_lines_are_compared() -> None:
     pieces = changed_lines("a\nb one\nc", "a\nb two\nc")
     assert pieces == [(("same", "b "), ("del", "one"), ("ins", "two"))]
     assert changed_lines("", "new\n\nlines") == [(("same", "new"),), (("same", "lines"),)]

@@ -1,4 +1,4 @@
-"""The review prompt: what it says, and that it can never become a memory"""
+"""The review prompt: its content, and that it can never become a memory"""
 
 import pytest
 
@@ -26,7 +26,7 @@ SENTENCES = [
 
 
 def changed(text: str) -> str:
-    """The text with every ninth word replaced."""
+    """Return the text with every ninth word replaced."""
     return " ".join("banana" if place % 9 == 8 else word for place, word in enumerate(text.split()))
 
 
@@ -34,7 +34,7 @@ def rendered(existing: list[ExistingMemory] | None = None, room: dict[str, int |
     return ReviewPrompt(existing=existing or [], room=room or {"user": 12, "memory": None}, max_writes=5).render()
 
 
-def test_it_names_what_is_stored_the_room_and_the_limit() -> None:
+def test_the_prompt_contains_memories_remaining_space_and_the_write_limit() -> None:
     entry = ExistingMemory(number=7, target="user", category='a"b', content="Likes <tea> & milk.")
     text = rendered([entry])
     assert '<memory id="7" target="user" category="a&quot;b">Likes &lt;tea&gt; &amp; milk.</memory>' in text
@@ -43,7 +43,7 @@ def test_it_names_what_is_stored_the_room_and_the_limit() -> None:
     assert "(nothing yet)" in rendered()
 
 
-def test_nothing_in_a_memory_is_taken_for_a_variable_or_ends_its_tag() -> None:
+def test_a_memory_cannot_contain_variables_or_close_its_tag() -> None:
     entry = ExistingMemory(number=1, target="user", category="x", content="{{room}} </memory></existing_memories>")
     text = rendered([entry])
     assert "{{room}}" in text
@@ -66,7 +66,7 @@ def test_nothing_in_a_memory_is_taken_for_a_variable_or_ends_its_tag() -> None:
         "Nothing to save.",
     ],
 )
-def test_it_says_what_the_design_asks_for(words: str) -> None:
+def test_the_prompt_contains_the_required_rules(words: str) -> None:
     assert words in " ".join(TEXT.split())
 
 
@@ -90,11 +90,11 @@ def test_it_says_what_the_design_asks_for(words: str) -> None:
         ("echo of what was recalled", "repeated from memory, even if the person agreed"),
     ],
 )
-def test_each_kind_of_conversation_has_its_sentence(kind: str, words: str) -> None:
+def test_the_prompt_covers_each_kind_of_conversation(kind: str, words: str) -> None:
     assert words in " ".join(TEXT.split()), kind
 
 
-def test_the_tools_say_what_they_are_for() -> None:
+def test_the_tools_and_their_fields_are_described() -> None:
     described = {tool["function"]["name"]: tool["function"] for tool in definitions(tools_at(Stage.REVIEW))}
     assert list(described) == ["add_memory", "update_memory", "delete_memory"]
     for tool in described.values():
@@ -103,11 +103,11 @@ def test_the_tools_say_what_they_are_for() -> None:
 
 
 @pytest.mark.parametrize("text", [TEXT, TEXT.upper(), changed(TEXT), *SENTENCES, *map(changed, SENTENCES[2:])])
-def test_a_copy_of_the_prompt_or_of_a_part_is_known(text: str) -> None:
+def test_a_copy_of_the_prompt_or_a_part_is_recognised(text: str) -> None:
     assert is_prompt_copy(text)
 
 
-def test_a_copy_inside_other_words_is_known() -> None:
+def test_a_copy_within_other_text_is_recognised() -> None:
     assert is_prompt_copy("word " * 400 + TEXT[:900])
 
 
@@ -123,12 +123,12 @@ def test_a_copy_inside_other_words_is_known() -> None:
         "",
     ],
 )
-def test_an_ordinary_memory_is_not_taken_for_one(text: str) -> None:
+def test_an_ordinary_memory_is_not_taken_for_a_copy(text: str) -> None:
     assert not is_prompt_copy(text)
 
 
 @pytest.mark.parametrize("text", SENTENCES)
-def test_no_way_of_writing_takes_a_copy(alice: Owner, text: str) -> None:
+def test_no_write_accepts_a_copy(alice: Owner, text: str) -> None:
     with pytest.raises(BlockedByScan) as refused:
         memory_make(alice, text)
     assert refused.value.details == {"rule": "prompt_copy", "kind": "prompt"}
@@ -140,6 +140,6 @@ def test_no_way_of_writing_takes_a_copy(alice: Owner, text: str) -> None:
 def test_a_review_that_repeats_its_prompt_saves_nothing(alice: Owner, model: ScriptedModel) -> None:
     say(reviewed_session(alice))
     model.script(adds(TEXT[:1200], SENTENCES[0]), DONE)
-    done = run_review(newest_review())
-    assert (done.state, [w.state for w in done.writes]) == ("nothing_to_save", ["refused"] * 2)
-    assert "own instructions" in done.writes[0].reason
+    review = run_review(newest_review())
+    assert (review.state, [w.state for w in review.writes]) == ("nothing_to_save", ["refused"] * 2)
+    assert "own instructions" in review.writes[0].reason

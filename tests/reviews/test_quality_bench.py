@@ -1,4 +1,4 @@
-"""bench/review_quality.py: its scoring, and the harness over made-up cases"""
+"""bench/review_quality.py: its scoring, and the harness with invented cases"""
 
 import json
 import os
@@ -32,7 +32,7 @@ CASE: dict[str, Any] = {
         "allowed": [{"any_of": [["museum"]]}],
     },
 }
-QUIET: dict[str, Any] = {
+SMALL_TALK: dict[str, Any] = {
     "id": "b",
     "title": "Small talk",
     "kinds": ["nothing"],
@@ -50,7 +50,7 @@ def rates(case: dict[str, Any], *writes: dict[str, Any]) -> dict[str, Any]:
     return totals([score_case(case, writes)])
 
 
-def test_a_faultless_review_gets_everything() -> None:
+def test_a_perfect_review_gets_full_scores() -> None:
     found = rates(CASE, TEA, YORK, FORGET)
     assert {name: found[name] for name in ("fact_recall", "precision", "target_accuracy", "update_rate")} == {
         "fact_recall": 1.0,
@@ -73,27 +73,27 @@ def test_a_faultless_review_gets_everything() -> None:
         ({"op": "add", "target": "user", "content": "Works at a museum."}, "precision", None),
     ],
 )
-def test_what_is_wrong_counts_against_it(write: dict[str, Any], name: str, value: float | None) -> None:
+def test_each_mistake_lowers_its_score(write: dict[str, Any], name: str, value: float | None) -> None:
     assert rates(CASE, write)[name] == value
 
 
-def test_only_the_first_five_writes_can_fit() -> None:
+def test_only_the_first_five_writes_can_match() -> None:
     noise = [{"op": "add", "target": "user", "content": f"Noise {n}."} for n in range(5)]
     assert rates(CASE, *noise, TEA)["fact_recall"] == 0.0
 
 
-def test_silence_is_right_where_nothing_is_expected() -> None:
-    assert rates(QUIET)["nothing_accuracy"] == 1.0
-    found = rates(QUIET, {"op": "add", "target": "user", "content": "Likes rain."})
+def test_no_writes_are_correct_if_none_are_expected() -> None:
+    assert rates(SMALL_TALK)["nothing_accuracy"] == 1.0
+    found = rates(SMALL_TALK, {"op": "add", "target": "user", "content": "Likes rain."})
     assert (found["nothing_accuracy"], found["never_violations"]) == (0.0, 1)
 
 
-def test_the_harness_runs_the_shipped_review_over_cases(tmp_path: Path) -> None:
+def test_the_harness_runs_the_products_review_on_the_cases(tmp_path: Path) -> None:
     data = tmp_path / "cases.json"
-    data.write_text(json.dumps([CASE, QUIET]))
-    done = warm_process.run([str(BENCH), "--data", str(data), "--scripted"], env=os.environ, timeout=120)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
+    data.write_text(json.dumps([CASE, SMALL_TALK]))
+    completed = warm_process.run([str(BENCH), "--data", str(data), "--scripted"], env=os.environ, timeout=120)
+    assert completed.returncode == 0, completed.stderr
+    found = json.loads(completed.stdout.splitlines()[-1])
     assert [found[name] for name in ("fact_recall", "precision", "update_rate", "nothing_accuracy")] == [1.0] * 4
     assert (found["never_violations"], found["states"]) == (0, {"nothing_to_save": 1, "saved": 1})
     assert found["tokens_per_review"] > 100

@@ -1,4 +1,4 @@
-"""What reviews may cost an owner in a day"""
+"""Daily quotas for an owner's reviews"""
 
 from typing import Any
 
@@ -21,29 +21,29 @@ def review_of_new_session(owner: Owner) -> ReviewRun:
     return newest_review()
 
 
-def test_the_number_of_reviews_is_a_ceiling(alice: Owner, model: ScriptedModel, settings: Any) -> None:
+def test_the_number_of_reviews_is_limited(alice: Owner, model: ScriptedModel, settings: Any) -> None:
     settings.REVIEWS_PER_DAY = 2
     model.script(DONE, DONE)
-    done = [run_review(review_of_new_session(alice)) for _ in range(3)]
-    assert [review.state for review in done] == ["nothing_to_save", "nothing_to_save", "scheduled"]
-    late = done[-1]
+    reviews = [run_review(review_of_new_session(alice)) for _ in range(3)]
+    assert [review.state for review in reviews] == ["nothing_to_save", "nothing_to_save", "scheduled"]
+    late = reviews[-1]
     assert (late.attempts, late.error["code"], late.not_before) == (0, "daily_limit", usage_today(alice).ends)
 
 
-def test_tokens_are_a_ceiling(alice: Owner, model: ScriptedModel, settings: Any) -> None:
-    settings.REVIEW_TOKENS_PER_DAY = 20  # each review takes ten
+def test_the_number_of_tokens_is_limited(alice: Owner, model: ScriptedModel, settings: Any) -> None:
+    settings.REVIEW_TOKENS_PER_DAY = 20  # each review uses ten
     model.script(DONE, DONE)
     states = [run_review(review_of_new_session(alice)).state for _ in range(3)]
     assert states == ["nothing_to_save", "nothing_to_save", "scheduled"]
 
 
-def test_zero_is_no_ceiling(alice: Owner, model: ScriptedModel, settings: Any) -> None:
+def test_a_limit_of_zero_is_no_quota(alice: Owner, model: ScriptedModel, settings: Any) -> None:
     settings.REVIEWS_PER_DAY = settings.REVIEW_TOKENS_PER_DAY = 0
     model.script(DONE, DONE)
     assert {run_review(review_of_new_session(alice)).state for _ in range(2)} == {"nothing_to_save"}
 
 
-def test_what_came_too_late_runs_the_next_day(alice: Owner, model: ScriptedModel, settings: Any) -> None:
+def test_a_review_beyond_the_quota_runs_the_next_day(alice: Owner, model: ScriptedModel, settings: Any) -> None:
     settings.REVIEWS_PER_DAY = 1
     model.script(DONE, DONE)
     run_review(review_of_new_session(alice))
@@ -52,7 +52,9 @@ def test_what_came_too_late_runs_the_next_day(alice: Owner, model: ScriptedModel
         assert run_review(late).state == "nothing_to_save"
 
 
-def test_only_the_newest_of_a_session_waits_and_reads_all(alice: Owner, model: ScriptedModel, settings: Any) -> None:
+def test_only_a_sessions_newest_review_waits_and_reads_everything(
+    alice: Owner, model: ScriptedModel, settings: Any
+) -> None:
     settings.REVIEWS_PER_DAY = 1
     model.script(DONE)
     run_review(review_of_new_session(alice))
@@ -69,7 +71,7 @@ def test_only_the_newest_of_a_session_waits_and_reads_all(alice: Owner, model: S
     assert [m["content"] for m in model.calls[-1].messages][:3:2] == ["I live in York.", "I like tea."]
 
 
-def test_an_owner_does_not_pay_for_another(alice: Owner, charlie: Owner, model: ScriptedModel, settings: Any) -> None:
+def test_owners_have_separate_quotas(alice: Owner, charlie: Owner, model: ScriptedModel, settings: Any) -> None:
     settings.REVIEWS_PER_DAY = 1
     model.script(DONE, DONE)
     run_review(review_of_new_session(alice))
@@ -78,12 +80,12 @@ def test_an_owner_does_not_pay_for_another(alice: Owner, charlie: Owner, model: 
 
 def test_the_day_is_a_utc_day_in_every_time_zone(alice: Owner) -> None:
     alice.time_zone = "Asia/Tokyo"
-    with time_machine.travel("2026-11-20T16:00:00Z", tick=False):  # one o'clock at night there
+    with time_machine.travel("2026-11-20T16:00:00Z", tick=False):  # 1 a.m. in Tokyo
         day = usage_today(alice)
     assert day.ends.isoformat() == "2026-11-21T00:00:00+00:00"
 
 
-def test_a_turn_is_not_refused_for_it(alice: Owner, model: ScriptedModel, settings: Any) -> None:
+def test_an_exhausted_quota_does_not_affect_turns(alice: Owner, model: ScriptedModel, settings: Any) -> None:
     settings.REVIEWS_PER_DAY = 1
     model.script(DONE)
     run_review(review_of_new_session(alice))

@@ -1,4 +1,4 @@
-"""manage.py reviews try: a write as a person reads it"""
+"""manage.py reviews try: how writes are printed"""
 
 from typing import Any
 
@@ -17,11 +17,11 @@ ADD: dict[str, Any] = {
 }
 
 
-def test_an_addition_names_where_it_goes() -> None:
+def test_an_addition_is_printed_with_target_and_category() -> None:
     assert list(lines_of(ReviewWrite.from_json(ADD))) == ["add [user, fact] Lives in Graz."]
 
 
-def test_an_update_shows_what_it_replaces_and_what_it_is_found_by() -> None:
+def test_an_update_is_printed_with_old_content_and_keywords() -> None:
     update = ADD | {"action": "update", "memory_id": "3", "before": "Lives in Linz.", "keywords": ["home", "city"]}
     assert list(lines_of(ReviewWrite.from_json(update))) == [
         "update 3 [user, fact] Lives in Graz.",
@@ -30,7 +30,7 @@ def test_an_update_shows_what_it_replaces_and_what_it_is_found_by() -> None:
     ]
 
 
-def test_a_deletion_shows_what_would_go_and_a_refusal_why() -> None:
+def test_a_deletion_is_printed_with_its_content_and_a_refusal_with_its_reason() -> None:
     delete = ADD | {
         "action": "delete",
         "memory_id": "3",

@@ -1,4 +1,4 @@
-"""The life of a review in the worker: its claim, the model, its writes, and every way it can end"""
+"""The execution of a review in the worker: claim, model steps, writes, and every way it can end"""
 
 import asyncio
 import time
@@ -40,10 +40,10 @@ def by_person(owner: Owner) -> Source:
     return Source(actor=f"user:{owner.user_id}", origin=WriteOrigin.USER)
 
 
-# ---- what it saves ----
+# ---- writes ----
 
 
-def test_it_saves_what_the_model_asks_for(alice: Owner, model: ScriptedModel) -> None:
+def test_a_review_saves_the_models_writes(alice: Owner, model: ScriptedModel) -> None:
     review = due_review(alice)
     model.script(adds("Is vegetarian.", "Likes tea.", category="preference", keywords=["food"]), DONE)
     done = run_review(review)
@@ -65,7 +65,7 @@ def test_it_saves_what_the_model_asks_for(alice: Owner, model: ScriptedModel) ->
     }
 
 
-def test_it_updates_and_deletes(alice: Owner, model: ScriptedModel) -> None:
+def test_a_review_updates_and_deletes_memories(alice: Owner, model: ScriptedModel) -> None:
     leeds, job = memory_make(alice, "Lives in Leeds."), memory_make(alice, "Works at Halvorsen.")
     review = due_review(alice)
     model.script(updates(leeds.number, "Lives in York."), deletes(job.number), DONE)
@@ -79,7 +79,7 @@ def test_it_updates_and_deletes(alice: Owner, model: ScriptedModel) -> None:
     assert (leeds.content, leeds.write_origin, job.deleted_at is not None) == ("Lives in York.", "user", True)
 
 
-def test_several_changes_of_one_memory_are_one_story(alice: Owner, model: ScriptedModel) -> None:
+def test_several_changes_of_one_memory_are_applied_in_order(alice: Owner, model: ScriptedModel) -> None:
     review = due_review(alice)
     model.script(adds("Likes tea."), updates("new1", "Likes green tea."), updates("new1", "Likes sencha."), DONE)
     done = run_review(review)
@@ -87,7 +87,7 @@ def test_several_changes_of_one_memory_are_one_story(alice: Owner, model: Script
     assert (memory.content, memory.version, done.state) == ("Likes sencha.", 3, "saved")
 
 
-def test_nothing_to_save_is_an_end_of_its_own(alice: Owner, model: ScriptedModel) -> None:
+def test_a_review_without_writes_has_nothing_to_save(alice: Owner, model: ScriptedModel) -> None:
     review = due_review(alice)
     model.script(DONE)
     done = run_review(review)
@@ -95,7 +95,7 @@ def test_nothing_to_save_is_an_end_of_its_own(alice: Owner, model: ScriptedModel
     assert not Notification.objects.exists()
 
 
-def test_only_refused_writes_are_nothing_to_save_and_keep_no_words(alice: Owner, model: ScriptedModel) -> None:
+def test_a_review_with_only_refused_writes_has_nothing_to_save(alice: Owner, model: ScriptedModel) -> None:
     review = due_review(alice, user_char_limit=5)
     model.script(adds("Too long for it."), DONE)
     done = run_review(review)
@@ -103,7 +103,7 @@ def test_only_refused_writes_are_nothing_to_save_and_keep_no_words(alice: Owner,
     assert "No room" in done.writes[0].reason
 
 
-def test_never_more_than_five(alice: Owner, model: ScriptedModel) -> None:
+def test_a_review_makes_at_most_five_writes(alice: Owner, model: ScriptedModel) -> None:
     review = due_review(alice)
     model.script(adds(*(f"Fact number {n}." for n in range(9))), DONE)
     done = run_review(review)
@@ -111,14 +111,14 @@ def test_never_more_than_five(alice: Owner, model: ScriptedModel) -> None:
     assert [w.state for w in done.writes] == ["applied"] * 5 + ["refused"] * 4
 
 
-def test_the_limit_of_writes_is_a_setting(alice: Owner, model: ScriptedModel) -> None:
+def test_the_write_limit_is_a_setting(alice: Owner, model: ScriptedModel) -> None:
     review = due_review(alice, memory_review_max_writes=2)
     model.script(adds("A fact.", "Another fact.", "A third fact."), DONE)
     run_review(review)
     assert Memory.objects.count() == 2
 
 
-def test_the_model_has_exactly_three_tools_and_others_are_dropped(alice: Owner, model: ScriptedModel) -> None:
+def test_the_model_has_exactly_three_tools_and_other_calls_are_dropped(alice: Owner, model: ScriptedModel) -> None:
     review = due_review(alice)
     model.script(calls(("search_memories", "{}"), ("shell", '{"command": "rm"}'), ("shell", "{}")), DONE)
     done = run_review(review)
@@ -128,9 +128,7 @@ def test_the_model_has_exactly_three_tools_and_others_are_dropped(alice: Owner, 
     assert (done.state, done.dropped_calls) == ("nothing_to_save", {"search_memories": 1, "shell": 2})
 
 
-def test_a_model_that_goes_on_for_ever_is_stopped_and_keeps_its_writes(
-    alice: Owner, model: ScriptedModel, settings: Any
-) -> None:
+def test_a_model_that_does_not_stop_is_limited_in_steps(alice: Owner, model: ScriptedModel, settings: Any) -> None:
     settings.REVIEW_STEPS = 3
     review = due_review(alice)
     model.script(adds("A fact."), adds("A second fact."), adds("A third fact."))
@@ -138,7 +136,7 @@ def test_a_model_that_goes_on_for_ever_is_stopped_and_keeps_its_writes(
     assert (done.state, done.steps, Memory.objects.count()) == ("saved", 3, 3)
 
 
-def test_it_asks_the_model_of_its_setting_else_of_the_agent(alice: Owner, model: ScriptedModel) -> None:
+def test_the_review_model_falls_back_to_the_agents_model(alice: Owner, model: ScriptedModel) -> None:
     review = due_review(alice, model="large", memory_review_model="")
     model.script(DONE)
     run_review(review)
@@ -153,7 +151,7 @@ def test_it_asks_the_model_of_its_setting_else_of_the_agent(alice: Owner, model:
     assert [call.model for call in model.calls] == ["large", "small"]
 
 
-def test_the_session_is_not_changed_by_it(alice: Owner, model: ScriptedModel) -> None:
+def test_a_review_does_not_change_the_session(alice: Owner, model: ScriptedModel) -> None:
     review = due_review(alice)
     before = Session.objects.values().get()
     model.script(adds("A fact."), DONE)
@@ -161,11 +159,11 @@ def test_the_session_is_not_changed_by_it(alice: Owner, model: ScriptedModel) ->
     assert Session.objects.values().get() == before | {"reviewed_through": 2}
 
 
-# ---- the book changed meanwhile ----
+# ---- concurrent changes ----
 
 
-def reflected(review: ReviewRun, model: ScriptedModel, *steps: Any) -> tuple[ReviewClaim, ReviewOutcome]:
-    """A review whose model is done, and which has not been applied yet."""
+def reflect(review: ReviewRun, model: ScriptedModel, *steps: Any) -> tuple[ReviewClaim, ReviewOutcome]:
+    """Run the model of a review, without applying its writes yet."""
     claim = review_claim(review.pk)
     assert claim is not None
     attempt = review_runner.prepare(claim.review, reviewed_through=claim.reviewed_through)
@@ -174,62 +172,65 @@ def reflected(review: ReviewRun, model: ScriptedModel, *steps: Any) -> tuple[Rev
     return claim, attempt.outcome()
 
 
-def test_a_write_that_no_longer_fits_is_refused_and_the_rest_holds(alice: Owner, model: ScriptedModel) -> None:
-    gone, newer, kept = (memory_make(alice, text) for text in ("Likes tea.", "Likes milk.", "Likes soup."))
+def test_a_write_in_conflict_is_refused_and_the_rest_is_applied(alice: Owner, model: ScriptedModel) -> None:
+    deleted, updated, unchanged = (memory_make(alice, text) for text in ("Likes tea.", "Likes milk.", "Likes soup."))
     review = due_review(alice)
     step = calls(
-        *(("update_memory", f'{{"id": {m.number}, "content": "{m.content} Really."}}') for m in (gone, newer, kept))
+        *(
+            ("update_memory", f'{{"id": {m.number}, "content": "{m.content} Really."}}')
+            for m in (deleted, updated, unchanged)
+        )
     )
-    held = reflected(review, model, step, adds("Is vegetarian."), DONE)
+    reflected = reflect(review, model, step, adds("Is vegetarian."), DONE)
     with book_writing(review.book, by_person(alice)) as writer:
-        writer.delete(gone.number)
-        writer.update(newer.number, MemoryFields(content="Likes oat milk."))
-    review_finish(*held)
+        writer.delete(deleted.number)
+        writer.update(updated.number, MemoryFields(content="Likes oat milk."))
+    review_finish(*reflected)
     review.refresh_from_db()
     assert [w.state for w in review.writes] == ["refused", "refused", "applied", "applied"]
     assert "no memory" in review.writes[0].reason
     assert "changed in the meantime" in review.writes[1].reason
-    newer.refresh_from_db()
-    assert (review.state, newer.content) == ("saved", "Likes oat milk.")
+    updated.refresh_from_db()
+    assert (review.state, updated.content) == ("saved", "Likes oat milk.")
 
 
-def test_a_write_that_is_over_budget_by_now_is_refused(alice: Owner, model: ScriptedModel) -> None:
+def test_a_write_that_exceeds_the_budget_by_now_is_refused(alice: Owner, model: ScriptedModel) -> None:
     review = due_review(alice, user_char_limit=30)
-    held = reflected(review, model, adds("x" * 20, "Tea."), DONE)
+    reflected = reflect(review, model, adds("x" * 20, "Tea."), DONE)
     memory_make(alice, "y" * 15)
-    review_finish(*held)
+    review_finish(*reflected)
     review.refresh_from_db()
     assert [(w.state, bool(w.reason)) for w in review.writes] == [("refused", True), ("applied", False)]
 
 
-def test_a_change_of_something_that_was_not_saved_is_refused_too(alice: Owner, model: ScriptedModel) -> None:
+def test_an_update_of_a_refused_memory_is_refused_too(alice: Owner, model: ScriptedModel) -> None:
     review = due_review(alice, user_char_limit=30)
-    held = reflected(review, model, adds("x" * 20), updates("new1", "x" * 19), DONE)
+    reflected = reflect(review, model, adds("x" * 20), updates("new1", "x" * 19), DONE)
     memory_make(alice, "y" * 15)
-    review_finish(*held)
+    review_finish(*reflected)
     review.refresh_from_db()
     assert [w.reason for w in review.writes][1] == "The memory that this would change was not saved."
     assert review.state == "nothing_to_save"
 
 
-def test_what_somebody_saved_meanwhile_is_not_saved_twice(alice: Owner, model: ScriptedModel) -> None:
+def test_a_memory_saved_meanwhile_is_not_saved_twice(alice: Owner, model: ScriptedModel) -> None:
     review = due_review(alice)
-    held = reflected(review, model, adds("Likes tea."), DONE)
+    reflected = reflect(review, model, adds("Likes tea."), DONE)
     memory_make(alice, "Likes tea.")
-    review_finish(*held)
+    review_finish(*reflected)
     review.refresh_from_db()
     assert (review.state, review.writes[0].state, Memory.objects.count()) == ("nothing_to_save", "known", 1)
 
 
 @pytest.mark.parametrize("approval", [False, True])
 @pytest.mark.parametrize("step", [adds("Likes tea."), says(DONE)])
-def test_a_book_that_was_cleared_meanwhile_cancels_it(
+def test_clearing_the_book_meanwhile_cancels_a_review(
     alice: Owner, model: ScriptedModel, approval: bool, step: Any
 ) -> None:
     review = due_review(alice, memory_review_approval=approval)
-    held = reflected(review, model, step, *([] if step.pieces else [DONE]))
+    reflected = reflect(review, model, step, *([] if step.pieces else [DONE]))
     Book.objects.update(epoch=F("epoch") + 1)
-    review_finish(*held)
+    review_finish(*reflected)
     review.refresh_from_db()
     assert (review.state, review.error["code"], review.writes) == ("cancelled", "cancelled", [])
     assert not Memory.objects.exists()
@@ -237,16 +238,16 @@ def test_a_book_that_was_cleared_meanwhile_cancels_it(
 
 
 @pytest.mark.parametrize("approval", [False, True])
-def test_a_session_that_was_deleted_meanwhile_cancels_it(alice: Owner, model: ScriptedModel, approval: bool) -> None:
+def test_deleting_the_session_meanwhile_cancels_a_review(alice: Owner, model: ScriptedModel, approval: bool) -> None:
     review = due_review(alice, memory_review_approval=approval)
-    held = reflected(review, model, adds("Likes tea."), DONE)
+    reflected = reflect(review, model, adds("Likes tea."), DONE)
     session_delete(Session.objects.get())
-    review_finish(*held)
+    review_finish(*reflected)
     review.refresh_from_db()
     assert (review.state, review.writes, Memory.objects.count()) == ("cancelled", [], 0)
 
 
-def test_a_session_that_was_deleted_before_cancels_it_without_asking(alice: Owner, model: ScriptedModel) -> None:
+def test_a_review_of_a_deleted_session_is_cancelled_without_a_request(alice: Owner, model: ScriptedModel) -> None:
     review = due_review(alice)
     session_delete(Session.objects.get())
     assert run_review(review).state == "cancelled"
@@ -274,55 +275,55 @@ def test_a_review_delivered_twice_is_applied_once(alice: Owner, model: ScriptedM
 
 
 @pytest.mark.parametrize("approval", [False, True])
-def test_a_worker_that_outlived_its_lease_writes_nothing(alice: Owner, model: ScriptedModel, approval: bool) -> None:
+def test_a_worker_whose_lease_expired_writes_nothing(alice: Owner, model: ScriptedModel, approval: bool) -> None:
     review = due_review(alice, memory_review_approval=approval)
-    held = reflected(review, model, adds("Likes tea."), DONE)
-    ReviewRun.objects.update(lease_token=uuid4())  # a sweep gave it to somebody else
-    review_finish(*held)
+    reflected = reflect(review, model, adds("Likes tea."), DONE)
+    ReviewRun.objects.update(lease_token=uuid4())  # a sweep gave it to another worker
+    review_finish(*reflected)
     review.refresh_from_db()
     assert (review.state, Memory.objects.count(), Notification.objects.count()) == ("running", 0, 0)
 
 
 def test_a_cancelled_review_writes_nothing(alice: Owner, model: ScriptedModel) -> None:
     review = due_review(alice)
-    held = reflected(review, model, adds("Likes tea."), DONE)
+    reflected = reflect(review, model, adds("Likes tea."), DONE)
     assert review_cancel(review, "Enough.")
-    review_finish(*held)
+    review_finish(*reflected)
     review.refresh_from_db()
     assert (review.state, Memory.objects.count()) == ("cancelled", 0)
 
 
-def test_when_the_end_cannot_be_stored_nothing_is(
+def test_nothing_is_stored_if_the_end_cannot_be_stored(
     alice: Owner, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     review = due_review(alice)
-    held = reflected(review, model, adds("Likes tea."), DONE)
+    reflected = reflect(review, model, adds("Likes tea."), DONE)
 
-    def broken(*_: Any, **__: Any) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("disk full")
 
-    monkeypatch.setattr(ending, "notify", broken)
+    monkeypatch.setattr(ending, "notify", fail)
     with pytest.raises(RuntimeError):
-        review_finish(*held)
+        review_finish(*reflected)
     review.refresh_from_db()
     assert (review.state, Memory.objects.count(), Revision.objects.count()) == ("running", 0, 0)
     assert Session.objects.get().reviewed_through == 0
 
 
-def test_one_review_of_a_session_at_a_time(alice: Owner, model: ScriptedModel) -> None:
+def test_a_session_has_one_running_review_at_a_time(alice: Owner, model: ScriptedModel) -> None:
     session = reviewed_session(alice)
     say(session)
     first = newest_review()
     say(session, "And I live in York.")
     second = newest_review()
-    held = reflected(first, model, DONE)
+    reflected = reflect(first, model, DONE)
     assert review_claim(second.pk) is None
-    review_finish(*held)
+    review_finish(*reflected)
     model.script(DONE)
     assert run_review(second).state == "nothing_to_save"
 
 
-def test_the_next_one_of_a_session_is_enqueued_when_one_ends(alice: Owner, model: ScriptedModel) -> None:
+def test_the_next_review_of_a_session_is_enqueued_when_one_ends(alice: Owner, model: ScriptedModel) -> None:
     session = reviewed_session(alice)
     say(session)
     first = newest_review()
@@ -333,10 +334,10 @@ def test_the_next_one_of_a_session_is_enqueued_when_one_ends(alice: Owner, model
     assert newest_review().enqueued_at is not None
 
 
-# ---- faults ----
+# ---- errors ----
 
 
-def test_a_stuck_review_is_cut_and_leaves_nothing_behind(alice: Owner, model: ScriptedModel) -> None:
+def test_a_hanging_review_times_out_and_writes_nothing(alice: Owner, model: ScriptedModel) -> None:
     review = due_review(alice, memory_review_timeout=1)
     model.script(adds("Likes tea."), Hangs())
     done = run_review(review)
@@ -348,7 +349,7 @@ def test_a_stuck_review_is_cut_and_leaves_nothing_behind(alice: Owner, model: Sc
     assert run_review(review).attempts == 1
 
 
-def test_the_time_counts_from_the_claim(alice: Owner, model: ScriptedModel) -> None:
+def test_the_time_limit_starts_at_the_claim(alice: Owner, model: ScriptedModel) -> None:
     review = due_review(alice, memory_review_timeout=30)
     before = time.monotonic()
     claim = review_claim(review.pk)
@@ -356,12 +357,12 @@ def test_the_time_counts_from_the_claim(alice: Owner, model: ScriptedModel) -> N
     assert before + 30 <= claim.deadline <= time.monotonic() + 30
     attempt = review_runner.prepare(claim.review, reviewed_through=0)
     model.script(Hangs())
-    with pytest.raises(TimeoutError):  # what is left of it, not thirty seconds from here
+    with pytest.raises(TimeoutError):  # the remaining time, not thirty seconds from now
         asyncio.run(review_runner._run_in_time(attempt, before))
 
 
 @pytest.mark.parametrize(
-    "fault",
+    "error",
     [
         DOWN,
         UpstreamUnreachable("The model server could not be reached."),
@@ -369,9 +370,9 @@ def test_the_time_counts_from_the_claim(alice: Owner, model: ScriptedModel) -> N
         RateLimited("The model server is receiving too many requests. Try again later.", status=429),
     ],
 )
-def test_a_passing_fault_is_tried_again_later(alice: Owner, model: ScriptedModel, fault: Exception) -> None:
+def test_a_temporary_error_is_retried_later(alice: Owner, model: ScriptedModel, error: Exception) -> None:
     review = due_review(alice)
-    model.script(fault)
+    model.script(error)
     waiting = run_review(review)
     assert (waiting.state, waiting.attempts, waiting.enqueued_at) == ("scheduled", 1, None)
     assert 4 < (waiting.not_before - timezone.now()).total_seconds() <= 5
@@ -383,21 +384,21 @@ def test_a_passing_fault_is_tried_again_later(alice: Owner, model: ScriptedModel
 
 
 @pytest.mark.parametrize(
-    "fault",
+    "error",
     [
         UpstreamRefused("The model server refused the gateway's key.", status=401),
         UpstreamRefused("The model server does not know this model.", status=404),
         InvalidRequest("The model server refused the request: too long", status=400),
     ],
 )
-def test_a_fault_that_stays_is_not_tried_again(alice: Owner, model: ScriptedModel, fault: Any) -> None:
+def test_a_permanent_error_is_not_retried(alice: Owner, model: ScriptedModel, error: Any) -> None:
     review = due_review(alice)
-    model.script(fault)
+    model.script(error)
     done = run_review(review)
-    assert (done.state, done.attempts, done.error["code"]) == ("failed", 1, fault.code)
+    assert (done.state, done.attempts, done.error["code"]) == ("failed", 1, error.code)
 
 
-def test_the_third_attempt_is_the_last_and_the_delays_grow(alice: Owner, model: ScriptedModel) -> None:
+def test_there_are_three_attempts_with_growing_delays(alice: Owner, model: ScriptedModel) -> None:
     review = due_review(alice)
     delays = []
     model.script(adds("Likes tea."), DOWN, DOWN, DOWN)
@@ -410,7 +411,7 @@ def test_the_third_attempt_is_the_last_and_the_delays_grow(alice: Owner, model: 
     with time_machine.travel(moment, tick=False):
         row = run_review(review)
     assert (row.state, row.attempts, delays) == ("failed", 3, [5, 30])
-    assert row.usage["total_tokens"] == 10  # of the step that was answered
+    assert row.usage["total_tokens"] == 10  # of the successful step
     assert not Memory.objects.exists()
 
 
@@ -418,28 +419,28 @@ def test_the_third_attempt_is_the_last_and_the_delays_grow(alice: Owner, model: 
     ("header", "seconds"),
     [("60", 60), ("1", 5), ("100000", 3600), ("soon", 5), ("nan", 5), ("Fri, 20 Nov 2026 12:02:00 GMT", 120), ("", 5)],
 )
-def test_retry_after_is_kept_within_reason(header: str, seconds: float) -> None:
+def test_retry_after_is_limited(header: str, seconds: float) -> None:
     with time_machine.travel("2026-11-20T12:00:00Z", tick=False):
-        fault = RateLimited("Later.", status=429, retry_after=header)
-        assert retry_delay(fault, 1) == seconds
+        error = RateLimited("Later.", status=429, retry_after=header)
+        assert retry_delay(error, 1) == seconds
 
 
-def test_a_mistake_of_ours_fails_the_review_and_not_the_worker(
+def test_an_unexpected_exception_fails_the_review_and_not_the_worker(
     alice: Owner, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     review = due_review(alice)
 
-    def broken(*_: Any, **__: Any) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise KeyError("secret words")
 
-    monkeypatch.setattr(review_runner, "prepare", broken)
+    monkeypatch.setattr(review_runner, "prepare", fail)
     done = run_review(review)
     assert (done.state, done.error["code"]) == ("failed", "internal_error")
     assert "secret words" not in done.error["message"]
     assert "review" in caplog.text
 
 
-def test_a_dead_worker_gives_its_review_back_until_the_attempts_are_used_up(alice: Owner) -> None:
+def test_a_dead_workers_review_is_retried_until_its_attempts_are_used_up(alice: Owner) -> None:
     review = due_review(alice, memory_review_timeout=30)
     seen = []
     moment = timezone.now()
@@ -464,10 +465,10 @@ def test_the_number_of_attempts_is_a_setting(alice: Owner, model: ScriptedModel,
     assert run_review(review).state == "failed"
 
 
-def test_a_main_turn_goes_on_while_the_review_hangs(alice: Owner, model: ScriptedModel) -> None:
+def test_turns_continue_while_a_review_hangs(alice: Owner, model: ScriptedModel) -> None:
     session = reviewed_session(alice)
     say(session)
-    assert review_claim(newest_review().pk) is not None  # a worker holds it, its model hangs
+    assert review_claim(newest_review().pk) is not None  # a worker has claimed it, and its model hangs
     for number in range(3):
         assert say(session, f"Message {number}").state == "completed"
     assert ReviewRun.objects.filter(state="scheduled").count() == 3

@@ -1,4 +1,4 @@
-"""When a review is due, and what does not count"""
+"""When a review is due, and which turns do not count"""
 
 from datetime import timedelta
 from typing import Any
@@ -23,17 +23,17 @@ from tests.reviews.talk import DONE, newest_review, reviewed_session, run_review
 from tests.scripted_model import ScriptedModel
 
 
-def counted(session: Session) -> int:
+def turns_since_review(session: Session) -> int:
     session.refresh_from_db()
     return session.turns_since_memory_review
 
 
-def test_it_is_due_at_every_third_turn(alice: Owner) -> None:
+def test_a_review_is_due_every_third_turn(alice: Owner) -> None:
     session = reviewed_session(alice, memory_review_interval=3)
     seen = []
     for number in range(7):
         say(session, f"Message {number}")
-        seen.append((counted(session), ReviewRun.objects.count()))
+        seen.append((turns_since_review(session), ReviewRun.objects.count()))
     assert seen == [(1, 0), (2, 0), (0, 1), (1, 1), (2, 1), (0, 2), (1, 2)]
 
 
@@ -41,10 +41,10 @@ def test_an_interval_of_one_reviews_every_turn(alice: Owner) -> None:
     session = reviewed_session(alice, memory_review_interval=1)
     say(session)
     say(session)
-    assert (ReviewRun.objects.count(), counted(session)) == (2, 0)
+    assert (ReviewRun.objects.count(), turns_since_review(session)) == (2, 0)
 
 
-def test_it_is_scheduled_behind_the_running_one_and_never_skipped(alice: Owner) -> None:
+def test_a_review_is_scheduled_while_another_is_running(alice: Owner) -> None:
     session = reviewed_session(alice)
     say(session)
     ReviewRun.objects.update(state="running")
@@ -52,58 +52,55 @@ def test_it_is_scheduled_behind_the_running_one_and_never_skipped(alice: Owner) 
     assert list(ReviewRun.objects.order_by("id").values_list("state", flat=True)) == ["running", "scheduled"]
 
 
-def test_without_an_interval_there_is_no_row_no_job_and_no_query_but_the_counter_counts(alice: Owner) -> None:
-    def statements(interval: int) -> int:
+def test_without_an_interval_turns_are_counted_but_nothing_is_scheduled(alice: Owner) -> None:
+    def count_queries(interval: int) -> int:
         session = session_make(alice, agent_make(f"every-{interval}", memory_review_interval=interval))
         say(session)
         with CaptureQueriesContext(connection) as captured:
             say(session)
-        assert counted(session) == 2
+        assert turns_since_review(session) == 2
         return len(captured)
 
-    assert statements(0) == statements(100)
+    assert count_queries(0) == count_queries(100)
     assert not ReviewRun.objects.exists()
     assert not OrmQ.objects.exists()
 
 
-def test_without_an_interval_a_review_by_hand_works(alice: Owner) -> None:
+def test_a_review_can_be_requested_without_an_interval(alice: Owner) -> None:
     session = reviewed_session(alice, memory_review_interval=0)
     say(session)
     review = review_session(alice.pk, session.pk)
-    assert (review.trigger, review.state, counted(session)) == ("request", "scheduled", 0)
+    assert (review.trigger, review.state, turns_since_review(session)) == ("request", "scheduled", 0)
 
 
-def test_the_settings_are_kept_as_they_were(alice: Owner) -> None:
+def test_a_review_keeps_the_settings_of_its_scheduling(alice: Owner) -> None:
     session = reviewed_session(alice, memory_review_model="small", memory_review_timeout=7)
     say(session)
     agent_make(memory_review_model="large")
-    kept = newest_review().settings
-    assert (kept["memory_review_model"], kept["memory_review_timeout"], kept["memory_review_max_writes"]) == (
-        "small",
-        7,
-        5,
-    )
+    settings = newest_review().settings
+    names = ("memory_review_model", "memory_review_timeout", "memory_review_max_writes")
+    assert [settings[name] for name in names] == ["small", 7, 5]
 
 
 @pytest.mark.parametrize("state", [Run.State.FAILED, Run.State.STOPPED])
-def test_a_turn_that_did_not_complete_does_not_count(alice: Owner, state: Run.State) -> None:
+def test_an_incomplete_turn_does_not_count(alice: Owner, state: Run.State) -> None:
     session = reviewed_session(alice)
     say(session, state=state)
-    assert (counted(session), ReviewRun.objects.count()) == (0, 0)
+    assert (turns_since_review(session), ReviewRun.objects.count()) == (0, 0)
 
 
 def test_a_regeneration_does_not_count(alice: Owner) -> None:
     session = reviewed_session(alice, memory_review_interval=2)
     first = say(session)
     say(session, answer="Noted, again.", replaces=first)
-    assert (counted(session), ReviewRun.objects.count()) == (1, 0)
+    assert (turns_since_review(session), ReviewRun.objects.count()) == (1, 0)
 
 
-def test_the_second_try_of_a_failed_turn_counts_once(alice: Owner) -> None:
+def test_retrying_a_failed_turn_counts_once(alice: Owner) -> None:
     session = reviewed_session(alice, memory_review_interval=2)
     failed = say(session, state=Run.State.FAILED)
     say(session, replaces=failed)
-    assert counted(session) == 1
+    assert turns_since_review(session) == 1
 
 
 def test_a_temporary_session_is_never_reviewed(alice: Owner) -> None:
@@ -115,12 +112,12 @@ def test_a_temporary_session_is_never_reviewed(alice: Owner) -> None:
         review_session(alice.pk, session.pk)
 
 
-def test_nothing_new_means_no_review_by_hand(alice: Owner, model: ScriptedModel) -> None:
+def test_a_review_cannot_be_requested_without_new_messages(alice: Owner, model: ScriptedModel) -> None:
     session = reviewed_session(alice)
     with pytest.raises(Conflict):
         review_session(alice.pk, session.pk)
     say(session)
-    with pytest.raises(Conflict):  # the scheduled one covers it
+    with pytest.raises(Conflict):  # the scheduled review covers it
         review_session(alice.pk, session.pk)
     model.script(DONE)
     run_review(newest_review())
@@ -129,14 +126,14 @@ def test_nothing_new_means_no_review_by_hand(alice: Owner, model: ScriptedModel)
 
 
 @pytest.mark.parametrize("state", [Run.State.FAILED, Run.State.STOPPED])
-def test_words_of_a_broken_turn_are_nothing_new(alice: Owner, state: Run.State) -> None:
+def test_messages_of_an_incomplete_turn_are_not_new_messages(alice: Owner, state: Run.State) -> None:
     session = reviewed_session(alice)
     say(session, state=state)
     with pytest.raises(Conflict):
         review_session(alice.pk, session.pk)
 
 
-def test_a_memory_command_is_nothing_new(alice: Owner) -> None:
+def test_a_memory_command_is_not_a_new_message(alice: Owner) -> None:
     session = reviewed_session(alice)
     for seq, (role, text) in enumerate([("user", "/memory view"), ("assistant", "Nothing yet.")], start=1):
         Message.objects.create(owner=alice, session=session, seq=seq, role=role, text=text, kind="command")
@@ -156,20 +153,20 @@ def idle_session(alice: Owner, **settings: Any) -> Session:
     return session
 
 
-def test_a_session_left_before_its_interval_is_reviewed_after_the_pause(alice: Owner) -> None:
+def test_an_idle_session_is_reviewed_before_its_interval(alice: Owner) -> None:
     session = idle_session(alice)
     assert sweep_after(29) == 0
     assert sweep_after(31) == 1
     review = newest_review()
-    assert (review.trigger, review.first_seq, review.last_seq, counted(session)) == ("idle", 1, 2, 0)
+    assert (review.trigger, review.first_seq, review.last_seq, turns_since_review(session)) == ("idle", 1, 2, 0)
 
 
-def test_zero_minutes_means_no_idle_review(alice: Owner) -> None:
+def test_zero_minutes_turn_idle_reviews_off(alice: Owner) -> None:
     idle_session(alice, memory_review_idle_minutes=0)
     assert sweep_after(100_000) == 0
 
 
-def test_a_pause_is_reviewed_also_without_an_interval(alice: Owner) -> None:
+def test_an_idle_session_is_reviewed_without_an_interval(alice: Owner) -> None:
     session = idle_session(alice, memory_review_interval=0)
     for number in range(5):
         say(session, f"Message {number}")
@@ -179,7 +176,7 @@ def test_a_pause_is_reviewed_also_without_an_interval(alice: Owner) -> None:
     assert newest_review().trigger == "idle"
 
 
-def test_an_agent_that_reviews_after_a_pause_alone_counts_as_one_that_reviews(alice: Owner) -> None:
+def test_an_agent_with_only_idle_reviews_has_reviews_on(alice: Owner) -> None:
     idle_session(alice, memory_review_interval=0)
     book = book_get_or_create(alice.pk, "main")
     assert review_facts([book], timezone.now())[book.pk].figures["reviews_on"] is True
@@ -188,7 +185,7 @@ def test_an_agent_that_reviews_after_a_pause_alone_counts_as_one_that_reviews(al
     assert review_facts([book], timezone.now())[book.pk].figures["reviews_on"] is False
 
 
-def test_an_idle_review_is_made_once_a_pause(alice: Owner) -> None:
+def test_a_session_has_one_idle_review_until_it_continues(alice: Owner) -> None:
     session = idle_session(alice)
     sweep_after(31)
     ReviewRun.objects.update(state="failed")
@@ -198,15 +195,15 @@ def test_an_idle_review_is_made_once_a_pause(alice: Owner) -> None:
         assert sweep_after(31) == 1
 
 
-def test_a_pause_after_a_failed_review_reads_its_turns_again(alice: Owner) -> None:
+def test_an_idle_review_reads_the_turns_of_a_failed_review(alice: Owner) -> None:
     session = idle_session(alice, memory_review_interval=1)
     ReviewRun.objects.update(state="failed")
-    assert counted(session) == 0
+    assert turns_since_review(session) == 0
     assert sweep_after(31) == 1
     assert newest_review().first_seq == 1
 
 
-def test_a_pause_with_nothing_unreviewed_schedules_nothing(alice: Owner, model: ScriptedModel) -> None:
+def test_an_idle_session_without_new_messages_is_not_reviewed(alice: Owner, model: ScriptedModel) -> None:
     session = idle_session(alice)
     model.script(DONE)
     run_review(review_session(alice.pk, session.pk))

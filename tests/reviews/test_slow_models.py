@@ -1,4 +1,4 @@
-"""Reviews and consolidations by models that think for longer than an upstream may be silent, over real HTTP."""
+"""Reviews and consolidations with models that think for longer than the idle timeout, over real HTTP."""
 
 import asyncio
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ ADD = {"name": "add_memory", "arguments": {"content": "Likes tea.", "target": "u
 
 
 @pytest.fixture
-def served(settings: Settings) -> Iterator[UpstreamServer]:
+def server(settings: Settings) -> Iterator[UpstreamServer]:
     with serving_upstream() as server:
         settings.DAYBOOK_UPSTREAMS = {"default": {"url": server.url, "key": ""}}
         settings.UPSTREAM_IDLE_SECONDS = 0.3
@@ -32,40 +32,40 @@ def served(settings: Settings) -> Iterator[UpstreamServer]:
         upstream.install(previous)
 
 
-def reviewed(review: ReviewRun) -> ReviewRun:
-    """Execute a review as the worker does, with connections of its own."""
+def run_review(review: ReviewRun) -> ReviewRun:
+    """Execute a review as a worker does, with its own connections."""
     with asyncio.Runner() as runner:
         execute(review.pk, runner.run)
         runner.run(upstream.disconnect())
     return ReviewRun.objects.get(pk=review.pk)
 
 
-def test_a_review_saves_although_its_model_thinks_for_long(alice: Owner, served: UpstreamServer) -> None:
+def test_a_review_succeeds_although_its_model_thinks_for_long(alice: Owner, server: UpstreamServer) -> None:
     say(reviewed_session(alice, memory_review_timeout=60))
-    served.script({"calls": [ADD], "think_seconds": 1}, {"text": "Done.", "think_seconds": 1})
-    review = reviewed(newest_review())
+    server.script({"calls": [ADD], "think_seconds": 1}, {"text": "Done.", "think_seconds": 1})
+    review = run_review(newest_review())
     assert (review.state, review.error) == ("saved", None)
     assert [memory.content for memory in Memory.objects.all()] == ["Likes tea."]
-    assert all(row["stream"] for row in served.requests())
+    assert all(row["stream"] for row in server.requests())
 
 
-def test_a_model_that_falls_silent_in_its_answer_is_asked_again(alice: Owner, served: UpstreamServer) -> None:
+def test_a_review_is_retried_if_its_model_hangs_while_answering(alice: Owner, server: UpstreamServer) -> None:
     say(reviewed_session(alice, memory_review_timeout=60))
-    served.script({"text": ["Let me ", "see"], "hang": "middle"})
-    review = reviewed(newest_review())
+    server.script({"text": ["Let me ", "see"], "hang": "middle"})
+    review = run_review(newest_review())
     assert (review.state, review.error["code"]) == ("scheduled", "upstream_timeout")
 
 
-def test_a_review_that_takes_longer_than_it_may_has_timed_out(alice: Owner, served: UpstreamServer) -> None:
+def test_a_review_beyond_its_time_limit_times_out(alice: Owner, server: UpstreamServer) -> None:
     say(reviewed_session(alice, memory_review_timeout=1))
-    served.script({"text": "Done.", "think_seconds": 60})
-    assert reviewed(newest_review()).state == "timed_out"
+    server.script({"text": "Done.", "think_seconds": 60})
+    assert run_review(newest_review()).state == "timed_out"
 
 
-def test_a_consolidation_waits_as_long_as_its_requests_may_take(alice: Owner, served: UpstreamServer) -> None:
+def test_a_consolidation_waits_up_to_its_request_timeout(alice: Owner, server: UpstreamServer) -> None:
     settings_make(request_seconds=60)
     talk(alice, agent_make(), "I deploy with make ship.")
-    served.script(
+    server.script(
         {"text": extraction("- Deploys with make ship.", "About deploying."), "think_seconds": 1},
         {"text": synthesis("# Memory"), "think_seconds": 1},
     )

@@ -1,4 +1,4 @@
-"""The staged book: what a review's tool calls are answered"""
+"""The staged book: the results of a review's tool calls"""
 
 import json
 from typing import Any
@@ -38,7 +38,7 @@ def test_an_accepted_write_is_staged_and_nothing_is_stored(alice: Owner) -> None
 
 
 @pytest.mark.parametrize("name", ["search_memories", "get_memories", "read", "shell", "Add_Memory", ""])
-def test_any_other_tool_is_dropped_silently_counted_and_named(name: str) -> None:
+def test_calls_of_other_tools_are_dropped_and_counted_by_name(name: str) -> None:
     book = staged()
     for _ in range(2):
         assert book.call(ToolCall(id="c", name=name, arguments='{"content": "x"}')) == ""
@@ -48,7 +48,7 @@ def test_any_other_tool_is_dropped_silently_counted_and_named(name: str) -> None
 @pytest.mark.parametrize(
     "arguments", ["", "{", "[]", '{"content": 7}', '{"content": "x", "target": "world"}', '{"content": "x", "why": 1}']
 )
-def test_wrong_arguments_get_a_correcting_result_and_are_no_write(arguments: str) -> None:
+def test_invalid_arguments_are_explained_and_are_not_a_write(arguments: str) -> None:
     book = staged()
     answer = json.loads(book.call(ToolCall(id="c", name="add_memory", arguments=arguments)))
     assert (answer["ok"], answer["error"]) == (False, "invalid_arguments")
@@ -57,12 +57,12 @@ def test_wrong_arguments_get_a_correcting_result_and_are_no_write(arguments: str
 
 
 def test_the_sixth_write_is_refused_with_a_reason(alice: Owner) -> None:
-    one, two = memory_make(alice, "Likes tea."), memory_make(alice, "Lives in York.")
-    book = staged(one, two)
-    assert call(book, "update_memory", id=one.number, content="Likes coffee.")["ok"]
-    assert call(book, "delete_memory", id=two.number)["ok"]
+    tea, york = memory_make(alice, "Likes tea."), memory_make(alice, "Lives in York.")
+    book = staged(tea, york)
+    assert call(book, "update_memory", id=tea.number, content="Likes coffee.")["ok"]
+    assert call(book, "delete_memory", id=york.number)["ok"]
     assert all(add(book, f"Fact {number}.")["ok"] for number in range(3))
-    for answer in (add(book, "One too many."), call(book, "delete_memory", id=one.number)):
+    for answer in (add(book, "One too many."), call(book, "delete_memory", id=tea.number)):
         assert (answer["ok"], answer["error"]) == (False, "write_limit")
         assert "at most 5" in answer["message"]
     assert len(book.accepted) == 5
@@ -76,7 +76,7 @@ def test_refused_and_repeated_writes_do_not_use_up_the_limit() -> None:
 
 
 @pytest.mark.parametrize(("length", "fits"), [(100, True), (101, False)])
-def test_the_budget_counts_what_is_stored_and_what_is_staged(alice: Owner, length: int, fits: bool) -> None:
+def test_the_budget_counts_stored_and_staged_memories(alice: Owner, length: int, fits: bool) -> None:
     stored = memory_make(alice, "s" * 30)
     book = staged(stored)
     assert add(book, "t" * 40)["ok"]
@@ -88,7 +88,7 @@ def test_the_budget_counts_what_is_stored_and_what_is_staged(alice: Owner, lengt
     assert book.room() == {"user": 0 if fits else 30, "memory": 100}
 
 
-def test_a_delete_makes_room_and_zero_means_no_limit(alice: Owner) -> None:
+def test_a_delete_frees_space_and_zero_means_no_limit(alice: Owner) -> None:
     full = memory_make(alice, "s" * 100)
     book = staged(full)
     assert not add(book)["ok"]
@@ -97,14 +97,14 @@ def test_a_delete_makes_room_and_zero_means_no_limit(alice: Owner) -> None:
     assert add(staged(full, limits={Target.USER: 0, Target.MEMORY: 0}), "t" * 900)["ok"]
 
 
-def test_over_the_budget_a_memory_may_become_shorter(alice: Owner) -> None:
-    one, two = memory_make(alice, "s" * 60), memory_make(alice, "t" * 60)
-    book = staged(one, two)
-    assert call(book, "update_memory", id=one.number, content="u" * 59)["ok"]
-    assert call(book, "update_memory", id=two.number, content="u" * 61)["error"] == "over_budget"
+def test_a_memory_over_the_budget_can_be_shortened(alice: Owner) -> None:
+    first, second = memory_make(alice, "s" * 60), memory_make(alice, "t" * 60)
+    book = staged(first, second)
+    assert call(book, "update_memory", id=first.number, content="u" * 59)["ok"]
+    assert call(book, "update_memory", id=second.number, content="u" * 61)["error"] == "over_budget"
 
 
-def test_what_is_blocked_is_not_shown_but_takes_its_room(alice: Owner) -> None:
+def test_a_blocked_memory_is_hidden_but_uses_space(alice: Owner) -> None:
     hidden = memory_make(alice, "s" * 90)
     hidden.scan_rule = "instruction_override"
     book = staged(hidden)
@@ -112,7 +112,7 @@ def test_what_is_blocked_is_not_shown_but_takes_its_room(alice: Owner) -> None:
     assert add(book, "t" * 11)["error"] == "over_budget"
 
 
-def test_a_repetition_is_known_also_of_something_staged(alice: Owner) -> None:
+def test_repetitions_of_stored_and_staged_memories_are_known(alice: Owner) -> None:
     stored = memory_make(alice, "Likes tea.")
     book = staged(stored)
     assert add(book, "likes  TEA")["id"] == str(stored.number)
@@ -121,7 +121,7 @@ def test_a_repetition_is_known_also_of_something_staged(alice: Owner) -> None:
     assert len(book.accepted) == 1
 
 
-def test_it_updates_and_deletes_what_it_added_itself() -> None:
+def test_a_review_can_update_and_delete_its_own_additions() -> None:
     book = staged()
     assert add(book)["id"] == "new1"
     assert call(book, "update_memory", id="new1", content="Likes green tea.")["ok"]
@@ -131,23 +131,23 @@ def test_it_updates_and_deletes_what_it_added_itself() -> None:
 
 
 @pytest.mark.parametrize("number", [0, -1, "x", "new9", 10**30])
-def test_an_id_that_does_not_exist_is_not_found(number: int | str) -> None:
+def test_an_unknown_id_is_not_found(number: int | str) -> None:
     assert call(staged(), "delete_memory", id=number)["error"] == "not_found"
 
 
-def test_a_secret_is_refused_and_its_words_are_not_kept() -> None:
+def test_a_secret_is_refused_and_not_stored() -> None:
     book = staged()
     answer = add(book, "My password is " + "hunter2-" + "Zebra99")
     assert answer["error"] == "blocked_by_scan"
     assert "hunter2" not in json.dumps([answer, [w.to_json() for w in book.writes]])
 
 
-def test_nearly_full_is_a_warning() -> None:
+def test_a_nearly_exhausted_budget_is_a_warning() -> None:
     assert "Merge or drop" in add(staged(), "t" * 90)["warning"]
     assert "warning" not in add(staged(), "t" * 89)
 
 
-def test_a_model_that_will_not_stop_is_not_recorded_for_ever() -> None:
+def test_the_number_of_recorded_writes_is_limited() -> None:
     book = staged(max_writes=0)
     for number in range(200):
         add(book, f"Fact {number}.")

@@ -1,4 +1,4 @@
-"""What the worker's sweep finds: lost jobs, full queues, sessions that are gone"""
+"""The worker's sweep: lost jobs, full queues, and deleted sessions"""
 
 from datetime import timedelta
 from typing import Any
@@ -25,18 +25,18 @@ from tests.reviews.talk import newest_review, reviewed_session, say
 
 @pytest.fixture(autouse=True)
 def jobs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Ids of the runs that were handed to the queue."""
-    handed: list[str] = []
+    """The ids of the enqueued reviews."""
+    enqueued: list[str] = []
     for module in (schedule, sweep):
-        monkeypatch.setattr(module, "enqueue", lambda run_id, **_: handed.append(str(run_id)))
-    return handed
+        monkeypatch.setattr(module, "enqueue", lambda run_id, **_: enqueued.append(str(run_id)))
+    return enqueued
 
 
 def later(seconds: float) -> Any:
     return time_machine.travel(timezone.now() + timedelta(seconds=seconds), tick=False)
 
 
-def test_a_lost_job_is_handed_over_again_after_a_minute(alice: Owner, jobs: list[str]) -> None:
+def test_a_lost_job_is_enqueued_again_after_a_minute(alice: Owner, jobs: list[str]) -> None:
     say(reviewed_session(alice))
     jobs.clear()
     with later(59):
@@ -48,7 +48,7 @@ def test_a_lost_job_is_handed_over_again_after_a_minute(alice: Owner, jobs: list
         assert enqueue_lost() == 1
 
 
-def test_a_retry_is_handed_over_when_it_is_due(alice: Owner, jobs: list[str]) -> None:
+def test_a_retry_is_enqueued_when_it_is_due(alice: Owner, jobs: list[str]) -> None:
     say(reviewed_session(alice))
     jobs.clear()
     ReviewRun.objects.update(not_before=timezone.now() + timedelta(seconds=30), enqueued_at=None)
@@ -58,7 +58,7 @@ def test_a_retry_is_handed_over_when_it_is_due(alice: Owner, jobs: list[str]) ->
         assert enqueue_lost() == 1
 
 
-def test_a_review_behind_a_running_one_is_left_to_it(alice: Owner, jobs: list[str]) -> None:
+def test_a_review_is_not_enqueued_while_another_is_running(alice: Owner, jobs: list[str]) -> None:
     session = reviewed_session(alice)
     say(session)
     ReviewRun.objects.update(state="running", lease_expires_at=timezone.now() + timedelta(hours=1))
@@ -67,7 +67,7 @@ def test_a_review_behind_a_running_one_is_left_to_it(alice: Owner, jobs: list[st
         assert enqueue_lost() == 0
 
 
-def test_a_full_queue_is_not_made_longer(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_added_to_a_full_queue(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(3):
         say(reviewed_session(alice))
     broker = type(get_broker())
@@ -78,7 +78,7 @@ def test_a_full_queue_is_not_made_longer(alice: Owner, monkeypatch: pytest.Monke
         assert enqueue_lost() == 2
 
 
-def test_a_dead_workers_review_is_handed_over_again(alice: Owner, jobs: list[str]) -> None:
+def test_a_dead_workers_review_is_enqueued_again(alice: Owner, jobs: list[str]) -> None:
     say(reviewed_session(alice))
     jobs.clear()
     ReviewRun.objects.update(state="running", lease_expires_at=timezone.now() - timedelta(seconds=1), attempts=1)
@@ -87,7 +87,7 @@ def test_a_dead_workers_review_is_handed_over_again(alice: Owner, jobs: list[str
 
 
 @pytest.mark.parametrize("state", ["scheduled", "running", "awaiting_approval"])
-def test_a_review_whose_session_was_deleted_is_cancelled(alice: Owner, state: str) -> None:
+def test_a_review_of_a_deleted_session_is_cancelled(alice: Owner, state: str) -> None:
     say(reviewed_session(alice))
     ReviewRun.objects.update(state=state, writes=[{"index": 0, "after": "Likes tea.", "state": "waiting"}])
     session_delete(Session.objects.get())
@@ -105,7 +105,7 @@ def test_a_second_sweep_changes_nothing(alice: Owner, jobs: list[str]) -> None:
     assert (ReviewRun.objects.values().get(), jobs) == (before, [])
 
 
-def test_a_job_is_part_of_the_turns_transaction_or_follows_its_commit(
+def test_a_job_is_enqueued_in_the_turns_transaction_or_after_its_commit(
     alice: Owner, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
 ) -> None:
     monkeypatch.undo()
@@ -114,20 +114,20 @@ def test_a_job_is_part_of_the_turns_transaction_or_follows_its_commit(
     session = reviewed_session(alice)
     with django_capture_on_commit_callbacks() as after_commit:
         say(session)
-        at_once = len(sent)
+        before_commit = len(sent)
     for callback in after_commit:
         callback()
-    assert at_once == (0 if django_settings.REDIS_URL else 1)
+    assert before_commit == (0 if django_settings.REDIS_URL else 1)
     assert sent == [("reviews.tasks.review_execute", str(newest_review().pk))]
 
 
-def test_a_review_whose_worker_has_ended_is_taken_up_before_its_lease_runs_out(alice: Owner) -> None:
+def test_the_lease_of_a_dead_process_expires_early(alice: Owner) -> None:
     say(reviewed_session(alice))
     claim = review_claim(newest_review().pk)
     assert claim
     assert expire_leases(timezone.now()) == 0
-    ReviewRun.objects.update(holder=uuid7())  # a process that is not there
-    # With a server database it may be on another machine: there the lease has to run out.
+    ReviewRun.objects.update(holder=uuid7())  # a process that does not exist
+    # With a database server, the process may be on another machine, so the lease has to expire.
     sqlite = connection.vendor == "sqlite"
     assert expire_leases(timezone.now()) == (1 if sqlite else 0)
     assert newest_review().state == ("scheduled" if sqlite else "running")

@@ -1,4 +1,4 @@
-"""reviews.turns_read: which turns a review read, as the memories page names them"""
+"""reviews.turns_read: the turns that a review read, as shown on the memories page"""
 
 from django.test import Client
 
@@ -10,8 +10,8 @@ from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_
 from tests.scripted_model import ScriptedModel
 
 
-def reviewed(owner: Owner, model: ScriptedModel) -> ReviewRun:
-    """A review of the second and third turn, which saved something."""
+def review_of_turns(owner: Owner, model: ScriptedModel) -> ReviewRun:
+    """Execute a review of the second and third turn that saves a memory."""
     session = reviewed_session(owner, memory_review_interval=2)
     say(session)
     session.reviewed_through = session.message_seq
@@ -23,16 +23,16 @@ def reviewed(owner: Owner, model: ScriptedModel) -> ReviewRun:
     return run_review(newest_review())
 
 
-def test_it_is_the_turns_of_its_messages(alice: Owner, charlie: Owner, model: ScriptedModel) -> None:
-    review = reviewed(alice, model)
+def test_a_review_has_the_turns_of_its_messages(alice: Owner, charlie: Owner, model: ScriptedModel) -> None:
+    review = review_of_turns(alice, model)
     turns = turns_of(alice.pk, [review.pk])[review.pk]
     assert (turns.first, turns.last, turns.words) == (2, 3, "turns 2 to 3")
     assert turns.run_id == Run.objects.get(turn=2).pk
     assert turns_of(charlie.pk, [review.pk]) == {}
 
 
-def test_a_memory_of_a_review_leads_to_the_turns_it_is_from(alice: Owner, model: ScriptedModel) -> None:
-    review = reviewed(alice, model)
+def test_a_memory_of_a_review_links_to_its_turns(alice: Owner, model: ScriptedModel) -> None:
+    review = review_of_turns(alice, model)
     client = Client()
     assert alice.user is not None
     client.force_login(alice.user)

@@ -1,4 +1,4 @@
-"""A review that a worker was given and does not take: the log says why"""
+"""A review that a worker does not claim: the log says why"""
 
 from datetime import timedelta
 from typing import Any
@@ -16,36 +16,36 @@ from reviews.quotas import usage_today
 from tests.reviews.conftest import Unclaimed
 from tests.reviews.talk import newest_review, reviewed_session, say
 
-SAID = "I am a vegetarian, and my door code is 4711."
+MESSAGE = "I am a vegetarian, and my door code is 4711."
 
 
 @pytest.fixture
 def review(alice: Owner) -> ReviewRun:
-    say(reviewed_session(alice), SAID)
+    say(reviewed_session(alice), MESSAGE)
     return newest_review()
 
 
-def test_one_that_is_unknown(db: None, unclaimed: Unclaimed) -> None:
+def test_an_unknown_review(db: None, unclaimed: Unclaimed) -> None:
     unknown = uuid7()
     assert review_claim(unknown) is None
     assert unclaimed() == [f"review not claimed: id={unknown} cause=unknown"]
 
 
 @pytest.mark.parametrize("state", ["running", "saved", "cancelled"])
-def test_one_that_is_not_scheduled(review: ReviewRun, state: str, unclaimed: Unclaimed) -> None:
+def test_a_review_that_is_not_scheduled(review: ReviewRun, state: str, unclaimed: Unclaimed) -> None:
     ReviewRun.objects.update(state=state)
     assert review_claim(review.pk) is None
     assert unclaimed() == [f"review not claimed: id={review.pk} cause=not_scheduled state={state}"]
 
 
-def test_one_that_is_not_due(review: ReviewRun, unclaimed: Unclaimed) -> None:
+def test_a_review_that_is_not_due(review: ReviewRun, unclaimed: Unclaimed) -> None:
     later = timezone.now() + timedelta(minutes=1)
     ReviewRun.objects.update(not_before=later)
     assert review_claim(review.pk) is None
     assert unclaimed() == [f"review not claimed: id={review.pk} cause=not_due not_before={later.isoformat()}"]
 
 
-def test_one_whose_session_was_deleted_and_may_be_restored_waits(review: ReviewRun, unclaimed: Unclaimed) -> None:
+def test_a_review_of_a_discarded_session_waits_until_it_is_restored(review: ReviewRun, unclaimed: Unclaimed) -> None:
     assert review.session is not None
     session_discard(review.session)
     assert review_claim(review.pk) is None
@@ -54,13 +54,13 @@ def test_one_whose_session_was_deleted_and_may_be_restored_waits(review: ReviewR
     assert review_claim(review.pk) is not None
 
 
-def test_one_whose_session_was_deleted(review: ReviewRun, unclaimed: Unclaimed) -> None:
+def test_a_review_of_a_deleted_session(review: ReviewRun, unclaimed: Unclaimed) -> None:
     ReviewRun.objects.update(session=None)
     assert review_claim(review.pk) is None
     assert unclaimed() == [f"review not claimed: id={review.pk} cause=session_deleted"]
 
 
-def test_one_of_a_day_that_is_used_up(alice: Owner, review: ReviewRun, settings: Any, unclaimed: Unclaimed) -> None:
+def test_a_review_beyond_the_daily_limit(alice: Owner, review: ReviewRun, settings: Any, unclaimed: Unclaimed) -> None:
     settings.REVIEWS_PER_DAY = 1
     ReviewRun.objects.create(owner=alice, book=review.book, trigger="idle", first_seq=1, last_seq=1, agent_name="a",
                              book_epoch=1, started_at=timezone.now(), state="saved")  # fmt: skip
@@ -68,7 +68,7 @@ def test_one_of_a_day_that_is_used_up(alice: Owner, review: ReviewRun, settings:
     assert unclaimed() == [f"review not claimed: id={review.pk} cause=daily_limit"]
 
 
-def test_one_behind_a_running_review_of_its_session(review: ReviewRun, unclaimed: Unclaimed) -> None:
+def test_a_review_of_a_session_with_a_running_review(review: ReviewRun, unclaimed: Unclaimed) -> None:
     assert review.session is not None
     say(review.session, "And I live in York.")
     second = newest_review()
@@ -77,14 +77,14 @@ def test_one_behind_a_running_review_of_its_session(review: ReviewRun, unclaimed
     assert unclaimed() == [f"review not claimed: id={second.pk} cause=session_busy"]
 
 
-def test_one_that_another_worker_takes_at_the_same_time(
+def test_a_review_that_another_worker_claims_meanwhile(
     review: ReviewRun, monkeypatch: pytest.MonkeyPatch, unclaimed: Unclaimed
 ) -> None:
-    def taken_meanwhile(*args: Any) -> Any:
+    def claim_meanwhile(*args: Any) -> Any:
         ReviewRun.objects.update(state="running")
         return usage_today(*args)
 
-    monkeypatch.setattr(claiming, "usage_today", taken_meanwhile)
+    monkeypatch.setattr(claiming, "usage_today", claim_meanwhile)
     assert review_claim(review.pk) is None
     assert unclaimed() == [f"review not claimed: id={review.pk} cause=taken"]
 

@@ -1,4 +1,4 @@
-"""Taking back what a review wrote, putting it back, and doing the same to any other group of writes"""
+"""Undo and redo of a review's writes, and of other change sets"""
 
 from typing import Any
 
@@ -14,6 +14,7 @@ from tests.factories import memory_make
 from tests.reviews.talk import (
     DONE,
     adds,
+    contents,
     deletes,
     newest_review,
     reviewed_session,
@@ -27,7 +28,7 @@ from tests.unsliced import review_undo, undo_changes
 
 
 def saved(owner: Owner, model: ScriptedModel, *steps: Says) -> ReviewRun:
-    """A review that wrote what its model asked for."""
+    """Execute a review that saves the writes of its model."""
     say(reviewed_session(owner))
     model.script(*(steps or (adds("Is vegetarian.", "Likes tea."),)), DONE)
     return run_review(newest_review())
@@ -53,15 +54,11 @@ def undo_set(owner: Owner, change_set: Any) -> UndoResult:
     return undo_changes(change_set_get(owner.pk, change_set), by_person(owner))
 
 
-def contents() -> list[str]:
-    return list(Memory.objects.filter(deleted_at=None).order_by("number").values_list("content", flat=True))
-
-
 def states(review: ReviewRun) -> list[str]:
     return [write.state for write in review.writes]
 
 
-def test_everything_comes_back_as_it_was(alice: Owner, model: ScriptedModel) -> None:
+def test_an_undo_restores_every_memory(alice: Owner, model: ScriptedModel) -> None:
     leeds, job = memory_make(alice, "Lives in Leeds."), memory_make(alice, "Works at Halvorsen.")
     review = saved(alice, model, updates(leeds.number, "Lives in York."), deletes(job.number), adds("Likes tea."))
     assert contents() == ["Lives in York.", "Likes tea."]
@@ -72,9 +69,7 @@ def test_everything_comes_back_as_it_was(alice: Owner, model: ScriptedModel) -> 
     assert (newest.version, newest.actor, newest.change_set_id) == (3, "user:1", undone.change_set)
 
 
-def test_a_memory_that_was_touched_several_times_goes_back_to_before_the_first(
-    alice: Owner, model: ScriptedModel
-) -> None:
+def test_a_memory_changed_several_times_is_restored_to_its_first_state(alice: Owner, model: ScriptedModel) -> None:
     leeds = memory_make(alice, "Lives in Leeds.")
     review = saved(alice, model, updates(leeds.number, "Lives in York."), updates(leeds.number, "Lives in Hull."))
     undo(review)
@@ -82,7 +77,7 @@ def test_a_memory_that_was_touched_several_times_goes_back_to_before_the_first(
     assert Revision.objects.filter(memory=leeds).count() == 4
 
 
-def test_what_was_changed_since_is_left_alone_and_listed(alice: Owner, model: ScriptedModel) -> None:
+def test_a_memory_changed_since_is_skipped_and_listed(alice: Owner, model: ScriptedModel) -> None:
     review = saved(alice, model)
     edit(alice, 1, "Is vegan.")
     undone = undo(review)
@@ -90,14 +85,14 @@ def test_what_was_changed_since_is_left_alone_and_listed(alice: Owner, model: Sc
     assert (contents(), states(review)) == (["Is vegan."], ["left_alone", "undone"])
 
 
-def test_when_all_was_changed_since_the_review_stays_saved(alice: Owner, model: ScriptedModel) -> None:
+def test_a_review_remains_saved_if_all_its_memories_changed_since(alice: Owner, model: ScriptedModel) -> None:
     review = saved(alice, model, adds("Likes tea."))
     edit(alice, 1, "Likes coffee.")
     undone = undo(review)
     assert (undone.undone, undone.skipped, review.state, undone.change_set) == ((), (1,), "saved", None)
 
 
-def test_single_writes_are_taken_back(alice: Owner, model: ScriptedModel) -> None:
+def test_single_writes_can_be_undone(alice: Owner, model: ScriptedModel) -> None:
     review = saved(alice, model)
     assert undo(review, 1).undone == (2,)
     assert (contents(), review.state, states(review)) == (["Is vegetarian."], "saved", ["applied", "undone"])
@@ -105,14 +100,14 @@ def test_single_writes_are_taken_back(alice: Owner, model: ScriptedModel) -> Non
     assert (contents(), review.state) == ([], "undone")
 
 
-def test_undoing_twice_changes_nothing_more(alice: Owner, model: ScriptedModel) -> None:
+def test_undo_is_idempotent(alice: Owner, model: ScriptedModel) -> None:
     review = saved(alice, model)
     undo(review)
     again = undo(review)
     assert (again.undone, again.skipped, review.state, Revision.objects.count()) == ((), (), "undone", 4)
 
 
-def test_the_undo_of_the_undo_puts_it_back_and_so_on(alice: Owner, model: ScriptedModel) -> None:
+def test_undo_and_redo_can_be_repeated(alice: Owner, model: ScriptedModel) -> None:
     review = saved(alice, model)
     seen = []
     newest = review.change_set
@@ -123,7 +118,7 @@ def test_the_undo_of_the_undo_puts_it_back_and_so_on(alice: Owner, model: Script
     assert seen == [("undone", 0, "undone"), ("saved", 2, "applied")] * 2
 
 
-def test_what_was_put_back_can_be_undone_again_from_the_review(alice: Owner, model: ScriptedModel) -> None:
+def test_a_redone_review_can_be_undone_again(alice: Owner, model: ScriptedModel) -> None:
     review = saved(alice, model)
     undo_set(alice, undo(review).change_set)
     assert len(contents()) == 2
@@ -131,21 +126,21 @@ def test_what_was_put_back_can_be_undone_again_from_the_review(alice: Owner, mod
     assert (contents(), review.state) == ([], "undone")
 
 
-def test_a_partial_undo_is_completed(alice: Owner, model: ScriptedModel) -> None:
+def test_a_partial_undo_can_be_completed(alice: Owner, model: ScriptedModel) -> None:
     review = saved(alice, model)
     undo(review, 0)
     assert undo(review).undone == (2,)
     assert (contents(), review.state) == ([], "undone")
 
 
-def test_a_change_made_after_putting_back_is_left_alone(alice: Owner, model: ScriptedModel) -> None:
+def test_a_change_after_a_redo_is_skipped(alice: Owner, model: ScriptedModel) -> None:
     review = saved(alice, model, adds("Likes tea."))
     undo_set(alice, undo(review).change_set)
     edit(alice, 1, "Likes coffee.")
     assert undo(review).skipped == (1,)
 
 
-def test_a_memory_that_two_reviews_touched_goes_back_step_by_step(alice: Owner, model: ScriptedModel) -> None:
+def test_reviews_that_changed_the_same_memory_are_undone_step_by_step(alice: Owner, model: ScriptedModel) -> None:
     leeds = memory_make(alice, "Lives in Leeds.")
     first = saved(alice, model, updates(leeds.number, "Lives in York."))
     second = saved(alice, model, updates(leeds.number, "Lives in Hull."))
@@ -161,9 +156,7 @@ def test_a_memory_that_two_reviews_touched_goes_back_step_by_step(alice: Owner, 
     assert (contents(), undo(first).skipped) == (["Lives in Hull."], (1,))
 
 
-def test_what_a_person_wrote_over_a_review_that_was_taken_back_is_left_alone(
-    alice: Owner, model: ScriptedModel
-) -> None:
+def test_a_persons_change_after_an_undone_review_is_skipped(alice: Owner, model: ScriptedModel) -> None:
     leeds = memory_make(alice, "Lives in Leeds.")
     first = saved(alice, model, updates(leeds.number, "Lives in York."))
     second = saved(alice, model, updates(leeds.number, "Lives in Hull."))
@@ -172,16 +165,19 @@ def test_what_a_person_wrote_over_a_review_that_was_taken_back_is_left_alone(
     assert (undo(first).skipped, contents()) == ((1,), ["Lives in Bath."])
 
 
-def test_its_owner_is_told_once(alice: Owner, model: ScriptedModel) -> None:
+def test_the_owner_is_notified_once(alice: Owner, model: ScriptedModel) -> None:
     review = saved(alice, model)
     before = Notification.objects.latest("seq").seq
     undo(review)
-    told = Notification.objects.filter(seq__gt=before).order_by("seq")
-    assert [(n.kind, n.memory_numbers) for n in told] == [("memory.changed", [1, 2]), ("review.undone", [1, 2])]
+    notifications = Notification.objects.filter(seq__gt=before).order_by("seq")
+    assert [(n.kind, n.memory_numbers) for n in notifications] == [
+        ("memory.changed", [1, 2]),
+        ("review.undone", [1, 2]),
+    ]
 
 
 @pytest.mark.parametrize("state", ["nothing_to_save", "failed", "timed_out", "scheduled", "cancelled"])
-def test_a_review_that_wrote_nothing_has_nothing_to_undo(alice: Owner, state: str) -> None:
+def test_a_review_without_writes_cannot_be_undone(alice: Owner, state: str) -> None:
     say(reviewed_session(alice))
     ReviewRun.objects.update(state=state)
     with pytest.raises(Conflict):
@@ -194,11 +190,11 @@ def test_a_write_that_does_not_exist_is_refused(alice: Owner, model: ScriptedMod
 
 
 @pytest.mark.parametrize("kind", ["tool", "import", "clear"])
-def test_other_groups_of_writes_are_undone_and_put_back(alice: Owner, kind: str) -> None:
-    kept = memory_make(alice, "Likes soup.")
+def test_undo_and_redo_of_other_change_sets(alice: Owner, kind: str) -> None:
+    soup = memory_make(alice, "Likes soup.")
     source = Source(actor="model", origin=WriteOrigin.TOOL, kind=ChangeSet.Kind(kind))
-    with book_writing(kept.book, source) as writer:
-        writer.delete(kept.number)
+    with book_writing(soup.book, source) as writer:
+        writer.delete(soup.number)
         if kind != "clear":
             writer.add(MemoryFields(content="Likes tea."))
     after = contents()
@@ -217,7 +213,7 @@ def test_an_undo_ignores_budgets(alice: Owner, model: ScriptedModel) -> None:
     assert contents() == ["x" * 1000]
 
 
-def test_an_undo_marks_what_is_blocked_instead_of_refusing(
+def test_an_undo_marks_a_memory_as_blocked_instead_of_refusing(
     alice: Owner, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = memory_make(alice, "Likes tea.")

@@ -1,5 +1,5 @@
-"""Made-up secrets, put together from parts so that scanners of this repository stay quiet; and texts that the
-scan is not sure of."""
+"""Fake secrets, assembled from parts so that secret scanners do not report this repository, and texts that the scan
+is not sure about."""
 
 import json
 
@@ -10,17 +10,17 @@ LETTERS = "Ab3dEf7hIj9kLm2nOp4qRs6tUv8wXy1zCd5eGh0i"
 
 
 def body(length: int) -> str:
-    """Letters and digits of that length that look drawn by chance."""
+    """Return `length` letters and digits that look random."""
     return (LETTERS * (length // len(LETTERS) + 1))[:length]
 
 
 def hexadecimal(length: int) -> str:
-    """Hex digits of that length."""
+    """Return `length` hexadecimal digits."""
     return ("9f8e7d6c5b4a39281706f5e4d3c2b1a0" * (length // 32 + 1))[:length]
 
 
 def key_block(label: str = "PRIVATE KEY") -> str:
-    """A private key block with three lines."""
+    """Return a private key block with three lines."""
     lines = "\n".join(body(64) for _ in range(3))
     return f"-----BEGIN {label}-----\n{lines}\n-----END {label}-----"
 
@@ -31,7 +31,7 @@ IBAN = "DE89" + " 3704 0044 0532 0130 00"
 
 
 def doubtful_texts(number: int) -> list[str]:
-    """Short texts that the scan would hold and not block, from the rows it was trained on."""
+    """Return `number` short training texts that the scan holds but does not block."""
     found = []
     lines = (line for path in sorted(ROWS.glob("*.jsonl")) for line in path.read_text(encoding="utf-8").splitlines())
     for text in (json.loads(line)["text"] for line in lines):
@@ -39,4 +39,4 @@ def doubtful_texts(number: int) -> list[str]:
             found.append(text)
         if len(found) == number:
             return found
-    raise LookupError("so many texts that are held are not among the rows")
+    raise LookupError(f"The training rows have fewer than {number} short texts that are held")

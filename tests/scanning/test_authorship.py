@@ -1,4 +1,4 @@
-"""Which parts of a message its sender did not write. None of these messages is among the rows that it learned from."""
+"""Which parts of a message its sender did not write. None of these messages is a training row."""
 
 from itertools import product
 
@@ -12,13 +12,13 @@ from scanning.authorship.training import ROWS, outdated, read_rows
 from tests.text_spans import without_spans
 
 
-def own(text: str) -> str:
-    """What is left of a message when the words of others are taken out."""
+def own_text(text: str) -> str:
+    """Return the message without its pasted parts."""
     return without_spans(text, pasted_spans(text))
 
 
 @pytest.mark.parametrize(
-    ("mine", "pasted"),
+    ("question", "pasted"),
     [
         (
             "do i have to answer this?",
@@ -37,8 +37,8 @@ def own(text: str) -> str:
         ),
     ],
 )
-def test_a_pasted_text_is_told_from_the_question_about_it(mine: str, pasted: str) -> None:
-    assert own(f"{mine}\n\n{pasted}") == mine
+def test_pasted_text_is_separated_from_the_question_about_it(question: str, pasted: str) -> None:
+    assert own_text(f"{question}\n\n{pasted}") == question
 
 
 @pytest.mark.parametrize(
@@ -54,16 +54,16 @@ def test_a_pasted_text_is_told_from_the_question_about_it(mine: str, pasted: str
         "thanks!! that worked. now the same for the second sheet please",
     ],
 )
-def test_what_a_person_says_is_their_own(text: str) -> None:
+def test_a_persons_own_message_has_no_pasted_spans(text: str) -> None:
     assert pasted_spans(text) == []
 
 
-def test_a_fact_beside_a_pasted_text_stays_the_persons() -> None:
+def test_a_fact_next_to_pasted_text_stays_the_persons_own() -> None:
     menu = "Starters\nSoup of the day 6.50\nGoat cheese tart 9.00\n\nMains\nRoast chicken 17.50\nSea bass 21.00"
     fact = "I can't eat fish, and my limit is 20 euros."
-    left = own(f"{fact}\n\n{menu}\n\nWhat should I take?")
-    assert left.startswith(fact)
-    assert left.endswith("What should I take?")
+    own_part = own_text(f"{fact}\n\n{menu}\n\nWhat should I take?")
+    assert own_part.startswith(fact)
+    assert own_part.endswith("What should I take?")
 
 
 @given(st.text(alphabet=st.sampled_from('aI .:?!\n"’。é1-'), max_size=400))
@@ -73,20 +73,20 @@ def test_spans_are_in_order_and_within_the_text(text: str) -> None:
     assert all(0 <= edge <= len(text) for edge in edges)
 
 
-def test_no_more_than_a_bounded_number_of_sentences_is_looked_at() -> None:
+def test_only_a_limited_number_of_sentences_is_examined() -> None:
     text = "I like tea. " * (3 * MAX_SENTENCES)
     assert len(sentences_of(text)) == MAX_SENTENCES
     assert pasted_spans(text)[-1][1] == len(text)
 
 
 @pytest.mark.parametrize("at_the_end", [False, True])
-def test_a_long_line_is_not_told_whole_to_every_other_one(at_the_end: bool) -> None:
+def test_a_long_line_does_not_add_all_its_words_to_its_neighbours(at_the_end: bool) -> None:
     words = " ".join(map("".join, product("abcdefghij", repeat=4)))
     text = "line\n" * 500 + words if at_the_end else words + "\nline" * 500
     assert max(map(len, places_of(sentences_of(text)))) < 2 * MAX_SENTENCE_CHARS
 
 
-def test_every_row_is_read_with_its_division() -> None:
+def test_every_training_row_is_divided_into_sentences() -> None:
     messages = read_rows(ROWS)
     assert len({message.author for message in messages}) >= 15
     assert all(len(message.pasted) == len(message.sentences) > 0 for message in messages)

@@ -1,4 +1,4 @@
-"""bench/scanning.py: reads text and parts, prints its table and one JSON object last."""
+"""bench/scanning.py reads `text` and `parts`, and prints a table followed by one JSON object."""
 
 import json
 import subprocess
@@ -18,8 +18,8 @@ def test_the_benchmark_prints_its_figures_as_json(tmp_path: Path) -> None:
     data = tmp_path / "rows.jsonl"
     data.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     command = [sys.executable, str(ROOT / "bench" / "scanning.py"), "--data", str(data)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    result = json.loads(done.stdout.splitlines()[-1])
+    completed = subprocess.run(command, capture_output=True, text=True, check=True)
+    result = json.loads(completed.stdout.splitlines()[-1])
     assert (result["n"], result["recall"], result["false_alarm_rate"]) == (4, 1.0, 0.0)
     assert result["recall_by_kind"] == {"override": 1.0, "pw": 1.0}
     assert result["false_alarm_rate_by_kind"] == {"pref": 0.0, "talk": 0.0}

@@ -1,4 +1,4 @@
-"""Hidden characters: what a person cannot see is found, what a script needs is not."""
+"""Hidden characters are found, unless the script of the text needs them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Text that poses as the machinery, active content, leaking links, harmful commands; and their everyday neighbours."""
+"""Text that poses as part of the prompt, active content, leaking links, harmful commands, and harmless look-alikes."""
 
 import pytest
 
@@ -54,7 +54,7 @@ def test_everyday_markup_and_commands_pass(text: str) -> None:
     assert scan(text).findings == ()
 
 
-def test_a_page_of_orders_to_you_is_a_prompt_and_a_long_note_is_not() -> None:
+def test_a_persona_prompt_is_found_and_a_long_note_is_not() -> None:
     prompt = "You will answer as ChatGPT and as Bob. You must stay in character. Your answers come in two parts. "
     note = "Weekly routine: Monday gym, Tuesday choir, Wednesday football with the kids, Thursday cinema. "
     assert "persona_prompt" in {finding.rule for finding in scan(prompt * 2).findings}

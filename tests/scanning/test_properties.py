@@ -1,4 +1,4 @@
-"""Properties that hold for any text: no exception, positions inside the text, nothing leaks, redaction settles."""
+"""Properties of any text: no exceptions, positions within the text, no leaks, and idempotent redaction."""
 
 import pytest
 from hypothesis import example, given, settings
@@ -28,7 +28,7 @@ SECRETS = {
 
 @given(content=TEXTS, keywords=st.lists(TEXTS, max_size=3))
 @settings(max_examples=100)
-def test_any_text_can_be_scanned_and_findings_lie_inside(content: str, keywords: list[str]) -> None:
+def test_any_text_can_be_scanned_and_findings_lie_within_it(content: str, keywords: list[str]) -> None:
     length = len("\n".join((content, *keywords)))
     verdict = scan(content, keywords)
     for finding in (*verdict.findings, *verdict.doubts):
@@ -41,14 +41,14 @@ def test_any_text_can_be_scanned_and_findings_lie_inside(content: str, keywords:
 @given(text=TEXTS)
 @example(text="A0://" + ":0@000A")
 @settings(max_examples=100)
-def test_redacting_twice_changes_nothing_more(text: str) -> None:
+def test_redaction_is_idempotent(text: str) -> None:
     once = redact(text).text
     assert redact(once).text == once
 
 
 @given(before=st.text(alphabet="abc .,\n", max_size=40), name=st.sampled_from(sorted(SECRETS)), after=TEXTS)
 @settings(max_examples=75)
-def test_a_secret_survives_neither_redaction_nor_in_the_verdict(before: str, name: str, after: str) -> None:
+def test_a_secret_appears_neither_in_the_redacted_text_nor_in_the_verdict(before: str, name: str, after: str) -> None:
     secret = SECRETS[name]
     text = f"{before}\n{secret}\n{after}"
     assert secret not in redact(text).text
@@ -63,7 +63,7 @@ def test_a_secret_survives_neither_redaction_nor_in_the_verdict(before: str, nam
      "&#65;", "\\u0041", "a:b@", "a.com.", "eyJa.", "-----BEGIN PRIVATE KEY-----", "ignore all previous ", "e\u0301",
      "\U000e0061", "word "],
 )  # fmt: skip
-def test_repetitive_text_at_the_limit_comes_to_an_end(piece: str) -> None:
+def test_repetitive_text_at_the_limit_can_be_scanned(piece: str) -> None:
     text = (piece * 4_000)[:12_000]
     redaction = redact(text)
     assert redaction.text.count("[redacted: ") == redaction.count

@@ -1,4 +1,4 @@
-"""What is skipped for speed would have found nothing: the quick ways answer like the plain ones, letter by letter."""
+"""The optimised code gives the same results as straightforward code: skipped work would not have found anything."""
 
 import re
 import unicodedata
@@ -13,7 +13,7 @@ from scanning.sentences import sentences_of
 from scanning.views import View, cleaned_view, folded_view, leet_views, lookalike_view, raw_view
 from tests.scanning.test_secret_shapes import ALL, HARMLESS
 
-ODD = [
+ODD_TEXTS = [
     "",
     "\n\n \n",
     "Ångström’s café: naïve ½ ﬁne. ΑΒΓ ёлка",
@@ -29,7 +29,7 @@ LEET_WORD = re.compile(r"[a-z][013457@$!]|[013457@$!][a-z]")
 
 
 def texts() -> list[str]:
-    return [*ODD, *ALL, *HARMLESS]
+    return [*ODD_TEXTS, *ALL, *HARMLESS]
 
 
 def same(quick: View | None, slow: View | None) -> bool:
@@ -39,7 +39,7 @@ def same(quick: View | None, slow: View | None) -> bool:
 
 
 def view_of(letters: list[str]) -> View:
-    """Return the view of a text that has these letters in place of its own."""
+    """Return the view of a text in which each character was replaced by one of `letters`."""
     origin = [at for at, letter in enumerate(letters) for _ in letter]
     return View("".join(letters), [*origin, len(letters)])
 
@@ -61,7 +61,7 @@ def changed(view: View, text: str) -> View | None:
     return view if view.text != text else None
 
 
-def test_quick_views_are_those_they_stand_for() -> None:
+def test_optimised_views_equal_those_built_letter_by_letter() -> None:
     for text in texts():
         raw = raw_view(text)
         plain = folded_view(raw)
@@ -69,15 +69,15 @@ def test_quick_views_are_those_they_stand_for() -> None:
         assert same(cleaned_view(raw), changed(view_of([cleaned(char) for char in text]), text)), text
         alike = "".join(LOOKALIKES.get(char, char)[0] for char in plain.text)
         assert same(lookalike_view(plain), changed(View(alike, plain.origin), plain.text)), text
-        odd = [word for word in plain.text.split() if LEET_WORD.search(word)]
+        leet_words = [word for word in plain.text.split() if LEET_WORD.search(word)]
         assert [view.text for view in leet_views(plain)] == [
             plain.text.translate(str.maketrans("0134578@$!|", letters))
             for letters in ("oleastbasil", "oieastbasil")
-            if len(odd) >= 3
+            if len(leet_words) >= 3
         ], text
 
 
-def test_lines_have_the_sentences_of_their_text_also_when_they_were_read_before() -> None:
+def test_cached_lines_have_the_same_sentences_as_the_whole_text() -> None:
     for text in texts():
         cache = SentenceCache()
         for view in (folded_view(raw_view(text)), folded_view(raw_view(f"more\n{text}\n{text}"))):
@@ -85,9 +85,9 @@ def test_lines_have_the_sentences_of_their_text_also_when_they_were_read_before(
 
 
 @pytest.mark.parametrize("rule", [*markup.RULES, *commands.RULES], ids=lambda rule: rule.name)
-def test_a_text_without_the_words_of_a_pattern_does_not_match_it(rule: PatternRule) -> None:
+def test_the_word_check_before_a_pattern_does_not_change_its_matches(rule: PatternRule) -> None:
     for text in texts():
         folded = folded_view(raw_view(text)).text
         for alternative in rule.alternatives:
-            found, without = alternative.search(folded), alternative.pattern.search(folded)
-            assert (found and found.span()) == (without and without.span()), (alternative.pattern.pattern, text)
+            checked, plain = alternative.search(folded), alternative.pattern.search(folded)
+            assert (checked and checked.span()) == (plain and plain.span()), (alternative.pattern.pattern, text)

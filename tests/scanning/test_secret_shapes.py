@@ -1,5 +1,5 @@
-"""Secrets in the shapes that programs and people give them: settings files, headers, cookies, connection strings,
-numbers of documents, codes of one use, sentences of many languages; and harmless texts that look like them."""
+"""Secrets as programs and people write them: settings files, headers, cookies, connection strings, document numbers,
+one-time codes, sentences in many languages, and harmless texts that look like them."""
 
 import pytest
 
@@ -346,7 +346,7 @@ HARMLESS = [
 
 
 @pytest.mark.parametrize("text", ALL)
-def test_a_secret_of_this_shape_is_found(text: str) -> None:
+def test_a_secret_is_found(text: str) -> None:
     assert any(finding.kind == "secret" for finding in scan(text).findings)
 
 
@@ -356,7 +356,7 @@ def test_a_look_alike_passes(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [text for text in ALL if WORD in text or PLAIN in text])
-def test_what_is_redacted_is_the_secret(text: str) -> None:
+def test_the_secret_is_redacted(text: str) -> None:
     redacted = redact(text).text
     assert WORD not in redacted
     assert PLAIN not in redacted

@@ -1,4 +1,4 @@
-"""Secrets of a known form; the check digits and the placeholders that tell them from look-alikes."""
+"""Secrets with a known format, and look-alikes that check digits and placeholders give away."""
 
 import pytest
 
@@ -61,7 +61,7 @@ LOOK_ALIKES = [
 
 
 @pytest.mark.parametrize(("rule", "secret"), SECRETS)
-def test_a_secret_is_found_and_redacted_whole(rule: str, secret: str) -> None:
+def test_a_secret_is_found_and_redacted_completely(rule: str, secret: str) -> None:
     text = f"Note: {secret}\nand more"
     assert rule in {finding.rule for finding in scan(text).findings}
     redaction = redact(text)
@@ -71,7 +71,7 @@ def test_a_secret_is_found_and_redacted_whole(rule: str, secret: str) -> None:
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_an_address_with_a_password_is_found_and_keeps_its_host(address: str) -> None:
+def test_a_password_in_an_address_is_found_and_redacted(address: str) -> None:
     assert scan(address).kind == "secret"
     redaction = redact(address)
     assert redaction.count == 1
@@ -93,14 +93,14 @@ def test_a_look_alike_passes(text: str) -> None:
         ("NO93 8601 1117 947", "bank_account"),
     ],
 )
-def test_check_digits_tell_numbers_apart(number: str, rule: str) -> None:
+def test_only_numbers_with_valid_check_digits_are_found(number: str, rule: str) -> None:
     assert [finding.rule for finding in scan(f"The card or account is {number}.").findings] == [rule]
     last = ord(number[-1])
     other = number[:-1] + chr(last + 1 if number[-1] not in "9\u0669" else last - 1)
     assert scan(f"The card or account is {other}.").findings == ()
 
 
-def test_keywords_stored_beside_an_entry_are_no_seed_phrase() -> None:
+def test_the_keywords_of_an_entry_are_not_a_seed_phrase() -> None:
     keywords = [
         "stove",
         "heating",

@@ -1,4 +1,4 @@
-"""Secrets told in words, in many languages, and what is only said about passwords."""
+"""Secrets in sentences of many languages, and sentences that are only about passwords."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from scanning import redact, scan
 VALUE = "hun" + "ter22"
 PIN = "44" + "71"
 
-TOLD = [
+PASSWORDS = [
     f"my password is {VALUE}",
     f"Password for the zip file -> {VALUE}",
     f"I use {VALUE} as my password everywhere",
@@ -36,7 +36,7 @@ TOLD = [
     f"раssword: {VALUE}",
 ]
 
-DIGITS = [
+PINS = [
     f"ATM pin: {PIN}",
     f"the alarm is disarmed with code {PIN}",
     f"Die PIN meiner Karte ist {PIN}",
@@ -46,7 +46,7 @@ DIGITS = [
     f"暗証番号は{PIN}です",
 ]
 
-ONLY_ABOUT = [
+HARMLESS = [
     "My password is stored in 1Password, not here.",
     "The password policy asks for 14 characters and two digits.",
     "Passwords are hashed with argon2id and a 16-byte salt.",
@@ -77,24 +77,24 @@ ONLY_ABOUT = [
 ]
 
 
-@pytest.mark.parametrize("text", TOLD)
-def test_a_told_password_is_found_and_redacted(text: str) -> None:
+@pytest.mark.parametrize("text", PASSWORDS)
+def test_a_password_in_a_sentence_is_found_and_redacted(text: str) -> None:
     assert "secret" in {finding.kind for finding in scan(text).findings}
     assert VALUE not in redact(text).text
 
 
-@pytest.mark.parametrize("text", DIGITS)
-def test_a_told_pin_is_found_and_redacted(text: str) -> None:
+@pytest.mark.parametrize("text", PINS)
+def test_a_pin_in_a_sentence_is_found_and_redacted(text: str) -> None:
     assert scan(text).kind == "secret"
     assert PIN not in redact(text).text
 
 
-@pytest.mark.parametrize("text", ONLY_ABOUT)
-def test_talk_about_passwords_passes(text: str) -> None:
+@pytest.mark.parametrize("text", HARMLESS)
+def test_a_sentence_about_passwords_passes(text: str) -> None:
     assert scan(text).findings == ()
 
 
-def test_a_plain_word_counts_only_as_the_whole_value() -> None:
+def test_a_plain_word_is_a_password_only_as_the_whole_value() -> None:
     assert scan("password: sword" + "fish").blocked
     assert not scan("password: required for the admin page").blocked
 

@@ -1,4 +1,4 @@
-"""Small books for the tests of the search; everything in them is made up."""
+"""Small books with invented content for the search tests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FACTS = (
 
 
 def facts(*contents: str, **common: object) -> list[Entry]:
-    """Return one curated fact per text, a day apart, numbered from 1."""
+    """Return one fact per text, numbered from 1, each a day after the one before."""
     return [
         Entry(number=at + 1, content=content, said_at=START + timedelta(days=at), **common)  # type: ignore[arg-type]
         for at, content in enumerate(contents)
@@ -33,7 +33,7 @@ def facts(*contents: str, **common: object) -> list[Entry]:
 
 
 def talk(*turns: tuple[str, str], session: str = "s1", first: int = 1, day: datetime = START) -> list[Entry]:
-    """Return the (speaker, text) turns of one session in order."""
+    """Return the turns of one session as entries, from (speaker, text) pairs."""
     return [
         Entry(number=first + at, content=text, speaker=speaker, session_id=session, said_at=day)
         for at, (speaker, text) in enumerate(turns)
@@ -43,7 +43,7 @@ def talk(*turns: tuple[str, str], session: str = "s1", first: int = 1, day: date
 def match_all(
     entries: Sequence[Entry], keywords: Sequence[str], *, limit: int, category: str | None = None
 ) -> list[Entry]:
-    """Return what the strict search means, by the plainest loop."""
+    """Return what the strict search should find, with a simple loop."""
     wanted = [fold(keyword) for keyword in keywords]
     of_category = [entry for entry in entries if category is None or entry.category == category]
     return [entry for entry in of_category if holds_all(fold(entry.content), wanted)][:limit]

@@ -1,4 +1,4 @@
-"""The ranking of two small fixed books: a change that is only meant to be faster or simpler leaves it as it is."""
+"""The ranking of two small fixed books, which an optimisation or a simplification must not change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.search.books import FACTS, START, facts, talk
 
 
 def curated_book() -> list[Entry]:
-    """Facts in several languages, some with keywords, and one that replaces another."""
+    """Return facts in several languages, some with keywords, and one that supersedes another."""
     book = facts(
         *FACTS,
         "Rent is 700 euros, due on the 5th",
@@ -29,7 +29,7 @@ def curated_book() -> list[Entry]:
 
 
 def conversation() -> list[Entry]:
-    """Two sessions of two people, a month apart."""
+    """Return two sessions between two people, a month apart."""
     return talk(
         ("Ana", "Good morning, how was the weekend?"),
         ("Ben", "We finally adopted a dog from the shelter!"),
@@ -71,12 +71,12 @@ CONVERSATION = {
 
 
 @pytest.mark.parametrize("query", CURATED)
-def test_curated_facts_keep_their_order(query: str) -> None:
+def test_curated_facts_are_ranked_as_before(query: str) -> None:
     index = BookIndex.build(curated_book(), analysis=AnalysisCache())
     assert [hit.number for hit in index.search(query, limit=6)] == CURATED[query]
 
 
 @pytest.mark.parametrize("query", CONVERSATION)
-def test_turns_of_a_conversation_keep_their_order(query: str) -> None:
+def test_turns_of_a_conversation_are_ranked_as_before(query: str) -> None:
     index = BookIndex.build(conversation(), analysis=AnalysisCache())
     assert [hit.number for hit in index.search(query, limit=6)] == CONVERSATION[query]

@@ -1,4 +1,4 @@
-"""Building, keeping, sharing between threads, and saying why."""
+"""The index: building, caching, use from several threads, and reasons for hits."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.search.books import FACTS, START, facts, talk
 CACHE = AnalysisCache()
 
 
-def reasons(hit: Hit) -> set[str]:
+def reason_kinds(hit: Hit) -> set[str]:
     return {reason.kind for reason in hit.reasons}
 
 
-def test_a_rebuild_after_one_write_analyses_one_text() -> None:
+def test_a_rebuild_after_one_write_analyses_only_that_text() -> None:
     cache = AnalysisCache()
     book = facts(*FACTS)
     BookIndex.build(book, analysis=cache)
@@ -33,7 +33,7 @@ def test_a_rebuild_after_one_write_analyses_one_text() -> None:
     assert rebuilt.search("how are deploys done in our team", limit=1)[0].number == 4
 
 
-def test_of_a_long_message_both_ends_are_searched() -> None:
+def test_both_ends_of_a_long_message_are_searched() -> None:
     assert searched_part("x" * MAX_CHARS) == "x" * MAX_CHARS
     ends = searched_part(f"Who plays? {'x' * 20_000} The cello?")
     assert ends.startswith("Who plays? x")
@@ -43,16 +43,16 @@ def test_of_a_long_message_both_ends_are_searched() -> None:
 
 @pytest.mark.parametrize("separator", [" ", "\n", "\n\n"])
 @pytest.mark.parametrize("place", [0, 2, 6])
-def test_a_question_is_found_an_answer_for_wherever_it_stands_in_a_long_message(separator: str, place: int) -> None:
+def test_a_question_anywhere_in_a_long_message_is_answered(separator: str, place: int) -> None:
     about = "the orchestra of the town, a table of prices, coffee at the station, and a database with short answers"
-    said = [f"Item {n} of the agenda was about {about}." for n in range(6)]
-    said.insert(place, "Who is learning Finnish?")
-    found = BookIndex.build(facts(*FACTS)).search(separator.join(said), limit=3)
+    sentences = [f"Item {n} of the agenda was about {about}." for n in range(6)]
+    sentences.insert(place, "Who is learning Finnish?")
+    found = BookIndex.build(facts(*FACTS)).search(separator.join(sentences), limit=3)
     assert 10 in [hit.number for hit in found]
     assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
 
 
-def test_the_parts_of_a_long_message() -> None:
+def test_a_long_message_is_split_into_parts() -> None:
     assert parts_of("Short. Is it? Yes.") == []
     assert parts_of("x" * 5000) == []
     fact = "The bridge has six piers made of stone and one made of iron."
@@ -65,22 +65,22 @@ def test_the_parts_of_a_long_message() -> None:
     assert len(parts_of(" ".join([fact] * 130))) <= MAX_PARTS + 1
 
 
-def test_the_same_entries_give_the_same_answers_from_any_cache() -> None:
+def test_search_results_do_not_depend_on_the_cache() -> None:
     book = facts(*FACTS)
     warm = AnalysisCache()
     BookIndex.build(facts("Some other book with other words"), analysis=warm)
-    one, other = (BookIndex.build(book, analysis=cache) for cache in (warm, AnalysisCache()))
+    left, right = (BookIndex.build(book, analysis=cache) for cache in (warm, AnalysisCache()))
     for query in ("my parrot", "coffee in the morning", "where do I live"):
-        assert one.search(query, limit=5) == other.search(query, limit=5)
+        assert left.search(query, limit=5) == right.search(query, limit=5)
 
 
-def test_the_cache_keeps_no_more_than_it_may() -> None:
+def test_the_cache_has_a_maximum_size() -> None:
     cache = AnalysisCache(max_texts=4)
     BookIndex.build(facts(*FACTS), analysis=cache)
     assert len(cache) == 4
 
 
-def test_bytes_grow_with_the_book() -> None:
+def test_nbytes_grows_with_the_book() -> None:
     small, large = BookIndex.build(facts(*FACTS[:2])), BookIndex.build(facts(*FACTS))
     assert 0 < small.nbytes < large.nbytes
 
@@ -92,7 +92,7 @@ def test_entries_keep_their_order_and_cannot_be_changed() -> None:
         index.entries[0].content = "changed"  # type: ignore[misc]
 
 
-def test_threads_get_the_answers_that_one_thread_gets() -> None:
+def test_several_threads_get_the_same_results_as_one() -> None:
     cache = AnalysisCache()
     books = [facts(*FACTS), talk(*(("Ana", text) for text in FACTS)), facts(*FACTS[::-1])]
     queries = ["my parrot", "Where does my sister live?", "which port is staging on", "Ana's coffee", "宁波", "the"]
@@ -107,10 +107,10 @@ def test_threads_get_the_answers_that_one_thread_gets() -> None:
         assert all(pool.map(ask, range(48)))
 
 
-def test_why_names_shared_words_and_never_is_empty() -> None:
+def test_why_names_shared_words_and_is_never_empty() -> None:
     index = BookIndex.build(facts(*FACTS), analysis=CACHE)
     hits = index.search("Which port does my staging database use?", limit=10, threshold=False)
-    assert "words" in reasons(hits[0])
+    assert "words" in reason_kinds(hits[0])
     assert "“port”" in hits[0].why
     assert "“staging”" in hits[0].why
     for hit in hits:
@@ -119,42 +119,42 @@ def test_why_names_shared_words_and_never_is_empty() -> None:
         assert hit.why[0].isupper() or not hit.why[0].isalpha()
 
 
-def test_why_tells_keywords_from_content() -> None:
+def test_why_distinguishes_keywords_from_content() -> None:
     book = facts(*FACTS)
     book[0] = replace(book[0], keywords=("pet", "cage"))
     hit = BookIndex.build(book, analysis=CACHE).search("who cleans our cage", limit=1)[0]
     assert hit.number == 1
-    assert "keywords" in reasons(hit)
+    assert "keywords" in reason_kinds(hit)
     assert "has the keyword “cage”" in hit.why.lower()
 
 
-def test_why_names_the_neighbour_the_speaker_and_the_day() -> None:
+def test_why_names_the_neighbour_the_speaker_and_the_date() -> None:
     book = talk(("Ana", "Did you adopt the greyhound?"), ("Ben", "Yes, on Monday."), ("Ana", "Great!"))
     query = f"When did Ben adopt the greyhound, on {START.day} {START:%B %Y}?"
     hit = next(h for h in BookIndex.build(book, analysis=CACHE).search(query, limit=3) if h.number == 2)
-    assert {"neighbour", "speaker", "date", "time"} <= reasons(hit)
+    assert {"neighbour", "speaker", "date", "time"} <= reason_kinds(hit)
     neighbour = next(reason for reason in hit.reasons if reason.kind == "neighbour")
     assert (neighbour.number, neighbour.side) == (1, "before")
     assert "said by Ben" in hit.why
 
 
-def test_why_names_a_word_that_is_near_in_meaning() -> None:
+def test_why_names_a_word_with_a_similar_meaning() -> None:
     index = BookIndex.build(facts(*FACTS), analysis=CACHE)
     hit = next(h for h in index.search("Where does my brother live?", limit=3) if h.number == 7)
-    assert "near_words" in reasons(hit)
+    assert "near_words" in reason_kinds(hit)
     assert "Sister" in hit.why
 
 
-def test_why_spells_a_near_word_as_its_own_book_does_not_as_another_book_did() -> None:
-    kept = AnalysisCache()
-    BookIndex.build(facts("Sisterly SISTERS meet on Monday"), analysis=kept)
-    index = BookIndex.build(facts(*FACTS), analysis=kept)
+def test_why_uses_the_books_own_spelling_of_a_near_word() -> None:
+    cache = AnalysisCache()
+    BookIndex.build(facts("Sisterly SISTERS meet on Monday"), analysis=cache)
+    index = BookIndex.build(facts(*FACTS), analysis=cache)
     hit = next(h for h in index.search("Where does my brother live?", limit=3) if h.number == 7)
     near = next(reason for reason in hit.reasons if reason.kind == "near_words")
     assert all(word in FACTS[6] for word in near.words)
 
 
-def test_other_books_of_the_process_change_nothing_about_a_book() -> None:
+def test_other_books_in_the_same_cache_do_not_change_a_book() -> None:
     queries = ("Where does my brother live?", "which coffees are decaffeinated", "listening to a cellist", "trains")
     book = facts(*FACTS, "Bakeries and stations are listed weekly", keywords=("teachers", "parrots"))
     alone = BookIndex.build(book, analysis=AnalysisCache())
@@ -164,20 +164,20 @@ def test_other_books_of_the_process_change_nothing_about_a_book() -> None:
         "Stationed listeners deploying deployments",
         "Living, work",
     )
-    for places in permutations(others):
-        kept = AnalysisCache()
-        for other in places:
-            BookIndex.build(facts(other), analysis=kept)
-        among = BookIndex.build(book, analysis=kept)
+    for contents in permutations(others):
+        cache = AnalysisCache()
+        for content in contents:
+            BookIndex.build(facts(content), analysis=cache)
+        among = BookIndex.build(book, analysis=cache)
         assert [among.search(query, limit=9, threshold=False) for query in queries] == expected
         assert list(among._arrays.places) == list(alone._arrays.places)
         assert np.array_equal(among._arrays.word_vectors, alone._arrays.word_vectors)
 
 
-def test_why_says_that_every_keyword_occurs_or_that_there_were_none() -> None:
+def test_why_says_that_every_keyword_occurs_or_that_there_are_no_keywords() -> None:
     index = BookIndex.build(facts(*FACTS), analysis=CACHE)
     assert index.search("coffee", limit=1, strategy="match_all")[0].why == "Contains every keyword of the message."
-    assert reasons(index.search("of the", limit=1)[0]) == {"no_keywords"}
+    assert reason_kinds(index.search("of the", limit=1)[0]) == {"no_keywords"}
 
 
 LANGUAGES = {
@@ -191,19 +191,19 @@ LANGUAGES = {
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_language_finds_its_own(language: str) -> None:
+def test_a_question_finds_the_answer_in_its_language(language: str) -> None:
     book = facts(*FACTS, *(content for content, _ in LANGUAGES.values()))
     hits = BookIndex.build(book, analysis=CACHE).search(LANGUAGES[language][1], limit=3)
     assert hits[0].number == len(FACTS) + 1 + list(LANGUAGES).index(language)
 
 
-def test_codes_that_differ_in_a_digit_are_not_near() -> None:
+def test_codes_that_differ_in_a_digit_do_not_match() -> None:
     book = facts("Order NK-25-004471 was rerouted", *FACTS, "Order NK-25-004417 is blocked")
     hits = BookIndex.build(book, analysis=CACHE).search("What about my order NK-25-004417?", limit=2)
     assert hits[0].number == len(book)
 
 
-def test_upstream_vectors_join_when_both_sides_have_them() -> None:
+def test_upstream_vectors_are_used_when_both_sides_have_them() -> None:
     book = facts(*FACTS)
     vectors = {entry.number: np.eye(len(book), dtype=float)[entry.number - 1].tolist() for entry in book}
     index = BookIndex.build(book, analysis=CACHE, vectors=vectors)
@@ -214,14 +214,14 @@ def test_upstream_vectors_join_when_both_sides_have_them() -> None:
 
 
 @pytest.mark.parametrize("vector", [[1.0, 2.0], [], [float("nan")] * len(FACTS)])
-def test_a_query_vector_that_does_not_fit_counts_as_none(vector: list[float]) -> None:
+def test_an_unusable_query_vector_is_ignored(vector: list[float]) -> None:
     book = facts(*FACTS)
     vectors = {entry.number: [float(entry.number)] * len(book) for entry in book[:3]}
     index = BookIndex.build(book, analysis=CACHE, vectors=vectors)
     assert index.search("my parrot", limit=5, query_vector=vector) == index.search("my parrot", limit=5)
 
 
-def test_word_vectors_are_read_without_network_and_know_weight() -> None:
+def test_word_vectors_need_no_network_and_know_word_importance() -> None:
     vectors = static_vectors()
     assert vectors.embed(["", "penicillin"]).shape == (2, 256)
     assert not vectors.embed([""]).any()
@@ -232,16 +232,16 @@ def test_word_vectors_are_read_without_network_and_know_weight() -> None:
 @pytest.mark.parametrize(
     "text", ["my  parrot ", " two spaces", "an <s> odd mark", "a▁b c", "don't l'eau", "naïve 我 café", "x\ny z"]
 )
-def test_the_pieces_of_a_text_are_those_of_the_whole(text: str) -> None:
+def test_the_pieces_of_a_text_equal_those_of_its_words(text: str) -> None:
     vectors = static_vectors()
     assert vectors._pieces(text) == vectors._encode(text)
 
 
-def test_a_category_of_an_empty_book_holds_nothing() -> None:
+def test_a_category_of_an_empty_book_has_no_hits() -> None:
     assert BookIndex.build([], analysis=CACHE).search("tea", limit=5, category="general") == []
 
 
-def test_words_asked_again_and_many_others_between_give_the_same_answer() -> None:
+def test_repeated_queries_give_the_same_results_after_many_others() -> None:
     index = BookIndex.build(facts(*FACTS), analysis=CACHE)
     first = index.search("Where does my sibling live?", limit=5)
     for at in range(300):
@@ -249,27 +249,27 @@ def test_words_asked_again_and_many_others_between_give_the_same_answer() -> Non
     assert index.search("Where does my sibling live?", limit=5) == first
 
 
-def test_what_is_close_to_a_word_does_not_depend_on_the_words_it_was_asked_with() -> None:
+def test_the_words_close_to_a_word_do_not_depend_on_the_rest_of_the_query() -> None:
     question = "Where does my sibling bake bread for the orchestra and the railway?"
-    together, after = (BookIndex.build(facts(*FACTS), analysis=CACHE) for _ in range(2))
+    together, separate = (BookIndex.build(facts(*FACTS), analysis=CACHE) for _ in range(2))
     for word in question.strip("?").split():
-        after.search(f"my {word}", limit=5)
-    assert after.search(question, limit=5) == together.search(question, limit=5)
-    kept = after._similarity._cache
+        separate.search(f"my {word}", limit=5)
+    assert separate.search(question, limit=5) == together.search(question, limit=5)
+    cached = separate._similarity._cache
     for word, close in together._similarity._cache.items():
-        assert close.nearest == kept[word].nearest, word
-        assert np.array_equal(close.closest, kept[word].closest), word
+        assert close.nearest == cached[word].nearest, word
+        assert np.array_equal(close.closest, cached[word].closest), word
 
 
-def test_reasons_are_worked_out_when_they_are_read() -> None:
-    asked: list[int] = []
+def test_reasons_are_computed_when_they_are_read() -> None:
+    explained: list[int] = []
 
     def explain(place: int) -> tuple[Reason, ...]:
-        asked.append(place)
+        explained.append(place)
         return (Reason("words", ("tea",)),)
 
     hit = Hit(7, 1.0, 3, explain)
-    assert asked == []
+    assert explained == []
     assert hit.why == "Shares the word “tea”."
     assert hit.reasons[0].words == ("tea",)
-    assert asked == [3]
+    assert explained == [3]

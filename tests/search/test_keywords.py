@@ -1,4 +1,4 @@
-"""The `local` keyword rule at its limits."""
+"""Edge cases of the `local` keyword rule."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from search.keywords import STOP_WORDS
         ("", []),
     ],
 )
-def test_the_rule_keeps_and_drops_what_it_says(text: str, expected: list[str]) -> None:
+def test_keywords_are_extracted(text: str, expected: list[str]) -> None:
     assert extract_keywords(text) == expected
 
 
@@ -44,7 +44,7 @@ def test_there_are_exactly_twenty_stop_words() -> None:
 
 
 @given(st.text())
-def test_no_keyword_is_short_a_stop_word_punctuated_or_repeated(text: str) -> None:
+def test_no_keyword_is_short_a_stop_word_a_repeat_or_has_punctuation(text: str) -> None:
     keywords = extract_keywords(text)
     assert len(set(keywords)) == len(keywords)
     for keyword in keywords:

@@ -1,4 +1,4 @@
-"""The strict search means what LIKE over folded text means."""
+"""The strict search finds the same entries as LIKE over folded text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORDS = st.text(alphabet="aAbB%_\\éÉßσςΣ", min_size=1, max_size=4)
 
 
 def found(book: list[Entry], keywords: list[str], *, limit: int = 5, category: str | None = None) -> list[int]:
-    """Return the numbers of the hits of the strict search."""
+    """Return the numbers of the entries that the strict search finds."""
     index = BookIndex.build(book, analysis=CACHE)
     hits = index.search("", keywords=keywords, limit=limit, category=category, strategy="match_all")
     return [hit.number for hit in hits]
@@ -41,23 +41,23 @@ def test_without_keywords_all_entries_are_returned_up_to_the_cap() -> None:
     assert found(facts(*FACTS), [], limit=3) == [1, 2, 3]
 
 
-def test_keywords_of_an_entry_and_its_category_are_not_content() -> None:
+def test_an_entrys_keywords_and_category_are_not_searched() -> None:
     assert found(facts("nothing here", keywords=("apple",), category="apple"), ["apple"]) == []
 
 
-def test_a_category_keeps_only_its_entries() -> None:
+def test_a_category_limits_the_search_to_its_entries() -> None:
     book = [Entry(number=1, content="tea"), Entry(number=2, content="tea", category="food")]
     assert found(book, ["tea"], category="food") == [2]
 
 
-def test_wildcards_are_plain_characters() -> None:
+def test_wildcards_are_literal_characters() -> None:
     book = facts("100% sure", "100 sure", "a_b", "aXb", r"c:\dir")
     assert found(book, ["100%"]) == [1]
     assert found(book, ["a_b"]) == [3]
     assert found(book, ["c:\\"]) == [5]
 
 
-def test_case_is_ignored_beyond_ascii() -> None:
+def test_case_is_ignored_outside_ascii_too() -> None:
     book = facts("Über ÉCOLE", "ΟΔΟΣΑ", "МОСКВА")
     assert found(book, ["école"]) == [1]
     assert found(book, ["οδος"]) == [2]
@@ -67,17 +67,17 @@ def test_case_is_ignored_beyond_ascii() -> None:
 @settings(max_examples=100)
 @given(st.lists(TEXTS, max_size=6), st.lists(WORDS, max_size=3))
 def test_sql_like_over_folded_text_finds_the_same(contents: list[str], keywords: list[str]) -> None:
-    base = sqlite3.connect(":memory:")
-    base.execute("CREATE TABLE entry (number INTEGER, folded TEXT)")
-    base.executemany("INSERT INTO entry VALUES (?, ?)", [(at + 1, fold(text)) for at, text in enumerate(contents)])
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE entry (number INTEGER, folded TEXT)")
+    database.executemany("INSERT INTO entry VALUES (?, ?)", [(at + 1, fold(text)) for at, text in enumerate(contents)])
     patterns = [like(keyword) for keyword in keywords] + ["%"] * (3 - len(keywords))
-    rows = base.execute(
+    rows = database.execute(
         r"SELECT number FROM entry WHERE folded LIKE ? ESCAPE '\' AND folded LIKE ? ESCAPE '\'"
         r" AND folded LIKE ? ESCAPE '\' ORDER BY number",
         patterns,
     )
     expected = [row[0] for row in rows]
-    base.close()
+    database.close()
     assert [at + 1 for at in FoldedContents(contents).holding(keywords)] == expected
 
 
@@ -89,8 +89,8 @@ def test_the_joined_contents_find_what_a_plain_loop_finds(contents: list[str], k
 
 
 @given(st.text(), st.text())
-def test_folding_keeps_parts_parts(one: str, other: str) -> None:
-    assert fold(one + other) == fold(one) + fold(other)
+def test_folding_two_parts_equals_folding_the_whole(left: str, right: str) -> None:
+    assert fold(left + right) == fold(left) + fold(right)
 
 
 def test_the_index_answers_match_all_like_a_plain_loop() -> None:

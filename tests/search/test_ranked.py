@@ -1,4 +1,4 @@
-"""What the ranked search promises, each promise at its limit."""
+"""Edge cases of the ranked search."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CACHE = AnalysisCache()
 
 
 def found(entries: list[Entry], query: str, *, limit: int = 5, **options: object) -> list[int]:
-    """Return the numbers of the hits."""
+    """Return the numbers of the entries that the ranked search finds."""
     index = BookIndex.build(entries, analysis=CACHE)
     return [hit.number for hit in index.search(query, limit=limit, **options)]  # type: ignore[arg-type]
 
@@ -38,26 +38,26 @@ def test_the_entry_that_answers_comes_first(query: str, number: int) -> None:
     assert found(facts(*FACTS), query)[0] == number
 
 
-def test_a_word_of_the_same_meaning_is_enough() -> None:
+def test_a_word_with_the_same_meaning_is_enough() -> None:
     assert found(facts(*FACTS), "Where does my sibling live?", limit=3)[0] == 7
 
 
-def test_nothing_is_returned_for_a_general_question() -> None:
+def test_a_general_question_has_no_hits() -> None:
     assert found(facts(*FACTS), "Who painted the Mona Lisa?") == []
     assert len(found(facts(*FACTS), "Who painted the Mona Lisa?", threshold=False)) == 5
 
 
-def test_a_large_book_keeps_silent_where_a_small_one_does() -> None:
-    """Among many entries some are close to any message by chance."""
+def test_a_general_question_has_no_hits_in_a_large_book_either() -> None:
+    """In a large book, some entries are close to any message by chance."""
     people = ("aunt", "teacher", "neighbour", "dentist", "captain", "painter", "singer", "banker")
     places = ("Lisbon", "Rome", "the museum", "the harbour", "a gallery", "the theatre", "the market", "the school")
     habits = ("sells prints", "restores frames", "tells jokes", "collects stamps", "bakes bread", "draws portraits")
-    texts = [f"The {one} from {place} {habit}" for one in people for place in places for habit in habits]
+    texts = [f"The {person} from {place} {habit}" for person in people for place in places for habit in habits]
     assert found(facts(*FACTS), "Who painted the Mona Lisa?") == []
     assert found(facts(*FACTS, *texts), "Who painted the Mona Lisa?") == []
 
 
-def test_asking_to_be_told_something_is_not_yet_personal() -> None:
+def test_asking_to_be_told_something_does_not_make_a_message_personal() -> None:
     assert found(facts(*FACTS), "Tell me a riddle about volcanoes") == []
 
 
@@ -78,20 +78,20 @@ def test_asking_to_be_told_something_is_not_yet_personal() -> None:
         ("Wie hoch ist der Eiffelturm", False),
     ],
 )
-def test_a_message_speaks_of_its_writer_by_a_verb_or_by_its_own_family(message: str, personal: bool) -> None:
+def test_a_message_is_personal_by_a_verb_form_or_a_family_word(message: str, personal: bool) -> None:
     assert is_personal(message) is personal
 
 
-def test_no_keywords_give_all_entries_capped_in_insertion_order() -> None:
+def test_without_keywords_all_entries_are_returned_up_to_the_limit() -> None:
     assert found(facts(*FACTS), "of the", limit=4) == [1, 2, 3, 4]
     assert found(facts(*FACTS), "parrot", limit=4, keywords=[]) == [1, 2, 3, 4]
 
 
-def test_given_keywords_are_searched_beside_the_message() -> None:
+def test_given_keywords_are_searched_in_addition_to_the_message() -> None:
     assert found(facts(*FACTS), "mmm?", keywords=["bicycle"])[0] == 8
 
 
-def test_excluded_entries_and_other_categories_never_come_back() -> None:
+def test_excluded_entries_and_other_categories_are_never_returned() -> None:
     book = facts(*FACTS)
     assert 1 not in found(book, "what is my parrot called", exclude={1}, limit=10, threshold=False)
     food = [replace(e, category="food") if e.number == 9 else e for e in book]
@@ -99,7 +99,7 @@ def test_excluded_entries_and_other_categories_never_come_back() -> None:
 
 
 @pytest.mark.parametrize("limit", [0, -1])
-def test_no_room_means_no_hits(limit: int) -> None:
+def test_a_limit_below_one_gives_no_hits(limit: int) -> None:
     assert found(facts(*FACTS), "parrot", limit=limit) == []
 
 
@@ -107,7 +107,7 @@ def test_an_empty_book_has_no_hits() -> None:
     assert found([], "anything at all") == []
 
 
-def test_a_book_of_one_entry_finds_it_and_keeps_silent() -> None:
+def test_the_only_entry_of_a_book_is_found_only_when_it_is_relevant() -> None:
     book = facts("Has a grey parrot named Momo")
     assert found(book, "what is my parrot called") == [1]
     assert found(book, "How deep is the ocean?") == []
@@ -118,7 +118,7 @@ def test_an_unknown_strategy_is_refused() -> None:
         found(facts(*FACTS), "parrot", strategy="best")
 
 
-def test_a_word_written_to_be_found_finds_the_entry() -> None:
+def test_an_entry_is_found_by_its_keywords() -> None:
     book = facts(*FACTS)
     book[1] = replace(book[1], keywords=("anaphylaxis", "epipen", "nut butter"))
     assert found(book, "where is the epipen")[0] == 2
@@ -126,13 +126,14 @@ def test_a_word_written_to_be_found_finds_the_entry() -> None:
 
 def test_stuffed_keywords_never_beat_a_content_match() -> None:
     query = "Which port does the staging database listen on?"
-    stuffed = (*(f"{one} {other}" for one, other in pairwise(["staging", "database", "listen", "port"] * 2)), query)
+    words = ["staging", "database", "listen", "port"] * 2
+    stuffed = (*(" ".join(pair) for pair in pairwise(words)), query)
     book = [*facts(*FACTS), Entry(number=99, content="Likes yellow tulips", keywords=stuffed)]
     order = found(book, query, limit=3)
     assert order.index(5) < order.index(99)
 
 
-def test_a_newer_fact_comes_before_the_one_it_replaces() -> None:
+def test_a_newer_fact_ranks_above_the_one_it_supersedes() -> None:
     book = facts("Rent is 700 euros, due on the 5th", *FACTS, "Rent is 910 euros, due on the 1st")
     order = found(book, "How much rent do I pay now?")
     assert order.index(12) < order.index(1)
@@ -140,12 +141,12 @@ def test_a_newer_fact_comes_before_the_one_it_replaces() -> None:
     assert found(earlier, "How much rent do I pay now?")[0] == 1
 
 
-def test_the_message_decides_between_parallel_facts_by_name() -> None:
+def test_a_name_in_the_message_decides_between_parallel_facts() -> None:
     book = facts("Parking at Westpier costs 4 euros a day", *FACTS, "Parking at Ostpier costs 7 euros a day")
     assert found(book, "What does parking at Westpier cost me?")[0] == 1
 
 
-def test_entries_around_a_match_are_found_in_a_conversation() -> None:
+def test_the_neighbours_of_a_matching_turn_are_found() -> None:
     book = talk(
         ("Ana", "Good morning, how was the weekend?"),
         ("Ben", "We finally adopted a dog from the shelter!"),
@@ -158,7 +159,7 @@ def test_entries_around_a_match_are_found_in_a_conversation() -> None:
     assert 4 in found(book, "What is the name of Ben's dog?", limit=3)
 
 
-def test_what_the_named_person_said_comes_first() -> None:
+def test_turns_of_a_named_person_rank_first() -> None:
     book = talk(("Ana", "I play the violin."), ("Ben", "I play the violin."), ("Ana", "Nice.")) + talk(
         ("Ana", "The weather is grey."), ("Ben", "Yes, rain again."), session="s2", first=10
     )
@@ -166,7 +167,7 @@ def test_what_the_named_person_said_comes_first() -> None:
     assert found(book, "Which instrument does Ana play?")[0] == 1
 
 
-def test_a_day_in_the_message_finds_what_was_said_then() -> None:
+def test_a_date_in_the_message_finds_turns_of_that_day() -> None:
     late = START + timedelta(days=60)
     book = talk(("Ana", "I cooked soup."), ("Ben", "Great.")) + talk(
         ("Ana", "I cooked soup."), ("Ben", "Great."), session="s2", first=10, day=late
@@ -175,7 +176,7 @@ def test_a_day_in_the_message_finds_what_was_said_then() -> None:
     assert found(book, f"What did Ana cook on {START:%Y-%m-%d}?")[0] == 1
 
 
-def test_scores_never_rise_down_the_list() -> None:
+def test_hits_are_sorted_by_score() -> None:
     hits = BookIndex.build(facts(*FACTS), analysis=CACHE).search("my coffee and my bicycle", limit=10)
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
 
@@ -208,6 +209,6 @@ def test_no_text_breaks_building_or_searching(contents: list[str], query: str) -
     assert set(numbers) <= {entry.number for entry in book}
 
 
-def test_very_long_messages_are_searched_by_their_rarest_words() -> None:
+def test_a_very_long_message_is_searched_by_its_rarest_words() -> None:
     query = "parrot " + " ".join(f"filler{at}" for at in range(3000))
     assert found(facts(*FACTS), query, limit=1, threshold=False) == [1]

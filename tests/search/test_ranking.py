@@ -1,4 +1,4 @@
-"""search.ranking: the best of a book are found without sorting all of it."""
+"""search.ranking finds the best entries without sorting the whole book."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -12,25 +12,25 @@ from search import ranking
 SIZES = [1, 2, 7, 40, 319, 320, 321, 1000, 10_000]
 
 
-def scores_of(size: int, *, with_equals: bool) -> Any:
+def scores_of(size: int, *, with_ties: bool) -> Any:
     drawn = np.random.default_rng(size).normal(size=size).astype(np.float32)
-    return np.round(drawn, 1) if with_equals else drawn
+    return np.round(drawn, 1) if with_ties else drawn
 
 
-@pytest.mark.parametrize("with_equals", [False, True])
+@pytest.mark.parametrize("with_ties", [False, True])
 @pytest.mark.parametrize("size", SIZES)
-def test_the_best_are_those_that_sorting_gives(size: int, with_equals: bool) -> None:
-    found = scores_of(size, with_equals=with_equals)
+def test_the_best_entries_are_the_same_as_with_sorting(size: int, with_ties: bool) -> None:
+    found = scores_of(size, with_ties=with_ties)
     for count in (1, 13, 20, 140):
         best = (-found).argsort(kind="stable")[:count]
         assert ranking.best_places(found, count).tolist() == best.tolist()
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_the_same_entries_are_relevant_with_the_exact_score_and_without(size: int) -> None:
+def test_the_exact_and_the_quick_cut_off_select_the_same_entries(size: int) -> None:
     nothing: Any = SimpleNamespace()
     for lift in (0.0, 3.0):  # with and without entries that stand out
-        found = scores_of(size, with_equals=False)
+        found = scores_of(size, with_ties=False)
         found[: size // 5] += np.float32(lift)
         best = ranking.best_places(found, size)
         for count in {1, min(20, size), size}:

@@ -1,4 +1,4 @@
-"""How text is cut into search terms, in several scripts."""
+"""How text in several scripts is split into search terms."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def terms(text: str) -> list[str]:
     return [token.term for token in tokens_of(text)]
 
 
-def shared(one: str, other: str) -> set[str]:
-    return set(terms(one)) & set(terms(other))
+def shared(left: str, right: str) -> set[str]:
+    return set(terms(left)) & set(terms(right))
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("left", "right"),
     [
         ("she was painting", "two paintings"),
         ("Die Wohnungen sind groß", "eine neue Wohnung ist frei"),
@@ -32,8 +32,8 @@ def shared(one: str, other: str) -> set[str]:
         ("живёт в Москве", "живет"),
     ],
 )
-def test_forms_of_a_word_meet(one: str, other: str) -> None:
-    assert shared(one, other)
+def test_forms_of_a_word_share_a_term(left: str, right: str) -> None:
+    assert shared(left, right)
 
 
 @pytest.mark.parametrize(
@@ -46,23 +46,23 @@ def test_forms_of_a_word_meet(one: str, other: str) -> None:
         ("src/tools/report.py", "src/tools/report.py", "report"),
     ],
 )
-def test_a_compound_gives_itself_and_its_parts(text: str, whole: str, part: str) -> None:
+def test_a_compound_is_split_and_kept_whole(text: str, whole: str, part: str) -> None:
     assert whole in terms(text)
     assert part in terms(text)
 
 
-def test_question_words_and_function_words_are_no_terms() -> None:
+def test_question_words_and_function_words_are_dropped() -> None:
     assert terms("What is it that they did when we were there?") == []
     assert terms("Was ist das und wo bin ich?") == []
     assert terms("什么时候") == []
 
 
-def test_a_possessive_and_a_contraction_leave_the_word() -> None:
+def test_possessives_and_contractions_are_removed() -> None:
     assert terms("Ana's") == terms("Ana")
     assert terms("don't") == []
 
 
-def test_names_are_told_by_capitals_inside_a_sentence_and_by_digits() -> None:
+def test_names_are_recognised_by_capitals_within_a_sentence_or_digits() -> None:
     named = {token.surface for token in tokens_of("Yesterday Momo saw a bird. Then E15 blinked.") if token.is_name}
     assert named == {"Momo", "E15"}
 
@@ -78,19 +78,19 @@ def test_names_are_told_by_capitals_inside_a_sentence_and_by_digits() -> None:
         ("", "english"),
     ],
 )
-def test_the_language_is_told_by_function_words(text: str, language: str) -> None:
+def test_the_language_is_guessed_from_function_words(text: str, language: str) -> None:
     assert guess_language(text) == language
 
 
 @given(st.text())
-def test_any_text_gives_terms_of_bounded_length(text: str) -> None:
+def test_terms_have_a_maximum_length(text: str) -> None:
     for token in tokens_of(text):
         assert 0 < len(token.term) <= 4 * MAX_WORD_CHARS
         assert token.surface
 
 
 @given(st.text())
-def test_cutting_is_repeatable(text: str) -> None:
+def test_splitting_is_deterministic(text: str) -> None:
     assert tokens_of(text) == tokens_of(text)
 
 
@@ -113,12 +113,12 @@ def test_cutting_is_repeatable(text: str) -> None:
         ("bu JULİ içinde", ()),
     ],
 )
-def test_days_and_months_are_read(text: str, expected: tuple[NamedTime, ...]) -> None:
+def test_dates_and_months_are_recognised(text: str, expected: tuple[NamedTime, ...]) -> None:
     assert named_times(text) == expected
 
 
 @given(st.text(alphabet="0123456789-./年月日 MayAugust", max_size=20))
-def test_no_text_breaks_the_reading_of_days(text: str) -> None:
+def test_any_text_gives_valid_months(text: str) -> None:
     for named in named_times(text):
         assert 1 <= named.month <= 12
 
@@ -134,12 +134,12 @@ def test_no_text_breaks_the_reading_of_days(text: str) -> None:
         ("Who left?", False),
     ],
 )
-def test_asking_for_a_time_is_told(text: str, asks: bool) -> None:
+def test_questions_about_a_time_are_recognised(text: str, asks: bool) -> None:
     assert asks_when(text) is asks
 
 
 @pytest.mark.parametrize(
     ("text", "says"), [("It was yesterday", True), ("at 18:00", True), ("letzte Woche", True), ("I like tea", False)]
 )
-def test_saying_a_time_is_told(text: str, says: bool) -> None:
+def test_statements_with_a_time_are_recognised(text: str, says: bool) -> None:
     assert says_when(text) is says

@@ -1,4 +1,4 @@
-"""Vectors of an embedding model: how they join words and static embeddings, and what they say about being silent."""
+"""Vectors of an embedding model: how they combine with words and static embeddings, and when nothing is returned."""
 
 from __future__ import annotations
 
@@ -17,77 +17,79 @@ WIDTH = 32
 Vectors = dict[int, NDArray[np.float64]]
 
 
-def unlike(count: int, seed: int = 3) -> NDArray[np.float64]:
-    """Return unit vectors that have little to do with each other, and much with one direction, as models make them."""
+def random_vectors(count: int, seed: int = 3) -> NDArray[np.float64]:
+    """Return unit vectors that differ from each other but, like those of real models, share one direction."""
     rows = np.random.default_rng(seed).normal(size=(count, WIDTH)) + 2
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 def book_with_vectors(*more: str) -> tuple[list[Entry], Vectors]:
     book = facts(*FACTS, *more)
-    return book, {entry.number: row for entry, row in zip(book, unlike(len(book)), strict=True)}
+    return book, {entry.number: row for entry, row in zip(book, random_vectors(len(book)), strict=True)}
 
 
-def asked(book: list[Entry], vectors: Vectors, query: str, vector: NDArray[np.float64], **options: object) -> list[int]:
+def search(
+    book: list[Entry], vectors: Vectors, query: str, vector: NDArray[np.float64], **options: object
+) -> list[int]:
     index = BookIndex.build(book, analysis=CACHE, vectors=vectors)
     return [hit.number for hit in index.search(query, query_vector=vector, limit=5, **options)]  # type: ignore[arg-type]
 
 
 def towards(vector: NDArray[np.float64], share: float, seed: int = 9) -> NDArray[np.float64]:
-    return share * vector + (1 - share) * unlike(1, seed)[0]
+    return share * vector + (1 - share) * random_vectors(1, seed)[0]
 
 
-def test_a_fact_that_only_the_model_sees_is_found_and_not_kept_silent() -> None:
+def test_a_fact_that_only_the_embedding_model_matches_is_found() -> None:
     book, vectors = book_with_vectors()
     query = "anything forbidden on the menu?"
     index = BookIndex.build(book, analysis=CACHE)
     assert 2 not in [hit.number for hit in index.search(query, limit=5)]
-    assert asked(book, vectors, query, towards(vectors[2], 0.8))[0] == 2
+    assert search(book, vectors, query, towards(vectors[2], 0.8))[0] == 2
 
 
-def test_a_message_that_is_near_to_nothing_gets_nothing() -> None:
+def test_a_message_that_is_close_to_no_entry_has_no_hits() -> None:
     book, vectors = book_with_vectors()
-    assert asked(book, vectors, "Who painted the Mona Lisa?", unlike(1, seed=40)[0]) == []
+    assert search(book, vectors, "Who painted the Mona Lisa?", random_vectors(1, seed=40)[0]) == []
 
 
-def test_how_close_is_close_is_learnt_from_the_book() -> None:
-    """A model whose vectors all lie in one narrow direction says as much as one whose vectors are spread out."""
+def test_the_closeness_threshold_is_calibrated_per_book() -> None:
+    """A model whose vectors all point in similar directions works as well as one whose vectors are spread out."""
     book, vectors = book_with_vectors()
     narrow = {number: vector + 3 * np.ones(WIDTH) / WIDTH**0.5 for number, vector in vectors.items()}
-    near, far = towards(vectors[2], 0.8), unlike(1, seed=40)[0]
+    near, far = towards(vectors[2], 0.8), random_vectors(1, seed=40)[0]
     for known, shift in ((vectors, 0.0), (narrow, 3 / WIDTH**0.5)):
-        assert asked(book, known, "anything forbidden on the menu?", near + shift)[0] == 2
-        assert asked(book, known, "Who painted the Mona Lisa?", far + shift) == []
+        assert search(book, known, "anything forbidden on the menu?", near + shift)[0] == 2
+        assert search(book, known, "Who painted the Mona Lisa?", far + shift) == []
 
 
 def test_an_entry_without_a_vector_is_found_by_its_words() -> None:
     book, vectors = book_with_vectors()
     del vectors[1]
-    assert asked(book, vectors, "what is my parrot called", unlike(1, seed=40)[0])[0] == 1
+    assert search(book, vectors, "what is my parrot called", random_vectors(1, seed=40)[0])[0] == 1
 
 
-def test_few_vectors_cannot_tell_when_to_be_silent() -> None:
+def test_too_few_vectors_do_not_add_hits() -> None:
     book, vectors = book_with_vectors()
     two = {number: vectors[number] for number in (8, 9)}
     plain = [hit.number for hit in BookIndex.build(book, analysis=CACHE).search("Who painted it?", limit=5)]
-    assert asked(book, two, "Who painted it?", vectors[8]) == plain == []
+    assert search(book, two, "Who painted it?", vectors[8]) == plain == []
 
 
-def test_a_language_of_its_own_is_no_nearness() -> None:
-    """What all German texts have in common says nothing about one of them."""
+def test_a_shared_language_does_not_count_as_closeness() -> None:
+    """What all German texts have in common says nothing about a single one."""
     german = [f"Isst keinen Fisch und kein Fleisch am {day}. Tag" for day in range(8)]
     book, vectors = book_with_vectors(*german)
-    accent = 2 * unlike(1, seed=77)[0]
+    accent = 2 * random_vectors(1, seed=77)[0]
     for number in range(len(FACTS) + 1, len(book) + 1):
         vectors[number] = vectors[number] + accent
     found = upstream_vectors(book, build_arrays(book, CACHE), vectors)
     assert found is not None
     query = vectors[2] + accent
-    taken, told = found.closeness(query, "german"), found.closeness(query, "")
-    assert taken is not None
-    assert told is not None
-    assert np.argmax(taken.values) == 1
-    assert np.argmax(told.values) >= len(FACTS)
+    corrected, uncorrected = found.closeness(query, "german"), found.closeness(query, "")
+    assert corrected is not None
+    assert uncorrected is not None
+    assert np.argmax(corrected.values) == 1
+    assert np.argmax(uncorrected.values) >= len(FACTS)
 
 
 @pytest.mark.parametrize(
@@ -99,10 +101,10 @@ def test_the_language_of_a_text(text: str, language: str) -> None:
     assert language_of(text) == language
 
 
-def test_turns_share_the_meaning_of_those_around() -> None:
+def test_turns_share_the_meaning_of_their_neighbours() -> None:
     turns = [("Ana", f"Line {at} of the talk") for at in range(12)]
     book = talk(*turns)
-    vectors = dict(zip(range(1, 13), unlike(12), strict=True))
+    vectors = dict(zip(range(1, 13), random_vectors(12), strict=True))
     arrays = build_arrays(book, CACHE)
     found = upstream_vectors(book, arrays, vectors)
     assert found is not None

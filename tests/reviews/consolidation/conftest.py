@@ -9,7 +9,7 @@ from tests.reviews.consolidation.rows import settings_make
 
 @pytest.fixture
 def answering() -> Generator[AnsweringModel]:
-    """The model's double for consolidation."""
+    """The test double of the model for consolidation."""
     double = AnsweringModel()
     previous = upstream.install(double)
     yield double

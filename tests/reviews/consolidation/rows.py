@@ -1,4 +1,4 @@
-"""Sessions with words in them, and a consolidation from request to end."""
+"""Sessions with completed turns, and consolidation runs from the request to their end."""
 
 import asyncio
 from datetime import timedelta
@@ -15,27 +15,27 @@ from reviews.consolidation.runner import execute
 from reviews.models import ConsolidationRun, Extraction
 from tests.factories import session_make
 
-PROMPT = {"enabled": True, "min_rollout_idle_hours": 0, "retry_seconds": 0}
+WITHOUT_WAITING = {"enabled": True, "min_rollout_idle_hours": 0, "retry_seconds": 0}
 
 
 def settings_make(**changed: Any) -> None:
-    """Consolidation on, without waiting, unless said otherwise."""
-    configuration_save("memories", {**PROMPT, **changed})
+    """Enable consolidation without idle time and retry pauses, unless `changed` says otherwise."""
+    configuration_save("memories", {**WITHOUT_WAITING, **changed})
 
 
-def talk(owner: Owner, agent: Agent, *said: str, hours_ago: float = 24, **fields: Any) -> Session:
-    """A session in which the person said these things, each answered, last active so many hours ago."""
+def talk(owner: Owner, agent: Agent, *messages: str, hours_ago: float = 24, **fields: Any) -> Session:
+    """Create a session with one completed turn per user message, last active `hours_ago`."""
     session = session_make(owner, agent, **fields)
     book_get_or_create(owner.pk, agent.book)
-    go_on(session, *(said or ("I deploy with make ship.",)))
+    add_turns(session, *(messages or ("I deploy with make ship.",)))
     Session.objects.filter(pk=session.pk).update(last_active_at=timezone.now() - timedelta(hours=hours_ago))
     session.refresh_from_db()
     return session
 
 
-def go_on(session: Session, *said: str, **fields: Any) -> None:
-    """More completed turns in a session."""
-    for text in said:
+def add_turns(session: Session, *messages: str, **fields: Any) -> None:
+    """Add one completed turn per user message to a session."""
+    for text in messages:
         session.turns += 1
         values = {"state": Run.State.COMPLETED, "lease_token": None, "request_id": "t", "text": f"Noted: {text}"}
         run = Run.objects.create(owner=session.owner, session=session, turn=session.turns, **{**values, **fields})
@@ -55,28 +55,28 @@ def request(owner: Owner, *, force: bool = False, trigger: Trigger = Trigger.REQ
     return consolidation_request(book_of(owner), trigger=trigger, force=force)
 
 
-def work(run: ConsolidationRun) -> ConsolidationRun:
-    """One slice of a worker; a pause that is over at once is taken up like the sweep does."""
+def run_slice(run: ConsolidationRun) -> ConsolidationRun:
+    """Execute one slice of a run, as a worker does."""
     execute(run.pk, asyncio.run)
     run.refresh_from_db()
     return run
 
 
 def consolidate(owner: Owner, *, force: bool = False, slices: int = 10) -> ConsolidationRun:
-    """Ask for a run and work until it ends."""
+    """Request a run and execute it until it ends."""
     run = request(owner, force=force)
     for _ in range(slices):
-        if work(run).state not in ConsolidationRun.OPEN:
+        if run_slice(run).state not in ConsolidationRun.OPEN:
             return run
     raise AssertionError(f"the run is still {run.state}: {run.error}")
 
 
 def document(owner: Owner, path: str, book: str = "main") -> str:
-    """A live document's content, "" where there is none."""
+    """Return the content of a live document, or "" if there is none."""
     row = Artifact.objects.filter(book=book_of(owner, book), path=path, deleted_at__isnull=True).first()
     return row.content if row else ""
 
 
 def notes(owner: Owner) -> dict[str, str]:
-    """Raw memory by session id."""
+    """Return the raw memory by session id."""
     return {str(row.session_id): row.raw_memory for row in Extraction.objects.filter(owner=owner, cleared_at=None)}

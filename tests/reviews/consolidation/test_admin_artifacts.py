@@ -1,4 +1,4 @@
-"""/admin/memories/artifact/: documents rendered, with their history; edited, removed and restored by administrators"""
+"""/admin/memories/artifact/: documents, rendered and with history; administrators edit, remove and restore them"""
 
 from typing import Any
 
@@ -22,11 +22,6 @@ BY_ALICE = Source(actor="user:1", origin=WriteOrigin.USER)
 SECRET = "sk-" + "proj-" + "aB3xK9qL" * 6
 
 
-@pytest.fixture
-def root() -> Client:
-    return staff_client(superuser=True)
-
-
 def artifact_make(content: str = "# Handbook\n\n- Deploys with *make ship*.", path: str = "MEMORY.md") -> Artifact:
     return artifact_put(book_make(owner_make()), path, content, BY_ALICE)
 
@@ -35,7 +30,7 @@ def page_of(artifact: Artifact) -> str:
     return reverse("admin:memories_artifact_change", args=[artifact.pk])
 
 
-def shown(client: Client, artifact: Artifact) -> str:
+def page_text(client: Client, artifact: Artifact) -> str:
     answer = client.get(page_of(artifact))
     assert answer.status_code == 200
     return answer.content.decode()
@@ -53,13 +48,13 @@ def paths(client: Client, **query: str) -> list[str]:
     return [row.path for row in client.get(LIST, query).context["cl"].result_list]
 
 
-def test_the_list_shows_whose_documents_there_are_and_who_wrote_them(root: Client) -> None:
+def test_the_list_shows_documents_with_owner_and_author(root: Client) -> None:
     artifact_make()
     page = root.get(LIST).content.decode()
     assert all(word in page for word in ("MEMORY.md", "alice", "main", "Owner", "Live"))
 
 
-def test_documents_are_found_by_state_origin_book_and_path(root: Client) -> None:
+def test_documents_are_filtered_by_state_origin_book_and_path(root: Client) -> None:
     artifact_make()
     artifact_make("1. make ship", "skills/ship/SKILL.md")
     object_action(root, artifact_make("A summary.", "memory_summary.md"), verb="remove")
@@ -75,11 +70,11 @@ def test_documents_are_found_by_state_origin_book_and_path(root: Client) -> None
     assert paths(root, book__id__exact="01890000-0000-7000-8000-000000000001") == []
 
 
-def test_a_document_is_rendered_and_what_stands_in_it_is_harmless(root: Client) -> None:
+def test_a_document_is_rendered_and_its_html_is_escaped(root: Client) -> None:
     artifact = artifact_make("- Deploys with *make ship*.")
-    # The scan refuses such words; a row may have come from elsewhere.
+    # The scan refuses such content, but a row may have been written without it.
     Artifact.objects.update(content=f"{artifact.content}\n\n<script>alert(1)</script>")
-    page = shown(root, artifact)
+    page = page_text(root, artifact)
     assert "<li>Deploys with <em>make ship</em>.</li>" in page
     assert "<script>alert(1)</script>" not in page
 
@@ -92,13 +87,13 @@ def test_an_edit_is_a_revision_by_the_administrator(root: Client) -> None:
     revision = ArtifactRevision.objects.get(artifact=artifact, version=2)
     assert artifact.content == "# Handbook\n\n- Deploys with make release."
     assert (revision.actor, revision.write_origin) == (actor_of_bob(), "admin")
-    page = shown(root, artifact)
+    page = page_text(root, artifact)
     assert "<del>" in page
     assert "<ins>" in page
     assert "changed it" in page
 
 
-def test_what_an_administrator_wrote_survives_the_next_consolidation(
+def test_an_administrators_line_survives_the_next_consolidation(
     root: Client, alice: Owner, agent: Agent, answering: AnsweringModel, consolidation_on: None
 ) -> None:
     talk(alice, agent)
@@ -110,7 +105,7 @@ def test_what_an_administrator_wrote_survives_the_next_consolidation(
     assert {"- Never on Fridays.", "- New."} <= set(document(alice, "MEMORY.md").splitlines())
 
 
-def test_its_owner_is_told_that_an_administrator_changed_a_document(root: Client) -> None:
+def test_the_owner_sees_that_an_administrator_changed_a_document(root: Client) -> None:
     artifact = artifact_make()
     edit(root, artifact, "- Deploys with make release.")
     owner = Client()
@@ -120,19 +115,19 @@ def test_its_owner_is_told_that_an_administrator_changed_a_document(root: Client
     assert "Changed by an administrator on" in page
 
 
-def test_who_edits_what_was_changed_meanwhile_is_told_and_nothing_is_overwritten(root: Client) -> None:
+def test_an_outdated_edit_is_a_form_error_and_overwrites_nothing(root: Client) -> None:
     artifact = artifact_make()
     artifact_put(artifact.book, "MEMORY.md", "Alice was quicker.", BY_ALICE)
     answer = edit(root, artifact, "Bob's words.", version=1)
     page = answer.content.decode()
     assert answer.status_code == 200
     assert "This document was changed in the meantime." in page
-    assert "Bob&#x27;s words." in page, "what was typed is not lost"
+    assert "Bob&#x27;s words." in page, "the form keeps the text"
     assert document(owner_make(), "MEMORY.md") == "Alice was quicker."
     assert not AuditEntry.objects.filter(action="change").exists()
 
 
-def test_who_edits_what_was_removed_meanwhile_is_told(root: Client) -> None:
+def test_an_edit_of_a_removed_document_is_a_form_error(root: Client) -> None:
     artifact = artifact_make()
     artifact_put(artifact.book, "MEMORY.md", "", BY_ALICE)
     answer = edit(root, artifact, "Bob's words.", version=1)
@@ -156,7 +151,7 @@ def test_a_document_is_removed_and_restored_from_its_history(root: Client) -> No
     assert "Removed." in object_action(root, artifact, verb="remove", version="2").content.decode()
     assert document(owner_make(), "MEMORY.md") == ""
     artifact.refresh_from_db()
-    page = shown(root, artifact)
+    page = page_text(root, artifact)
     assert "It can be restored from its history." in page
     assert 'name="content"' not in page
     first = ArtifactRevision.objects.get(artifact=artifact, version=1)
@@ -167,7 +162,7 @@ def test_a_document_is_removed_and_restored_from_its_history(root: Client) -> No
 
 
 @pytest.mark.parametrize("verb", ["remove", "put_back"])
-def test_a_object_action_on_what_was_changed_meanwhile_does_nothing(root: Client, verb: str) -> None:
+def test_an_object_action_on_an_outdated_document_does_nothing(root: Client, verb: str) -> None:
     artifact_make("First.")
     artifact = artifact_make("Second.")
     first = ArtifactRevision.objects.get(artifact=artifact, version=1)
@@ -184,14 +179,14 @@ def test_a_revision_of_another_document_is_not_put_back(root: Client) -> None:
     assert document(owner_make(), "MEMORY.md") == "First."
 
 
-def test_an_auditor_edits_documents_and_a_viewer_only_reads_them() -> None:
+def test_an_auditor_can_edit_documents_and_a_viewer_cannot() -> None:
     artifact = artifact_make("First.")
     auditor = staff_client(auditor=True)
     assert edit(auditor, artifact, "Second.").status_code == 302
     assert document(owner_make(), "MEMORY.md") == "Second."
     auditor.logout()
     viewer = viewer_make()
-    page = shown(viewer, artifact)
+    page = page_text(viewer, artifact)
     assert "Second." in page
     assert 'value="remove"' not in page
     assert "Restore this" not in page
@@ -206,7 +201,7 @@ def viewer_make() -> Client:
     return staff_client(may=("memories.view_artifact",))
 
 
-def test_that_somebody_opened_a_document_is_recorded(root: Client) -> None:
+def test_opening_a_document_is_recorded(root: Client) -> None:
     artifact = artifact_make()
     root.get(page_of(artifact))
     entry = AuditEntry.objects.get(action="view")
@@ -214,7 +209,7 @@ def test_that_somebody_opened_a_document_is_recorded(root: Client) -> None:
     assert entry.owner_id == str(artifact.owner_id)
 
 
-def test_documents_are_not_added_or_deleted_past_the_service(root: Client) -> None:
+def test_documents_cannot_be_added_or_deleted_in_the_admin(root: Client) -> None:
     artifact = artifact_make()
     assert root.get(f"{LIST}add/").status_code == 403
     assert root.post(reverse("admin:memories_artifact_delete", args=[artifact.pk]), {"post": "yes"}).status_code == 403
@@ -222,8 +217,8 @@ def test_documents_are_not_added_or_deleted_past_the_service(root: Client) -> No
     assert book_of(owner_make()).artifacts.count() == 1
 
 
-def test_the_page_of_a_change_set_leads_to_the_documents_it_wrote(root: Client) -> None:
+def test_the_page_of_a_change_set_links_to_its_documents(root: Client) -> None:
     artifact = artifact_make()
-    written = ArtifactRevision.objects.get(artifact=artifact).change_set
-    page = root.get(reverse("admin:memories_changeset_change", args=[written.pk])).content.decode()
+    change_set = ArtifactRevision.objects.get(artifact=artifact).change_set
+    page = root.get(reverse("admin:memories_changeset_change", args=[change_set.pk])).content.decode()
     assert f'href="{page_of(artifact)}">MEMORY.md</a>' in page

@@ -1,12 +1,10 @@
-"""/admin/: consolidation runs, what sessions gave, leases, and starting a run from the books"""
+"""/admin/: consolidation runs, extractions, leases, and starting a run from the list of books"""
 
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -20,8 +18,9 @@ from reviews.consolidation.requests import Trigger
 from reviews.models import ConsolidationRun, Extraction
 from tests.admin_rows import bob as actor_of_bob
 from tests.admin_rows import owner_make, staff_client
+from tests.reviews.admin_queries import count_queries
 from tests.reviews.consolidation.answering_model import AnsweringModel, extraction
-from tests.reviews.consolidation.rows import book_of, consolidate, document, request, settings_make, talk, work
+from tests.reviews.consolidation.rows import book_of, consolidate, document, request, run_slice, settings_make, talk
 
 pytestmark = pytest.mark.usefixtures("consolidation_on")
 RUNS = "/admin/reviews/consolidationrun/"
@@ -29,11 +28,6 @@ NOTES = "/admin/reviews/extraction/"
 LEASES = "/admin/memories/lease/"
 BOOKS = "/admin/memories/book/"
 START = "/admin/memories/book/consolidate/"
-
-
-@pytest.fixture
-def root(db: None) -> Client:
-    return staff_client(superuser=True)
 
 
 def page_of(run: ConsolidationRun) -> str:
@@ -56,15 +50,7 @@ def listed(client: Client, path: str, **query: str) -> list[Any]:
     return list(client.get(path, query).context["cl"].result_list)
 
 
-def queries_of_get(client: Client, path: str) -> int:
-    client.get(path)
-    with CaptureQueriesContext(connection) as queries:
-        assert client.get(path).status_code == 200
-    assert not [q for q in queries if "COUNT(" in q["sql"].upper()]
-    return len(queries)
-
-
-def test_the_list_shows_how_far_each_run_is(root: Client, alice: Owner, agent: Agent) -> None:
+def test_the_list_shows_the_progress_of_each_run(root: Client, alice: Owner, agent: Agent) -> None:
     talk(alice, agent)
     run = request(alice)
     ConsolidationRun.objects.update(selected=True, sessions_total=12, sessions_done=3, tokens=1234, requests=4)
@@ -73,22 +59,22 @@ def test_the_list_shows_how_far_each_run_is(root: Client, alice: Owner, agent: A
     assert f'href="{page_of(run)}' in page
 
 
-def test_runs_are_found_by_state_phase_trigger_owner_book_and_id(
+def test_runs_are_filtered_by_state_phase_trigger_owner_book_and_id(
     root: Client, alice: Owner, charlie: Owner, agent: Agent, answering: AnsweringModel
 ) -> None:
     talk(alice, agent)
     talk(charlie, agent)
     done = consolidate(alice)
-    waits = request(charlie, trigger=Trigger.SCHEDULE)
+    waiting = request(charlie, trigger=Trigger.SCHEDULE)
     assert listed(root, RUNS, state="completed") == [done]
-    assert listed(root, RUNS, phase="extraction") == [waits]
-    assert listed(root, RUNS, trigger="schedule") == [waits]
+    assert listed(root, RUNS, phase="extraction") == [waiting]
+    assert listed(root, RUNS, trigger="schedule") == [waiting]
     assert listed(root, RUNS, owner__id__exact=str(alice.pk)) == [done]
-    assert listed(root, RUNS, book__id__exact=str(waits.book_id)) == [waits]
+    assert listed(root, RUNS, book__id__exact=str(waiting.book_id)) == [waiting]
     assert listed(root, RUNS, q=str(done.pk)) == [done]
 
 
-def test_a_run_at_work_shows_its_bar_and_asks_for_itself_again_until_it_is_over(
+def test_the_page_of_an_open_run_polls_its_progress_until_it_ends(
     root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
 ) -> None:
     settings_make(max_tokens_per_run=5000, max_requests_per_run=7)
@@ -108,7 +94,7 @@ def test_a_run_at_work_shows_its_bar_and_asks_for_itself_again_until_it_is_over(
     assert "hx-get" not in answer.content.decode()
 
 
-def test_a_finished_run_shows_what_each_session_gave_and_its_documents(
+def test_a_finished_run_shows_its_extractions_and_documents(
     root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
 ) -> None:
     settings_make(max_retries=0)
@@ -126,33 +112,29 @@ def test_a_finished_run_shows_what_each_session_gave_and_its_documents(
     assert reverse("admin:gateway_session_change", args=[bad.pk]) in page
 
 
-def test_why_a_run_failed_is_said_in_words(root: Client, alice: Owner, agent: Agent) -> None:
+def test_a_failed_run_shows_its_error(root: Client, alice: Owner, agent: Agent) -> None:
     talk(alice, agent)
     run = request(alice)
     ConsolidationRun.objects.update(state="failed", error={"code": "upstream_error", "message": "The key is wrong."})
     assert "It failed. The key is wrong. What was done is kept." in text_of(root, page_of(run))
 
 
-def test_stop_ends_a_run_and_undo_takes_its_documents_back(
-    root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
+def test_a_run_can_be_stopped_or_undone(root: Client, alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     talk(alice, agent)
     done = consolidate(alice)
     assert document(alice, "MEMORY.md")
     answer = object_action(root, done, "undo")
     assert "2 documents were changed back" in answer.content.decode()
     assert document(alice, "MEMORY.md") == ""
-    waits = request(alice)
-    assert "Stopped." in object_action(root, waits, "stop").content.decode()
-    waits.refresh_from_db()
-    assert (waits.state, waits.error["message"]) == ("cancelled", "Stopped by an administrator.")
+    waiting = request(alice)
+    assert "Stopped." in object_action(root, waiting, "stop").content.decode()
+    waiting.refresh_from_db()
+    assert (waiting.state, waiting.error["message"]) == ("cancelled", "Stopped by an administrator.")
     noted = set(AuditEntry.objects.filter(kind="consolidation run").values_list("action", "note"))
     assert noted >= {("undo", "Undo."), ("change", "Stop.")}
 
 
-def test_a_run_that_is_over_is_offered_no_stop(
-    root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
+def test_a_finished_run_cannot_be_stopped(root: Client, alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     talk(alice, agent)
     run = consolidate(alice)
     page = text_of(root, page_of(run))
@@ -162,38 +144,36 @@ def test_a_run_that_is_over_is_offered_no_stop(
 
 @pytest.mark.any_database
 @pytest.mark.parametrize("path", [RUNS, NOTES, "/admin/memories/artifact/", LEASES])
-def test_a_longer_list_costs_no_more_queries_and_counts_nothing(
+def test_a_longer_list_needs_no_more_queries_and_counts_nothing(
     root: Client, agent: Agent, answering: AnsweringModel, path: str
 ) -> None:
-    def filled(number: int) -> None:
+    def fill(number: int) -> None:
         owner = owner_make(f"owner{number}")
         talk(owner, agent)
         consolidate(owner)
         jobs.lease_take(f"consolidation:{book_of(owner).pk}:synthesis", seconds=60)
 
-    filled(0)
-    few = queries_of_get(root, path)
+    fill(0)
+    expected = count_queries(root, path)
     for number in range(1, 20):
-        filled(number)
-    assert queries_of_get(root, path) == few
+        fill(number)
+    assert count_queries(root, path) == expected
 
 
-def test_a_runs_page_costs_the_same_with_many_sessions(
+def test_a_runs_page_needs_no_more_queries_for_more_sessions(
     root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
 ) -> None:
     talk(alice, agent)
-    one = consolidate(alice)
-    few = queries_of_get(root, page_of(one))
+    single = consolidate(alice)
+    expected = count_queries(root, page_of(single))
     for _ in range(20):
         talk(alice, agent)
     many = consolidate(alice)
     assert Extraction.objects.filter(run=many).count() == 20
-    assert queries_of_get(root, page_of(many)) == few
+    assert count_queries(root, page_of(many)) == expected
 
 
-def test_what_sessions_gave_is_shown_and_cannot_be_changed(
-    root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
+def test_extractions_are_shown_read_only(root: Client, alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     session = talk(alice, agent, title="About ships")
     consolidate(alice)
     note = Extraction.objects.get()
@@ -205,7 +185,7 @@ def test_what_sessions_gave_is_shown_and_cannot_be_changed(
     assert root.post(page, {"synopsis": "Other."}).status_code == 403
 
 
-def test_leases_are_shown_with_those_that_are_overdue(root: Client, alice: Owner, agent: Agent) -> None:
+def test_leases_are_shown_and_filtered_by_overdue(root: Client, alice: Owner, agent: Agent) -> None:
     talk(alice, agent)
     claim = runs.claim(request(alice).pk)
     assert claim is not None
@@ -220,7 +200,7 @@ def test_leases_are_shown_with_those_that_are_overdue(root: Client, alice: Owner
     assert lease.name in text_of(root, reverse("admin:memories_lease_change", args=[lease.pk]))
 
 
-def test_a_start_shows_first_what_would_be_read_and_what_it_costs(
+def test_starting_a_run_first_shows_its_sessions_and_cost(
     root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
 ) -> None:
     talk(alice, agent, title="About ships")
@@ -228,16 +208,16 @@ def test_a_start_shows_first_what_would_be_read_and_what_it_costs(
     page = text_of(root, reverse("admin:memories_book_change", args=[book.pk]))
     assert "Consolidation has not run yet." in page
     assert f"{START}?book={book.pk}" in page
-    shown = text_of(root, START, book=str(book.pk))
-    assert "About ships: about" in shown
-    assert "2 of at most 200" in shown
-    assert "tokens" in shown
-    assert "no price is known" in shown
+    preview = text_of(root, START, book=str(book.pk))
+    assert "About ships: about" in preview
+    assert "2 of at most 200" in preview
+    assert "tokens" in preview
+    assert "no price is known" in preview
     assert not ConsolidationRun.objects.exists()
     assert answering.calls == []
 
 
-def test_a_start_is_a_run_asked_for_by_the_administrator(
+def test_a_started_run_names_the_administrator(
     root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
 ) -> None:
     talk(alice, agent)
@@ -246,16 +226,14 @@ def test_a_start_is_a_run_asked_for_by_the_administrator(
     run = ConsolidationRun.objects.get()
     assert (answer.status_code, answer.headers["Location"]) == (302, page_of(run))
     assert (run.trigger, run.actor, run.force, run.rebuild) == ("request", actor_of_bob(), False, True)
-    assert work(run).state == "completed"
+    assert run_slice(run).state == "completed"
     root.post(START, {"book": str(book.pk), "force": "1"})
     again = ConsolidationRun.objects.exclude(pk=run.pk).get()
-    work(again)
+    run_slice(again)
     assert (again.force, len(answering.syntheses)) == (True, 2)
 
 
-def test_force_is_a_choice_with_an_estimate_of_its_own(
-    root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
+def test_a_forced_run_has_its_own_estimate(root: Client, alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     talk(alice, agent)
     consolidate(alice)
     book = str(book_of(alice).pk)
@@ -267,7 +245,9 @@ def test_force_is_a_choice_with_an_estimate_of_its_own(
     assert '<input type="hidden" name="force" value="1">' in forced
 
 
-def test_several_books_are_started_from_the_list(root: Client, alice: Owner, charlie: Owner, agent: Agent) -> None:
+def test_several_books_can_be_consolidated_from_the_list(
+    root: Client, alice: Owner, charlie: Owner, agent: Agent
+) -> None:
     books = []
     for owner in (alice, charlie):
         talk(owner, agent)
@@ -283,13 +263,13 @@ def test_several_books_are_started_from_the_list(root: Client, alice: Owner, cha
     assert {str(run.book_id) for run in ConsolidationRun.objects.all()} == set(books)
 
 
-def test_only_so_many_books_are_previewed_at_a_time(root: Client, alice: Owner) -> None:
+def test_the_number_of_previewed_books_is_limited(root: Client, alice: Owner) -> None:
     books = [str(book_get_or_create(alice.pk, f"book{number}").pk) for number in range(MAX_BOOKS + 1)]
     answer = root.post(BOOKS, {"action": "consolidate_books", "_selected_action": books}, follow=True)
     assert f"Choose at most {MAX_BOOKS} books at a time." in answer.content.decode()
 
 
-def test_while_it_is_off_the_page_says_so_and_nothing_starts(root: Client, alice: Owner, agent: Agent) -> None:
+def test_nothing_starts_while_consolidation_is_off(root: Client, alice: Owner, agent: Agent) -> None:
     talk(alice, agent)
     settings_make(enabled=False)
     book = str(book_of(alice).pk)
@@ -302,26 +282,21 @@ def test_while_it_is_off_the_page_says_so_and_nothing_starts(root: Client, alice
 
 
 @pytest.mark.parametrize("given", [{}, {"book": "nonsense"}, {"book": "01890000-0000-7000-8000-000000000001"}])
-def test_a_start_without_a_book_goes_back_to_the_list(root: Client, given: dict[str, str]) -> None:
+def test_a_start_without_a_book_redirects_to_the_list(root: Client, given: dict[str, str]) -> None:
     assert root.get(START, given).headers["Location"] == BOOKS
     assert root.post(START, given).headers["Location"] == BOOKS
 
 
-def test_an_auditor_sees_runs_and_notes_and_starts_and_stops_nothing(
-    alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
+def test_an_auditor_cannot_start_or_stop_runs(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     auditor = staff_client(auditor=True)
     session = talk(alice, agent, title="About ships")
     consolidate(alice)
-    waits = request(alice)
-    page = text_of(auditor, page_of(waits))
+    waiting = request(alice)
+    page = text_of(auditor, page_of(waiting))
     assert 'value="stop"' not in page
-    assert object_action(auditor, waits, "stop").status_code == 403
+    assert object_action(auditor, waiting, "stop").status_code == 403
     book = str(book_of(alice).pk)
-    assert (auditor.get(START, {"book": book}).status_code, auditor.post(START, {"book": book}).status_code) == (
-        403,
-        403,
-    )
+    assert [send(START, {"book": book}).status_code for send in (auditor.get, auditor.post)] == [403, 403]
     assert "Consolidate now" not in text_of(auditor, reverse("admin:memories_book_change", args=[book]))
     assert "consolidate_books" not in text_of(auditor, BOOKS)
     done = ConsolidationRun.objects.get(state="completed")
@@ -334,11 +309,13 @@ def test_an_auditor_sees_runs_and_notes_and_starts_and_stops_nothing(
     assert Book.objects.count() == 1
 
 
-def test_that_somebody_looked_is_recorded(root: Client, alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_opening_runs_and_extractions_is_recorded(
+    root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
     talk(alice, agent)
     run = consolidate(alice)
     root.get(page_of(run))
     root.get(reverse("admin:reviews_extraction_change", args=[Extraction.objects.get().pk]))
     root.get(START, {"book": str(book_of(alice).pk)})
-    told = AuditEntry.objects.filter(owner_id=str(alice.pk), action__in=("view", "list"))
-    assert list(told.order_by("pk").values_list("action", flat=True)) == ["view", "view", "list"]
+    recorded = AuditEntry.objects.filter(owner_id=str(alice.pk), action__in=("view", "list"))
+    assert list(recorded.order_by("pk").values_list("action", flat=True)) == ["view", "view", "list"]

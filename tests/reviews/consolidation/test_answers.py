@@ -1,4 +1,4 @@
-"""What models wrap around the JSON that they were asked for"""
+"""Text that models write around the requested JSON"""
 
 import pytest
 
@@ -21,12 +21,12 @@ NOTE = '{"raw_memory": "- Uses {braces}.", "rollout_summary": "S"}'
         NOTE.replace("}.", "},.").replace('S"}', 'S",\n}'),
     ],
 )
-def test_the_object_is_found_among_other_words(text: str) -> None:
+def test_the_object_is_found_within_other_text(text: str) -> None:
     answer = parse_extraction(text)
     assert (answer.raw_memory.replace("},", "}"), answer.synopsis) == ("- Uses {braces}.", "S")
 
 
-def test_commas_too_many_are_left_out_of_the_form_and_kept_in_the_words() -> None:
+def test_trailing_commas_are_removed_from_the_syntax_and_kept_in_strings() -> None:
     answer = parse_synthesis(
         '{"memory_md": "# M [a, ], {b, }", "memory_summary": "S\\",}", "skills": [{"name": "a", "content": "x",},],}'
     )
@@ -39,7 +39,7 @@ def test_null_is_an_empty_answer() -> None:
     assert parse_extraction('{"raw_memory": null, "rollout_summary": null}') == nothing
 
 
-def test_a_skill_that_holds_json_is_not_taken_for_the_answer() -> None:
+def test_json_within_a_skill_is_not_taken_for_the_answer() -> None:
     skill = '{"memory_md": "# Not this", "memory_summary": "Nor this"}'.replace('"', '\\"')
     answer = parse_synthesis(
         f'{{"memory_md": "# M", "memory_summary": "S", "skills": [{{"name": "a", "content": "{skill}"}}]}} {{done}}'
@@ -48,6 +48,6 @@ def test_a_skill_that_holds_json_is_not_taken_for_the_answer() -> None:
 
 
 @pytest.mark.parametrize("text", ["{" * 100_000, '{"memory_md": "# M", "memory_summary": "S", "skills": [{"name": "a"'])
-def test_what_is_cut_off_is_unusable(text: str) -> None:
+def test_a_truncated_answer_is_unusable(text: str) -> None:
     with pytest.raises(AnswerUnusable):
         parse_synthesis(text)

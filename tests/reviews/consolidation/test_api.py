@@ -1,4 +1,4 @@
-"""/api/consolidations, and the preview."""
+"""/api/consolidations and the preview."""
 
 import json
 from typing import Any
@@ -17,18 +17,18 @@ from reviews.consolidation.errors import AnswerUnusable
 from reviews.models import ConsolidationRun, Extraction
 from tests.conftest import Api
 from tests.reviews.consolidation.answering_model import AnsweringModel
-from tests.reviews.consolidation.rows import consolidate, request, talk, work
+from tests.reviews.consolidation.rows import consolidate, request, run_slice, talk
 
 URL = "/api/consolidations"
 
 
 @pytest.fixture
-def rested(alice: Owner, agent: Agent, consolidation_on: None) -> None:
+def idle_sessions(alice: Owner, agent: Agent, consolidation_on: None) -> None:
     for n in range(2):
         talk(alice, agent, f"Fact {n}", hours_ago=n + 1)
 
 
-async def test_a_rebuild_is_scheduled_and_listed(alice_api: Api, rested: None) -> None:
+async def test_a_rebuild_is_scheduled_and_listed(alice_api: Api, idle_sessions: None) -> None:
     status, run = await alice_api.post(URL, {"book": "main", "force": True})
     assert (status, run["object"], run["state"], run["force"]) == (202, "consolidation", "scheduled", True)
     status, again = await alice_api.post(URL, {"book": "main"})
@@ -36,11 +36,11 @@ async def test_a_rebuild_is_scheduled_and_listed(alice_api: Api, rested: None) -
     status, listed = await alice_api.get(URL)
     assert [row["id"] for row in listed["data"]] == [run["id"]]
     assert (await alice_api.get(f"{URL}?book=other"))[1]["data"] == []
-    status, one = await alice_api.get(f"{URL}/{run['id']}")
-    assert (status, one["phase"], one["sessions_done"], one["sessions_total"]) == (200, "extraction", 0, 0)
+    status, fetched = await alice_api.get(f"{URL}/{run['id']}")
+    assert (status, fetched["phase"], fetched["sessions_done"], fetched["sessions_total"]) == (200, "extraction", 0, 0)
 
 
-async def test_a_dry_run_shows_what_would_be_read_and_writes_nothing(alice_api: Api, rested: None) -> None:
+async def test_a_dry_run_lists_the_sessions_and_writes_nothing(alice_api: Api, idle_sessions: None) -> None:
     status, preview = await alice_api.post(URL, {"book": "main", "dry_run": True})
     assert (status, preview["object"], preview["sessions_total"], preview["synthesis"]) == (
         202,
@@ -55,7 +55,7 @@ async def test_a_dry_run_shows_what_would_be_read_and_writes_nothing(alice_api: 
     assert not await in_thread(Extraction.objects.exists)
 
 
-async def test_money_is_shown_where_a_price_is_known(alice_api: Api, rested: None) -> None:
+async def test_the_cost_is_shown_if_a_price_is_known(alice_api: Api, idle_sessions: None) -> None:
     prices = {"gpt-4o-mini": {"input": 1.0, "output": 10.0}}
     await in_thread(configuration_save, "prices", prices)
     _, preview = await alice_api.post(URL, {"book": "main", "dry_run": True})
@@ -63,27 +63,27 @@ async def test_money_is_shown_where_a_price_is_known(alice_api: Api, rested: Non
     assert "about $0.0" in preview["text"]
 
 
-async def test_with_nothing_to_write_from_a_dry_run_promises_no_synthesis_and_no_money(
-    alice_api: Api, consolidation_on: None
-) -> None:
+async def test_a_dry_run_without_sessions_has_no_synthesis_and_no_cost(alice_api: Api, consolidation_on: None) -> None:
     _, preview = await alice_api.post(URL, {"book": "main", "dry_run": True, "force": True})
     assert (preview["synthesis"], preview["requests"], preview["tokens"], preview["cost"]) == (False, 0, 0, None)
     assert "$" not in preview["text"]
 
 
-async def test_off_is_a_conflict(alice_api: Api, agent: Agent) -> None:
+async def test_a_request_while_consolidation_is_off_is_a_conflict(alice_api: Api, agent: Agent) -> None:
     status, body = await alice_api.post(URL, {"book": "main"})
     assert (status, body["error"]["code"]) == (409, "conflict")
     assert "memories.enabled" in body["error"]["message"]
 
 
-async def test_a_run_can_be_stopped(alice_api: Api, rested: None) -> None:
+async def test_a_run_can_be_stopped(alice_api: Api, idle_sessions: None) -> None:
     _, run = await alice_api.post(URL, {"book": "main"})
     status, stopped = await alice_api.post(f"{URL}/{run['id']}/stop")
     assert (status, stopped["state"]) == (200, "cancelled")
 
 
-async def test_charlie_sees_and_stops_none_of_alices(alice_api: Api, charlie_api: Api, rested: None) -> None:
+async def test_charlie_can_neither_see_nor_stop_alices_runs(
+    alice_api: Api, charlie_api: Api, idle_sessions: None
+) -> None:
     _, run = await alice_api.post(URL, {"book": "main"})
     assert (await charlie_api.get(URL))[1]["data"] == []
     assert (await charlie_api.get(f"{URL}/{run['id']}"))[0] == 404
@@ -92,29 +92,29 @@ async def test_charlie_sees_and_stops_none_of_alices(alice_api: Api, charlie_api
 
 
 @pytest.mark.parametrize("body", [{"book": ""}, {"book": "main", "whatever": 1}, {"force": "maybe"}])
-async def test_wrong_bodies_are_refused(alice_api: Api, agent: Agent, body: dict[str, Any]) -> None:
+async def test_invalid_bodies_are_refused(alice_api: Api, agent: Agent, body: dict[str, Any]) -> None:
     status, answer = await alice_api.post(URL, body)
     assert (status, answer["error"]["code"]) == (400, "invalid_request")
 
 
-async def test_a_session_is_forgotten_by_its_owner_only(
+async def test_only_its_owner_can_forget_a_session(
     alice: Owner, alice_api: Api, charlie_api: Api, agent: Agent, answering: AnsweringModel, consolidation_on: None
 ) -> None:
     session = await in_thread(talk, alice, agent)
-    await in_thread(_consolidated, alice)
+    await in_thread(_extraction_make, alice)
     assert (await charlie_api.post(f"/api/sessions/{session.pk}/forget"))[0] == 404
     assert await in_thread(lambda: Extraction.objects.get().raw_memory) != ""
     assert (await alice_api.post(f"/api/sessions/{session.pk}/forget"))[0] == 204
     assert await in_thread(lambda: Extraction.objects.get().raw_memory) == ""
 
 
-def _consolidated(owner: Owner) -> None:
+def _extraction_make(owner: Owner) -> None:
     Extraction.objects.create(
         owner=owner, book=owner.books.get(), session=owner.sessions.get(), state="extracted", raw_memory="- A note"
     )
 
 
-def test_a_finished_run_says_what_it_did(
+def test_a_finished_run_has_its_usage_and_prompts(
     alice: Owner, agent: Agent, answering: AnsweringModel, consolidation_on: None
 ) -> None:
     talk(alice, agent)
@@ -127,17 +127,12 @@ def test_a_finished_run_says_what_it_did(
     }
 
 
-def test_the_settings_take_both_spellings_and_refuse_others() -> None:
-    configuration = {"minRolloutIdleHours": 0, "max_rollout_age_days": 7}
+def test_settings_accept_both_spellings_and_refuse_others() -> None:
     with pytest.raises(InvalidRequest, match=r"memories\.concurrency"):
-        configuration_save_check({"concurrency": 0})
+        settings_check({"memories": {"concurrency": 0}})
     with pytest.raises(InvalidRequest, match=r"memories\.unknown"):
-        configuration_save_check({"unknown": 1})
-    configuration_save_check(configuration)
-
-
-def configuration_save_check(values: dict[str, Any]) -> None:
-    settings_check({"memories": values})
+        settings_check({"memories": {"unknown": 1}})
+    settings_check({"memories": {"minRolloutIdleHours": 0, "max_rollout_age_days": 7}})
 
 
 @pytest.mark.parametrize(
@@ -157,7 +152,7 @@ def test_unusable_parts_of_a_synthesis() -> None:
     assert (answer.skills, answer.refused) == ((("b", "c"),), 2)
 
 
-def test_the_health_line_shows_the_progress(
+def test_the_health_line_shows_the_progress_of_a_run(
     alice: Owner, agent: Agent, answering: AnsweringModel, consolidation_on: None
 ) -> None:
     talk(alice, agent)
@@ -166,7 +161,7 @@ def test_the_health_line_shows_the_progress(
     ConsolidationRun.objects.update(sessions_total=3, sessions_done=1)
     assert _health(alice)["text"].endswith("Consolidation is running: 1 of 3 sessions read.")
     assert _health(alice)["consolidation"]["sessions_done"] == 1
-    work(run)
+    run_slice(run)
     assert "Consolidation" not in _health(alice)["text"]
     assert _health(alice)["consolidation"]["state"] == "completed"
 

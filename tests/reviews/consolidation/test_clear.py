@@ -1,4 +1,4 @@
-"""Clearing a book, undoing that, and forgetting: nothing comes back, and nothing else goes."""
+"""Clearing a book, undoing a clear, and forgetting: nothing reappears, and nothing else is removed."""
 
 import json
 from datetime import timedelta
@@ -38,7 +38,7 @@ from reviews.frozen import read_frozen
 from reviews.models import ClearedReview, ConsolidationRun, ConsolidationState, Extraction, ReviewRun
 from tests.factories import agent_make, memory_make, session_make
 from tests.reviews.consolidation.answering_model import AnsweringModel, extraction, synthesis, text_of
-from tests.reviews.consolidation.rows import book_of, consolidate, document, go_on, notes, request, talk, work
+from tests.reviews.consolidation.rows import add_turns, book_of, consolidate, document, notes, request, run_slice, talk
 from tests.unsliced import book_clear, forget_memories, import_text, undo_changes
 
 pytestmark = pytest.mark.usefixtures("consolidation_on")
@@ -49,7 +49,7 @@ def clear(owner: Owner) -> ChangeSet:
     return ChangeSet.objects.select_related("book").get(pk=book_clear(book_of(owner), actor="user:1").change_set)
 
 
-def recorded(session: Session) -> None:
+def record(session: Session) -> None:
     for run in session.runs.all():
         record_run(owner_id=session.owner_id, session_id=session.pk, run_id=run.pk, after=session.last_active_at)
 
@@ -62,7 +62,7 @@ def review_make(session: Session, **fields: Any) -> ReviewRun:
 
 
 def proposal_make(session: Session) -> ReviewRun:
-    """A review whose one write waits for a person."""
+    """Create a review with one write that waits for a person."""
     write = {
         "index": 0, "action": "add", "memory_id": None, "key": "n1", "version": 0, "target": "user", "category": "food",
         "keywords": [], "before": None, "after": "Likes tea.", "state": "waiting", "reason": "",
@@ -78,17 +78,17 @@ def proposal_make(session: Session) -> ReviewRun:
     )
 
 
-def filled(owner: Owner, agent: Agent) -> Session:
-    """A book with a memory, documents, notes and records."""
+def fill_book(owner: Owner, agent: Agent) -> Session:
+    """Create a book with a memory, documents, notes, and thread records."""
     session = talk(owner, agent, "I deploy with make ship.")
-    recorded(session)
+    record(session)
     memory_make(owner, "Likes tea.")
     consolidate(owner)
     return session
 
 
-def what_is_left(owner: Owner, book: str = "main") -> tuple[int, int, int, int]:
-    """Memories, documents, notes and records."""
+def live_counts(owner: Owner, book: str = "main") -> tuple[int, int, int, int]:
+    """Return the numbers of memories, documents, notes, and thread records."""
     row = book_of(owner, book)
     return (
         Memory.objects.filter(book=row, deleted_at=None).count(),
@@ -102,40 +102,40 @@ def _sessions(owner: Owner, book: str) -> list[Any]:
     return list(Session.objects.filter(owner=owner, agent__book=book).values_list("pk", flat=True))
 
 
-def test_a_clear_takes_everything_of_this_book_only(
+def test_a_clear_removes_everything_from_only_this_book(
     alice: Owner, charlie: Owner, agent: Agent, answering: AnsweringModel
 ) -> None:
-    filled(alice, agent)
+    fill_book(alice, agent)
     other = talk(alice, agent_make("other", book="other"))
-    recorded(other)
+    record(other)
     memory_make(alice, "Kept.", book="other")
-    filled(charlie, agent)
+    fill_book(charlie, agent)
     clear(alice)
-    assert what_is_left(alice) == (0, 0, 0, 0)
-    assert what_is_left(alice, "other") == (1, 0, 0, 1)
-    assert what_is_left(charlie) == (1, 2, 1, 1)
-    assert Session.objects.count() == 3, "transcripts stay"
+    assert live_counts(alice) == (0, 0, 0, 0)
+    assert live_counts(alice, "other") == (1, 0, 0, 1)
+    assert live_counts(charlie) == (1, 2, 1, 1)
+    assert Session.objects.count() == 3, "transcripts are kept"
 
 
-def test_a_clear_is_one_change_set_and_is_undone_as_one(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    filled(alice, agent)
-    before = (what_is_left(alice), notes(alice), document(alice, "MEMORY.md"))
+def test_a_clear_is_one_change_set_that_can_be_undone(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    fill_book(alice, agent)
+    before = (live_counts(alice), notes(alice), document(alice, "MEMORY.md"))
     change_set = clear(alice)
     undo_changes(change_set, BY_HAND)
-    assert (what_is_left(alice), notes(alice), document(alice, "MEMORY.md")) == before
+    assert (live_counts(alice), notes(alice), document(alice, "MEMORY.md")) == before
     undo = ChangeSet.objects.filter(undoes=change_set).get()
     undo_changes(undo, BY_HAND)
-    assert what_is_left(alice) == (0, 0, 0, 0)
+    assert live_counts(alice) == (0, 0, 0, 0)
 
 
-def test_nothing_comes_back_after_a_clear(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    session = filled(alice, agent)
+def test_cleared_sessions_are_not_consolidated_again(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    session = fill_book(alice, agent)
     talk(alice, agent, "Never consolidated yet.")
     clear(alice)
     answering.calls.clear()
     assert consolidate(alice).state == "nothing_to_do"
     session.refresh_from_db()
-    go_on(session, "A new fact.")
+    add_turns(session, "A new fact.")
     consolidate(alice)
     assert answering.extracted == [str(session.pk)]
     assert "A new fact." in text_of(answering.calls[0])
@@ -145,19 +145,17 @@ def test_nothing_comes_back_after_a_clear(alice: Owner, agent: Agent, answering:
 def test_a_review_after_a_clear_reads_nothing_from_before(
     alice: Owner, agent: Agent, answering: AnsweringModel
 ) -> None:
-    session = filled(alice, agent)
+    session = fill_book(alice, agent)
     clear(alice)
     session.refresh_from_db()
     assert (session.reviewed_through, session.turns_since_memory_review) == (session.message_seq, 0)
-    go_on(session, "A new fact.")
+    add_turns(session, "A new fact.")
     review = review_make(session, last_seq=session.message_seq)
     frozen = read_frozen(review, reviewed_through=session.reviewed_through)
     assert [message["content"] for message in frozen.messages] == ["A new fact.", "Noted: A new fact."]
 
 
-def test_open_reviews_and_consolidations_end_and_waiting_writes_go(
-    alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
+def test_a_clear_cancels_open_reviews_and_consolidations(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     session = talk(alice, agent)
     waiting = review_make(session, state="awaiting_approval", writes=[{"after": "Likes tea."}])
     scheduled = review_make(session, state="scheduled")
@@ -172,7 +170,7 @@ def test_open_reviews_and_consolidations_end_and_waiting_writes_go(
     assert (run.state, book_of(alice).epoch) == ("cancelled", epoch + 1)
 
 
-def test_proposals_that_waited_wait_again_when_the_clear_is_undone(alice: Owner, agent: Agent) -> None:
+def test_undoing_a_clear_restores_waiting_proposals(alice: Owner, agent: Agent) -> None:
     session = talk(alice, agent)
     waiting = proposal_make(session)
     since = waiting.finished_at
@@ -186,12 +184,12 @@ def test_proposals_that_waited_wait_again_when_the_clear_is_undone(alice: Owner,
     assert Memory.objects.get(deleted_at=None).content == "Likes tea."
 
 
-def test_what_waits_for_a_person_is_named_before_a_clear(alice: Owner, agent: Agent) -> None:
+def test_waiting_proposals_are_counted_before_a_clear(alice: Owner, agent: Agent) -> None:
     proposal_make(talk(alice, agent))
     assert contents_of(book_of(alice)).proposals == 1
 
 
-def test_a_clear_that_is_put_back_takes_the_proposals_again(alice: Owner, agent: Agent) -> None:
+def test_redoing_a_clear_cancels_the_proposals_again(alice: Owner, agent: Agent) -> None:
     waiting, other = proposal_make(talk(alice, agent)), proposal_make(talk(alice, agent))
     memory_make(alice, "Likes coffee.")
     change_set = clear(alice)
@@ -205,42 +203,42 @@ def test_a_clear_that_is_put_back_takes_the_proposals_again(alice: Owner, agent:
     waiting.refresh_from_db()
     other.refresh_from_db()
     assert (waiting.state, waiting.writes[0].after) == ("awaiting_approval", "Likes tea.")
-    assert (other.state, other.error["code"]) == ("cancelled", "rejected"), "what a person decided stays decided"
+    assert (other.state, other.error["code"]) == ("cancelled", "rejected"), "a person's decision is final"
 
 
-def test_what_was_not_reviewed_yet_is_reviewed_after_an_undone_clear(alice: Owner, agent: Agent) -> None:
+def test_undoing_a_clear_restores_how_far_sessions_were_reviewed(alice: Owner, agent: Agent) -> None:
     session, other = talk(alice, agent, "One.", "Two."), talk(alice, agent, "Three.")
     Session.objects.filter(pk=session.pk).update(reviewed_through=2, turns_since_memory_review=1)
     memory_make(alice, "Likes coffee.")
     change_set = clear(alice)
     session.refresh_from_db()
-    go_on(session, "Four.")
+    add_turns(session, "Four.")
     Session.objects.filter(pk=session.pk).update(turns_since_memory_review=1)
     Session.objects.filter(pk=other.pk).update(message_seq=4, reviewed_through=4)
     undo_changes(change_set, BY_HAND)
     session.refresh_from_db()
     other.refresh_from_db()
     assert (session.reviewed_through, session.turns_since_memory_review) == (2, 2)
-    assert other.reviewed_through == 4, "a review has gone on from there"
+    assert other.reviewed_through == 4, "it was reviewed since"
     undo_changes(ChangeSet.objects.get(undoes=change_set), BY_HAND)
     session.refresh_from_db()
     assert (session.reviewed_through, session.turns_since_memory_review) == (session.message_seq, 0)
 
 
-def test_proposals_of_a_forgotten_session_do_not_wait_again(alice: Owner, agent: Agent) -> None:
+def test_proposals_of_a_forgotten_session_are_not_restored(alice: Owner, agent: Agent) -> None:
     forgotten, deleted = talk(alice, agent), talk(alice, agent)
-    runs_of = [proposal_make(forgotten), proposal_make(deleted)]
+    reviews = [proposal_make(forgotten), proposal_make(deleted)]
     change_set = clear(alice)
     session_forget(forgotten)
     session_delete(deleted)
     assert not ClearedReview.objects.exists()
     undo_changes(change_set, BY_HAND)
-    for run in runs_of:
+    for run in reviews:
         run.refresh_from_db()
         assert (run.state, run.writes) == ("cancelled", [])
 
 
-def test_forgetting_everything_takes_cleared_proposals_too(alice: Owner, agent: Agent) -> None:
+def test_forgetting_everything_deletes_cleared_proposals(alice: Owner, agent: Agent) -> None:
     proposal_make(talk(alice, agent))
     clear(alice)
     assert ClearedReview.objects.exists()
@@ -248,7 +246,7 @@ def test_forgetting_everything_takes_cleared_proposals_too(alice: Owner, agent: 
     assert not ClearedReview.objects.exists()
 
 
-def test_cleared_proposals_go_when_clears_can_no_longer_be_undone(alice: Owner, agent: Agent) -> None:
+def test_cleared_proposals_are_purged_after_the_undo_period(alice: Owner, agent: Agent) -> None:
     proposal_make(talk(alice, agent))
     clear(alice)
     purge_cleared(timezone.now() - timedelta(days=30))
@@ -258,38 +256,38 @@ def test_cleared_proposals_go_when_clears_can_no_longer_be_undone(alice: Owner, 
     assert not ClearedReview.objects.exists()
 
 
-def test_an_undo_costs_the_same_for_many_sessions(alice: Owner, agent: Agent) -> None:
-    def queries_of_an_undo() -> int:
+def test_an_undo_needs_no_more_queries_for_more_sessions(alice: Owner, agent: Agent) -> None:
+    def count_queries() -> int:
         change_set = clear(alice)
         with CaptureQueriesContext(connection) as queries:
             undo_changes(change_set, BY_HAND)
         return len(queries)
 
     talk(alice, agent)
-    few = queries_of_an_undo()
+    expected = count_queries()
     for _ in range(20):
         talk(alice, agent)
-    assert queries_of_an_undo() == few
+    assert count_queries() == expected
 
 
 @pytest.mark.parametrize("phase", ["extraction", "synthesis"])
 def test_a_clear_during_a_model_call_wins(alice: Owner, agent: Agent, answering: AnsweringModel, phase: str) -> None:
     talk(alice, agent)
 
-    def clears_meanwhile(answer: str) -> str:
+    def clear_meanwhile(answer: str) -> str:
         clear(alice)
         return answer
 
     if phase == "extraction":
-        answering.on_extraction = lambda *_: clears_meanwhile(extraction("- Late", "Late."))
+        answering.on_extraction = lambda *_: clear_meanwhile(extraction("- Late", "Late."))
     else:
-        answering.on_synthesis = lambda _: clears_meanwhile(synthesis("# Late"))
-    run = work(request(alice))
+        answering.on_synthesis = lambda _: clear_meanwhile(synthesis("# Late"))
+    run = run_slice(request(alice))
     assert run.state == "cancelled"
-    assert what_is_left(alice)[1:3] == (0, 0)
+    assert live_counts(alice)[1:3] == (0, 0)
 
 
-def test_a_code_is_for_its_book_good_once_and_not_for_long(alice: Owner, agent: Agent) -> None:
+def test_a_clear_code_is_valid_once_for_one_book_and_expires(alice: Owner, agent: Agent) -> None:
     talk(alice, agent)
     memory_make(alice, "Kept.", book="other")
     code = clear_code_create(book_of(alice))
@@ -305,26 +303,26 @@ def test_a_code_is_for_its_book_good_once_and_not_for_long(alice: Owner, agent: 
     assert finish(clear_confirmed(book_of(alice), last, actor="user:1")).change_set
 
 
-def test_a_deleted_sessions_notes_go_and_the_documents_are_made_without_them(
+def test_documents_are_rewritten_without_a_deleted_sessions_notes(
     alice: Owner, agent: Agent, answering: AnsweringModel
 ) -> None:
-    gone, stays = talk(alice, agent, "Secret plan."), talk(alice, agent, "Open plan.")
+    deleted, remaining = talk(alice, agent, "Secret plan."), talk(alice, agent, "Open plan.")
     answering.on_synthesis = lambda _: synthesis("- Secret plan.\n- Open plan.")
     consolidate(alice)
-    recorded(gone)
-    session_delete(gone)
-    assert list(notes(alice)) == [str(stays.pk)]
-    assert not ThreadRecord.objects.filter(session_id=gone.pk).exists()
+    record(deleted)
+    session_delete(deleted)
+    assert list(notes(alice)) == [str(remaining.pk)]
+    assert not ThreadRecord.objects.filter(session_id=deleted.pk).exists()
     answering.on_synthesis = lambda _: synthesis("- Open plan.")
     consolidate(alice)
-    assert "Secret plan." not in answering.syntheses[-1], "the old documents could tell it again"
+    assert "Secret plan." not in answering.syntheses[-1], "the old documents are not sent either"
     assert document(alice, "MEMORY.md") == "- Open plan."
 
 
-def test_when_the_last_notes_are_forgotten_the_documents_go_but_for_peoples_lines(
+def test_without_notes_documents_are_reduced_to_peoples_lines(
     alice: Owner, agent: Agent, answering: AnsweringModel
 ) -> None:
-    session = filled(alice, agent)
+    session = fill_book(alice, agent)
     by_hand = Source(actor="user:1", origin=WriteOrigin.USER)
     artifact_put(book_of(alice), "MEMORY.md", f"{document(alice, 'MEMORY.md')}\n- By hand.", by_hand)
     answering.calls.clear()
@@ -334,30 +332,32 @@ def test_when_the_last_notes_are_forgotten_the_documents_go_but_for_peoples_line
     assert (run.removed, answering.calls) == (["memory_summary.md"], [])
 
 
-def test_a_session_can_be_forgotten_and_kept(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    session = filled(alice, agent)
+def test_a_session_can_be_forgotten_without_being_deleted(
+    alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    session = fill_book(alice, agent)
     session_forget(session)
-    assert what_is_left(alice)[2:] == (0, 0)
+    assert live_counts(alice)[2:] == (0, 0)
     assert Session.objects.filter(pk=session.pk).exists()
     answering.calls.clear()
     assert consolidate(alice).sessions_total == 0
     session.refresh_from_db()
-    go_on(session, "A new fact.")
+    add_turns(session, "A new fact.")
     answering.calls.clear()
     consolidate(alice)
     assert "make ship" not in text_of(answering.calls[0])
 
 
-def test_a_session_deleted_while_it_is_read_leaves_nothing(
+def test_a_session_deleted_during_its_extraction_leaves_nothing(
     alice: Owner, agent: Agent, answering: AnsweringModel
 ) -> None:
     session = talk(alice, agent)
 
-    def deletes_meanwhile(*_: object) -> str:
+    def delete_meanwhile(*_: object) -> str:
         session_delete(session)
         return extraction("- Late", "Late.")
 
-    answering.on_extraction = deletes_meanwhile
+    answering.on_extraction = delete_meanwhile
     run = consolidate(alice)
     assert not Extraction.objects.exists()
     assert (run.sessions_done, run.written) == (0, [])
@@ -366,25 +366,25 @@ def test_a_session_deleted_while_it_is_read_leaves_nothing(
 def test_a_session_deleted_during_the_synthesis_is_not_in_the_documents(
     alice: Owner, agent: Agent, answering: AnsweringModel
 ) -> None:
-    gone, _ = talk(alice, agent, "Secret plan."), talk(alice, agent, "Open plan.")
+    deleted, _ = talk(alice, agent, "Secret plan."), talk(alice, agent, "Open plan.")
     answering.on_extraction = lambda session, _: extraction(f"- {session}", "S")
 
-    def deletes_meanwhile(_: object) -> str:
+    def delete_meanwhile(_: object) -> str:
         if len(answering.syntheses) == 1:
-            session_delete(gone)
+            session_delete(deleted)
         return synthesis(f"Try {len(answering.syntheses)}")
 
-    answering.on_synthesis = deletes_meanwhile
+    answering.on_synthesis = delete_meanwhile
     consolidate(alice)
-    assert str(gone.pk) not in answering.syntheses[1]
+    assert str(deleted.pk) not in answering.syntheses[1]
     assert document(alice, "MEMORY.md") == "Try 2"
 
 
-def test_forgetting_everything_is_erasure(
+def test_forgetting_everything_deletes_all_rows(
     alice: Owner, charlie: Owner, agent: Agent, answering: AnsweringModel
 ) -> None:
-    filled(alice, agent)
-    filled(charlie, agent)
+    fill_book(alice, agent)
+    fill_book(charlie, agent)
     receipt = forget_memories(alice.pk)
     assert (receipt.erased["artifacts"], receipt.erased["extractions"]) == (2, 1)
     assert not Artifact.objects.filter(owner=alice).exists()
@@ -398,8 +398,8 @@ def test_forgetting_everything_is_erasure(
     assert answering.calls == []
 
 
-def test_what_was_cleared_long_ago_is_emptied_for_good(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    filled(alice, agent)
+def test_extractions_cleared_long_ago_are_emptied(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    fill_book(alice, agent)
     clear(alice)
     assert purge_cleared(timezone.now() - timedelta(days=30)) == 0
     Extraction.objects.update(cleared_at=timezone.now() - timedelta(days=31))
@@ -407,7 +407,7 @@ def test_what_was_cleared_long_ago_is_emptied_for_good(alice: Owner, agent: Agen
     assert Extraction.objects.get().raw_memory == ""
 
 
-def test_books_of_a_temporary_session_are_left(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_a_temporary_session_does_not_affect_a_clear(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     session_make(alice, agent, temporary=True)
     talk(alice, agent)
     clear(alice)
@@ -416,11 +416,9 @@ def test_books_of_a_temporary_session_are_left(alice: Owner, agent: Agent, answe
     assert runs.recover() == 0
 
 
-def test_a_book_of_many_memories_is_cleared_in_batches_and_comes_back_whole(
-    alice: Owner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_book_is_cleared_in_batches_and_restored(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reviews.consolidation.clear.FIRST_BATCH", 40)
-    many = 100  # the first batch, one of the usual size, and some
+    many = 100  # the first batch, one of the usual size, and a rest
     book_limits_set({"main": (0, 0)})
     lines = "\n".join(json.dumps({"content": f"Likes tea number {number}."}) for number in range(many))
     import_text(alice.pk, lines, actor="user:1", preview=False)
@@ -433,25 +431,25 @@ def test_a_book_of_many_memories_is_cleared_in_batches_and_comes_back_whole(
     assert Memory.objects.filter(deleted_at=None).count() == many
 
 
-def test_many_conversations_are_passed_over_in_slices(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    """Of 120 sessions no transaction takes more than a part, and what is noted meanwhile goes, too."""
+def test_many_sessions_are_cleared_in_slices(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    """No transaction handles all of 120 sessions, and notes taken in the meantime are cleared as well."""
     first = talk(alice, agent, "I deploy with make ship.")
     Session.objects.bulk_create(Session(owner=alice, agent=agent, title=str(number)) for number in range(120))
     book = book_of(alice)
-    work = clear_confirmed(book, clear_code_create(book), actor="user:1")
-    passed = []
-    for _ in work:
-        passed.append(Extraction.objects.exclude(cleared_at=None).count())
-        if len(passed) == 3:
+    clearing = clear_confirmed(book, clear_code_create(book), actor="user:1")
+    cleared_counts = []
+    for _ in clearing:
+        cleared_counts.append(Extraction.objects.exclude(cleared_at=None).count())
+        if len(cleared_counts) == 3:
             Extraction.objects.filter(session=first).update(raw_memory="Deploys.", cleared_at=None, cleared_by=None)
-    steps = [later - earlier for earlier, later in pairwise(passed)]
+    steps = [later - earlier for earlier, later in pairwise(cleared_counts)]
     assert sum(step > 0 for step in steps) > 1
     assert max(steps) <= 110
     assert not Extraction.objects.filter(cleared_at=None).exists()
     assert Extraction.objects.count() == 121
 
 
-def test_a_clear_of_documents_alone_is_told(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_clearing_only_documents_sends_a_notification(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     talk(alice, agent)
     consolidate(alice)
     before = Notification.objects.count()

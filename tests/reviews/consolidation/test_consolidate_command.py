@@ -14,7 +14,7 @@ from reviews.consolidation.runs import Phase, State
 from reviews.management.commands import consolidate as command
 from reviews.models import ConsolidationRun
 from tests.reviews.consolidation.answering_model import AnsweringModel
-from tests.reviews.consolidation.rows import settings_make, talk, work
+from tests.reviews.consolidation.rows import run_slice, settings_make, talk
 
 pytestmark = [pytest.mark.usefixtures("consolidation_on"), pytest.mark.any_database]
 
@@ -25,14 +25,14 @@ def run(*arguments: str) -> str:
     return out.getvalue()
 
 
-def test_it_enqueues_every_book_that_is_due(alice: Owner, charlie: Owner, agent: Agent) -> None:
+def test_the_command_enqueues_every_due_book(alice: Owner, charlie: Owner, agent: Agent) -> None:
     talk(alice, agent)
     talk(charlie, agent, hours_ago=40 * 24)
     assert run().startswith("alice, book main: run ")
     assert ConsolidationRun.objects.get().owner == alice
 
 
-def test_it_takes_an_owner_and_a_book(alice: Owner, charlie: Owner, agent: Agent) -> None:
+def test_the_command_accepts_an_owner_and_a_book(alice: Owner, charlie: Owner, agent: Agent) -> None:
     talk(alice, agent)
     talk(charlie, agent)
     run("--owner", "charlie", "--book", "main", "--force")
@@ -43,14 +43,14 @@ def test_it_takes_an_owner_and_a_book(alice: Owner, charlie: Owner, agent: Agent
         run("--owner", "charlie", "--book", "other")
 
 
-def test_a_dry_run_only_looks(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_a_dry_run_starts_nothing(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     talk(alice, agent)
     assert "A rebuild would read 1 session: about " in run("--dry-run")
     assert not ConsolidationRun.objects.exists()
     assert answering.calls == []
 
 
-def test_nothing_due_is_said(alice: Owner) -> None:
+def test_without_due_books_the_command_says_so(alice: Owner) -> None:
     assert run() == run("--dry-run") == "No book is due.\n"
 
 
@@ -61,7 +61,7 @@ def test_a_dry_run_says_that_consolidation_is_off(alice: Owner, agent: Agent) ->
     assert run("--owner", "alice", "--dry-run").startswith("Consolidation is off.")
 
 
-def test_off_is_an_error(alice: Owner, agent: Agent) -> None:
+def test_the_command_fails_while_consolidation_is_off(alice: Owner, agent: Agent) -> None:
     talk(alice, agent)
     settings_make(enabled=False)
     with pytest.raises(CommandError, match="Consolidation is off"):
@@ -80,17 +80,16 @@ def test_who_waits_without_a_worker_is_told(
     assert ("No worker was heard" in err.getvalue()) is bool(silence)
 
 
-def test_it_follows_a_run_to_its_end(
+def test_the_command_can_wait_for_a_run_to_end(
     alice: Owner, agent: Agent, answering: AnsweringModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     talk(alice, agent)
-
-    monkeypatch.setattr(command, "rest", lambda: work(ConsolidationRun.objects.get()))  # the worker meanwhile
+    monkeypatch.setattr(command, "rest", lambda: run_slice(ConsolidationRun.objects.get()))  # plays the worker
     lines = run("--wait").splitlines()
     assert lines[1].endswith("0 of 0 sessions, Reading sessions")
     assert lines[-1] == f"[{'#' * 30}] 1 of 1 sessions, Completed"
 
 
-def test_the_bar_shows_the_share_that_is_done() -> None:
+def test_the_progress_bar_shows_the_completed_share() -> None:
     half = ConsolidationRun(state=State.RUNNING, phase=Phase.EXTRACTION, sessions_total=4, sessions_done=2)
     assert command.progress_line(half) == f"[{'#' * 15}{'-' * 15}] 2 of 4 sessions, Reading sessions"

@@ -1,11 +1,11 @@
-"""With the demo model a newcomer sees the whole loop of consolidation without a key."""
+"""Consolidation works completely with the demo model, without a key."""
 
 import pytest
 
 from gateway.models import Agent
 from memories.models import Owner
 from reviews.models import Extraction
-from tests.reviews.consolidation.rows import consolidate, document, go_on, settings_make, talk
+from tests.reviews.consolidation.rows import add_turns, consolidate, document, settings_make, talk
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 
@@ -18,7 +18,7 @@ def test_plain_statements_become_documents(alice: Owner, agent: Agent) -> None:
     assert (run.state, run.sessions_done, run.sessions_empty) == ("completed", 2, 1)
     assert document(alice, "MEMORY.md") == "# Memory\n\n- Prefers <b>short</b> answers."
     assert "- Prefers <b>short</b> answers." in document(alice, "memory_summary.md")
-    go_on(session, "I live in Bergen.")
+    add_turns(session, "I live in Bergen.")
     consolidate(alice)
     assert document(alice, "MEMORY.md").splitlines()[2:] == [
         "- Prefers <b>short</b> answers.",

@@ -1,4 +1,4 @@
-"""bench/consolidation_demo.py: the harness over a made-up conversation, with the demo model"""
+"""bench/consolidation_demo.py: the harness with an invented conversation and the demo model"""
 
 import json
 import os
@@ -32,22 +32,22 @@ def run(data: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return warm_process.run([str(BENCH), "--data", str(data), *arguments], env=env, timeout=120)
 
 
-def test_dialogues_become_documents_of_who_speaks_first(tmp_path: Path) -> None:
+def test_a_dialogue_becomes_documents_about_its_first_speaker(tmp_path: Path) -> None:
     data = tmp_path / "conversations.json"
     data.write_text(json.dumps([CONVERSATION]))
-    done = run(data)
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout.splitlines()[-1])
+    completed = run(data)
+    assert completed.returncode == 0, completed.stderr
+    report = json.loads(completed.stdout.splitlines()[-1])
     figures = (report["sessions"], report["sessions_done"], report["sessions_empty"], report["requests"])
     assert (report["state"], figures) == ("completed", (2, 2, 1, 3))
     assert set(report["documents"]) == {"MEMORY.md", "memory_summary.md"}
-    assert "- Prefers short answers." in done.stdout
-    assert "Leeds" not in done.stdout
+    assert "- Prefers short answers." in completed.stdout
+    assert "Leeds" not in completed.stdout
 
 
-def test_a_conversation_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_conversation_is_refused(tmp_path: Path) -> None:
     data = tmp_path / "conversations.json"
     data.write_text(json.dumps([CONVERSATION]))
-    done = run(data, "--conversation", "1")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "--conversation is 0 to 0 in this file" in done.stderr
+    completed = run(data, "--conversation", "1")
+    assert (completed.returncode, completed.stdout) == (2, "")
+    assert "--conversation is 0 to 0 in this file" in completed.stderr

@@ -1,4 +1,4 @@
-"""docs/consolidation.md names every setting and command with its default."""
+"""docs/consolidation.md documents every setting with its default, and every command."""
 
 import re
 from pathlib import Path
@@ -18,11 +18,11 @@ DEFAULTS = {
 
 
 @pytest.mark.parametrize("name", ConsolidationSettings.model_fields)
-def test_every_setting_has_its_default(name: str) -> None:
+def test_every_setting_is_documented_with_its_default(name: str) -> None:
     default = ConsolidationSettings.model_fields[name].default
     assert DEFAULTS[name] == (str(default).lower() or "none")
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_command_is_named(verb: str) -> None:
+def test_every_command_is_documented(verb: str) -> None:
     assert f"/memory {verb}" in TEXT

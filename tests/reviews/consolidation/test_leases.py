@@ -1,4 +1,4 @@
-"""Leases: one holder, an end, and a token that tells them apart."""
+"""Leases: one holder, an expiry time, and a token per holder."""
 
 from datetime import timedelta
 
@@ -12,16 +12,16 @@ from gateway.jobs import LeaseLost
 pytestmark = pytest.mark.django_db
 
 
-def test_one_of_many_takes_it() -> None:
+def test_a_lease_has_one_holder() -> None:
     taken = [jobs.lease_take("book", seconds=60) for _ in range(5)]
     assert [token is not None for token in taken] == [True, False, False, False, False]
 
 
-def test_it_can_be_taken_when_it_ran_out_and_the_first_holder_is_told() -> None:
+def test_an_expired_lease_can_be_taken_and_the_first_holder_loses_it() -> None:
     first = jobs.lease_take("book", seconds=60)
     assert first is not None
     with time_machine.travel(timezone.now() + timedelta(seconds=61), tick=False):
-        assert not jobs.lease_extend("book", first, seconds=60), "too late, although nobody took it"
+        assert not jobs.lease_extend("book", first, seconds=60), "it is too late, although nobody has taken it"
         second = jobs.lease_take("book", seconds=60)
         assert second is not None
         assert second != first
@@ -31,7 +31,7 @@ def test_it_can_be_taken_when_it_ran_out_and_the_first_holder_is_told() -> None:
         jobs.lease_require("book", second)
 
 
-def test_a_heartbeat_makes_it_last() -> None:
+def test_a_heartbeat_extends_a_lease() -> None:
     token = jobs.lease_take("book", seconds=60)
     assert token is not None
     with time_machine.travel(timezone.now() + timedelta(seconds=50), tick=False):
@@ -41,7 +41,7 @@ def test_a_heartbeat_makes_it_last() -> None:
         assert jobs.lease_take("book", seconds=60) is None
 
 
-def test_a_released_one_is_free() -> None:
+def test_a_released_lease_can_be_taken() -> None:
     token = jobs.lease_take("book", seconds=60)
     assert token is not None
     jobs.lease_release("book", token)

@@ -1,4 +1,4 @@
-"""A rebuild that somebody asks for starts now, and says in words what it can't read."""
+"""A requested rebuild starts at once, and explains which sessions it cannot read."""
 
 from datetime import UTC, datetime, timedelta
 from io import StringIO
@@ -21,70 +21,70 @@ from reviews.models import ConsolidationRun, Extraction
 from tests.conftest import Api
 from tests.factories import owner_make
 from tests.reviews.consolidation.answering_model import AnsweringModel
-from tests.reviews.consolidation.rows import book_of, consolidate, go_on, request, settings_make, talk, work
+from tests.reviews.consolidation.rows import add_turns, book_of, consolidate, request, run_slice, settings_make, talk
 
 pytestmark = pytest.mark.usefixtures("consolidation_on")
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
 
-def broken_synthesis(answering: AnsweringModel, error: Exception) -> None:
-    def fails(request: object) -> str:
+def break_synthesis(answering: AnsweringModel, error: Exception) -> None:
+    def fail(request: object) -> str:
         raise error
 
-    answering.on_synthesis = fails
+    answering.on_synthesis = fail
 
 
-def resting_run(alice: Owner, agent: Agent, answering: AnsweringModel, error: Exception) -> ConsolidationRun:
-    """A run whose synthesis failed and that rests for an hour."""
+def paused_run(alice: Owner, agent: Agent, answering: AnsweringModel, error: Exception) -> ConsolidationRun:
+    """Create a run that is paused for an hour because its synthesis failed."""
     settings_make(retry_seconds=3600)
     talk(alice, agent)
-    works = answering.on_synthesis
-    broken_synthesis(answering, error)
-    run = work(request(alice))
+    working = answering.on_synthesis
+    break_synthesis(answering, error)
+    run = run_slice(request(alice))
     assert (run.state, run.not_before > timezone.now()) == ("paused", True)
-    answering.on_synthesis = works
+    answering.on_synthesis = working
     OrmQ.objects.all().delete()
     return run
 
 
 @pytest.mark.parametrize("error", [UpstreamError("500", status=500), RateLimited("429", retry_after="900")])
-def test_asking_wakes_a_run_that_rests_after_a_fault(
+def test_a_request_resumes_a_run_that_paused_after_an_error(
     alice: Owner, agent: Agent, answering: AnsweringModel, error: Exception
 ) -> None:
-    run = resting_run(alice, agent, answering, error)
+    run = paused_run(alice, agent, answering, error)
     joined = request(alice)
     assert (joined.pk, joined.state, joined.error, joined.failures) == (run.pk, "scheduled", None, 0)
     assert joined.not_before <= timezone.now()
-    if not settings.REDIS_URL:  # there the queue is not a table
+    if not settings.REDIS_URL:  # with Redis, the queue is not a table
         assert OrmQ.objects.count() == 1
-    assert work(joined).state == "completed"
+    assert run_slice(joined).state == "completed"
 
 
-def test_nobody_asking_leaves_it_at_rest(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    run = resting_run(alice, agent, answering, UpstreamError("500", status=500))
+def test_the_schedule_does_not_resume_a_paused_run(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    run = paused_run(alice, agent, answering, UpstreamError("500", status=500))
     joined = request(alice, trigger=Trigger.SCHEDULE)
     assert (joined.pk, joined.state, joined.not_before) == (run.pk, "paused", run.not_before)
     assert OrmQ.objects.count() == 0
 
 
-def test_a_session_that_waits_for_its_next_try_is_read_at_once(
-    alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
+def test_a_request_retries_a_failed_session_at_once(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     settings_make(retry_seconds=3600)
     talk(alice, agent)
-    works = answering.on_extraction
+    working = answering.on_extraction
 
-    def fails(*_: object) -> str:
+    def fail(*_: object) -> str:
         raise UpstreamError("500", status=500)
 
-    answering.on_extraction = fails
-    assert work(request(alice)).state == "paused"
-    answering.on_extraction = works
-    run = work(request(alice))
+    answering.on_extraction = fail
+    assert run_slice(request(alice)).state == "paused"
+    answering.on_extraction = working
+    run = run_slice(request(alice))
     assert (run.state, run.sessions_done, Extraction.objects.get().attempts) == ("completed", 1, 1)
 
 
-def test_a_run_at_work_is_joined_and_not_disturbed(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_a_request_joins_a_running_run_without_interrupting_it(
+    alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
     talk(alice, agent)
     run = request(alice)
     ConsolidationRun.objects.update(state="running", attempts=2)
@@ -94,51 +94,51 @@ def test_a_run_at_work_is_joined_and_not_disturbed(alice: Owner, agent: Agent, a
     assert OrmQ.objects.count() == 0
 
 
-async def test_every_way_of_asking_wakes_it(
+async def test_every_kind_of_request_resumes_a_paused_run(
     alice: Owner, alice_api: Api, agent: Agent, answering: AnsweringModel, session: Session
 ) -> None:
-    async def rests() -> None:
+    async def pause() -> None:
         later = timezone.now() + timedelta(hours=1)
         await in_thread(lambda: ConsolidationRun.objects.update(state="paused", not_before=later))
 
     async def state() -> str:
         return await in_thread(lambda: ConsolidationRun.objects.get().state)
 
-    def by_admin() -> None:
+    def request_in_admin() -> None:
         client = Client()
         client.force_login(owner_make("root", is_staff=True, is_superuser=True).user)
         client.post("/admin/memories/book/consolidate/", {"book": str(book_of(alice).pk)})
 
-    await in_thread(resting_run, alice, agent, answering, UpstreamError("500", status=500))
+    await in_thread(paused_run, alice, agent, answering, UpstreamError("500", status=500))
     await alice_api.post("/api/consolidations", {"book": "main"})
     assert await state() == "scheduled"
-    await rests()
+    await pause()
     await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "/memory rebuild"})
     assert await state() == "scheduled"
-    await rests()
+    await pause()
     await in_thread(call_command, "consolidate", "--owner", "alice", stdout=StringIO())
     assert await state() == "scheduled"
-    await rests()
-    await in_thread(by_admin)
+    await pause()
+    await in_thread(request_in_admin)
     assert await state() == "scheduled"
 
 
 @pytest.fixture
 def book_at_noon(consolidation_on: None, alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    """One session unchanged since it was read, one that can be read, two that rest, one in use, one too old, one that
-    could not be read; one of somebody else and a temporary one."""
+    """Create sessions: one unchanged since it was read, one that can be read, two that are not idle for long enough,
+    one in use, one too old, one that failed, one of another owner, and a temporary one."""
     settings_make(min_rollout_idle_hours=12, max_rollout_age_days=30, max_retries=0)
     with time_machine.travel(NOON, tick=False):
         talk(alice, agent, hours_ago=20)
         consolidate(alice)
 
-        def fails(*_: object) -> str:
+        def fail(*_: object) -> str:
             raise UpstreamError("500", status=500)
 
-        works, answering.on_extraction = answering.on_extraction, fails
+        working, answering.on_extraction = answering.on_extraction, fail
         talk(alice, agent, hours_ago=21)
         consolidate(alice)
-        answering.on_extraction = works
+        answering.on_extraction = working
         talk(alice, agent, hours_ago=13)
         for hours in (11, 2):
             talk(alice, agent, hours_ago=hours)
@@ -150,7 +150,7 @@ def book_at_noon(consolidation_on: None, alice: Owner, agent: Agent, answering: 
 
 
 @pytest.mark.usefixtures("book_at_noon")
-def test_the_standing_counts_each_session_once_and_says_it_on_the_owners_clock(alice: Owner) -> None:
+def test_the_standing_counts_each_session_once_and_uses_the_owners_time_zone(alice: Owner) -> None:
     alice.time_zone = "Europe/Berlin"
     alice.save()
     with time_machine.travel(NOON, tick=False):
@@ -173,13 +173,13 @@ def test_the_standing_counts_each_session_once_and_says_it_on_the_owners_clock(a
 
 
 @pytest.mark.usefixtures("book_at_noon")
-def test_a_forced_rebuild_takes_what_could_not_be_read(alice: Owner) -> None:
+def test_a_forced_rebuild_includes_failed_sessions(alice: Owner) -> None:
     with time_machine.travel(NOON, tick=False):
         standing = standing_of(book_of(alice), force=True)
     assert (standing.ready, standing.given_up) == (2, 0)
 
 
-def test_the_notice_of_a_rebuild_that_found_nothing_says_why(
+def test_the_notification_of_a_rebuild_without_sessions_explains_why(
     alice: Owner, agent: Agent, answering: AnsweringModel
 ) -> None:
     settings_make(min_rollout_idle_hours=12)
@@ -191,7 +191,7 @@ def test_the_notice_of_a_rebuild_that_found_nothing_says_why(
     )
 
 
-async def test_the_answers_of_all_surfaces_say_it(
+async def test_every_interface_shows_the_standing(
     alice: Owner, alice_api: Api, agent: Agent, answering: AnsweringModel, session: Session
 ) -> None:
     words = "1 session rests for 12 hours after the last message, until "
@@ -224,11 +224,11 @@ async def test_the_answers_of_all_surfaces_say_it(
     assert words in admin
 
 
-def test_a_session_that_went_on_counts_as_news(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_a_continued_session_can_be_read_again(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     session = talk(alice, agent)
     consolidate(alice)
     assert standing_of(book_of(alice)).unchanged == 1
     session.refresh_from_db()
-    go_on(session, "And I test with make check.")
+    add_turns(session, "And I test with make check.")
     standing = standing_of(book_of(alice))
     assert (standing.ready, standing.unchanged) == (1, 0)

@@ -1,4 +1,4 @@
-"""Runs: asked for once, held by one worker, handed on after a crash, stopped, and within their quotas."""
+"""Runs: one per book, claimed by one worker, resumed after a crash, stopped, and scheduled."""
 
 import time
 from datetime import timedelta
@@ -19,21 +19,21 @@ from reviews.consolidation.extraction import choose_sessions
 from reviews.consolidation.requests import Trigger
 from reviews.models import ConsolidationRun, Extraction
 from tests.reviews.consolidation.answering_model import AnsweringModel, extraction
-from tests.reviews.consolidation.rows import consolidate, notes, request, settings_make, talk, work
+from tests.reviews.consolidation.rows import consolidate, notes, request, run_slice, settings_make, talk
 from tests.sweeps import reset_sweep_throttles
 
 pytestmark = pytest.mark.usefixtures("consolidation_on")
 
 
-def lease_ran_out() -> None:
+def expire_lease() -> None:
     Lease.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
 
 
-def test_nothing_runs_while_it_is_off(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_nothing_runs_while_consolidation_is_off(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     talk(alice, agent)
     run = request(alice)
     settings_make(enabled=False)
-    assert work(run).state == "cancelled"
+    assert run_slice(run).state == "cancelled"
     with pytest.raises(Conflict, match="Consolidation is off"):
         request(alice)
     triggers.consolidation_sweep()
@@ -49,16 +49,16 @@ def test_a_book_has_one_open_run(alice: Owner, agent: Agent) -> None:
     assert (second.force, second.rebuild) == (True, True)
 
 
-def test_one_worker_holds_a_run(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_only_one_worker_can_claim_a_run(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     talk(alice, agent)
     run = request(alice)
     assert runs.claim(run.pk) is not None
     assert runs.claim(run.pk) is None
-    assert work(run).state == "running"
+    assert run_slice(run).state == "running"
     assert answering.calls == []
 
 
-def test_a_crashed_workers_run_goes_on_where_it_was(
+def test_a_crashed_workers_run_is_resumed(
     alice: Owner, agent: Agent, answering: AnsweringModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for n in range(3):
@@ -66,41 +66,41 @@ def test_a_crashed_workers_run_goes_on_where_it_was(
     run = request(alice)
     settings_make(concurrency=1)
 
-    def killed_at_the_third(session: str, _: object) -> str:
+    def crash_at_the_third(session: str, _: object) -> str:
         if len(answering.calls) == 3:
             raise RuntimeError("killed")
         return extraction(f"- {session}", "y")
 
-    answering.on_extraction = killed_at_the_third
-    # Nobody is left to end the run or to give the lease back.
+    answering.on_extraction = crash_at_the_third
+    # A crashed worker neither ends the run nor releases the lease.
     monkeypatch.setattr(runner, "_end", lambda *args: None)
-    work(run)
+    run_slice(run)
     assert (run.state, run.sessions_done) == ("running", 2)
     runs.recover()
-    assert work(run).state == "running", "the lease still holds"
-    lease_ran_out()
+    assert run_slice(run).state == "running", "the lease is still held"
+    expire_lease()
     OrmQ.objects.all().delete()
     runs.recover()
-    assert work(run).state == "completed"
+    assert run_slice(run).state == "completed"
     assert (run.sessions_done, len(answering.extracted), len(notes(alice))) == (3, 4, 3)
 
 
-def test_a_run_whose_worker_always_dies_fails_in_the_end(alice: Owner, agent: Agent) -> None:
+def test_a_run_whose_workers_always_crash_fails_eventually(alice: Owner, agent: Agent) -> None:
     talk(alice, agent)
     run = request(alice)
     for _ in range(runs.MAX_ATTEMPTS):
         assert runs.claim(run.pk) is not None
-        lease_ran_out()
+        expire_lease()
         runs.recover()
     assert runs.claim(run.pk) is None
     run.refresh_from_db()
     assert (run.state, run.error["code"]) == ("failed", "worker_lost")
 
 
-def test_a_holder_that_lost_its_lease_writes_nothing(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_a_worker_that_lost_its_lease_writes_nothing(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     talk(alice, agent)
-    answering.on_extraction = lambda *_: (lease_ran_out(), extraction("- Late", "Late."))[1]
-    run = work(request(alice))
+    answering.on_extraction = lambda *_: (expire_lease(), extraction("- Late", "Late."))[1]
+    run = run_slice(request(alice))
     assert notes(alice) != {}
     assert set(notes(alice).values()) == {""}
     assert run.sessions_done == 0
@@ -109,12 +109,12 @@ def test_a_holder_that_lost_its_lease_writes_nothing(alice: Owner, agent: Agent,
 def test_a_lost_lease_in_the_synthesis_writes_nothing(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     talk(alice, agent)
     real = answering.on_synthesis
-    answering.on_synthesis = lambda request: (lease_ran_out(), real(request))[1]
-    work(request(alice))
+    answering.on_synthesis = lambda request: (expire_lease(), real(request))[1]
+    run_slice(request(alice))
     assert not Artifact.objects.exists()
 
 
-def test_hold_looks_at_token_state_and_epoch(alice: Owner, agent: Agent) -> None:
+def test_lock_claimed_checks_token_state_and_epoch(alice: Owner, agent: Agent) -> None:
     talk(alice, agent)
     run = request(alice)
     claim = runs.claim(run.pk)
@@ -133,7 +133,7 @@ def test_hold_looks_at_token_state_and_epoch(alice: Owner, agent: Agent) -> None
         runs.lock_claimed(claim)
 
 
-def test_sessions_are_chosen_once(alice: Owner, agent: Agent) -> None:
+def test_sessions_are_selected_once(alice: Owner, agent: Agent) -> None:
     talk(alice, agent)
     claim = runs.claim(request(alice).pk)
     assert claim is not None
@@ -144,33 +144,33 @@ def test_sessions_are_chosen_once(alice: Owner, agent: Agent) -> None:
 
 
 @pytest.mark.any_database
-def test_a_stopped_run_keeps_what_is_done(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_a_stopped_run_keeps_its_results(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     settings_make(concurrency=1)
     for n in range(3):
         talk(alice, agent, hours_ago=n)
     run = request(alice)
 
-    def stopped_at_the_second(session: str, _: object) -> str:
+    def stop_at_the_second(session: str, _: object) -> str:
         if len(answering.calls) == 2:
             runs.cancel(run, "Stopped by a person.")
         return extraction("- x", "y")
 
-    answering.on_extraction = stopped_at_the_second
-    work(run)
+    answering.on_extraction = stop_at_the_second
+    run_slice(run)
     assert (run.state, run.sessions_done, run.error["message"]) == ("cancelled", 1, "Stopped by a person.")
     assert not Lease.objects.exists()
     assert consolidate(alice).sessions_total == 2
 
 
-def test_a_long_run_makes_room_for_other_jobs(
+def test_a_long_run_yields_to_other_jobs(
     alice: Owner, agent: Agent, answering: AnsweringModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs, "SLICE_SECONDS", 0.0)
     talk(alice, agent)
-    run = work(request(alice))
+    run = run_slice(request(alice))
     assert (run.state, run.sessions_done, run.attempts) == ("scheduled", 0, 0)
     monkeypatch.setattr(runs, "SLICE_SECONDS", 60.0)
-    assert work(run).state == "completed"
+    assert run_slice(run).state == "completed"
 
 
 def test_the_sweep_starts_due_books_once(alice: Owner, charlie: Owner, agent: Agent, answering: AnsweringModel) -> None:
@@ -180,15 +180,13 @@ def test_the_sweep_starts_due_books_once(alice: Owner, charlie: Owner, agent: Ag
     triggers.consolidation_sweep()
     (run,) = ConsolidationRun.objects.all()
     assert (run.owner, run.trigger) == (alice, "startup")
-    work(run)
+    run_slice(run)
     reset_sweep_throttles()
     triggers.consolidation_sweep()
-    assert ConsolidationRun.objects.count() == 1, "nothing is due any more"
+    assert ConsolidationRun.objects.count() == 1, "no book is due any more"
 
 
-def test_runs_that_nobody_asked_for_go_to_the_queue_one_at_a_time(
-    alice: Owner, bob: Owner, charlie: Owner, agent: Agent
-) -> None:
+def test_scheduled_runs_are_enqueued_one_at_a_time(alice: Owner, bob: Owner, charlie: Owner, agent: Agent) -> None:
     for owner in (alice, bob):
         talk(owner, agent)
     triggers.consolidation_sweep()
@@ -197,14 +195,16 @@ def test_runs_that_nobody_asked_for_go_to_the_queue_one_at_a_time(
     triggers.consolidation_sweep()
     first = ConsolidationRun.objects.exclude(enqueued_at=None).get()
     talk(charlie, agent)
-    assert request(charlie).enqueued_at is not None, "who asks does not wait"
+    assert request(charlie).enqueued_at is not None, "a requested run does not wait"
     assert runs.recover() == 0
     for run in (first, ConsolidationRun.objects.get(owner=charlie)):
         runs.cancel(run, "Stopped by a person.")
-    assert runs.recover() == 1, "the next one's turn"
+    assert runs.recover() == 1, "the next scheduled run is enqueued"
 
 
-def test_the_schedule_looks_again_after_its_pause(alice: Owner, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_schedule_checks_again_after_its_interval(
+    alice: Owner, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(triggers._throttle, "_checked_at", time.monotonic())
     talk(alice, agent)
     triggers.consolidation_sweep()
@@ -214,7 +214,7 @@ def test_the_schedule_looks_again_after_its_pause(alice: Owner, agent: Agent, mo
     assert ConsolidationRun.objects.get().trigger == "schedule"
 
 
-def test_a_lost_job_is_handed_to_the_queue_again(alice: Owner, agent: Agent) -> None:
+def test_a_lost_job_is_enqueued_again(alice: Owner, agent: Agent) -> None:
     talk(alice, agent)
     run = request(alice)
     assert runs.recover() == 0
@@ -225,7 +225,7 @@ def test_a_lost_job_is_handed_to_the_queue_again(alice: Owner, agent: Agent) -> 
     assert run.state == "scheduled"
 
 
-def test_the_heartbeat_keeps_a_slow_run_and_ends_a_lost_one(alice: Owner, agent: Agent) -> None:
+def test_the_heartbeat_extends_a_held_lease_only(alice: Owner, agent: Agent) -> None:
     settings_make(lease_seconds=5)
     talk(alice, agent)
     claim = runs.claim(request(alice).pk)
@@ -233,20 +233,20 @@ def test_the_heartbeat_keeps_a_slow_run_and_ends_a_lost_one(alice: Owner, agent:
     Lease.objects.update(expires_at=timezone.now() + timedelta(seconds=1))
     assert runs.heartbeat(claim)
     assert Lease.objects.get().expires_at > timezone.now() + timedelta(seconds=4)
-    lease_ran_out()
+    expire_lease()
     assert not runs.heartbeat(claim)
 
 
-def test_an_unexpected_error_ends_the_run_with_a_word(
+def test_an_unexpected_error_fails_the_run_with_a_message(
     alice: Owner, agent: Agent, answering: AnsweringModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     talk(alice, agent)
 
-    async def breaks(*args: object, **kwargs: object) -> None:
+    async def fail(*args: object, **kwargs: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(runner, "synthesize", breaks)
-    run = work(request(alice))
+    monkeypatch.setattr(runner, "synthesize", fail)
+    run = run_slice(request(alice))
     assert (run.state, run.error["message"]) == (
         "failed",
         "The consolidation was aborted by an internal error (ZeroDivisionError).",
@@ -254,7 +254,7 @@ def test_an_unexpected_error_ends_the_run_with_a_word(
     assert not Lease.objects.exists()
 
 
-def test_an_upstream_of_another_name_is_not_asked_for_a_role(
+def test_without_roles_the_agents_model_and_upstream_are_used(
     alice: Owner, agent: Agent, answering: AnsweringModel
 ) -> None:
     configuration_save("model_roles", {})

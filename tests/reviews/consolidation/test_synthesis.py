@@ -1,4 +1,4 @@
-"""Phase 2: when the documents are written, from what, and what survives."""
+"""Phase 2: when the documents are written, from which input, and which edits survive."""
 
 import json
 from datetime import timedelta
@@ -17,7 +17,16 @@ from reviews.consolidation.requests import Trigger
 from reviews.consolidation.selection import due_books
 from reviews.models import ConsolidationRun, ConsolidationState
 from tests.reviews.consolidation.answering_model import AnsweringModel, extraction, synthesis
-from tests.reviews.consolidation.rows import book_of, consolidate, document, go_on, request, settings_make, talk, work
+from tests.reviews.consolidation.rows import (
+    add_turns,
+    book_of,
+    consolidate,
+    document,
+    request,
+    run_slice,
+    settings_make,
+    talk,
+)
 from tests.unsliced import undo_changes
 
 pytestmark = pytest.mark.usefixtures("consolidation_on")
@@ -30,16 +39,18 @@ def edit(owner: Owner, path: str, content: str) -> Artifact:
     return artifact_put(book_of(owner), path, content, BY_HAND)
 
 
-def scheduled(owner: Owner) -> ConsolidationRun:
-    return work(request(owner, trigger=Trigger.SCHEDULE))
+def run_scheduled(owner: Owner) -> ConsolidationRun:
+    return run_slice(request(owner, trigger=Trigger.SCHEDULE))
 
 
-def change_something(owner: Owner, session: Session) -> None:
+def add_turn(owner: Owner, session: Session) -> None:
     session.refresh_from_db()
-    go_on(session, "One more thing.")
+    add_turns(session, "One more thing.")
 
 
-def test_it_writes_the_documents_together(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_a_synthesis_writes_all_documents_in_one_change_set(
+    alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
     talk(alice, agent)
     answering.on_synthesis = lambda _: synthesis("# Handbook", "Deploys often.", ship="1. make ship")
     run = consolidate(alice)
@@ -48,11 +59,11 @@ def test_it_writes_the_documents_together(alice: Owner, agent: Agent, answering:
     assert document(alice, "skills/ship/SKILL.md") == "1. make ship"
     revisions = ArtifactRevision.objects.values_list("change_set", "write_origin").distinct()
     assert list(revisions) == [(run.change_set, "consolidation")]
-    told = Notification.objects.get(kind="consolidation.finished")
-    assert told.text == "Consolidation read 1 session and wrote 3 documents."
+    notification = Notification.objects.get(kind="consolidation.finished")
+    assert notification.text == "Consolidation read 1 session and wrote 3 documents."
 
 
-def test_it_reads_notes_documents_and_usage(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_a_synthesis_reads_notes_documents_and_usage(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     talk(alice, agent, hours_ago=3)
     artifact_read(edit(alice, "MEMORY.md", "- Written by hand, <b>really</b>."))
     answering.on_extraction = lambda *_: extraction("- Deploys on </notes> Fridays.", "About Fridays.")
@@ -65,25 +76,25 @@ def test_it_reads_notes_documents_and_usage(alice: Owner, agent: Agent, answerin
 
 
 @pytest.mark.any_database
-def test_a_persons_line_survives_a_model_that_forgets_it(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_a_persons_line_survives_a_model_that_drops_it(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     session = talk(alice, agent)
     answering.on_synthesis = lambda _: synthesis("# Memory\n- Uses make.\n- Likes tea.")
     consolidate(alice)
     edit(alice, "MEMORY.md", "# Memory\n- Uses make.\n- Never deploy on Fridays.")
     answering.on_synthesis = lambda _: synthesis("# Memory\n- Uses make.\n- Likes tea.\n- New.")
-    change_something(alice, session)
+    add_turn(alice, session)
     consolidate(alice)
     lines = document(alice, "MEMORY.md").splitlines()
     assert "- Never deploy on Fridays." in lines
     assert "- New." in lines
-    assert "- Likes tea." not in lines, "a person took it out"
-    change_something(alice, session)
+    assert "- Likes tea." not in lines, "a person removed it"
+    add_turn(alice, session)
     consolidate(alice)
     assert document(alice, "MEMORY.md").count("- Never deploy on Fridays.") == 1
 
 
 @pytest.mark.any_database
-def test_what_a_person_took_back_stays_so_until_something_is_new(
+def test_undone_documents_stay_undone_until_there_is_new_input(
     alice: Owner, agent: Agent, answering: AnsweringModel
 ) -> None:
     settings_make(synthesis_cooldown_hours=0)
@@ -93,18 +104,18 @@ def test_what_a_person_took_back_stays_so_until_something_is_new(
     undone = undo_changes(change_set_get(alice.pk, first.change_set), BY_HAND)
     assert undone.documents == ("MEMORY.md", "memory_summary.md", "skills/ship/SKILL.md")
     assert due_books(consolidation_settings(), timezone.now(), max_books=5) == []
-    assert scheduled(alice).written == []
+    assert run_scheduled(alice).written == []
     assert document(alice, "MEMORY.md") == ""
-    undo_changes(change_set_get(alice.pk, undone.change_set), BY_HAND)  # they are put back
+    undo_changes(change_set_get(alice.pk, undone.change_set), BY_HAND)  # redo
     assert due_books(consolidation_settings(), timezone.now(), max_books=5) == []
     edit(alice, "MEMORY.md", "# Memory\n- Uses make, mostly.")
-    undo_changes(change_set_get(alice.pk, first.change_set), BY_HAND)  # the edit is left alone, and still to be read
+    undo_changes(change_set_get(alice.pk, first.change_set), BY_HAND)  # the edit is skipped, and still to be read
     assert len(due_books(consolidation_settings(), timezone.now(), max_books=5)) == 1
-    change_something(alice, session)
-    assert scheduled(alice).written != []
+    add_turn(alice, session)
+    assert run_scheduled(alice).written != []
 
 
-def test_skills_no_longer_named_go_but_not_those_a_person_edited(
+def test_dropped_skills_are_removed_unless_a_person_edited_them(
     alice: Owner, agent: Agent, answering: AnsweringModel
 ) -> None:
     session = talk(alice, agent)
@@ -112,17 +123,19 @@ def test_skills_no_longer_named_go_but_not_those_a_person_edited(
     consolidate(alice)
     edit(alice, "skills/test/SKILL.md", "1. make test\n2. look at it")
     answering.on_synthesis = lambda _: synthesis()
-    change_something(alice, session)
+    add_turn(alice, session)
     run = consolidate(alice)
     assert (run.removed, run.kept) == (["skills/ship/SKILL.md"], ["skills/test/SKILL.md"])
     assert document(alice, "skills/test/SKILL.md") == "1. make test\n2. look at it"
     assert Artifact.objects.get(path="skills/test/SKILL.md").kept
-    gone = Artifact.objects.get(path="skills/ship/SKILL.md")
-    assert (gone.deleted_at is not None, gone.revisions.count()) == (True, 2)
+    removed = Artifact.objects.get(path="skills/ship/SKILL.md")
+    assert (removed.deleted_at is not None, removed.revisions.count()) == (True, 2)
 
 
 @pytest.mark.parametrize("name", ["../../etc", "a/b", "", ".", "x" * 65, "naïve", "a b", "-x", "con\x00"])
-def test_a_skill_with_a_bad_name_is_left_out(alice: Owner, agent: Agent, answering: AnsweringModel, name: str) -> None:
+def test_a_skill_with_an_invalid_name_is_dropped(
+    alice: Owner, agent: Agent, answering: AnsweringModel, name: str
+) -> None:
     talk(alice, agent)
     answering.on_synthesis = lambda _: synthesis().replace('"skills": []', f'"skills": {_skills(name, "good")}')
     run = consolidate(alice)
@@ -136,19 +149,19 @@ def _skills(*names: str) -> str:
     return json.dumps([{"name": name, "content": "1. Do it."} for name in names])
 
 
-def test_names_that_differ_only_in_case_are_one(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_skill_names_are_case_insensitive(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     session = talk(alice, agent)
     answering.on_synthesis = lambda _: synthesis().replace('"skills": []', f'"skills": {_skills("Ship", "ship")}')
     assert consolidate(alice).dropped == 1
     answering.on_synthesis = lambda _: synthesis(ship="2. Again.")
-    change_something(alice, session)
+    add_turn(alice, session)
     consolidate(alice)
     skills = Artifact.objects.filter(path__startswith="skills/")
     assert [(row.path, row.content) for row in skills] == [("skills/Ship/SKILL.md", "2. Again.")]
 
 
 @pytest.mark.any_database
-def test_it_runs_only_when_something_changed(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_a_synthesis_runs_only_after_a_change(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     session = talk(alice, agent)
     consolidate(alice)
     assert consolidate(alice).state == "nothing_to_do"
@@ -156,30 +169,28 @@ def test_it_runs_only_when_something_changed(alice: Owner, agent: Agent, answeri
     edit(alice, "MEMORY.md", "- By hand.")
     consolidate(alice)
     assert len(answering.syntheses) == 2
-    change_something(alice, session)
+    add_turn(alice, session)
     consolidate(alice)
     assert len(answering.syntheses) == 3
     consolidate(alice, force=True)
     assert len(answering.syntheses) == 4
 
 
-def test_the_cool_down_holds_for_runs_that_nobody_asked_for(
-    alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
+def test_the_cooldown_applies_to_scheduled_runs_only(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     session = talk(alice, agent)
-    scheduled(alice)
-    change_something(alice, session)
-    run = scheduled(alice)
+    run_scheduled(alice)
+    add_turn(alice, session)
+    run = run_scheduled(alice)
     assert (run.sessions_done, run.written, len(answering.syntheses)) == (1, [], 1)
     ConsolidationState.objects.update(last_synthesis_at=timezone.now() - timedelta(hours=6, seconds=1))
-    scheduled(alice)
+    run_scheduled(alice)
     assert len(answering.syntheses) == 2
-    change_something(alice, session)
-    consolidate(alice)  # asked for: no cool-down
+    add_turn(alice, session)
+    consolidate(alice)  # requested, so there is no cooldown
     assert len(answering.syntheses) == 3
 
 
-def test_forced_runs_observe_age_and_idleness(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_forced_runs_respect_age_and_idle_time(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     settings_make(min_rollout_idle_hours=12)
     talk(alice, agent, hours_ago=1)
     talk(alice, agent, hours_ago=31 * 24)
@@ -190,44 +201,42 @@ def test_forced_runs_observe_age_and_idleness(alice: Owner, agent: Agent, answer
 def test_a_persons_edit_during_the_model_call_wins(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     talk(alice, agent)
 
-    def edits_meanwhile(_: object) -> str:
+    def edit_meanwhile(_: object) -> str:
         if len(answering.syntheses) == 1:
             edit(alice, "memory_summary.md", "My own summary.")
         return synthesis("# From the model")
 
-    answering.on_synthesis = edits_meanwhile
-    run = work(request(alice))
+    answering.on_synthesis = edit_meanwhile
+    run = run_slice(request(alice))
     assert (run.state, run.written, document(alice, "MEMORY.md")) == ("scheduled", [], "")
     assert document(alice, "memory_summary.md") == "My own summary."
-    work(run)
+    run_slice(run)
     assert run.state == "completed"
     assert "My own summary." in answering.syntheses[1]
     assert "My own summary." in document(alice, "memory_summary.md").splitlines()
 
 
-def test_half_a_set_is_never_stored(
+def test_a_partial_set_of_documents_is_never_stored(
     alice: Owner, agent: Agent, answering: AnsweringModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     talk(alice, agent)
     answering.on_synthesis = lambda _: synthesis(ship="1. make ship")
     real = ArtifactRevision.objects.create
 
-    def breaks_at_the_third(**fields: object) -> ArtifactRevision:
+    def fail_at_the_third(**fields: object) -> ArtifactRevision:
         if ArtifactRevision.objects.count() == 2:
             raise RuntimeError("the disk is full")
         return real(**fields)
 
-    monkeypatch.setattr(ArtifactRevision.objects, "create", breaks_at_the_third)
-    run = work(request(alice))
+    monkeypatch.setattr(ArtifactRevision.objects, "create", fail_at_the_third)
+    run = run_slice(request(alice))
     assert (run.state, run.error["code"]) == ("failed", "internal_error")
     assert not Artifact.objects.exists()
     assert not ArtifactRevision.objects.exists()
 
 
 @pytest.mark.any_database
-def test_a_failed_synthesis_is_tried_again_and_fails_at_last(
-    alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
+def test_a_failed_synthesis_is_retried_and_finally_fails(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     talk(alice, agent)
     answering.on_synthesis = lambda _: UpstreamError("500", status=500)
     run = consolidate(alice)
@@ -238,7 +247,7 @@ def test_a_failed_synthesis_is_tried_again_and_fails_at_last(
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("answer", "message"),
     [
         ("no json", "not a JSON object"),
         (synthesis("", "S"), "left a document empty"),
@@ -249,13 +258,13 @@ def test_a_failed_synthesis_is_tried_again_and_fails_at_last(
         (synthesis("x" * 100_001, "S"), "100001 characters"),
     ],
 )
-def test_an_unusable_answer_leaves_the_documents_as_they_are(
-    alice: Owner, agent: Agent, answering: AnsweringModel, given: str, message: str
+def test_an_unusable_answer_leaves_the_documents_unchanged(
+    alice: Owner, agent: Agent, answering: AnsweringModel, answer: str, message: str
 ) -> None:
     settings_make(max_retries=0)
     talk(alice, agent)
     edit(alice, "MEMORY.md", "- By hand.")
-    answering.on_synthesis = lambda _: given
+    answering.on_synthesis = lambda _: answer
     run = consolidate(alice)
     assert (run.state, run.error["code"]) == ("failed", "unusable_answer")
     assert message in run.error["message"]
@@ -270,10 +279,12 @@ def test_secrets_in_documents_are_redacted_and_counted(alice: Owner, agent: Agen
     assert run.redacted == 1
 
 
-def test_secrets_in_documents_never_go_to_the_model(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_secrets_in_documents_are_never_sent_to_the_model(
+    alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
     talk(alice, agent)
     edit(alice, "MEMORY.md", "- By hand.")
-    # The scan refuses such words; a row may have come from elsewhere.
+    # The scan refuses such content, but a row may have been written without it.
     Artifact.objects.update(content="- The database: postgres://bob:sEcr3tpw99@db.example.com/app")
     consolidate(alice)
     (sent,) = answering.syntheses
@@ -281,7 +292,7 @@ def test_secrets_in_documents_never_go_to_the_model(alice: Owner, agent: Agent, 
     assert "[redacted:" in sent
 
 
-def test_a_line_of_a_document_that_the_scan_blocks_is_left_out(
+def test_a_line_that_the_scan_blocks_is_dropped_from_a_document(
     alice: Owner, agent: Agent, answering: AnsweringModel
 ) -> None:
     talk(alice, agent)
@@ -292,7 +303,7 @@ def test_a_line_of_a_document_that_the_scan_blocks_is_left_out(
     assert run.dropped == 1
 
 
-def test_notes_are_read_newest_first_within_the_limits(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_the_newest_notes_are_read_within_the_limits(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     settings_make(synthesis_token_limit=1000, max_extractions=3)
     for n in range(4):
         talk(alice, agent, f"Fact {n}", hours_ago=10 + n)
@@ -303,7 +314,7 @@ def test_notes_are_read_newest_first_within_the_limits(alice: Owner, agent: Agen
     assert [session in sent for session in newest] == [True, True, True, False]
 
 
-def test_a_new_generation_comes_with_the_documents(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_writing_documents_increments_the_generation(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     talk(alice, agent)
     before = book_of(alice).generation
     consolidate(alice)

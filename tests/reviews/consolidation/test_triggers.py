@@ -1,13 +1,11 @@
-"""When runs begin by themselves: one start reads so many sessions over all its books, shared evenly."""
-
-from typing import Any
+"""Automatic runs: each start reads a limited number of sessions, divided evenly between its books."""
 
 import pytest
 from django.utils import timezone
 
 from gateway.agents.configuration import consolidation_settings
 from gateway.models import Agent
-from memories.models import Book, Owner
+from memories.models import Owner
 from reviews.consolidation import triggers
 from reviews.consolidation.requests import Trigger
 from reviews.consolidation.selection import due_books
@@ -15,7 +13,7 @@ from reviews.consolidation.triggers import fair_shares
 from reviews.models import ConsolidationRun
 from tests.factories import agent_make
 from tests.reviews.consolidation.answering_model import AnsweringModel
-from tests.reviews.consolidation.rows import settings_make, talk, work
+from tests.reviews.consolidation.rows import run_slice, settings_make, talk
 from tests.sweeps import reset_sweep_throttles
 
 pytestmark = pytest.mark.usefixtures("consolidation_on")
@@ -24,25 +22,25 @@ pytestmark = pytest.mark.usefixtures("consolidation_on")
 @pytest.fixture
 def three_books(alice: Owner, agent: Agent) -> None:
     for name in ("one", "two", "three"):
-        own = agent_make(name, book=name)
+        agent = agent_make(name, book=name)
         for number in range(3):
-            talk(alice, own, f"Fact {number} of {name}", hours_ago=number + 1)
+            talk(alice, agent, f"Fact {number} of {name}", hours_ago=number + 1)
 
 
 def start_and_work() -> dict[str, int]:
-    """One start, worked off: how many sessions were read of each book that was begun."""
+    """Start due runs and execute them. Return the number of sessions read per started book."""
     before = set(ConsolidationRun.objects.values_list("pk", flat=True))
     reset_sweep_throttles()
     triggers.consolidation_sweep()
     found = {}
     for run in ConsolidationRun.objects.exclude(pk__in=before).select_related("book"):
-        work(run)
+        run_slice(run)
         found[run.book.name] = run.sessions_total
     return found
 
 
 @pytest.mark.parametrize(
-    ("wanted", "most", "given"),
+    ("wanted", "limit", "expected"),
     [
         ([3, 3, 3], 2, [1, 1, 0]),
         ([3, 3, 3], 3, [1, 1, 1]),
@@ -52,11 +50,11 @@ def start_and_work() -> dict[str, int]:
         ([], 7, []),
     ],
 )
-def test_a_number_is_divided_evenly_and_nothing_of_it_is_lost(wanted: list[int], most: int, given: list[int]) -> None:
-    assert fair_shares(wanted, most) == given
+def test_a_limit_is_divided_evenly_and_used_up(wanted: list[int], limit: int, expected: list[int]) -> None:
+    assert fair_shares(wanted, limit) == expected
 
 
-def test_one_start_reads_at_most_so_many_sessions_over_all_its_books(
+def test_a_start_reads_a_limited_number_of_sessions_over_all_books(
     three_books: None, answering: AnsweringModel
 ) -> None:
     settings_make(max_rollouts_per_startup=2)
@@ -64,21 +62,21 @@ def test_one_start_reads_at_most_so_many_sessions_over_all_its_books(
     assert len(answering.extracted) == 2
 
 
-def test_a_cap_as_large_as_what_waits_leaves_nothing(three_books: None, answering: AnsweringModel) -> None:
+def test_a_sufficient_limit_leaves_no_sessions(three_books: None, answering: AnsweringModel) -> None:
     settings_make(max_rollouts_per_startup=9)
     assert start_and_work() == {"one": 3, "two": 3, "three": 3}
     assert start_and_work() == {}
 
 
-def test_who_got_nothing_comes_first_the_next_time(three_books: None, answering: AnsweringModel) -> None:
+def test_a_book_that_was_skipped_comes_first_next_time(three_books: None, answering: AnsweringModel) -> None:
     settings_make(max_rollouts_per_startup=2)
     first, second = start_and_work(), start_and_work()
     assert {"one", "two", "three"} == set(first) | set(second)
-    left = ({"one", "two", "three"} - set(first)).pop()
-    assert left in second
+    skipped = ({"one", "two", "three"} - set(first)).pop()
+    assert skipped in second
 
 
-def test_a_book_with_documents_alone_to_write_reads_none(
+def test_a_book_with_only_documents_to_write_reads_no_sessions(
     alice: Owner, three_books: None, answering: AnsweringModel
 ) -> None:
     settings_make(max_rollouts_per_startup=1, synthesis_cooldown_hours=0)
@@ -86,7 +84,7 @@ def test_a_book_with_documents_alone_to_write_reads_none(
     assert len(answering.extracted) == 1
 
 
-def test_more_books_than_one_look_takes_share_what_is_left(
+def test_books_of_later_sweeps_share_the_remaining_limit(
     three_books: None, answering: AnsweringModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings_make(max_rollouts_per_startup=2)
@@ -97,25 +95,17 @@ def test_more_books_than_one_look_takes_share_what_is_left(
     assert sum(run.max_sessions or 0 for run in ConsolidationRun.objects.all()) == 2
 
 
-def test_a_run_that_somebody_asks_for_may_read_as_many_by_itself(
-    alice: Owner, three_books: None, answering: AnsweringModel
-) -> None:
+def test_a_requested_run_has_its_own_limit(alice: Owner, three_books: None, answering: AnsweringModel) -> None:
     settings_make(max_rollouts_per_startup=2)
     triggers.start_due(Trigger.STARTUP, consolidation_settings(), max_sessions=2)
     limited = ConsolidationRun.objects.select_related("book").order_by("id").first()
     assert limited is not None
     assert limited.max_sessions == 1
-    joined = _ask(limited.book)
+    joined = triggers.consolidation_request(limited.book, trigger=Trigger.REQUEST)
     assert (joined.pk, joined.max_sessions) == (limited.pk, None)
-    assert work(joined).sessions_total == 2
+    assert run_slice(joined).sessions_total == 2
 
 
 def test_due_books_are_those_with_something_to_do(alice: Owner, three_books: None, answering: AnsweringModel) -> None:
     due = due_books(consolidation_settings(), timezone.now(), max_books=10)
     assert {book.name for book in due} == {"one", "two", "three"}
-
-
-def _ask(book: Book) -> ConsolidationRun:
-    from_row: Any = triggers.consolidation_request(book, trigger=Trigger.REQUEST)
-    run: ConsolidationRun = from_row
-    return run

@@ -1,4 +1,4 @@
-"""A consolidation that a worker was given and does not take: the log says why"""
+"""A consolidation run that a worker does not claim: the log says why"""
 
 from datetime import timedelta
 from typing import Any
@@ -25,41 +25,41 @@ def run(alice: Owner, agent: Agent) -> ConsolidationRun:
     return request(alice)
 
 
-def test_one_that_is_unknown(unclaimed: Unclaimed) -> None:
+def test_an_unknown_run(unclaimed: Unclaimed) -> None:
     unknown = uuid7()
     assert runs.claim(unknown) is None
     assert unclaimed() == [f"consolidation not claimed: id={unknown} cause=unknown"]
 
 
-def test_one_that_is_over(run: ConsolidationRun, unclaimed: Unclaimed) -> None:
+def test_a_finished_run(run: ConsolidationRun, unclaimed: Unclaimed) -> None:
     runs.cancel(run, "Stopped by a person.")
     assert runs.claim(run.pk) is None
     assert unclaimed() == [f"consolidation not claimed: id={run.pk} cause=over state=cancelled"]
 
 
-def test_one_that_rests(run: ConsolidationRun, unclaimed: Unclaimed) -> None:
+def test_a_paused_run(run: ConsolidationRun, unclaimed: Unclaimed) -> None:
     later = timezone.now() + timedelta(hours=1)
     ConsolidationRun.objects.update(state="paused", not_before=later)
     assert runs.claim(run.pk) is None
     assert unclaimed() == [f"consolidation not claimed: id={run.pk} cause=not_due not_before={later.isoformat()}"]
 
 
-def test_one_whose_lease_is_held(run: ConsolidationRun, unclaimed: Unclaimed) -> None:
+def test_a_run_whose_lease_is_held(run: ConsolidationRun, unclaimed: Unclaimed) -> None:
     assert runs.claim(run.pk) is not None
     assert runs.claim(run.pk) is None
     assert unclaimed() == [f"consolidation not claimed: id={run.pk} cause=lease_held phase=extraction"]
 
 
-def test_one_that_moves_to_its_next_phase_at_the_same_time(
+def test_a_run_that_enters_its_next_phase_meanwhile(
     run: ConsolidationRun, monkeypatch: pytest.MonkeyPatch, unclaimed: Unclaimed
 ) -> None:
     take = jobs.lease_take
 
-    def moved_meanwhile(name: str, **values: Any) -> Any:
+    def move_meanwhile(name: str, **values: Any) -> Any:
         ConsolidationRun.objects.update(phase="synthesis")
         return take(name, **values)
 
-    monkeypatch.setattr(jobs, "lease_take", moved_meanwhile)
+    monkeypatch.setattr(jobs, "lease_take", move_meanwhile)
     assert runs.claim(run.pk) is None
     assert unclaimed() == [f"consolidation not claimed: id={run.pk} cause=moved_on phase=extraction"]
     assert not jobs.lease_is_held(runs.lease_name(run.book_id, "extraction"), seconds=120)
@@ -73,7 +73,7 @@ def clear_book(run: ConsolidationRun) -> None:
     Book.objects.update(epoch=run.book_epoch + 1)
 
 
-def divide_upstreams(run: ConsolidationRun) -> None:
+def make_upstream_ambiguous(run: ConsolidationRun) -> None:
     agent_make("private", upstream="local", model="llama")
 
 
@@ -86,11 +86,11 @@ def use_up_attempts(run: ConsolidationRun) -> None:
     [
         (switch_off, "off", "cancelled"),
         (clear_book, "book_cleared", "cancelled"),
-        (divide_upstreams, "upstream_undecided", "cancelled"),
+        (make_upstream_ambiguous, "upstream_undecided", "cancelled"),
         (use_up_attempts, "worker_lost", "failed"),
     ],
 )
-def test_one_that_can_not_be_done_any_more(
+def test_a_run_that_can_no_longer_be_executed(
     run: ConsolidationRun, obstacle: Any, cause: str, state: str, settings: Any, unclaimed: Unclaimed
 ) -> None:
     address = {"url": "http://127.0.0.1:9/v1", "key": ""}

@@ -1,4 +1,4 @@
-"""Which upstream a consolidation asks, and what is said where none may be asked."""
+"""Which upstream a consolidation uses, and how a missing choice is reported."""
 
 from collections import Counter
 from datetime import timedelta
@@ -24,7 +24,7 @@ from reviews.models import ConsolidationRun
 from tests.conftest import Api
 from tests.factories import agent_make
 from tests.reviews.consolidation.answering_model import AnsweringModel, session_of
-from tests.reviews.consolidation.rows import book_of, consolidate, request, settings_make, talk, work
+from tests.reviews.consolidation.rows import book_of, consolidate, request, run_slice, settings_make, talk
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("consolidation_on")]
 ADDRESS = {"url": "http://127.0.0.1:9/v1", "key": ""}
@@ -41,32 +41,32 @@ def local(db: None) -> Agent:
     return agent_make("private", upstream="local", model="llama")
 
 
-def asked(answering: AnsweringModel) -> Counter[tuple[str, str, str]]:
-    """What was asked for, and of which upstream and model."""
+def count_requests(answering: AnsweringModel) -> Counter[tuple[str, str, str]]:
+    """Count the requests by kind, upstream, and model."""
     kinds = [("extraction" if session_of(call) else "synthesis", call) for call in answering.calls]
     return Counter((kind, call.upstream, call.model) for kind, call in kinds)
 
 
-def test_sessions_and_documents_stay_on_the_agents_upstream(
+def test_extractions_and_synthesis_use_the_agents_upstream(
     alice: Owner, local: Agent, answering: AnsweringModel
 ) -> None:
     configuration_save("model_roles", {"default": "big", "smol": "small"})
     talk(alice, local)
     assert consolidate(alice).state == "completed"
-    assert asked(answering) == {("extraction", "local", "llama"): 1, ("synthesis", "local", "llama"): 1}
+    assert count_requests(answering) == {("extraction", "local", "llama"): 1, ("synthesis", "local", "llama"): 1}
 
 
-def test_roles_may_name_an_upstream_and_its_model(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_roles_may_set_upstream_and_model(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     configuration_save("model_roles", {"default": "local/meta-llama/Llama-3", "smol": "small"})
     talk(alice, agent)
     assert consolidate(alice).state == "completed"
-    assert asked(answering) == {
+    assert count_requests(answering) == {
         ("extraction", "local", "meta-llama/Llama-3"): 1,
         ("synthesis", "default", "small"): 1,
     }
 
 
-def test_a_shared_book_is_consolidated_by_the_upstream_that_is_named(
+def test_a_shared_book_is_consolidated_with_the_configured_upstream(
     alice: Owner, agent: Agent, local: Agent, answering: AnsweringModel
 ) -> None:
     settings_make(upstream="local")
@@ -74,10 +74,10 @@ def test_a_shared_book_is_consolidated_by_the_upstream_that_is_named(
     talk(alice, agent)
     talk(alice, local)
     assert consolidate(alice).state == "completed"
-    assert asked(answering) == {("extraction", "local", "llama"): 2, ("synthesis", "local", "llama"): 1}
+    assert count_requests(answering) == {("extraction", "local", "llama"): 2, ("synthesis", "local", "llama"): 1}
 
 
-def test_a_shared_book_is_left_alone_while_no_upstream_is_named(
+def test_a_shared_book_is_not_consolidated_without_a_configured_upstream(
     alice: Owner, agent: Agent, local: Agent, answering: AnsweringModel
 ) -> None:
     talk(alice, local)
@@ -89,41 +89,39 @@ def test_a_shared_book_is_left_alone_while_no_upstream_is_named(
     assert answering.calls == []
 
 
-def test_books_that_are_left_alone_do_not_keep_others_waiting(alice: Owner, agent: Agent, local: Agent) -> None:
+def test_skipped_books_do_not_delay_others(alice: Owner, agent: Agent, local: Agent) -> None:
     talk(alice, local, hours_ago=20)
     talk(alice, agent_make("coder", book="code"), hours_ago=30)
     due = due_books(consolidation_settings(), timezone.now() + timedelta(hours=1), max_books=1)
     assert [book.name for book in due] == ["code"]
 
 
-def test_a_run_whose_book_becomes_a_shared_one_is_stopped_with_the_reason(
-    alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
+def test_a_run_is_cancelled_if_its_book_becomes_shared(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     talk(alice, agent)
     run = request(alice)
     agent_make("private", upstream="local")
-    assert work(run).state == "cancelled"
+    assert run_slice(run).state == "cancelled"
     assert REASON in run.error["message"]
     assert answering.calls == []
 
 
-def test_a_book_that_becomes_a_shared_one_while_it_is_read_is_read_no_further(
+def test_a_run_fails_if_its_book_becomes_shared_meanwhile(
     alice: Owner, agent: Agent, answering: AnsweringModel
 ) -> None:
     talk(alice, agent)
     first = answering.on_extraction
 
-    def shared(session: str, call: Any) -> Any:
+    def share_meanwhile(session: str, call: Any) -> Any:
         agent_make("private", upstream="local")
         return first(session, call)
 
-    answering.on_extraction = shared
-    run = work(request(alice, trigger=Trigger.SCHEDULE))
-    assert (run.state, [kind for kind, *_ in asked(answering)]) == ("failed", ["extraction"])
+    answering.on_extraction = share_meanwhile
+    run = run_slice(request(alice, trigger=Trigger.SCHEDULE))
+    assert (run.state, [kind for kind, *_ in count_requests(answering)]) == ("failed", ["extraction"])
     assert REASON in run.error["message"]
 
 
-async def test_the_reason_is_on_every_surface(
+async def test_the_api_shows_the_reason(
     alice: Owner, alice_api: Api, agent: Agent, local: Agent, answering: AnsweringModel
 ) -> None:
     await in_thread(talk, alice, local)
@@ -142,7 +140,7 @@ async def test_the_reason_is_on_every_surface(
     assert health["data"][0]["consolidation_obstacle"] is None
 
 
-def test_pages_command_and_doctor_say_the_reason(
+def test_pages_the_command_and_doctor_show_the_reason(
     alice: Owner, bob: Owner, agent: Agent, local: Agent, settings: Settings
 ) -> None:
     talk(alice, local)

@@ -1,4 +1,4 @@
-"""Several workers at once, each with a database connection of its own"""
+"""Several workers at the same time, each with its own database connection"""
 
 import asyncio
 import threading
@@ -21,42 +21,42 @@ pytestmark = pytest.mark.django_db(transaction=True)
 WORKERS = 8
 
 
-def at_once(work: Callable[[int], Any]) -> list[Any]:
-    """Run `work` in many threads that begin together."""
-    together = threading.Barrier(WORKERS)
+def in_threads(work: Callable[[int], Any]) -> list[Any]:
+    """Run `work` in several threads that start at the same time."""
+    barrier = threading.Barrier(WORKERS)
 
-    def one(number: int) -> Any:
-        together.wait(10)
+    def run(number: int) -> Any:
+        barrier.wait(10)
         try:
             return work(number)
         finally:
             connection.close()
 
     with ThreadPoolExecutor(WORKERS) as pool:
-        return list(pool.map(one, range(WORKERS)))
+        return list(pool.map(run, range(WORKERS)))
 
 
-def test_a_claim_has_one_winner(alice: Owner) -> None:
+def test_only_one_worker_claims_a_review(alice: Owner) -> None:
     say(reviewed_session(alice))
     review = newest_review()
-    claims = at_once(lambda _: review_claim(review.pk))
+    claims = in_threads(lambda _: review_claim(review.pk))
     assert sum(claim is not None for claim in claims) == 1
     review.refresh_from_db()
     assert review.attempts == 1
 
 
-def test_of_one_sessions_reviews_one_runs(alice: Owner) -> None:
+def test_only_one_review_of_a_session_runs(alice: Owner) -> None:
     session = reviewed_session(alice)
     reviews = []
     for number in range(WORKERS):
         say(session, f"Message {number}")
         reviews.append(newest_review())
-    claims = at_once(lambda number: review_claim(reviews[number].pk))
+    claims = in_threads(lambda number: review_claim(reviews[number].pk))
     assert sum(claim is not None for claim in claims) == 1
     assert ReviewRun.objects.filter(state="running").count() == 1
 
 
-def test_a_review_that_is_delivered_to_all_is_applied_once(alice: Owner, model: ScriptedModel) -> None:
+def test_a_review_delivered_to_all_workers_is_applied_once(alice: Owner, model: ScriptedModel) -> None:
     say(reviewed_session(alice))
     review = newest_review()
     model.script(adds("Likes tea.", "Is vegetarian."), DONE)
@@ -65,7 +65,7 @@ def test_a_review_that_is_delivered_to_all_is_applied_once(alice: Owner, model: 
         with asyncio.Runner() as runner:
             execute(review.pk, runner.run)
 
-    at_once(work)
+    in_threads(work)
     review.refresh_from_db()
     assert (review.state, review.attempts, Memory.objects.count()) == ("saved", 1, 2)
     assert Notification.objects.filter(kind="review.saved").count() == 1
@@ -85,7 +85,7 @@ def test_reviews_of_one_book_do_not_interleave_their_writes(
     take = model._next
 
     def next_for(request: Any) -> Any:
-        """The first request of each review gets its writes, the second its end."""
+        """Answer the first request of each review with its writes, and the second one with its end."""
         if request.request_id in answered:
             model._steps.rotate(-next(i for i, step in enumerate(model._steps) if not step.calls))
         else:
@@ -93,19 +93,19 @@ def test_reviews_of_one_book_do_not_interleave_their_writes(
         answered.add(request.request_id)
         return take(request)
 
-    guard = threading.Lock()
+    lock = threading.Lock()
 
-    def guarded(request: Any) -> Any:
-        with guard:
+    def locked(request: Any) -> Any:
+        with lock:
             return next_for(request)
 
-    monkeypatch.setattr(model, "_next", guarded)
+    monkeypatch.setattr(model, "_next", locked)
 
     def work(number: int) -> None:
         with asyncio.Runner() as runner:
             execute(reviews[number].pk, runner.run)
 
-    at_once(work)
+    in_threads(work)
     assert set(ReviewRun.objects.values_list("state", flat=True)) == {"saved"}
     order = list(Memory.objects.order_by("number").values_list("review_id", flat=True))
     assert len(order) == 3 * WORKERS

@@ -1,4 +1,4 @@
-"""`*` is all books in lists and searches, and is refused where one book is meant; never does it find nothing"""
+"""`*` means all books in lists and searches, and is refused where a single book is required"""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.factories import key_make, memory_make
 
 pytestmark = pytest.mark.any_database
 
-SAID = [{"role": "user", "content": "I like tea."}]
+MESSAGES = [{"role": "user", "content": "I like tea."}]
 
 
 @pytest.mark.parametrize("limited", [False, True])
@@ -22,8 +22,8 @@ SAID = [{"role": "user", "content": "I like tea."}]
     [
         ("POST", "/api/memories", {"content": "Likes tea.", "book": "*"}),
         ("POST", "/api/memories/bulk", {"ids": ["1"], "action": "pin", "book": "*"}),
-        ("POST", "/api/memories/ingest", {"messages": SAID, "book": "*"}),
-        ("POST", "/api/memories/ingest", {"messages": SAID, "book": "*", "session_id": "mine"}),
+        ("POST", "/api/memories/ingest", {"messages": MESSAGES, "book": "*"}),
+        ("POST", "/api/memories/ingest", {"messages": MESSAGES, "book": "*", "session_id": "mine"}),
         ("POST", "/api/consolidations", {"book": "*", "dry_run": True}),
         ("GET", "/api/books/*/artifacts", None),
         ("GET", "/api/books/*/artifacts/MEMORY.md", None),
@@ -32,13 +32,15 @@ SAID = [{"role": "user", "content": "I like tea."}]
         ("POST", "/api/import?book=*", {"content": "x"}),
     ],
 )
-async def test_it_is_refused(alice: Owner, agent: Agent, limited: bool, method: str, path: str, body: Any) -> None:
+async def test_a_star_is_refused_where_a_single_book_is_required(
+    alice: Owner, agent: Agent, limited: bool, method: str, path: str, body: Any
+) -> None:
     api = Api((await in_thread(lambda: key_make(alice, books=["main"] if limited else [])))[1])
     status, answer = await api.call(method, path, body)
     assert (status, answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", "book")
 
 
-async def test_it_is_every_book_of_a_list_and_a_search(alice: Owner, alice_api: Api) -> None:
+async def test_a_star_means_every_book_in_lists_and_searches(alice: Owner, alice_api: Api) -> None:
     for book in ("main", "work"):
         memory = await in_thread(memory_make, alice, "Likes tea.", book=book)
         await in_thread(ConsolidationRun.objects.create, owner=alice, book=memory.book, book_epoch=1, trigger="request")
@@ -49,21 +51,21 @@ async def test_it_is_every_book_of_a_list_and_a_search(alice: Owner, alice_api: 
     assert sorted(entry["book"] for entry in found["data"]) == ["main", "work"]
 
 
-async def test_many_at_once_are_of_one_book(alice: Owner, alice_api: Api) -> None:
+async def test_a_bulk_edit_changes_a_single_book(alice: Owner, alice_api: Api) -> None:
     ids = [str((await in_thread(memory_make, alice, "Likes tea.", book=book)).number) for book in ("main", "work")]
     for book, changed in ((None, ids[:1]), ("work", ids[1:]), ("nothing", [])):
         _, answer = await alice_api.post("/api/memories/bulk", {"ids": ids, "action": "delete", "book": book})
-        assert (answer["changed"], answer["left_alone"]) == (changed, [each for each in ids if each not in changed])
+        assert (answer["changed"], answer["left_alone"]) == (changed, [id for id in ids if id not in changed])
 
 
-async def test_an_empty_category_filters_no_search(alice: Owner, alice_api: Api) -> None:
+async def test_an_empty_category_does_not_filter_a_search(alice: Owner, alice_api: Api) -> None:
     await in_thread(memory_make, alice, "Likes tea.", category="food")
     _, found = await alice_api.post("/api/memories/search", {"query": "tea", "category": ""})
     assert [entry["content"] for entry in found["data"]] == ["Likes tea."]
 
 
 @pytest.mark.parametrize("book", [None, "nothing"])
-async def test_what_is_no_id_is_left_alone_too(alice: Owner, alice_api: Api, book: str | None) -> None:
+async def test_invalid_ids_are_left_alone(alice: Owner, alice_api: Api, book: str | None) -> None:
     await in_thread(memory_make, alice)
     _, answer = await alice_api.post(
         "/api/memories/bulk", {"ids": ["zz", "99", "zz", "\u0661"], "action": "pin", "book": book}
@@ -72,7 +74,7 @@ async def test_what_is_no_id_is_left_alone_too(alice: Owner, alice_api: Api, boo
     assert (await alice_api.get("/api/memories/%D9%A1"))[0] == 404  # an Arabic 1
 
 
-async def test_a_key_says_which_of_its_names_is_wrong(alice_api: Api) -> None:
+async def test_an_invalid_book_of_a_key_is_refused(alice_api: Api) -> None:
     for book in ("", "*", "x" * 65):
         status, answer = await alice_api.post("/api/keys", {"name": "x", "books": [book]})
         assert (status, answer["error"]["param"]) == (400, "books")

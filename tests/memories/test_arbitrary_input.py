@@ -1,4 +1,4 @@
-"""Whatever a model, a file or a client sends is read or refused with a documented error, and never anything else"""
+"""Anything that a model, a file or a client sends is either read or refused with a documented error"""
 
 import json
 from contextlib import suppress
@@ -35,10 +35,10 @@ json_pieces = st.lists(
 
 
 def check_storable(value: Any) -> None:
-    """It fits every database, and can be sent on."""
-    written = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    written.encode()
-    assert "\\u0000" not in written
+    """Check that the value can be stored in any database and sent as JSON."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    text.encode()
+    assert "\\u0000" not in text
 
 
 @BOUNDED
@@ -46,7 +46,7 @@ def check_storable(value: Any) -> None:
 @example('"\\ud83d\\ude00"', False)
 @example("1" * 101, True)
 @example(b"\xef\xbb\xbf{}", True)
-def test_json_is_a_value_that_can_be_stored_or_is_refused(raw: bytes | str, repair: bool) -> None:
+def test_json_is_either_storable_or_refused(raw: bytes | str, repair: bool) -> None:
     with suppress(InvalidRequest):
         value = read_json(raw, repair=repair)
         check_storable(value)
@@ -73,7 +73,7 @@ imported = odd_object(
 @example('{"content": "a", "expires_at": "0001-01-01T00:00:00+23:59"}')
 @example('{"content": "a", "expires_at": "9999-12-31T23:59:59-23:59"}')
 @example('{"content": "a", "expires_at": [1]}')
-def test_lines_of_an_import_are_memories_or_are_refused(text: str) -> None:
+def test_the_lines_of_an_import_are_either_memories_or_refused(text: str) -> None:
     try:
         upload = Upload.of(text.encode(errors="surrogatepass"))
         lines = finish(read_upload(upload, format="jsonl", book="main")).entries
@@ -85,7 +85,7 @@ def test_lines_of_an_import_are_memories_or_are_refused(text: str) -> None:
 
 
 def check_fields(line: Entry) -> None:
-    """What is stored of a line is storable, or the line is refused."""
+    """Check that the cleaned fields of a line can be stored, unless the line is refused."""
     fields = line.fields
     try:
         stored = [
@@ -99,7 +99,7 @@ def check_fields(line: Entry) -> None:
     check_storable(stored)
 
 
-addresses = odd_text | st.lists(
+odd_uris = odd_text | st.lists(
     st.sampled_from(
         ["memory://root", "/", "MEMORY.md", SUMMARY_PATH, "skills", "SKILL.md", "..", "a", "%2e", "?", "#", "\n", "é"]
     ),
@@ -108,10 +108,10 @@ addresses = odd_text | st.lists(
 
 
 @BOUNDED
-@given(addresses)
+@given(odd_uris)
 @example("memory://root/skills/a/SKILL.md\n")
 @example("memory://root/MEMORY.md\n")
-def test_an_address_is_the_path_of_a_document_or_is_refused(address: str) -> None:
+def test_a_uri_is_either_the_path_of_a_document_or_refused(address: str) -> None:
     for read in (resolve_uri, clean_path):
         try:
             path = read(address)
@@ -123,7 +123,7 @@ def test_an_address_is_the_path_of_a_document_or_is_refused(address: str) -> Non
 
 @BOUNDED
 @given(odd_text)
-def test_an_id_is_a_number_that_a_database_takes_or_nothing(text: str) -> None:
+def test_an_id_is_either_a_number_that_a_database_can_store_or_none(text: str) -> None:
     found = parse_number(text)
     assert found is None or 0 <= found < 2**63
 
@@ -137,14 +137,14 @@ arguments = odd_object(
     memory_id=st.integers() | odd_text,
     query=odd_text,
     limit=st.integers(),
-    path=addresses,
+    path=odd_uris,
 )
 tools = st.sampled_from([*TOOLS, "nobody"])
 
 
 @BOUNDED
 @given(tools, odd_text | json_pieces | (arguments | odd_json).map(json.dumps))
-def test_arguments_of_a_tool_call_are_checked_or_explained(name: str, text: str) -> None:
+def test_tool_arguments_are_either_valid_or_explained(name: str, text: str) -> None:
     if name not in TOOLS:
         return
     parsed = parse_arguments(TOOLS[name], ToolCall(id="a", name=name, arguments=text))
@@ -158,7 +158,7 @@ def test_arguments_of_a_tool_call_are_checked_or_explained(name: str, text: str)
 @pytest.mark.django_db
 @BOUNDED
 @given(calls=st.lists(st.tuples(tools, odd_text | json_pieces | arguments.map(json.dumps)), max_size=2))
-def test_every_tool_call_has_a_result_that_can_be_sent_on(alice: Owner, calls: list[tuple[str, str]]) -> None:
+def test_every_tool_call_has_a_result_that_can_be_sent(alice: Owner, calls: list[tuple[str, str]]) -> None:
     book_get_or_create(alice.pk, "main")
     scope = ToolScope(book=book_state(alice.pk, "main"), search="ranked", session_id=None, run_id=None, actor="model")
     made = [ToolCall(id=str(at), name=name, arguments=text) for at, (name, text) in enumerate(calls)]

@@ -1,4 +1,4 @@
-"""Keywords as people, clients, models and files give them: bounded in number and length, and read in one pass"""
+"""Keywords from people, clients, models and files: limited in number and length, and cleaned in one pass"""
 
 import json
 
@@ -24,7 +24,7 @@ def test_cleaning_keywords_takes_one_pass() -> None:
     assert count_calls(clean_keywords, same) < 3 * count_calls(clean_keywords, same[: KEYWORDS_GIVEN // 2])
 
 
-def test_twelve_different_keywords_are_kept_in_their_order() -> None:
+def test_the_first_twelve_different_keywords_are_kept_in_order() -> None:
     given = ["tea", "TEA", "!", *(f"w{number}" for number in range(20))]
     assert clean_keywords(given) == ["tea", *(f"w{number}" for number in range(11))]
 
@@ -36,7 +36,7 @@ def test_too_many_or_too_long_keywords_are_refused(given: list[str]) -> None:
 
 
 @pytest.mark.parametrize("given", [[f"w{number}" for number in range(22_000)], ["w" * 1_000_000]])
-async def test_the_api_refuses_them_before_the_book_is_touched(alice_api: Api, given: list[str]) -> None:
+async def test_the_api_refuses_keywords_before_it_creates_the_book(alice_api: Api, given: list[str]) -> None:
     status, answer = await alice_api.post(
         "/api/memories", {"content": "Likes tea.", "keywords": given, "book": "untouched"}
     )
@@ -45,19 +45,19 @@ async def test_the_api_refuses_them_before_the_book_is_touched(alice_api: Api, g
     assert not await in_thread(Book.objects.filter(name="untouched").exists)
 
 
-async def test_a_tool_call_with_too_many_keywords_is_told_so(alice_api: Api) -> None:
+async def test_a_tool_call_with_too_many_keywords_gets_an_error(alice_api: Api) -> None:
     arguments = {"content": "Likes tea.", "keywords": [f"w{number}" for number in range(22_000)]}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
     status, answer = await alice_api.post("/mcp", message | {"params": {"name": "add_memory", "arguments": arguments}})
     assert status == 200
-    told = answer["result"]["structuredContent"]
-    assert told["error"] == "invalid_arguments"
-    assert told["message"].startswith("keywords: give at most 100 keywords")
+    result = answer["result"]["structuredContent"]
+    assert result["error"] == "invalid_arguments"
+    assert result["message"].startswith("keywords: give at most 100 keywords")
     assert not await in_thread(Memory.objects.exists)
 
 
 @pytest.mark.django_db
-def test_a_line_of_an_import_with_too_many_keywords_is_left_out(alice: Owner) -> None:
+def test_an_import_skips_a_line_with_too_many_keywords(alice: Owner) -> None:
     lines = [{"content": "Likes tea.", "keywords": ["w"] * 22_000}, {"content": "Likes rum.", "keywords": ["drink"]}]
     report = import_text(alice.pk, "\n".join(map(json.dumps, lines)), actor="user:1", preview=False)
     assert (report.refused, report.new) == (1, 1)

@@ -1,4 +1,4 @@
-"""Large undos go in slices, each with a transaction and a turn in the write lane: others write in between."""
+"""Large undos, clears and imports run in slices, with a transaction each, so that others can write in between."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ ROWS, COUNT = 2, 7
 
 @pytest.fixture(autouse=True)
 def lanes(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Real database threads, and slices of two memories."""
+    """Use real database threads, and slices of two memories."""
     settings.DB_THREADS = 1
     monkeypatch.setattr(undo, "ATOMIC", ROWS)
     monkeypatch.setattr(clear, "FIRST_BATCH", ROWS)
@@ -47,7 +47,7 @@ def lanes(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 def review_make(owner: Owner) -> ReviewRun:
-    """A review that saved COUNT memories."""
+    """Create a review that saved COUNT memories."""
     book_limits_set({"main": (0, 0)})
     lines = "\n".join(json.dumps({"content": f"Likes tea number {number}."}) for number in range(COUNT))
     (imported,) = import_text(owner.pk, lines, actor="user:1", preview=False).change_sets
@@ -65,7 +65,7 @@ def review_make(owner: Owner) -> ReviewRun:
 
 
 class Watch:
-    """What happens in which order. While the first slice is under way, somebody else's write is queued behind it."""
+    """Records the order of slices and another owner's write, which is queued during the first slice."""
 
     def __init__(self, other: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seen: list[tuple[str, bool]] = []
@@ -75,7 +75,7 @@ class Watch:
         monkeypatch.setattr(access._write_lane, "submit", self._watched_submit)
 
     def _watched_submit(self, *args: Any) -> Any:
-        # The length of the queue would not tell: the gateway queues small writes of its own (`write_later`).
+        # The length of the queue is no indication, since the gateway queues writes itself (`write_later`).
         job = self._submit(*args)
         if threading.current_thread() is self._other:
             self._queued.set()
@@ -83,7 +83,7 @@ class Watch:
 
     def _write(self, owner: Owner) -> None:
         memory_make(owner, "Likes rum.")
-        self._note("somebody else")
+        self._note("other write")
 
     def _note(self, what: str) -> None:
         self.seen.append((what, threading.current_thread().name.startswith("daybook-db")))
@@ -98,7 +98,7 @@ class Watch:
             assert self._queued.wait(10)
         return result
 
-    def over(self) -> None:
+    def join(self) -> None:
         self._other.join(10)
 
 
@@ -131,7 +131,7 @@ def undo_many_in_the_admin(client: Client, review: ReviewRun) -> Any:
 
 
 @pytest.mark.parametrize(
-    "ask",
+    "undo_request",
     [
         undo_change_set,
         undo_review,
@@ -140,24 +140,24 @@ def undo_many_in_the_admin(client: Client, review: ReviewRun) -> Any:
         undo_many_in_the_admin,
     ],
 )
-def test_somebody_else_writes_between_two_slices_of_an_undo(
-    alice: Owner, bob: Owner, charlie: Owner, ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+def test_another_owner_can_write_between_two_slices_of_an_undo(
+    alice: Owner, bob: Owner, charlie: Owner, undo_request: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     review = review_make(alice)
     watch = Watch(charlie, monkeypatch)
-    take_back = undo._Undoing.revert
-    monkeypatch.setattr(undo._Undoing, "revert", lambda *args, **how: watch.slice(take_back, *args, **how))
+    revert = undo._Undoing.revert
+    monkeypatch.setattr(undo._Undoing, "revert", lambda *args, **how: watch.slice(revert, *args, **how))
     client = Client()
     client.force_login(User.objects.get(pk=bob.user_id))
-    assert ask(client, review).status_code in {200, 302}
-    watch.over()
+    assert undo_request(client, review).status_code in {200, 302}
+    watch.join()
     slices = [("slice", True)] * 4
-    assert watch.seen == [slices[0], ("somebody else", True), *slices[1:]]
+    assert watch.seen == [slices[0], ("other write", True), *slices[1:]]
     assert list(Memory.objects.filter(deleted_at=None).values_list("content", flat=True)) == ["Likes rum."]
     assert ReviewRun.objects.get().state == "undone"
 
 
-def test_somebody_else_writes_between_two_slices_of_a_clear(
+def test_another_owner_can_write_between_two_slices_of_a_clear(
     alice: Owner, charlie: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     review_make(alice)
@@ -174,14 +174,14 @@ def test_somebody_else_writes_between_two_slices_of_a_clear(
         headers={"authorization": f"Bearer {plain}"},
     )
     assert answer.status_code == 200, answer.content
-    watch.over()
-    assert [what for what, _ in watch.seen] == ["slice", "somebody else", *["slice"] * 4]
+    watch.join()
+    assert [what for what, _ in watch.seen] == ["slice", "other write", *["slice"] * 4]
     assert all(in_lane_thread for _, in_lane_thread in watch.seen)
     assert list(Memory.objects.filter(deleted_at=None).values_list("content", flat=True)) == ["Likes rum."]
 
 
 @pytest.mark.parametrize("preview", [False, True])
-async def test_what_an_import_reads_and_scans_keeps_no_thread_busy_that_writes(
+async def test_an_import_reads_and_scans_outside_the_write_thread(
     alice: Owner, monkeypatch: pytest.MonkeyPatch, preview: bool
 ) -> None:
     threads: dict[str, set[str]] = {}
@@ -207,7 +207,7 @@ async def test_what_an_import_reads_and_scans_keeps_no_thread_busy_that_writes(
     assert threads == reading | ({} if preview else {"_write": {"daybook-db"}, "book_changed": {"daybook-db"}})
 
 
-async def test_work_that_goes_to_its_end_does_so_without_its_client() -> None:
+async def test_work_in_slices_to_the_end_survives_its_clients_disconnect() -> None:
     done: list[int] = []
     go = threading.Event()
 

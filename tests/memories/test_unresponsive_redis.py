@@ -1,4 +1,5 @@
-"""A Redis that stopped or froze holds up nobody: hints and jobs wait beside requests; the database has the rows."""
+"""A stopped or frozen Redis delays no request: hints and jobs are sent in the background, and the database has the
+rows."""
 
 import asyncio
 import json
@@ -43,12 +44,12 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.skipif(not shutil.which("redis-server"), reason="there is no redis-server on this machine"),
 ]
-# Far above what a request needs beside a silent Redis, far below what it took when it waited for it.
+# Seconds; far more than a request takes, but far less than it would take if it waited for Redis.
 DEADLINE = 15
 
 
 class OwnRedis:
-    """A Redis of this test, to be stopped and frozen."""
+    """A Redis server for one test that can be stopped and frozen."""
 
     def __init__(self, folder: Path) -> None:
         self.port = free_port()
@@ -58,9 +59,9 @@ class OwnRedis:
             [shutil.which("redis-server") or "", *options], cwd=folder, stdout=subprocess.DEVNULL
         )
         self.client = Redis.from_url(self.url, socket_timeout=1)
-        eventually(self._answers, within=20, description="Redis")
+        eventually(self._is_up, within=20, description="Redis")
 
-    def _answers(self) -> bool:
+    def _is_up(self) -> bool:
         try:
             return bool(self.client.ping())
         except RedisError:
@@ -80,17 +81,17 @@ class OwnRedis:
 
 @pytest.fixture
 def redis(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[OwnRedis]:
-    own = OwnRedis(tmp_path)
-    settings.REDIS_URL = own.url
+    server = OwnRedis(tmp_path)
+    settings.REDIS_URL = server.url
     settings.DB_THREADS = 1
-    hosts = [{"address": own.url, "socket_timeout": 8, "socket_connect_timeout": 1}]
+    hosts = [{"address": server.url, "socket_timeout": 8, "socket_connect_timeout": 1}]
     before = channel_layers.set("default", HintLayer(hosts=hosts))
     monkeypatch.setattr(Conf, "BROKER_CLASS", "memories.messaging.redis_clients.QueueBroker")
     monkeypatch.setattr(Conf, "ORM", None)
     monkeypatch.setattr(rates, "_backoff_until", 0.0)
     rates._limiters.clear()
-    yield own
-    own.stop()
+    yield server
+    server.stop()
     redis_calls.drain(10)
     rates._limiters.clear()
     channel_layers.set("default", before)
@@ -98,7 +99,7 @@ def redis(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.fixture(params=["frozen", "stopped"])
-def silent(request: pytest.FixtureRequest, redis: OwnRedis) -> OwnRedis:
+def unresponsive_redis(request: pytest.FixtureRequest, redis: OwnRedis) -> OwnRedis:
     """A Redis that does not answer."""
     if request.param == "frozen":
         redis.freeze()
@@ -107,7 +108,7 @@ def silent(request: pytest.FixtureRequest, redis: OwnRedis) -> OwnRedis:
     return redis
 
 
-async def test_writes_do_not_wait_for_a_hint(alice_api: Api, silent: OwnRedis) -> None:
+async def test_writes_do_not_wait_for_a_hint(alice_api: Api, unresponsive_redis: OwnRedis) -> None:
     async with asyncio.timeout(DEADLINE):
         writes = await asyncio.gather(
             *(alice_api.post("/api/memories", {"content": f"Likes number {number}."}) for number in range(8))
@@ -118,7 +119,9 @@ async def test_writes_do_not_wait_for_a_hint(alice_api: Api, silent: OwnRedis) -
     assert await in_thread(Memory.objects.count) == await in_thread(Notification.objects.count) == 8
 
 
-async def test_a_review_is_scheduled_and_left_to_the_sweep(alice_api: Api, session: Session, silent: OwnRedis) -> None:
+async def test_a_review_is_scheduled_for_the_sweep(
+    alice_api: Api, session: Session, unresponsive_redis: OwnRedis
+) -> None:
     await in_thread(say, session)
     async with asyncio.timeout(DEADLINE):
         status, body = await alice_api.post(f"/api/sessions/{session.pk}/review")
@@ -126,27 +129,33 @@ async def test_a_review_is_scheduled_and_left_to_the_sweep(alice_api: Api, sessi
     assert await in_thread(ReviewRun.objects.count) == 1
 
 
-async def test_a_job_reaches_a_redis_that_answers(alice_api: Api, session: Session, redis: OwnRedis) -> None:
+async def test_a_job_reaches_a_responsive_redis(alice_api: Api, session: Session, redis: OwnRedis) -> None:
     await in_thread(say, session)
     assert (await alice_api.post(f"/api/sessions/{session.pk}/review"))[0] == 202
     assert await asyncio.to_thread(redis_calls.drain, 10)
     assert QueueBroker().queue_size() == 1
 
 
-async def test_requests_are_not_counted_rather_than_refused(alice: Owner, silent: OwnRedis) -> None:
+async def test_requests_are_let_through_uncounted_rather_than_refused(
+    alice: Owner, unresponsive_redis: OwnRedis
+) -> None:
     api = Api((await in_thread(lambda: key_make(alice, requests_per_minute=1)))[1])
     async with asyncio.timeout(DEADLINE):
         statuses = [(await api.get("/api/memories"))[0] for _ in range(5)]
     assert statuses == [200] * 5
 
 
-async def test_readyz_names_it_and_stays_ready(silent: OwnRedis, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_readyz_reports_redis_and_stays_ready(
+    unresponsive_redis: OwnRedis, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(health, "unready_reasons", lambda: [])
     response = await health.readyz(RequestFactory().get("/readyz"))
     assert (response.status_code, json.loads(response.content)["reasons"]) == (200, [health._NO_REDIS])
 
 
-async def test_a_websocket_hears_by_looking(alice: Owner, settings: Settings, silent: OwnRedis) -> None:
+async def test_a_websocket_gets_notifications_by_polling(
+    alice: Owner, settings: Settings, unresponsive_redis: OwnRedis
+) -> None:
     settings.PUSH_POLL_SECONDS = 0.2
     plain = (await in_thread(key_make, alice))[1]
     headers = [(b"host", b"testserver"), (b"authorization", f"Bearer {plain}".encode())]
@@ -155,13 +164,13 @@ async def test_a_websocket_hears_by_looking(alice: Owner, settings: Settings, si
     assert connected
     await in_thread(notify, owner_id=alice.pk, kind=Notification.Kind.MEMORY_CHANGED, text="one")
     while (await browser.receive_json_from(timeout=DEADLINE))["text"] != "one":
-        continue  # what the key's making told
-    silent.thaw() if silent.process.poll() is None else None
+        continue  # the notification about the new key
+    unresponsive_redis.thaw() if unresponsive_redis.process.poll() is None else None
     await browser.disconnect(timeout=DEADLINE)
     await sync_to_async(connections.close_all)()
 
 
-def test_what_waits_for_the_same_is_sent_once(settings: Settings) -> None:
+def test_waiting_calls_with_the_same_key_are_merged(settings: Settings) -> None:
     settings.DB_THREADS = 1
     gate, sent = threading.Event(), []
     calls = Background("test")
@@ -175,12 +184,12 @@ def test_what_waits_for_the_same_is_sent_once(settings: Settings) -> None:
 
 async def test_a_worker_waits_for_a_job_and_gets_it(redis: OwnRedis) -> None:
     broker = QueueBroker()
-    assert await asyncio.to_thread(broker.dequeue) is None  # after a second, and without a fault
+    assert await asyncio.to_thread(broker.dequeue) is None  # after a second, without an error
     await asyncio.to_thread(broker.enqueue, b"job")
     assert await asyncio.to_thread(broker.dequeue) == [(None, b"job")]
 
 
-async def test_a_listener_ends_although_its_connection_swallows_the_first_cancellation(
+async def test_a_listener_ends_even_if_its_connection_swallows_a_cancellation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def receive(layer: RedisChannelLayer, channel: str) -> None:

@@ -1,0 +1,32 @@
+import re
+
+import pytest
+from django.test import Client
+
+from gateway.models import Agent
+from memories.models import Book, Owner
+from memories.services import book_get_or_create
+from tests.admin_rows import staff_client
+from tests.pages import client_of
+
+
+@pytest.fixture
+def book(alice: Owner) -> Book:
+    return book_get_or_create(alice.pk, "main")
+
+
+@pytest.fixture
+def root(db: None) -> Client:
+    """A client of a superuser."""
+    return staff_client(superuser=True)
+
+
+@pytest.fixture
+def page(alice: Owner, agent: Agent) -> Client:
+    """A client of Alice, for the pages of the product."""
+    return client_of(alice)
+
+
+def rows_in(html: str) -> list[int]:
+    """Return the numbers of the memories that a page lists."""
+    return [int(number) for number in re.findall(r'data-memory="(\d+)"', html)]
