@@ -27,8 +27,8 @@ _LANES = {
 _PARTS = {
     "snapshot": "The snapshot",
     "guidance": "Memory Guidance",
-    "thread": "Reading what was said earlier",
-    "short_term": "The search in what was said earlier",
+    "thread": "Reading earlier messages",
+    "short_term": "The search in earlier messages",
     "long_term": "The search in the book",
     "embedding": "The embedding of the question",
     "earlier_conversation": "The summary of the earlier conversation",
@@ -71,12 +71,12 @@ def _memory(item: Mapping[str, Any], revisions: Mapping[int, Revision], visible:
     icon, how = _LANES.get(str(item.get("lane", "")), ("help", "Given"))
     details: dict[str, Any] = {"number": number, "icon": icon, "how": how, "why": why_given(item, words=visible.words)}
     if not number:
-        return {**details, "note": "An entry of another memory provider; its words are not stored."}
+        return {**details, "note": "An entry from another memory provider; its text is not stored."}
     if not visible.memories:
         return details
     revision = revisions.get(int(number)) if number.isdecimal() else None
     if revision is None:
-        return {**details, "note": "This memory was erased since."}
+        return {**details, "note": "This memory has been erased since."}
     return {
         **details,
         "words": str(revision.after.get("content", "")),
@@ -139,8 +139,8 @@ def _snapshot(items: Sequence[Mapping[str, Any]], revisions: Mapping[int, Revisi
         for number, after in states
     ]
     gone = len(frozen) - len(lines)
-    note = f"Without {gone} that {'was' if gone == 1 else 'were'} erased since." if gone else ""
-    return {"title": "Snapshot", "text": memory_block(lines), "note": note or "As it stood in the system message."}
+    note = f"Without {gone} that {'has' if gone == 1 else 'have'} been erased since." if gone else ""
+    return {"title": "Snapshot", "text": memory_block(lines), "note": note or "As it was in the system message."}
 
 
 def _turns(run: Run, items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -157,18 +157,18 @@ def _lines(run: Run) -> Iterator[str]:
     if run.temporary:
         yield "A temporary turn: no memory was read and none is kept."
     elif not trace and not run.recalled:
-        yield "Nothing was given from memory."
+        yield "No memory was given."
     if isinstance(snapshot := trace.get("snapshot"), dict) and "generation" in snapshot:
         count = memories(snapshot["frozen"])
-        yield f"The snapshot was of generation {snapshot['generation']} of the book, with {count}."
+        yield f"The snapshot was from generation {snapshot['generation']} of the book, with {count}."
     for name, part in trace.items():
         if not isinstance(part, dict):
             continue
         part_name = _PARTS.get(name, name)
         if part.get("state") == "failed":
-            yield f"{part_name} failed ({part.get('kind', 'unknown')}); the turn went on without it."
+            yield f"{part_name} failed ({part.get('kind', 'unknown')}); the turn continued without it."
         elif part.get("state") == "timeout":
-            yield f"{part_name} took too long; the turn went on without it."
+            yield f"{part_name} took too long; the turn continued without it."
         elif name == "keywords":
             yield _keywords(part)
         elif part.get("state") == "ok":
@@ -177,8 +177,8 @@ def _lines(run: Run) -> Iterator[str]:
 
 def _keywords(part: Mapping[str, Any]) -> str:
     if part.get("skipped"):
-        return "No keywords were asked for: there was nothing to search."
+        return "No keywords were requested: there was nothing to search."
     if fallback := part.get("fallback"):
         return f"Keywords from a model failed ({fallback}); they were found by rule."
     found = part.get("found", 0)
-    return f"A model named {found} keywords." if found else "A model said that no memory could matter."
+    return f"A model suggested {found} keywords." if found else "A model found that no memory could be relevant."

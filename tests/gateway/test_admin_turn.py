@@ -122,8 +122,8 @@ async def test_a_memory_is_shown_as_it_was_then(run: Run, root: Client, alice: O
 async def test_a_memory_that_was_erased_is_named(run: Run, root: Client) -> None:
     await in_thread(lambda: Memory.objects.filter(number=1).delete())
     words = await seen(root, run)
-    assert "This memory was erased since." in words
-    assert "Without 1 that was erased since." in words
+    assert "This memory has been erased since." in words
+    assert "Without 1 that has been erased since." in words
 
 
 async def test_the_cost_is_by_the_prices_that_are_set(run: Run, root: Client) -> None:
@@ -164,7 +164,7 @@ async def test_an_error_is_said_in_words_with_its_code(
     words = await seen(root, run)
     assert "The model server could not be reached." in words
     assert str(run.error["code"]) in words
-    assert "what a failed turn said in its steps is not kept" in words
+    assert "the steps of a failed turn are not stored" in words
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ async def test_a_memory_says_in_which_turns_it_was_used(run: Run, root: Client) 
         "In every answer of this session.",
     )
     other = await in_thread(lambda: Memory.objects.get(number=2))
-    assert "No turn was given it lately." in await in_thread(
+    assert "None of the newest turns." in await in_thread(
         lambda: words_of(root, reverse("admin:memories_memory_change", args=[other.pk]))
     )
 

@@ -278,7 +278,7 @@ def test_every_turn_can_be_edited_and_answered_again(page: Client, alice: Owner)
         ("failed", {"code": "what_is_this"}, "The answer could not be finished. Your message is kept."),
         ("failed", None, "The answer could not be finished."),
         ("stopped", None, "Stopped by you."),
-        ("awaiting_client_tools", None, "Waiting for the client that this turn came from."),
+        ("awaiting_client_tools", None, "Waiting for the client that started this turn."),
     ],
 )
 def test_how_a_turn_ended_is_said_in_words(
@@ -538,7 +538,7 @@ def test_messages_that_a_program_brought_are_no_chat_until_somebody_goes_on_with
     ended = Session.objects.get(state="ended")
     html = text_of(html_of(page, f"/c/{ended.pk}/"))
     assert "no hazelnuts please" in html
-    assert "This session was ended." in html
+    assert "This session has ended." in html
 
 
 def test_a_session_without_a_title_is_called_by_its_first_words(page: Client, alice: Owner) -> None:
@@ -573,7 +573,7 @@ def test_an_ended_session_takes_no_message(page: Client, alice: Owner) -> None:
     session = session_make(alice)
     Session.objects.update(state=Session.State.ENDED)
     html = html_of(page, f"/c/{session.pk}/")
-    assert "This session was ended." in html
+    assert "This session has ended." in html
     assert re.search(r'<textarea id="message"[^>]* disabled>', html)
 
 

@@ -153,7 +153,7 @@ def test_a_form_that_is_refused_says_why_and_uses_nothing_up(
 
 def test_who_is_signed_in_is_told_so(alice: Owner) -> None:
     path = invited()
-    assert "You are signed in as alice already." in html_of(client_of(alice), path)
+    assert "You are already signed in as alice." in html_of(client_of(alice), path)
     assert client_of(alice).post(path, CHOSEN).status_code == 200
     assert not User.objects.filter(username="dora").exists()
 

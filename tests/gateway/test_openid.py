@@ -222,7 +222,7 @@ def test_an_account_that_is_switched_off_stays_so(provider: OpenIDServer, linked
     client = Client()
     answer = sign_in(provider, client)
     assert (answer.status_code, signed_in_as(client)) == (403, "")
-    assert "This account is switched off." in answer.content.decode()
+    assert "This account is deactivated." in answer.content.decode()
     assert User.objects.count() == 1
 
 

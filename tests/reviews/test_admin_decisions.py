@@ -187,7 +187,7 @@ def test_an_update_shows_what_changes_and_a_delete_has_no_words(alice: Owner, ro
 def test_nothing_ticked_is_said_and_nothing_typed_is_lost(root: Client, wait: Wait) -> None:
     review = wait()
     shown = decide(root, review, "approve", w0="Is vegan.").content.decode()
-    assert "Tick at least one of them." in shown
+    assert "Tick at least one write." in shown
     assert "Is vegan.</textarea>" in shown
     assert " checked>" not in shown
     assert states(review)[1] == ["waiting"] * 2

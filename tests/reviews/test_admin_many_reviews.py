@@ -152,7 +152,7 @@ def test_an_undone_review_is_left_out_and_never_put_back(alice: Owner, root: Cli
     for _ in range(2):
         said = act(root, "undo_reviews", review)
         assert said.startswith("No memory was changed back. Left out: ")
-        assert said.endswith(": It is undone already.")
+        assert said.endswith(": It is already undone.")
     assert (state(review), contents(), Revision.objects.count(), logged()) == ("undone", [], 2, [])
 
 
@@ -169,7 +169,7 @@ def test_one_bad_row_does_not_lose_the_others(
     monkeypatch.setattr(many_reviews, "review_undo_slices", undo)
     said = act(root, "undo_reviews", *reviews)
     assert said.startswith("2 memories were changed back. Left out: ")
-    assert "It could not be done; the server's log says why." in said
+    assert "It failed; the server's log says why." in said
     assert ([state(r) for r in reviews], contents()) == (["undone", "saved", "undone"], ["Fact 1."])
     assert "RuntimeError: broken" in caplog.text
 
@@ -200,7 +200,7 @@ def test_many_are_cancelled_and_those_that_are_over_are_named(alice: Owner, root
     scheduled = newest_review()
     said = act(root, "cancel_reviews", over, waiting, scheduled)
     assert said.startswith("Cancelled: 2 reviews. Left out: ")
-    assert said.endswith(": It is over.")
+    assert said.endswith(": It has already finished.")
     assert [state(over), state(waiting), state(scheduled)] == ["saved", "cancelled", "cancelled"]
     assert waiting.error["actor"] == bob()
     assert sorted(key for key, _ in logged() if key) == sorted([str(waiting.pk), str(scheduled.pk)])

@@ -69,7 +69,7 @@ def test_the_list_shows_how_far_each_run_is(root: Client, alice: Owner, agent: A
     run = request(alice)
     ConsolidationRun.objects.update(selected=True, sessions_total=12, sessions_done=3, tokens=1234, requests=4)
     page = text_of(root, RUNS)
-    assert all(word in page for word in ("Scheduled", "Asked for", "Reading sessions", "3 of 12", "1,234", "alice"))
+    assert all(word in page for word in ("Scheduled", "On request", "Reading sessions", "3 of 12", "1,234", "alice"))
     assert f'href="{page_of(run)}' in page
 
 
@@ -260,7 +260,7 @@ def test_force_is_a_choice_with_an_estimate_of_its_own(
     consolidate(alice)
     book = str(book_of(alice).pk)
     plain, forced = text_of(root, START, book=book), text_of(root, START, book=book, force="1")
-    assert "There is nothing new to read at present." in plain
+    assert "There is nothing new to read." in plain
     assert "0 of at most 200" in plain
     assert f"{START}?book={book}&amp;force=1" in plain
     assert "1 of at most 200" in forced
