@@ -68,7 +68,7 @@ class Files:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError:
             raise InvalidRequest(
-                f"{name or 'The file'} is not UTF-8 text. Save it as UTF-8, or bring the export as it came. "
+                f"{name or 'The file'} is not UTF-8 text. Save it as UTF-8, or upload the original export. "
                 "Nothing was imported."
             ) from None
         return SourceFile(name, text)
@@ -87,7 +87,7 @@ class Files:
             raise _too_large(name)
         if info.file_size > _SMALL_BYTES and info.file_size > IMPORT_RATIO * info.compress_size:
             raise InvalidRequest(
-                f"{name} is compressed by a factor of more than {IMPORT_RATIO}. Unpack the archive and bring the "
+                f"{name} is compressed by a factor of more than {IMPORT_RATIO}. Unpack the archive and import the "
                 "file itself. Nothing was imported."
             )
         chunks: list[bytes] = []
@@ -103,7 +103,7 @@ class Files:
         except _UNREADABLE:
             raise InvalidRequest(
                 f"{name} cannot be unpacked: it is damaged or encrypted. Download the export again, or unpack it and "
-                "bring the file itself. Nothing was imported."
+                "import the file itself. Nothing was imported."
             ) from None
         self._remaining_bytes -= size
         return b"".join(chunks)
@@ -128,7 +128,7 @@ def _open_archive(file: BinaryIO) -> tuple[zipfile.ZipFile, list[str]]:
     if not names:
         raise InvalidRequest(
             "The archive has no known file (conversations.json, memories.json or projects.json). If the export "
-            "has another format, unpack it and bring one file. Nothing was imported."
+            "has another format, unpack it and import one file. Nothing was imported."
         )
     if len(names) > IMPORT_FILES:
         raise TooLarge(f"The archive has more than {IMPORT_FILES} files to read. Split it.", limit=IMPORT_FILES)
@@ -148,7 +148,7 @@ def _check_directory(file: BinaryIO) -> None:
     size = _END_RECORD.unpack_from(tail, at)[5]
     if size > IMPORT_DIRECTORY_BYTES or tail[max(0, at - 20) : at].startswith(_ZIP64_LOCATOR):
         raise TooLarge(
-            "The archive has too many files. Unpack it, and bring conversations.json and memories.json one by one. "
+            "The archive has too many files. Unpack it, and import conversations.json and memories.json one by one. "
             "Nothing was imported.",
             limit=IMPORT_DIRECTORY_BYTES,
         )

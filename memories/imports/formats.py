@@ -116,6 +116,6 @@ def _detect_format(json: JsonFile) -> Format:
 
 def _unknown_format(file: SourceFile) -> InvalidRequest:
     return InvalidRequest(
-        f"{file.name or 'The file'} is JSON in an unknown format. Choose the format, or bring one memory per line, as "
+        f"{file.name or 'The file'} is JSON in an unknown format. Choose the format, or give one memory per line, as "
         '{"content": "…"}. Nothing was imported.'
     )

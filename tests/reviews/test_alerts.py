@@ -85,7 +85,7 @@ def test_reviews_that_fail_in_a_row_are_told(session: Session, queued: list[tupl
     assert queued == []
     reviews(session, "failed")
     look()
-    assert queued == [("reviews_failing", "The last 5 reviews failed. Nothing is remembered of conversations.")]
+    assert queued == [("reviews_failing", "The last 5 reviews failed. Nothing from conversations is being saved.")]
 
 
 def test_people_whose_reviews_wait_for_tomorrow_are_counted(session: Session, queued: list[tuple[str, str]]) -> None:

@@ -276,7 +276,7 @@ def test_several_books_are_started_from_the_list(root: Client, alice: Owner, cha
     page = answer.content.decode()
     assert "alice" in page
     assert "charlie" in page
-    assert "Together" in page
+    assert "Total" in page
     assert not ConsolidationRun.objects.exists()
     answer = root.post(START, {"book": books})
     assert answer.headers["Location"] == RUNS
