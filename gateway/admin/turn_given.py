@@ -90,13 +90,13 @@ def _instructions(run: Run) -> dict[str, Any] | None:
     """Return the agent's instructions: those of the run while it waits for its client, else the current ones."""
     agent = run.session.agent
     if run.injected is not None:
-        text, note = str(run.injected.get("instructions", "")), "As this run was given them."
+        text, note = str(run.injected.get("instructions", "")), "as this run was given them."
     else:
         version = recall_trace(run).get("snapshot", {}).get("agent_version")
         unchanged = version is None or version == agent.version
         text = agent_settings(agent).instructions
-        note = "As the agent has them now" + ("." if unchanged else ": its settings were changed since.")
-    title = "Instructions of the agent"
+        note = "the current ones" + ("." if unchanged else "; the settings have been changed since.")
+    title = "The agent's instructions"
     return {"title": title, "text": text, "note": note} if text else None
 
 
@@ -104,7 +104,7 @@ def _summary(run: Run, visible: Visibility) -> dict[str, Any] | None:
     """Return Memory Guidance, the book's summary at that time. At most one query."""
     guidance = str((run.injected or {}).get("guidance", ""))
     if guidance and visible.documents:
-        return {"title": "Memory Guidance", "text": guidance, "note": "As this run was given it."}
+        return {"title": "Memory Guidance", "text": guidance, "note": "as this run was given it."}
     enabled = consolidation_settings_of(run.session.agent).enabled and "snapshot" in recall_trace(run)
     if not enabled or not visible.documents:
         return None
@@ -122,7 +122,7 @@ def _summary(run: Run, visible: Visibility) -> dict[str, Any] | None:
     return {
         "title": "Memory Guidance",
         "text": text,
-        "note": f"From version {revision.version} of {SUMMARY_PATH}, cut to the limit of the settings.",
+        "note": f"from version {revision.version} of {SUMMARY_PATH}, cut to the limit of the settings.",
         "url": reverse("admin:memories_artifact_change", args=[revision.artifact_id]),
     }
 
@@ -139,8 +139,8 @@ def _snapshot(items: Sequence[Mapping[str, Any]], revisions: Mapping[int, Revisi
         for number, after in states
     ]
     gone = len(frozen) - len(lines)
-    note = f"Without {gone} that {'has' if gone == 1 else 'have'} been erased since." if gone else ""
-    return {"title": "Snapshot", "text": memory_block(lines), "note": note or "As it was in the system message."}
+    note = f"without {gone} that {'has' if gone == 1 else 'have'} been erased since." if gone else ""
+    return {"title": "Snapshot", "text": memory_block(lines), "note": note or "as it was in the system message."}
 
 
 def _turns(run: Run, items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -44,10 +44,10 @@ def book_is(**fields: Any) -> Callable[[Session], None]:
 async def test_a_snapshot_that_the_next_turn_takes_is_called_current(told: Session) -> None:
     generation = (await in_thread(Book.objects.get)).generation
     assert await lines_of(told) == (
-        f"The run of turn 1 was given one as of generation {generation}. "
+        f"Turn 1 was given a snapshot of generation {generation}. "
         f"It is current. Book main is at generation {generation}. "
         "In that run: 1 memory frozen, 0 recalled. "
-        f"This process holds one as of generation {generation}."
+        f"This process has one of generation {generation} cached."
     )
 
 
@@ -55,11 +55,9 @@ async def test_a_write_makes_it_one_of_an_older_generation(told: Session) -> Non
     before = (await in_thread(Book.objects.get)).generation
     await in_thread(memory_make, told.owner, "Works nights.")
     said = await lines_of(told)
-    assert (
-        f"as of generation {before}. Book main is at generation {before + 1}. The next turn builds a new one." in said
-    )
+    assert f"of generation {before}. Book main is at generation {before + 1}. The next turn builds a new one." in said
     assert "It is current" not in said
-    assert f"This process holds one as of generation {before}." in said
+    assert f"This process has one of generation {before} cached." in said
 
 
 @pytest.mark.every_case
@@ -88,7 +86,7 @@ async def test_what_else_makes_the_next_turn_build_a_new_one_is_named(
 
 async def test_another_process_may_hold_what_this_one_does_not(told: Session) -> None:
     snapshots.clear()
-    assert "This process holds none; another one may." in await lines_of(told)
+    assert "This process has none cached; another one may." in await lines_of(told)
 
 
 async def test_a_look_does_not_keep_a_snapshot_warm(told: Session) -> None:
@@ -117,13 +115,13 @@ async def test_an_agent_that_is_given_nothing_is_named_as_the_reason(session: Se
 async def test_a_session_without_a_turn_waits_for_its_first(session: Session) -> None:
     assert await lines_of(session) == (
         "No turn has run yet; the first one builds it. Its book does not exist yet. "
-        "This process holds none; another one may."
+        "This process has none cached; another one may."
     )
 
 
 async def test_a_run_from_before_or_without_memory_claims_nothing(told: Session) -> None:
     await in_thread(lambda: Run.objects.update(trace={"recall": {}, "steps": 1}))
-    assert "The run of turn 1 was given none, or recorded none." in await lines_of(told)
+    assert "Turn 1 was given no snapshot, or recorded none." in await lines_of(told)
 
 
 @pytest.mark.django_db
@@ -132,7 +130,7 @@ def test_the_page_says_it_with_two_queries_however_many_turns() -> None:
     session = session_make(turns=1)
     client = staff_client(superuser=True)
     page = client.get(reverse("admin:gateway_session_change", args=[session.pk])).content.decode()
-    assert "The run of turn 1 was given none" in page
+    assert "Turn 1 was given no snapshot" in page
     long = session_make(title="Long", turns=20)
     for shown in (session, long):
         row = Session.objects.select_related("agent").get(pk=shown.pk)

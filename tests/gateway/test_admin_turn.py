@@ -123,7 +123,7 @@ async def test_a_memory_that_was_erased_is_named(run: Run, root: Client) -> None
     await in_thread(lambda: Memory.objects.filter(number=1).delete())
     words = await seen(root, run)
     assert "This memory has been erased since." in words
-    assert "Without 1 that has been erased since." in words
+    assert "without 1 that has been erased since." in words
 
 
 async def test_the_cost_is_by_the_prices_that_are_set(run: Run, root: Client) -> None:
@@ -151,7 +151,7 @@ async def test_memory_guidance_is_the_summary_of_that_time(
     source = Source(actor="user:1", origin=WriteOrigin.USER)
     await in_thread(lambda: artifact_put(Book.objects.get(), "memory_summary.md", "Something else.", source))
     words = await seen(root, await in_thread(Run.objects.get))
-    assert "From version 1 of memory_summary.md" in words
+    assert "from version 1 of memory_summary.md" in words
     assert "Alice keeps backups." in words
 
 
