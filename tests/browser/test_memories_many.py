@@ -103,7 +103,7 @@ def test_a_range_is_selected_with_shift_and_deleted_with_one_undo(alices: Visito
     box(page, 5).click()
     expect(page.get_by_text("3 selected")).to_be_visible()
     page.get_by_role("button", name="Delete", exact=True).click()
-    expect(page.get_by_text("3 memories deleted. You can also find them under Deleted.")).to_be_visible()
+    expect(page.get_by_text("3 memories deleted. Find them under Deleted.")).to_be_visible()
     expect(page.locator(".mem")).to_have_count(5)
     expect(page.get_by_text("5 memories, newest first")).to_be_visible()
     undo = page.locator("[data-bulk-undo]")

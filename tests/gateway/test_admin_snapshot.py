@@ -109,7 +109,7 @@ async def test_a_session_without_a_snapshot_says_why(told: Session, change: dict
 
 async def test_an_agent_that_is_given_nothing_is_named_as_the_reason(session: Session) -> None:
     await in_thread(agent_make, inject_memories=False)
-    assert await lines_of(session) == "None: its agent is given nothing from memory."
+    assert await lines_of(session) == "None: its agent is given no memory."
 
 
 async def test_a_session_without_a_turn_waits_for_its_first(session: Session) -> None:

@@ -133,7 +133,7 @@ async def test_the_cost_is_by_the_prices_that_are_set(run: Run, root: Client) ->
 
 async def test_the_prompt_says_when_the_settings_were_changed_since(run: Run, root: Client) -> None:
     await in_thread(lambda: agent_make(instructions="Be kind."))
-    assert "its settings were changed since" in await seen(root, run)
+    assert "the settings have been changed since" in await seen(root, run)
 
 
 async def test_memory_guidance_is_the_summary_of_that_time(
