@@ -80,7 +80,7 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
 
     actions = ("unlock_sign_in",)
 
-    @admin.action(description="Unlock signing in", permissions=["change"])
+    @admin.action(description="Unlock sign-in", permissions=["change"])
     def unlock_sign_in(self, request: HttpRequest, queryset: "QuerySet[User]") -> None:
         """Reset the failed sign-ins of these accounts, which ends their lockout. Raises PermissionDenied for accounts
         that only administrators manage: otherwise their passwords could be guessed without limit."""
