@@ -338,7 +338,7 @@ def upstreams(env: Environment) -> dict[str, dict[str, Any]]:
     for name, upstream in found.items():
         if not upstream["url"]:
             prefix = f"DAYBOOK_UPSTREAM_{name.upper()}"
-            given = "its key" if upstream["key"] else "its dialect" if "dialect" in upstream else "what it takes"
+            given = "its key" if upstream["key"] else "its dialect" if "dialect" in upstream else "another setting"
             raise ConfigurationError(f"{prefix}_URL is not set, but {given} is; set both.")
     return found
 

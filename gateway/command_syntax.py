@@ -29,13 +29,13 @@ class Command:
 COMMANDS = (
     Command(verb="view", about="Show exactly what the agent is given."),
     Command(verb="rebuild", about="Consolidate past sessions now."),
-    Command(verb="enqueue", about="The same as rebuild."),
+    Command(verb="enqueue", about="Same as rebuild."),
     Command(
         verb="clear",
-        about="Delete all memory data of this book, after you confirm; it can be undone for a time.",
+        about="Delete all memory data of this book, after you confirm; it can be undone for some time.",
         confirmed=True,
     ),
-    Command(verb="reset", about="The same as clear.", confirmed=True),
+    Command(verb="reset", about="Same as clear.", confirmed=True),
     Command(verb="help", about="Show this list."),
 )
 VERBS = tuple(command.verb for command in COMMANDS)

@@ -197,8 +197,8 @@ def _view(call: CommandCall) -> CommandReply:
         text = f"Given to the agent with every message, from book {book}:\n\n{fenced(blocks)}"
         return CommandReply(text="\n\n".join(filter(None, [text, recalled])))
     if recalled:
-        return CommandReply(text=f"Nothing of book {book} is given to the agent with every message. {recalled}")
-    return CommandReply(text=f"Nothing of book {book} is given to the agent at present.")
+        return CommandReply(text=f"Nothing from book {book} is given to the agent with every message. {recalled}")
+    return CommandReply(text=f"Nothing from book {book} is given to the agent.")
 
 
 def _recalled_words(call: CommandCall) -> str:
@@ -213,8 +213,8 @@ def _recalled_words(call: CommandCall) -> str:
         return ""
     which = f"{'The' if not frozen else 'Another'} {others} {'memory' if others == 1 else 'memories'}"
     return (
-        f"{which} of the book {'is' if others == 1 else 'are'} searched for what bears on a message: at most {room} "
-        f"are given with it, as far as they fit within {TOTAL_BYTES // 1024} KiB."
+        f"{which} of the book {'is' if others == 1 else 'are'} searched for each message. At most {room} "
+        f"{'match is' if most == 1 else 'matches are'} given with it, within {TOTAL_BYTES // 1024} KiB."
     )
 
 

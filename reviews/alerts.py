@@ -114,7 +114,7 @@ def _check_reviews(now: datetime) -> Iterator[Problem]:
     ended = ReviewRun.objects.filter(pk__gte=first_id(now - MIN_INTERVAL), state__in=_ENDED_REVIEWS)
     newest = list(ended.order_by("-pk").values_list("state", flat=True)[:CONSECUTIVE_FAILURES])
     if len(newest) == CONSECUTIVE_FAILURES and set(ReviewRun.FAILED).issuperset(newest):
-        text = f"The last {CONSECUTIVE_FAILURES} reviews failed. Nothing is remembered of conversations."
+        text = f"The last {CONSECUTIVE_FAILURES} reviews failed. Nothing from conversations is being saved."
         yield Problem("reviews_failing", text, CONSECUTIVE_FAILURES)
 
 

@@ -49,7 +49,7 @@ def review_approve(
     except BookCleared:
         cleared = ReviewRun.objects.filter(pk=review.pk)
         reviews_cancel(cleared, "The book was cleared meanwhile.", rejected_at=None)
-        raise Conflict("The book was cleared after this review; nothing of it can be saved now.") from None
+        raise Conflict("The book was cleared after this review, so its writes can no longer be saved.") from None
 
 
 @transaction.atomic
@@ -102,7 +102,7 @@ def forget_orphans() -> int:
 def _approve(review_id: UUID, actor: str, only: frozenset[int] | None, edits: dict[int, str]) -> ReviewRun:
     run = _locked(review_id)
     if run.orphaned:
-        raise Conflict("The session of this review was deleted; nothing of it can be saved now.")
+        raise Conflict("The session of this review was deleted, so its writes can no longer be saved.")
     # Approving all includes rejected writes only if all were rejected (the run is cancelled).
     states = _WAITING if only is None and run.state != State.CANCELLED else PENDING
     chosen = _select(run, only, states)

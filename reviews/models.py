@@ -28,8 +28,8 @@ class ReviewRun(models.Model):
     class Trigger(models.TextChoices):
         INTERVAL = "interval", "After every few turns"
         IDLE = "idle", "After a pause"
-        REQUEST = "request", "Asked for"
-        INGEST = "ingest", "Messages were brought"
+        REQUEST = "request", "On request"
+        INGEST = "ingest", "Ingested messages"
         TURN = "turn", "Held in a turn"
         APP = "app", "Held from an app"
         NOTES = "notes", "Held notes"
@@ -62,7 +62,7 @@ class ReviewRun(models.Model):
     prompt_sha256 = models.CharField(max_length=64, blank=True)
     usage = models.JSONField(default=dict)
     steps = models.PositiveSmallIntegerField(default=0)
-    dropped_calls = models.JSONField(default=dict, help_text="Names of dropped tool calls and how often.")
+    dropped_calls = models.JSONField(default=dict, help_text="Number of dropped tool calls by name.")
     writes = WritesField(default=list)
     proposals = models.PositiveSmallIntegerField(default=0, help_text="Writes that wait or waited for a person.")
     change_set = models.UUIDField(null=True, blank=True)
@@ -73,7 +73,9 @@ class ReviewRun(models.Model):
     rejected_at = models.DateTimeField(
         null=True, blank=True, help_text="When writes were last rejected or expired; they are kept for a while."
     )
-    idempotency_key = models.CharField(max_length=255, blank=True, help_text="Of the request that brought messages.")
+    idempotency_key = models.CharField(
+        max_length=255, blank=True, help_text="Of the request that ingested the messages."
+    )
     request_hash = models.CharField(max_length=64, blank=True, help_text="Keyed hash of that request.")
 
     class Meta:
@@ -150,9 +152,9 @@ class ConsolidationRun(models.Model):
         DONE = "done", "Done"
 
     class Trigger(models.TextChoices):
-        STARTUP = "startup", "Start of the worker"
+        STARTUP = "startup", "Worker start"
         SCHEDULE = "schedule", "Schedule"
-        REQUEST = "request", "Asked for"
+        REQUEST = "request", "On request"
 
     OPEN = ("scheduled", "running", "paused")
 
@@ -163,24 +165,24 @@ class ConsolidationRun(models.Model):
     phase = models.CharField(max_length=10, choices=Phase.choices, default=Phase.EXTRACTION)
     trigger = models.CharField(max_length=8, choices=Trigger.choices)
     actor = models.CharField(max_length=80, default="system")
-    rebuild = models.BooleanField(default=False, help_text="Asked for: no cool-down.")
-    force = models.BooleanField(default=False, help_text="Write the documents also when nothing changed.")
+    rebuild = models.BooleanField(default=False, help_text="Requested, so the cool-down is ignored.")
+    force = models.BooleanField(default=False, help_text="Write the documents even if nothing changed.")
     book_epoch = models.PositiveIntegerField()
     max_sessions = models.PositiveIntegerField(
         null=True, blank=True, help_text="Its share of the sessions that one start may read; empty: all of them."
     )
-    selected = models.BooleanField(default=False, help_text="Its sessions were chosen.")
+    selected = models.BooleanField(default=False, help_text="Its sessions have been selected.")
     sessions_total = models.PositiveIntegerField(default=0)
     sessions_done = models.PositiveIntegerField(default=0)
     sessions_empty = models.PositiveIntegerField(default=0, help_text="Sessions with nothing durable.")
     sessions_failed = models.PositiveIntegerField(default=0)
     attempts = models.PositiveSmallIntegerField(default=0, help_text="Claims since the last progress.")
-    failures = models.PositiveSmallIntegerField(default=0, help_text="Failed tries of the synthesis.")
+    failures = models.PositiveSmallIntegerField(default=0, help_text="Failed attempts of the synthesis.")
     requests = models.PositiveIntegerField(default=0)
     tokens = models.PositiveBigIntegerField(default=0)
-    redacted = models.PositiveIntegerField(default=0, help_text="Secrets taken out of what the models wrote.")
+    redacted = models.PositiveIntegerField(default=0, help_text="Secrets removed from the models' output.")
     dropped = models.PositiveIntegerField(
-        default=0, help_text="Lines and skills left out by the scan or for their names."
+        default=0, help_text="Lines and skills left out because of the scan or their names."
     )
     ceiling = models.CharField("limit reached", max_length=10, blank=True, help_text="The limit that ended it early.")
     written = models.JSONField(default=list, help_text="Paths of documents written.")
@@ -226,7 +228,7 @@ class Extraction(models.Model):
         EXTRACTED = "extracted", "Extracted"
         EMPTY = "empty", "Nothing durable"
         FAILED = "failed", "Failed"
-        PASSED = "passed", "Passed over"
+        PASSED = "passed", "Skipped"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="extractions")
@@ -238,7 +240,7 @@ class Extraction(models.Model):
     state = models.CharField(max_length=9, choices=State.choices, default=State.PASSED)
     raw_memory = models.TextField(blank=True)
     synopsis = models.TextField(blank=True)
-    through_seq = models.PositiveIntegerField(default=0, help_text="Last message that was dealt with.")
+    through_seq = models.PositiveIntegerField(default=0, help_text="Last message that was processed.")
     floor_seq = models.PositiveIntegerField(default=0, help_text="Messages up to here are never read again.")
     attempts = models.PositiveSmallIntegerField(default=0)
     not_before = models.DateTimeField(default=timezone.now)

@@ -21,7 +21,7 @@ MAX_RUNS = 200
 MAX_WRITES = 2_000
 """How many earlier reviews and writes are compared, newest first."""
 _WAITS = "It waits for a decision already."
-_REJECTED = "It was rejected before, and is not asked about again."
+_REJECTED = "It was rejected before; you are not asked again."
 _Key = tuple[str, str, str]
 _Earlier = tuple[ReviewRun, ReviewWrite]
 

@@ -22,7 +22,7 @@ from memories.services import owner_for_user
 NAME_LENGTH = 150  # of a username
 _MAX_CANDIDATES = 100  # accounts with a similar address that are compared
 _NOT_IN_NAMES = re.compile(r"[^\w.@+-]+")
-_DEACTIVATED = "This account is switched off. Ask an administrator."
+_DEACTIVATED = "This account is deactivated. Ask an administrator."
 _NOT_IN_GROUP = "You are not in a group that may use Daybook. Ask an administrator."
 
 

@@ -124,7 +124,7 @@ class ApiKeyAdmin(ShownOnceAdmin):
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         """Raises InvalidRequest and Forbidden, which the form shows."""
         if not may_manage_user(request, obj.owner.user):
-            raise Forbidden("Only an administrator makes keys of people who have a role in the administration.")
+            raise Forbidden("Only an administrator can create keys for people with a role in the administration.")
         key, plain = api_key_create(**form.cleaned_data, by=actor_of(request.user))
         # The admin logs and redirects with obj, so it needs the values of the stored row.
         obj.pk, obj.prefix = key.pk, key.prefix

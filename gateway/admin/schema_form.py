@@ -110,7 +110,7 @@ def _field(name: str, part: Mapping[str, Any], definitions: Mapping[str, Any]) -
 
 def _help(part: Mapping[str, Any]) -> str:
     described = str(part.get("description", ""))
-    return f"{described} Several are separated by commas." if _is_text_or_list(part) else described
+    return f"{described} Separate several with commas." if _is_text_or_list(part) else described
 
 
 def _kinds(part: Mapping[str, Any], definitions: Mapping[str, Any]) -> list[tuple[str, str]]:

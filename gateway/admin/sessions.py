@@ -34,7 +34,7 @@ class SessionAdmin(ReadOnlyAdmin):
         ("last_active_at", DayFilter),
     )
     search_fields = ("title", "external_id")
-    search_help_text = "Title, the client's id for it, or its id"
+    search_help_text = "Title, external id or id"
     searched_ids = ("pk",)
     change_form_template = "admin/gateway/session/change_form.html"
     fields = (

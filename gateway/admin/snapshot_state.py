@@ -21,7 +21,7 @@ def snapshot_lines(session: Session) -> list[str]:
     if session.state == Session.State.ENDED:
         return ["None: the session has ended."]
     if not (agent_settings(session.agent).inject_memories or consolidation_settings_of(session.agent).enabled):
-        return ["None: its agent is given nothing from memory."]
+        return ["None: its agent is given no memory."]
     book = Book.objects.filter(owner_id=session.owner_id, name=session.agent.book).first()
     finished = Run.objects.filter(owner_id=session.owner_id, session=session).exclude(state=Run.State.RUNNING)
     run = finished.order_by("-pk").first()
@@ -35,9 +35,9 @@ def _given(session: Session, book: Book | None, run: Run | None) -> Iterator[str
         return
     snapshot = _snapshot_trace(run)
     if snapshot is None:
-        yield f"The run of turn {run.turn} was given none, or recorded none. {now}"
+        yield f"Turn {run.turn} was given no snapshot, or recorded none. {now}"
         return
-    yield f"The run of turn {run.turn} was given one as of generation {snapshot['generation']}."
+    yield f"Turn {run.turn} was given a snapshot of generation {snapshot['generation']}."
     reasons = [*_rebuild_reasons(session, book, snapshot)]
     yield " ".join(reasons) + " The next turn builds a new one." if reasons else f"It is current. {now}"
 
@@ -75,8 +75,8 @@ def _compactions(session: Session) -> Iterator[str]:
 def _cached(session: Session) -> str:
     cached = snapshots.peek(session.pk)
     if cached is None:
-        return "This process holds none; another one may."
-    return f"This process holds one as of generation {cached.view.state.generation}."
+        return "This process has none cached; another one may."
+    return f"This process has one of generation {cached.view.state.generation} cached."
 
 
 def _snapshot_trace(run: Run) -> Mapping[str, Any] | None:

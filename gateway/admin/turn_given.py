@@ -26,8 +26,8 @@ _LANES = {
 _PARTS = {
     "snapshot": "The snapshot",
     "guidance": "Memory Guidance",
-    "thread": "Reading what was said earlier",
-    "short_term": "The search in what was said earlier",
+    "thread": "Reading earlier messages",
+    "short_term": "The search in earlier messages",
     "long_term": "The search in the book",
     "embedding": "The embedding of the question",
     "earlier_conversation": "The summary of the earlier conversation",
@@ -70,12 +70,12 @@ def _memory(item: Mapping[str, Any], revisions: Mapping[int, Revision], visible:
     icon, how = _LANES.get(str(item.get("lane", "")), ("help", "Given"))
     details: dict[str, Any] = {"number": number, "icon": icon, "how": how, "why": why_given(item, words=visible.words)}
     if not number:
-        return {**details, "note": "An entry of another memory provider; its words are not stored."}
+        return {**details, "note": "An entry from another memory provider; its text is not stored."}
     if not visible.memories:
         return details
     revision = revisions.get(int(number)) if number.isdecimal() else None
     if revision is None:
-        return {**details, "note": "This memory was erased since."}
+        return {**details, "note": "This memory has been erased since."}
     return {
         **details,
         "words": str(revision.after.get("content", "")),
@@ -89,13 +89,13 @@ def _instructions(run: Run) -> dict[str, Any] | None:
     """Return the agent's instructions: those of the run while it waits for its client, else the current ones."""
     agent = run.session.agent
     if run.injected is not None:
-        text, note = str(run.injected.get("instructions", "")), "As this run was given them."
+        text, note = str(run.injected.get("instructions", "")), "as this run was given them."
     else:
         version = recall_trace(run).get("snapshot", {}).get("agent_version")
         unchanged = version is None or version == agent.version
         text = agent_settings(agent).instructions
-        note = "As the agent has them now" + ("." if unchanged else ": its settings were changed since.")
-    title = "Instructions of the agent"
+        note = "the current ones" + ("." if unchanged else "; the settings have been changed since.")
+    title = "The agent's instructions"
     return {"title": title, "text": text, "note": note} if text else None
 
 
@@ -103,7 +103,7 @@ def _summary(run: Run, visible: Visibility) -> dict[str, Any] | None:
     """Return Memory Guidance, the book's summary at that time. At most one query."""
     guidance = str((run.injected or {}).get("guidance", ""))
     if guidance and visible.documents:
-        return {"title": "Memory Guidance", "text": guidance, "note": "As this run was given it."}
+        return {"title": "Memory Guidance", "text": guidance, "note": "as this run was given it."}
     enabled = consolidation_settings_of(run.session.agent).enabled and "snapshot" in recall_trace(run)
     if not enabled or not visible.documents:
         return None
@@ -121,7 +121,7 @@ def _summary(run: Run, visible: Visibility) -> dict[str, Any] | None:
     return {
         "title": "Memory Guidance",
         "text": text,
-        "note": f"From version {revision.version} of {SUMMARY_PATH}, cut to the limit of the settings.",
+        "note": f"from version {revision.version} of {SUMMARY_PATH}, cut to the limit of the settings.",
         "url": reverse("admin:memories_artifact_change", args=[revision.artifact_id]),
     }
 
@@ -138,8 +138,8 @@ def _snapshot(items: Sequence[Mapping[str, Any]], revisions: Mapping[int, Revisi
         for number, after in states
     ]
     gone = len(frozen) - len(lines)
-    note = f"Without {gone} that {'was' if gone == 1 else 'were'} erased since." if gone else ""
-    return {"title": "Snapshot", "text": memory_block(lines), "note": note or "As it stood in the system message."}
+    note = f"without {gone} that {'has' if gone == 1 else 'have'} been erased since." if gone else ""
+    return {"title": "Snapshot", "text": memory_block(lines), "note": note or "as it was in the system message."}
 
 
 def _turns(run: Run, items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -156,18 +156,18 @@ def _lines(run: Run) -> Iterator[str]:
     if run.temporary:
         yield "A temporary turn: no memory was read and none is kept."
     elif not trace and not run.recalled:
-        yield "Nothing was given from memory."
+        yield "No memory was given."
     if isinstance(snapshot := trace.get("snapshot"), dict) and "generation" in snapshot:
         count = memories(snapshot["frozen"])
-        yield f"The snapshot was of generation {snapshot['generation']} of the book, with {count}."
+        yield f"The snapshot was from generation {snapshot['generation']} of the book, with {count}."
     for name, part in trace.items():
         if not isinstance(part, dict):
             continue
         part_name = _PARTS.get(name, name)
         if part.get("state") == "failed":
-            yield f"{part_name} failed ({part.get('kind', 'unknown')}); the turn went on without it."
+            yield f"{part_name} failed ({part.get('kind', 'unknown')}); the turn continued without it."
         elif part.get("state") == "timeout":
-            yield f"{part_name} took too long; the turn went on without it."
+            yield f"{part_name} took too long; the turn continued without it."
         elif name == "keywords":
             yield _keywords(part)
         elif part.get("state") == "ok":
@@ -176,8 +176,8 @@ def _lines(run: Run) -> Iterator[str]:
 
 def _keywords(part: Mapping[str, Any]) -> str:
     if part.get("skipped"):
-        return "No keywords were asked for: there was nothing to search."
+        return "No keywords were requested: there was nothing to search."
     if fallback := part.get("fallback"):
         return f"Keywords from a model failed ({fallback}); they were found by rule."
     found = part.get("found", 0)
-    return f"A model named {found} keywords." if found else "A model said that no memory could matter."
+    return f"A model suggested {found} keywords." if found else "A model found that no memory could be relevant."

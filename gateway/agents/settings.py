@@ -47,7 +47,7 @@ RESERVED = frozenset(
 def _checked_parameters(value: dict[str, Any]) -> dict[str, Any]:
     """Return default parameters unchanged. Raises ValueError if they are not allowed."""
     if reserved := sorted(RESERVED & value.keys()):
-        raise ValueError(f"{', '.join(reserved)} can't be a default: each request says it itself")
+        raise ValueError(f"{', '.join(reserved)} can't be a default: each request sets it itself")
     if len(json.dumps(value, allow_nan=False)) > _MAX_PARAMETERS:
         raise ValueError(f"at most {_MAX_PARAMETERS} characters of JSON")
     return value
@@ -88,8 +88,8 @@ class AgentSettings(_Strict):
     )
     parameters: Parameters = Field(
         default_factory=dict,
-        description="Parameters of a turn's requests that the client does not give itself, such as temperature, "
-        "max_tokens and reasoning_effort.",
+        description="Default parameters of a turn's requests, such as temperature, max_tokens and reasoning_effort; "
+        "the client's take precedence.",
     )
     instructions: str = Field("", max_length=100_000, description="The system prompt, sent first in every request.")
     tools: tuple[Tool, ...] = Field((), strict=False, description="Tools of the main conversation.")
@@ -128,7 +128,7 @@ class AgentSettings(_Strict):
         le=100_000,
         description="Review a session with unreviewed turns after this pause, whatever the interval; 0 = never.",
     )
-    memory_review_approval: bool = Field(False, description="Writes of a review wait for a person.")
+    memory_review_approval: bool = Field(False, description="Writes of a review wait for a person's approval.")
     memory_hold: Literal["off", "untrusted", "strict"] = Field(
         "untrusted",
         description="Automatic writes that wait for a person: off: none; untrusted: those that rest on pasted text, "
@@ -147,7 +147,7 @@ class AgentSettings(_Strict):
         description="Maximum characters of the frozen block; recall finds the rest. 0 = nothing frozen.",
     )
     context_token_limit: int = Field(
-        32_000, ge=2000, le=100_000_000, description="Above it, older turns of a session are compacted."
+        32_000, ge=2000, le=100_000_000, description="Tokens above which older turns of a session are compacted."
     )
 
     @model_validator(mode="after")

@@ -225,7 +225,7 @@ def _keys(viewer: Viewer) -> dict[str, Any]:
                 "key": key,
                 "may": _permissions_text(key),
                 "used": used_words(viewer, key),
-                "made": f"made {viewer.day(key.created_at)}" + _expiry_text(viewer, key),
+                "made": f"created {viewer.day(key.created_at)}" + _expiry_text(viewer, key),
             }
             for key in keys
         ]

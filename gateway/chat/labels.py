@@ -58,7 +58,7 @@ _STOPPED: Mapping[str, str] = dict.fromkeys(INTERRUPTED, _RESTARTED) | {
     "process": "Interrupted: the process that was answering went away.",
     "client": "Stopped: the client disconnected.",
     "unwatched": "Stopped: nobody was watching.",
-    "access": "Stopped: the key was revoked, or the account switched off.",
+    "access": "Stopped: the key was revoked, or the account deactivated.",
 }
 _FAULT_WORDS: Mapping[str, str] = {
     "rate": "received too many requests",
@@ -67,11 +67,11 @@ _FAULT_WORDS: Mapping[str, str] = {
     "connect": "could not be reached",
     "certificate": "has no trusted certificate",
     "silence": "did not answer in time",
-    "locked": "refused the gateway",
+    "locked": "refused access",
     "unknown": "could not be used",
-    "context": "can't read that much",
+    "context": "could not read that much",
     "queue": "had too many requests",
-    "tools": "takes no tools",
+    "tools": "does not support tools",
     "open": "is skipped after repeated failures",
 }
 ERROR_WORDS: Mapping[str, ErrorWords] = {
@@ -160,7 +160,7 @@ def toolless_words(toolless: Mapping[str, Any] | None) -> str:
     if not toolless:
         return ""
     name = toolless.get("model") or "The default model"
-    return f"{name} takes no tools, so it could not look up or change memories."
+    return f"{name} does not support tools, so it could not look up or change memories."
 
 
 def fault_words(fault: str) -> str:
@@ -210,7 +210,7 @@ def why_given(item: Mapping[str, Any], *, usage_count: int = 0, words: bool = Tr
     lane = str(item.get("lane", ""))
     if not words and lane != "frozen":
         return ""
-    default = "Part of what every answer is given." if lane == "frozen" else "Similar meaning."
+    default = "Given with every message." if lane == "frozen" else "Similar meaning."
     reason = str(item.get("why") or "").strip() or default
     times = "twice" if usage_count == 2 else f"{usage_count} times"
     recalled = f" Recalled {times}." if lane == "long_term" and usage_count > 1 else ""

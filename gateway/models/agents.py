@@ -37,11 +37,11 @@ class LearnedChange(models.Model):
 
     upstream = models.CharField(max_length=64)
     model = models.CharField(max_length=300)
-    kind = models.CharField(max_length=6, help_text="As in gateway.upstream.changes, like the next three.")
+    kind = models.CharField(max_length=6, help_text="See gateway.upstream.changes, also for the next three fields.")
     parameter = models.CharField(max_length=200)
     value = models.CharField(max_length=100, default="null", help_text="As JSON.")
     condition = models.CharField(max_length=5, blank=True)
-    words = models.CharField(max_length=400, help_text="What the server said.")
+    words = models.CharField(max_length=400, help_text="The server's error message.")
     learned_at = models.DateTimeField(default=timezone.now)
     expires_at = models.DateTimeField()
 

@@ -16,11 +16,11 @@ class Attachment(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     owner_id = models.UUIDField()
     sha256 = models.CharField(max_length=64)
-    size = models.PositiveBigIntegerField(help_text="Bytes.")
-    media_type = models.CharField(max_length=100, help_text="By the bytes that it begins with.")
+    size = models.PositiveBigIntegerField(help_text="In bytes.")
+    media_type = models.CharField(max_length=100, help_text="Detected from the first bytes of the file.")
     created_at = models.DateTimeField(default=timezone.now)
     deleting_at = models.DateTimeField(
-        null=True, blank=True, help_text="When its deletion was begun last; from then on nothing may use it."
+        null=True, blank=True, help_text="When its deletion last began; from then on nothing may use it."
     )
 
     class Meta:

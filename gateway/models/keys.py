@@ -28,16 +28,14 @@ class ApiKey(models.Model):
         default=list, blank=True, help_text="Names of the books it may use; empty: those of its agents, or all."
     )
     requests_per_minute = models.PositiveIntegerField(default=0, help_text="0 = no limit.")
-    tokens_per_day = models.PositiveBigIntegerField(default=0, blank=True, help_text="Of a UTC day; 0 = no limit.")
+    tokens_per_day = models.PositiveBigIntegerField(default=0, blank=True, help_text="Per UTC day; 0 = no limit.")
     money_per_day = models.FloatField(
-        default=0, blank=True, help_text="In the currency of the prices, a UTC day; 0 = no limit."
+        default=0, blank=True, help_text="In the currency of the prices, per UTC day; 0 = no limit."
     )
-    streams_at_once = models.PositiveIntegerField(
-        default=0, blank=True, help_text="Answers under way at once; 0 = no limit."
-    )
+    streams_at_once = models.PositiveIntegerField(default=0, blank=True, help_text="Concurrent answers; 0 = no limit.")
     end_user_seen = models.CharField(max_length=64, blank=True, editable=False, help_text="Hash of an end user's id.")
     end_users_mixed_at = models.DateTimeField(
-        null=True, blank=True, editable=False, help_text="When an untrusted key was first seen with two end users."
+        null=True, blank=True, editable=False, help_text="When an untrusted key was first used for two end users."
     )
     client = models.ForeignKey(
         "oauth2_provider.Application",
@@ -46,12 +44,12 @@ class ApiKey(models.Model):
         editable=False,
         on_delete=models.CASCADE,
         related_name="connections",
-        help_text="The app that is connected; empty for a key that a person or program holds.",
+        help_text="The connected app; empty for an API key.",
     )
-    expires_at = models.DateTimeField(null=True, blank=True, help_text="From then on it is refused; empty: never.")
+    expires_at = models.DateTimeField(null=True, blank=True, help_text="When the key expires; empty: never.")
     previous_sha256 = models.CharField(max_length=64, blank=True, editable=False, db_index=True)
     previous_until = models.DateTimeField(
-        null=True, blank=True, editable=False, help_text="How long what the key was before its rotation is taken."
+        null=True, blank=True, editable=False, help_text="Until when the key from before the last rotation is accepted."
     )
     created_at = models.DateTimeField(default=timezone.now)
     last_used_at = models.DateTimeField(null=True, blank=True)
@@ -99,16 +97,18 @@ class UsageDay(models.Model):
 
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="usage_days")
     day = models.DateField()
-    key_id = models.UUIDField(default=NO_KEY, help_text="The key that asked; all zeros: a login.")
-    agent = models.CharField(max_length=64, blank=True, help_text="Empty: a model was named without an agent.")
+    key_id = models.UUIDField(default=NO_KEY, help_text="The key that was used; all zeros: a login.")
+    agent = models.CharField(
+        max_length=64, blank=True, help_text="Empty if the requests named a model instead of an agent."
+    )
     model = models.CharField(max_length=200, blank=True)
-    turns = models.PositiveBigIntegerField(default=0, help_text="User turns that were answered.")
+    turns = models.PositiveBigIntegerField(default=0, help_text="Answered user turns.")
     requests = models.PositiveBigIntegerField(default=0, help_text="Model steps.")
-    unpriced_requests = models.PositiveBigIntegerField(default=0, help_text="Those whose model had no price.")
+    unpriced_requests = models.PositiveBigIntegerField(default=0, help_text="Model steps whose model had no price.")
     input_tokens = models.PositiveBigIntegerField(default=0)
     output_tokens = models.PositiveBigIntegerField(default=0)
-    cached_tokens = models.PositiveBigIntegerField(default=0, help_text="Those of the input that a cache knew.")
-    cost = models.FloatField(default=0, help_text="In the currency of the prices, by the prices of that moment.")
+    cached_tokens = models.PositiveBigIntegerField(default=0, help_text="Input tokens that were read from a cache.")
+    cost = models.FloatField(default=0, help_text="In the currency of the prices, at the prices of the day.")
 
     class Meta:
         verbose_name = "usage of a day"

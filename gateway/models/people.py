@@ -43,7 +43,7 @@ class Invitation(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     sha256 = models.CharField(max_length=64, unique=True, editable=False)
-    email = models.EmailField(blank=True, help_text="Becomes the address of the account; empty: none.")
+    email = models.EmailField(blank=True, help_text="The email address of the new account; empty: none.")
     role = models.CharField(max_length=16, default="user")
     invited_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, editable=False, on_delete=models.SET_NULL, related_name="+"

@@ -28,10 +28,14 @@ class Run(models.Model):
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="runs")
     turn = models.PositiveIntegerField(help_text="Number of the turn in its session; a regeneration keeps it.")
     state = models.CharField(max_length=24, choices=State.choices, default=State.RUNNING)
-    counted = models.BooleanField(default=True, help_text="A regeneration is no new user turn.")
-    temporary = models.BooleanField(default=False, help_text="Read nothing of memory, and leaves nothing in it.")
-    superseded = models.BooleanField(default=False, help_text="Not on the branch that is shown, or closed too late.")
-    follows = models.UUIDField(null=True, blank=True, help_text="The run before it on its branch; none: the first.")
+    counted = models.BooleanField(default=True, help_text="Whether it counts as a user turn; a regeneration does not.")
+    temporary = models.BooleanField(default=False, help_text="Reads no memory and saves none.")
+    superseded = models.BooleanField(
+        default=False, help_text="Not on the current branch, or finished after its lease was lost."
+    )
+    follows = models.UUIDField(
+        null=True, blank=True, help_text="The previous run on its branch; empty for the first one."
+    )
     lease_token = models.UUIDField(null=True, default=uuid7)
     lease_expires_at = models.DateTimeField(null=True)
     holder = models.UUIDField(null=True, help_text="The process that executes it.")
@@ -42,17 +46,22 @@ class Run(models.Model):
     idempotency_key = models.CharField(max_length=255, blank=True)
     request_id = models.CharField(max_length=64)
     model = models.CharField(max_length=200, blank=True)
-    text = models.TextField(blank=True, help_text="What was said so far, flushed while it is said.")
-    reasoning = models.TextField(blank=True, help_text="What the model told of its thinking, as far as it is kept.")
+    text = models.TextField(blank=True, help_text="The answer so far; saved repeatedly while it is streamed.")
+    reasoning = models.TextField(blank=True, help_text="The model's reasoning, cut to a maximum length.")
     usage = models.JSONField(default=dict)
     recalled = models.JSONField(default=list)
-    usage_counted = models.BooleanField(default=False, help_text="What it recalled was added to the usage counters.")
+    usage_counted = models.BooleanField(
+        default=False, help_text="Its recalled memories were added to the usage counters."
+    )
     trace = models.JSONField(default=dict, help_text="What recall and the model steps did, without content.")
     injected = models.JSONField(
-        null=True, blank=True, editable=False, help_text="What it was given from memory, while it waits for its client."
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="The injected memory, stored while the run waits for its client.",
     )
     responses = models.JSONField(
-        null=True, blank=True, editable=False, help_text="What /v1/responses keeps of its requests, by part of the run."
+        null=True, blank=True, editable=False, help_text="Data of /v1/responses about its requests, by part of the run."
     )
     error = models.JSONField(null=True, blank=True)
     started_at = models.DateTimeField(default=timezone.now)
@@ -108,12 +117,12 @@ class Message(models.Model):
         blank=True,
         encoder=PartsEncoder,
         decoder=PartsDecoder,
-        help_text="Content parts, where the message is more than text; what is attached is a reference to its bytes.",
+        help_text="Content parts, if the message is more than text; attachments are references to their bytes.",
     )
     tool_calls = models.JSONField(null=True, blank=True)
     tool_call_id = models.CharField(max_length=128, blank=True)
     kept = models.JSONField(
-        null=True, blank=True, editable=False, help_text="What its server wants to be sent again: reasoning, ids."
+        null=True, blank=True, editable=False, help_text="Data that the model server expects back: reasoning, ids."
     )
     created_at = models.DateTimeField(default=timezone.now)
 

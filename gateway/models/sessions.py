@@ -40,18 +40,16 @@ class Session(models.Model):
     message_seq = models.PositiveIntegerField(default=0, help_text="Number of the newest message.")
     compaction_epoch = models.PositiveIntegerField(default=0, help_text="Grows with every compaction.")
     history_hash = models.CharField(
-        max_length=64, blank=True, help_text="What identifies the conversation so far by content."
+        max_length=64, blank=True, help_text="Identifies the conversation so far by its content."
     )
     last_pair = models.CharField(max_length=64, blank=True, help_text="Hash of the latest pair of messages.")
     created_at = models.DateTimeField(default=timezone.now)
     last_active_at = models.DateTimeField(default=timezone.now)
     pinned_at = models.DateTimeField(null=True, blank=True)
     archived_at = models.DateTimeField(null=True, blank=True)
-    tags = models.TextField(
-        blank=True, default="", help_text="Each on a line of its own, with a line break before the first one, too."
-    )
+    tags = models.TextField(blank=True, default="", help_text="One per line, each between two line breaks.")
     deleted_at = models.DateTimeField(
-        null=True, blank=True, editable=False, help_text="It can be restored until the sweep takes it."
+        null=True, blank=True, editable=False, help_text="It can be restored until the sweep deletes it."
     )
 
     objects = UndeletedSessions()

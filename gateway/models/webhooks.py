@@ -14,14 +14,18 @@ class Webhook(models.Model):
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="webhooks")
     url = models.CharField(max_length=2000)
     kinds = models.JSONField(default=list, help_text="The kinds of notifications that are sent.")
-    secret_sha256 = models.CharField(max_length=64, editable=False, help_text="Tells which signing key made it.")
-    delivered_seq = models.PositiveBigIntegerField(default=0, help_text="The last notification that is dealt with.")
-    failures = models.PositiveIntegerField(default=0, help_text="Attempts of the next notification that failed.")
+    secret_sha256 = models.CharField(
+        max_length=64, editable=False, help_text="Identifies the signing key that the secret was derived from."
+    )
+    delivered_seq = models.PositiveBigIntegerField(
+        default=0, help_text="Number of the last delivered or skipped notification."
+    )
+    failures = models.PositiveIntegerField(default=0, help_text="Failed attempts to deliver the next notification.")
     next_attempt_at = models.DateTimeField(null=True, blank=True)
     attempted_at = models.DateTimeField(null=True, blank=True)
     delivered_at = models.DateTimeField(null=True, blank=True)
     failed_at = models.DateTimeField(null=True, blank=True)
-    failure = models.CharField(max_length=200, blank=True, help_text="How the last failed attempt ended.")
+    failure = models.CharField(max_length=200, blank=True, help_text="Why the last failed attempt failed.")
     disabled_at = models.DateTimeField(null=True, blank=True)
     note = models.CharField(max_length=200, blank=True, help_text="Why it is disabled.")
     created_at = models.DateTimeField(default=timezone.now)

@@ -21,8 +21,8 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     list_display = ("when", "sentence", "address")
     sortable_by = ("when",)
     list_filter = (
-        text_filter("actor (name of the account)", "actor"),
-        text_filter("owner (whose object)", "owner"),
+        text_filter("actor (account name)", "actor"),
+        text_filter("owner of the object", "owner"),
         choice_filter("action", Action),
         ("at", DayFilter),
     )

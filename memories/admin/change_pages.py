@@ -57,7 +57,7 @@ class RevisionAdmin(ReadOnlyAdmin):
         ("created_at", CreatedDayFilter),
     )
     search_fields = ("memory__content",)
-    search_help_text = "Words of the memory as it reads now, or its number"
+    search_help_text = "Current text of the memory, or its number"
     searched_number = "memory__number"
     fields = (
         *("change", "other_changes", ("memory_link", "version"), ("who", "what"), ("origin", "when")),
@@ -68,7 +68,7 @@ class RevisionAdmin(ReadOnlyAdmin):
         actors_add(rows)
 
     change = column("Change", _words)
-    other_changes = column("Besides", _other_changes)
+    other_changes = column("Other changes", _other_changes)
     memory_link = column("Memory", lambda row: row_link("memories_memory", row.memory_id, row.memory.number))
     what = column("What", lambda revision: action_words(revision.action))
     origin = column("Origin", lambda row: origin_badge(row.write_origin))

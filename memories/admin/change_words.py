@@ -22,7 +22,7 @@ _VERBS = {
     Revision.Action.RESTORE: "restored",
     Revision.Action.UNDO: "restored",
     Revision.Action.ALLOW: "allowed",
-    Revision.Action.EXPIRE: "saw the end of",
+    Revision.Action.EXPIRE: "expired",
 }
 _KINDS = {
     ChangeSet.Kind.UNDO: "undid changes and",

@@ -109,7 +109,7 @@ class IdFilter(ExactTextFilter):
 class ActorFilter(ExactTextFilter):
     """A filter by the name of an account, which includes its writes as administrator, or by a stored actor."""
 
-    title = "account's name, model or system"
+    title = "actor (account name, model or system)"
     parameter_name = "actor"
 
     def matching(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:

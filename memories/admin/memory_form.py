@@ -30,7 +30,7 @@ class MemoryForm(RefusableForm):
         required=False,
         widget=UnfoldAdminTextInputWidget,
         max_length=KEYWORDS_GIVEN * KEYWORD_LENGTH,
-        help_text="Words that only the search reads, separated by commas.",
+        help_text="Other words to find it by, separated by commas. Never sent to a model.",
     )
     metadata = forms.CharField(
         required=False,

@@ -64,7 +64,7 @@ def _last_use(memory: Memory) -> str:
 
 def _where_from(memory: Memory) -> SafeString | str:
     key = memory.session_id
-    return row_link("gateway_session", key, "the session it was said in") if key else "–"
+    return row_link("gateway_session", key, "the session it comes from") if key else "–"
 
 
 @admin.register(Memory)
@@ -73,7 +73,7 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
 
     audits_access = True
     object_actions = (
-        ObjectAction(verb="allow", label="Allow these words", permission="memories.change_memory"),
+        ObjectAction(verb="allow", label="Allow this text", permission="memories.change_memory"),
         ObjectAction(verb="delete", label="Delete", permission="memories.delete_memory", look="danger"),
         ObjectAction(verb="restore", label="Restore", permission="memories.delete_memory", look="primary"),
         ObjectAction(verb="put_back", label="Restore this", permission="memories.change_memory"),
@@ -93,7 +93,7 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
         ("last_used_at", DayFilter),
     )
     search_fields = ("content",)
-    search_help_text = "Words of a memory, or its number"
+    search_help_text = "Text of the memory, or its number"
     searched_number = "number"
     autocomplete_fields = ("book",)
     actions = ("delete_memories", "restore_memories", "allow_memories", "export_memories")
@@ -108,7 +108,7 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
     add_fieldsets = ((None, {"fields": ("book", *_WORDS)}),)
     fieldsets = (
         (None, {"fields": _WORDS}),
-        ("Facts", {"fields": _FACTS}),
+        ("Details", {"fields": _FACTS}),
     )
 
     # -- columns
@@ -143,11 +143,11 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
     def delete_memories(self, request: HttpRequest, queryset: QuerySet[Memory]) -> None:
         self._edit(request, list(self._with_books(queryset)), "delete")
 
-    @admin.action(description="Restore what was deleted", permissions=["remove"])
+    @admin.action(description="Restore deleted memories", permissions=["remove"])
     def restore_memories(self, request: HttpRequest, queryset: QuerySet[Memory]) -> None:
         self._edit(request, list(self._with_books(queryset)), "restore")
 
-    @admin.action(description="Allow what the scan blocks", permissions=["edit"])
+    @admin.action(description="Allow blocked memories", permissions=["edit"])
     def allow_memories(self, request: HttpRequest, queryset: QuerySet[Memory]) -> None:
         self._edit(request, list(self._with_books(queryset)), "allow")
 

@@ -25,7 +25,7 @@ from memories.models import Erasure, Owner
 from memories.services import is_only_administrator
 
 ONLY_ADMINISTRATOR = "This is the only active administrator. Make another user an active superuser first."
-ONLY_ADMINISTRATORS_UNLOCK = "Only an administrator unlocks people who have a role in the administration."
+ONLY_ADMINISTRATORS_UNLOCK = "Only an administrator can unlock people with a role in the administration."
 
 _ROLE_FIELDS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
@@ -80,7 +80,7 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
 
     actions = ("unlock_sign_in",)
 
-    @admin.action(description="Unlock signing in", permissions=["change"])
+    @admin.action(description="Unlock sign-in", permissions=["change"])
     def unlock_sign_in(self, request: HttpRequest, queryset: "QuerySet[User]") -> None:
         """Reset the failed sign-ins of these accounts, which ends their lockout. Raises PermissionDenied for accounts
         that only administrators manage: otherwise their passwords could be guessed without limit."""
@@ -110,7 +110,7 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Return what the confirmation page lists, including the data that is erased with each user."""
         deleted, *others = super().get_deleted_objects(objs, request)
-        what = [f"everything of {user}: conversations, memories, keys and all history, for good" for user in objs]
+        what = [f"all data of {user}: conversations, memories, keys and all history, for good" for user in objs]
         return [*deleted, *what], *others
 
     def delete_model(self, request: HttpRequest, obj: User) -> None:

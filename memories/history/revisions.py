@@ -16,7 +16,7 @@ _VERBS = {
     Revision.Action.RESTORE: "restored it",
     Revision.Action.UNDO: "undid a change",
     Revision.Action.ALLOW: "allowed it",
-    Revision.Action.EXPIRE: "saw it expire",
+    Revision.Action.EXPIRE: "expired it",
 }
 _FIELDS = {
     "target": "About",

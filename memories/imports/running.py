@@ -199,8 +199,8 @@ class _ImportWriter:
         details: dict[str, Any] = {**self.report.counts(), "change_sets": self.report.change_sets}
         return Overloaded(
             f"The database failed at {place[:1].lower()}{place[1:]}. {self.report.new + self.report.changed} memories "
-            f"and {self.report.conversations_new} conversations were imported before it; undo takes them back, and the "
-            "same import goes on where it stopped.",
+            f"and {self.report.conversations_new} conversations were imported before; an undo removes them, and the "
+            "same import continues where it stopped.",
             line=line,
             **details,
         )
@@ -210,8 +210,8 @@ def _require_same_epoch(writer: BookWriter, book: Book) -> None:
     """Raise Conflict if the book was cleared or forgotten since the import began to write to it."""
     if writer.book.epoch != book.epoch:
         raise Conflict(
-            f"“{book.name}” was cleared or forgotten while the import was under way, which ended it. Import again what "
-            "you want to have back."
+            f"“{book.name}” was cleared or forgotten during the import, which ended it. Import again what you want to "
+            "keep."
         )
 
 

@@ -40,11 +40,11 @@ class AuditEntry(models.Model):
         FORGET = "forget", "erased"
         SIGN_IN = "sign_in", "signed in"
         SIGN_IN_FAILED = "sign_in_failed", "failed to sign in"
-        SIGN_IN_REFUSED = "sign_in_refused", "had to wait after too many failures to sign in"
-        SIGN_IN_UNLOCKED = "sign_in_unlocked", "unlocked signing in for"
+        SIGN_IN_REFUSED = "sign_in_refused", "was locked out after too many failed sign-ins"
+        SIGN_IN_UNLOCKED = "sign_in_unlocked", "unlocked sign-in for"
         SIGN_OUT = "sign_out", "signed out"
         PASSWORD_CHANGE = "password_change", "changed the password of"
-        PASSWORD_FORGOTTEN = "password_forgotten", "asked for a new password for"
+        PASSWORD_FORGOTTEN = "password_forgotten", "requested a new password for"
         LOGINS_END = "logins_end", "signed out"
         IDENTITY_LINK = "identity_link", "linked single sign-on with"
         ROLE_CHANGE = "role_change", "changed the role of"
@@ -68,8 +68,8 @@ class AuditEntry(models.Model):
     object_id = models.CharField(max_length=80, blank=True)
     owner = models.CharField(max_length=255, blank=True, help_text="Name of the person whose object it is.")
     owner_id = models.CharField(max_length=40, blank=True)
-    count = models.PositiveIntegerField(default=1, help_text="How many objects.")
-    note = models.CharField(max_length=200, blank=True, help_text="One of our own sentences; never somebody's words.")
+    count = models.PositiveIntegerField(default=1, help_text="Number of objects.")
+    note = models.CharField(max_length=200, blank=True, help_text="A sentence by Daybook; it never quotes a person.")
     address = models.CharField(max_length=64, blank=True, help_text="Network address of the client.")
     request_id = models.CharField(max_length=64, blank=True)
 

@@ -16,13 +16,21 @@ class Artifact(models.Model):
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="artifacts")
     book = models.ForeignKey(Book, on_delete=models.CASCADE, related_name="artifacts")
     path = models.CharField(max_length=120)
-    path_key = models.CharField(max_length=120, editable=False, help_text="The path without case: no two may clash.")
+    path_key = models.CharField(
+        max_length=120, editable=False, help_text="The case-folded path, which is unique in a book."
+    )
     content = models.TextField(blank=True)
     version = models.PositiveIntegerField(default=1)
     write_origin = models.CharField(max_length=20, choices=WriteOrigin.choices)
-    kept = models.BooleanField(default=False, help_text="Consolidation no longer names it, but a person edited it.")
-    person_lines = models.JSONField(default=list, blank=True, help_text="Lines that a person wrote; they stay.")
-    struck_lines = models.JSONField(default=list, blank=True, help_text="Lines that a person took out; they stay out.")
+    kept = models.BooleanField(
+        default=False, help_text="Consolidation dropped it, but it stays because a person edited it."
+    )
+    person_lines = models.JSONField(
+        default=list, blank=True, help_text="Lines that a person wrote; consolidation keeps them."
+    )
+    struck_lines = models.JSONField(
+        default=list, blank=True, help_text="Lines that a person removed; consolidation leaves them out."
+    )
     scan_hash = models.CharField(max_length=64, blank=True, editable=False)
     scan_rule = models.CharField(max_length=64, blank=True, help_text="The rule that keeps it out of answers.")
     created_at = models.DateTimeField(default=timezone.now)

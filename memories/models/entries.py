@@ -48,8 +48,12 @@ class Memory(Evidenced):
     content = models.TextField()
     content_key = models.CharField(max_length=64, editable=False, help_text="Hash of the normalised content.")
     keywords = models.JSONField(default=list, blank=True)
-    keywords_for = models.CharField(max_length=64, blank=True, editable=False, help_text="Content they were asked for.")
-    metadata = models.JSONField(default=dict, blank=True, help_text="Texts by key, for programs; no model is given it.")
+    keywords_for = models.CharField(
+        max_length=64, blank=True, editable=False, help_text="Hash of the content that keywords were requested for."
+    )
+    metadata = models.JSONField(
+        default=dict, blank=True, help_text="Strings by key, for programs; never sent to a model."
+    )
     write_origin = models.CharField(max_length=20, choices=WriteOrigin.choices)
     pinned = models.BooleanField(default=False)
     expires_at = models.DateTimeField(null=True, blank=True)
@@ -59,10 +63,14 @@ class Memory(Evidenced):
     session_id = models.UUIDField(null=True, blank=True)
     run_id = models.UUIDField(null=True, blank=True)
     review_id = models.UUIDField(null=True, blank=True)
-    scan_hash = models.CharField(max_length=64, blank=True, editable=False, help_text="What the verdict is of.")
+    scan_hash = models.CharField(
+        max_length=64, blank=True, editable=False, help_text="Hash of the scanned texts and of the rules."
+    )
     scan_rule = models.CharField(max_length=64, blank=True, help_text="The rule that keeps it out of answers.")
     scan_reason = models.CharField(max_length=200, blank=True)
-    allowed_hash = models.CharField(max_length=64, blank=True, help_text="An administrator allowed exactly this text.")
+    allowed_hash = models.CharField(
+        max_length=64, blank=True, help_text="Hash of the text that an administrator allowed."
+    )
     content_changed_at = models.DateTimeField(default=timezone.now)
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(default=timezone.now)
@@ -202,7 +210,7 @@ class MemoryVector(models.Model):
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="memory_vectors")
     book = models.ForeignKey(Book, on_delete=models.CASCADE, related_name="memory_vectors")
     model = models.CharField(max_length=200)
-    content_key = models.CharField(max_length=64, help_text="Hash of the content it was made of.")
+    content_key = models.CharField(max_length=64, help_text="Hash of the content it was computed from.")
     values = models.BinaryField(help_text="16-bit floats, little endian.")
 
     class Meta:

@@ -20,19 +20,19 @@ class Erasure(models.Model):
     random. After a forgetting has finished, only the numbers are kept, for a day."""
 
     class Scope(models.TextChoices):
-        MEMORIES = "memories", "What is remembered, of all books or of one"
-        OWNER = "owner", "The owner with everything"
-        ACCOUNT = "account", "The owner and the login"
+        MEMORIES = "memories", "All memory data of one book or of all books"
+        OWNER = "owner", "The owner and all their data"
+        ACCOUNT = "account", "The owner, all their data and the account"
 
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
     owner_id = models.UUIDField(null=True)
     scope = models.CharField(max_length=8, choices=Scope.choices)
-    book = models.CharField(max_length=64, blank=True, help_text="Name of the one book; empty: all of them.")
-    actor = models.CharField(max_length=255, blank=True, help_text="Name of the account that asked for it.")
+    book = models.CharField(max_length=64, blank=True, help_text="Name of the book; empty: all books.")
+    actor = models.CharField(max_length=255, blank=True, help_text="Name of the account that requested it.")
     actor_id = models.CharField(max_length=80, blank=True)
-    stopped = models.BooleanField(default=False, help_text="Nothing in the background writes of before any more.")
-    erased = models.JSONField(default=dict, help_text="How many rows of what are gone.")
-    leased_until = models.DateTimeField(default=_leased, help_text="Until then a process is at it.")
+    stopped = models.BooleanField(default=False, help_text="Earlier background work can no longer write.")
+    erased = models.JSONField(default=dict, help_text="Number of erased rows by kind.")
+    leased_until = models.DateTimeField(default=_leased, help_text="Until then a process is working on it.")
     created_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)
 

@@ -93,7 +93,7 @@ class Evidenced(models.Model):
     evidence_run_id = models.UUIDField(null=True, blank=True, help_text="The turn in which it was said.")
     evidence_message_id = models.UUIDField(null=True, blank=True)
     evidence_start = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Where the quote stands in the message, in characters."
+        null=True, blank=True, help_text="Offset of the quote in the message, in characters."
     )
 
     class Meta:

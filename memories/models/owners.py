@@ -42,9 +42,11 @@ class Book(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="books")
     name = models.CharField(max_length=64)
-    generation = models.PositiveBigIntegerField(default=1, help_text="Grows with every change of what may be injected.")
+    generation = models.PositiveBigIntegerField(
+        default=1, help_text="Increases with every change to what may be injected."
+    )
     epoch = models.PositiveIntegerField(
-        default=1, help_text="Grows when background work of before must not be applied."
+        default=1, help_text="Increases when earlier background work must be discarded."
     )
     next_expiry_at = models.DateTimeField(null=True, blank=True)
     last_write_at = models.DateTimeField(null=True, blank=True)

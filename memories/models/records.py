@@ -17,7 +17,9 @@ class ThreadRecord(models.Model):
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="thread_records")
     session_id = models.UUIDField()
     run_id = models.UUIDField(unique=True)
-    cleared_at = models.DateTimeField(null=True, blank=True, help_text="Out of recall; purged like a tombstone.")
+    cleared_at = models.DateTimeField(
+        null=True, blank=True, help_text="When it was removed from recall; later purged like a tombstone."
+    )
     cleared_by = models.UUIDField(null=True, blank=True, help_text="The change set of the clear.")
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -46,7 +48,7 @@ class Notification(models.Model):
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="notifications")
     seq = models.PositiveBigIntegerField()
     kind = models.CharField(max_length=32, choices=Kind.choices)
-    book = models.CharField(max_length=64, blank=True, help_text="Name of the book it is about; empty: of none.")
+    book = models.CharField(max_length=64, blank=True, help_text="Name of the book it is about; empty: none.")
     text = models.TextField(blank=True)
     review_id = models.UUIDField(null=True, blank=True)
     memory_numbers = models.JSONField(default=list)
@@ -64,8 +66,8 @@ class ScanRenewal(models.Model):
     """The progress of scanning stored texts again under a new version of the scan's rules."""
 
     rules = models.CharField(max_length=64)
-    texts = models.CharField(max_length=64, help_text="The model whose rows hold them.")
-    reached = models.UUIDField(default=UUID(int=0), help_text="The last row that was looked at.")
+    texts = models.CharField(max_length=64, help_text="The model whose rows contain the texts.")
+    reached = models.UUIDField(default=UUID(int=0), help_text="The last row that was scanned.")
     over = models.BooleanField(default=False)
 
     class Meta:

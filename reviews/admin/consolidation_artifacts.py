@@ -120,7 +120,7 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
     fieldsets = (
         fieldset("Edit", "content", "version"),
         fieldset(
-            "Facts",
+            "Details",
             ("path", "version_number"),
             ("owner", "book"),
             ("origin", "state"),
@@ -165,7 +165,7 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
 
     @admin.display(description="People's edits")
     def by_people(self, artifact: Artifact) -> str:
-        return f"{len(artifact.person_lines)} lines written, {len(artifact.struck_lines)} taken out"
+        return f"{len(artifact.person_lines)} lines added, {len(artifact.struck_lines)} removed"
 
     def get_fieldsets(self, request: HttpRequest, obj: Artifact | None = None) -> Any:
         may_edit = obj is None or self.has_change_permission(request, obj)

@@ -86,7 +86,7 @@ class ConsolidatedBookAdmin(BookAdmin):
                 self.message_user(request, f"{book.owner}, {book}: {refusal}", messages.ERROR)
         if not runs:
             return HttpResponseRedirect(_consolidate_url([str(book.pk) for book in books], force=force))
-        action_record(request, ConsolidationRun, "Asked for.", runs)
+        action_record(request, ConsolidationRun, "Requested.", runs)
         started = counted(len(runs), "consolidation is", "consolidations are")
         self.message_user(request, f"{started} under way.", messages.SUCCESS)
         if len(runs) == 1:

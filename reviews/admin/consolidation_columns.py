@@ -62,7 +62,7 @@ def _paths_column(name: str, words: str) -> Column:
 class RunColumns:
     """Columns for a ModelAdmin of consolidation runs."""
 
-    created = moment_column("created_at", "Asked for")
+    created = moment_column("created_at", "Requested")
     started = moment_column("started_at", "Started")
     finished = moment_column("finished_at", "Finished")
     written_paths = _paths_column("written", "Written")
@@ -100,7 +100,7 @@ class RunColumns:
             f"{run.sessions_failed} failed"
         )
 
-    @admin.display(description="Taken out")
+    @admin.display(description="Filtered out")
     def taken_out(self, run: ConsolidationRun) -> str:
         return f"{run.redacted} secrets redacted, {run.dropped} lines or skills left out"
 
@@ -108,7 +108,7 @@ class RunColumns:
 class NoteColumns:
     """Columns for a ModelAdmin of extractions."""
 
-    said = moment_column("said_at", "Last said")
+    said = moment_column("said_at", "Last active")
     extracted = moment_column("extracted_at", "Read")
 
     @admin.display(description="State")

@@ -96,7 +96,7 @@ class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
     def perform_action(self, request: HttpRequest, row: ConsolidationRun, verb: str) -> None:
         if verb == "stop":
             stopped = cancel(row, "Stopped by an administrator.")
-            self.message_user(request, "Stopped. What was done is kept." if stopped else "It was over already.")
+            self.message_user(request, "Stopped. What was done is kept." if stopped else "It had already finished.")
         else:
             change_set = change_set_get(row.owner_id, row.change_set)
             say_undone(self, request, change_set_undo(request, change_set))
@@ -170,11 +170,11 @@ class ExtractionAdmin(SessionTitles, NoteColumns, ReadOnlyAdmin):
     )
     search_fields = ("synopsis", "session__title")
     searched_ids = ("session_id", "pk")
-    search_help_text = "Words of a synopsis, the session's title, or its id"
+    search_help_text = "Text of the synopsis, the session's title, or its id"
     fieldsets = (
         fieldset(None, "words", "notes"),
         fieldset(
-            "Facts",
+            "Details",
             ("state_badge", "session_link"),
             ("owner", "book"),
             ("said", "extracted"),

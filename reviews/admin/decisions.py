@@ -85,7 +85,7 @@ class DecisionAdmin(DaybookAdmin):
         typed = _typed(request, run)
         try:
             if not ticked:
-                raise InvalidRequest("Tick at least one of them.", param="writes")
+                raise InvalidRequest("Tick at least one write.", param="writes")
             if verb == "reject":
                 self._reject(request, run, ticked)
             elif refused := self._approve(request, run, ticked, typed):

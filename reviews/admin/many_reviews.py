@@ -52,7 +52,7 @@ def undo_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, int
     def undo(run: ReviewRun) -> Slices[None]:
         undone = yield from review_undo_slices(run, actor=staff_actor(request), origin=WriteOrigin.ADMIN)
         if not undone.undone and not undone.skipped:
-            raise Conflict("It is undone already.")
+            raise Conflict("It is already undone.")
         restored.update((run.owner_id, number) for number in undone.undone)
         left_alone.update({(run.owner_id, n): f"{run.owner}’s memory {n}" for n in undone.skipped})
         words = "Undone." if undone.undone else "Not undone: all of it was changed since."
@@ -73,7 +73,7 @@ def cancel_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, i
 
     def cancel(run: ReviewRun) -> str:
         if not review_cancel(run, CANCEL_REASON, actor=staff_actor(request)):
-            raise Conflict("It is over.")
+            raise Conflict("It has already finished.")
         return "Cancelled."
 
     return _summary("Cancelled", _apply_to_each(runs, _recorded(request, cancel)))
@@ -116,8 +116,8 @@ def _apply_to_each(runs: Iterable[ReviewRun], do: Callable[[ReviewRun], None]) -
         except DomainError as refusal:
             result.skip(run, str(refusal))
         except Exception:
-            logger.exception("review %s: an action on many reviews broke off", run.pk)
-            result.skip(run, "It could not be done; the server's log says why.")
+            logger.exception("review %s: a bulk action failed", run.pk)
+            result.skip(run, "It failed; the server's log says why.")
         else:
             result.done += 1
     return result

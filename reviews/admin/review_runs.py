@@ -136,7 +136,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
             self._put_back(request, row)
         elif verb == "cancel":
             cancelled = review_cancel(row, CANCEL_REASON, actor=staff_actor(request))
-            self.message_user(request, "Cancelled." if cancelled else "It was over already.")
+            self.message_user(request, "Cancelled." if cancelled else "It had already finished.")
         elif row.session is None:
             raise NotFound("Its session was deleted.")
         else:
@@ -166,7 +166,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
         except DomainError as refusal:
             self.message_user(request, str(refusal), messages.ERROR)
             return HttpResponseRedirect(reverse("admin:gateway_session_change", args=[session.pk]))
-        action_record(request, ReviewRun, "Asked for.", [review])
+        action_record(request, ReviewRun, "Requested.", [review])
         return HttpResponseRedirect(reverse("admin:reviews_reviewrun_change", args=[review.pk]))
 
     @staticmethod

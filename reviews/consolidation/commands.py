@@ -46,7 +46,7 @@ def _ask(book: Book, verb: str) -> str:
         return f"Book {book.name} is empty. There is nothing to delete."
     code = clear_code_create(book)
     return (
-        f"This deletes {_words(contents)} in book {book.name}. Nothing is deleted yet. To go on, send within "
+        f"This deletes {_words(contents)} in book {book.name}. Nothing is deleted yet. To confirm, send within "
         f"{CODE_MINUTES} minutes:\n\n`{COMMAND} {verb} confirm {code}`\n\n"
         f"You can undo it for {settings.UNDO_DAYS} days on the Memories page."
     )

@@ -25,7 +25,7 @@ def consolidation_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Fact
 
 
 def _facts(run: ConsolidationRun | None, obstacle: str) -> Facts:
-    sentences = [f"It is not consolidated. {obstacle}" if obstacle else "", progress_words(run) if run else ""]
+    sentences = [f"This book is not consolidated. {obstacle}" if obstacle else "", progress_words(run) if run else ""]
     figures = run and {
         "id": str(run.pk),
         "state": run.state,

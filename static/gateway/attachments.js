@@ -61,8 +61,8 @@ export class Attachments extends EventTarget {
 
   #refusal(file) {
     const size = this.items.reduce((sum, item) => sum + item.size, file.size);
-    if (this.items.length >= MOST) return `A message takes ${MOST} attachments.`;
-    if (size > LARGEST) return `${file.name} is too large: together they may have ${LARGEST / 1e6} MB.`;
+    if (this.items.length >= MOST) return `A message can have at most ${MOST} attachments.`;
+    if (size > LARGEST) return `${file.name} is too large: attachments may have ${LARGEST / 1e6} MB in total.`;
     return null;
   }
 

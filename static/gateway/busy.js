@@ -10,7 +10,7 @@ export function isBusy(code, attempt) {
   return BUSY.has(code) && attempt < RETRIES;
 }
 
-// Counts down in `line` while `wanted()`, then restores its text. Resolves to whether it is still wanted.
+// Counts down in `line` while `wanted()` is true, then restores its text. Resolves to whether it is still true.
 export async function countDown(line, seconds, wanted) {
   const before = line.textContent;
   line.setAttribute("aria-live", "off"); // inside a live region, every second would be announced

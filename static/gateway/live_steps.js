@@ -29,7 +29,7 @@ export class LiveSteps {
     this.#thoughtOver();
   }
 
-  // Tells twice that nothing has arrived for a while.
+  // Says twice that nothing has arrived for a while.
   #wait() {
     this.#quiet();
     this.timers = [

@@ -33,7 +33,7 @@ async function takeBack(button, refreshTurn) {
   button.disabled = true;
   try {
     const result = await call("POST", `/api/changes/${note.dataset.changeSet}/undo`, {});
-    if (!result?.undone?.length) throw new ApiError("conflict", "It was changed since.");
+    if (!result?.undone?.length) throw new ApiError("conflict", "It has been changed since.");
     await refresh();
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;

@@ -15,7 +15,7 @@ export class Notifications extends EventTarget {
     window.addEventListener("offline", () => this.#offline());
     window.addEventListener("pagehide", () => this.socket?.close());
     window.addEventListener("pageshow", (event) => event.persisted && this.#now());
-    // The response to this form tells about the end of the login; do not open the sign-in page before it.
+    // The response to this form reports the end of the login; do not open the sign-in page before it.
     document.addEventListener("submit", ({ target }) => {
       this.leaving = target.matches("[data-delete]");
     });

@@ -56,7 +56,7 @@ async function whileSaying(dialog, list, request) {
     await list.refreshSummary();
     if (over) return;
     const left = document.querySelector("[data-memories-in-book]").dataset.memoriesInBook;
-    const words = `Deleting: ${some(left, "memory is", "memories are")} left. It goes on when you close this page.`;
+    const words = `Deleting: ${some(left, "memory is", "memories are")} left. This continues even if you close this page.`;
     dialog.querySelector("[data-receipt]").replaceChildren(paragraph(words));
     dialog.querySelector("[data-receipt]").hidden = false;
     dialog.querySelector("[data-done]").textContent = "Close";

@@ -130,7 +130,7 @@ function say(dialog, report, ending) {
     [report.changed, "changed"],
     [report.blocked, "blocked by the scan"],
     [report.refused, "refused"],
-    [report.held, report.written ? "waiting for your decision" : "to be decided by you"],
+    [report.held, report.written ? "waiting for your decision" : "for you to decide"],
   ].filter(([count]) => count);
   const lines = report.format === "jsonl" ? some(report.lines, "line", "lines") : some(report.lines, "memory", "memories");
   const words = [`${lines}: ${counts.map(([count, what]) => `${count} ${what}`).join(", ") || "no memories"}.`];

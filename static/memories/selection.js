@@ -128,8 +128,8 @@ export class Selection {
 
   #say({ change_set: set, changed, left_alone: left }, verb, action) {
     const words = [`${some(changed.length, "memory", "memories")} ${verb}.`];
-    if (left.length) words.push(`${some(left.length, "was", "were")} left as before.`);
-    if (action === "delete" && changed.length) words.push("Find them under Deleted, too.");
+    if (left.length) words.push(`${some(left.length, "was", "were")} left unchanged.`);
+    if (action === "delete" && changed.length) words.push("Find them under Deleted.");
     const undo = this.done.querySelector("[data-bulk-undo]");
     this.done.querySelector("[data-words]").textContent = words.join(" ");
     this.done.dataset.changeSet = set ?? "";

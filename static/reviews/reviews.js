@@ -39,7 +39,7 @@ root.addEventListener("click", (event) => {
 
 async function takeBack(path, body = {}) {
   const result = await call("POST", path, body);
-  if (!result.undone.length) throw new ApiError("conflict", "It was changed since; see the history of the memory.");
+  if (!result.undone.length) throw new ApiError("conflict", "It has been changed since; see the history of the memory.");
 }
 
 function act(run, button, done, write) {

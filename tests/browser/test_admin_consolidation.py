@@ -62,7 +62,7 @@ def test_a_consolidation_is_started_from_the_books_page(book: Book, visitor: New
     page.get_by_role("link", name="Consolidate now").click()
     expect(page.get_by_role("cell", name="rewritten")).to_be_visible()
     assert not ConsolidationRun.objects.exists()
-    page.get_by_role("link", name="Also when nothing changed").click()
+    page.get_by_role("link", name="Even if nothing changed").click()
     page.get_by_role("button", name="Consolidate now").click()
     expect(page.get_by_text("1 consolidation is under way.")).to_be_visible()
     assert ConsolidationRun.objects.get().force

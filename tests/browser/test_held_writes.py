@@ -195,8 +195,8 @@ def test_an_administrator_edits_and_saves_a_held_memory(chat: Page, puppet: Pupp
     save_from_pasted_page(chat, puppet)
     page = admin_page(visitor)
     assert serious_findings(page) == []
-    page.get_by_label("Words of write 1, as they will be saved").fill("Was shown an advertisement.")
-    page.get_by_role("button", name="Save what is ticked").click()
+    page.get_by_label("Text of write 1, as it will be saved").fill("Was shown an advertisement.")
+    page.get_by_role("button", name="Save the ticked writes").click()
     expect(page.get_by_text("Saved 1 memory.")).to_be_visible()
     assert contents() == ["Was shown an advertisement."]
     assert audited_decisions() == [("root", "Approved write 0.")]
@@ -205,7 +205,7 @@ def test_an_administrator_edits_and_saves_a_held_memory(chat: Page, puppet: Pupp
 def test_an_administrator_rejects_a_held_memory(chat: Page, puppet: PuppetModel, visitor: NewVisitor) -> None:
     save_from_pasted_page(chat, puppet)
     page = admin_page(visitor)
-    page.get_by_role("button", name="Reject what is ticked").click()
+    page.get_by_role("button", name="Reject the ticked writes").click()
     expect(page.get_by_text("Rejected. It can still be saved here for a while.")).to_be_visible()
     assert contents() == []
     assert audited_decisions() == [("root", "Rejected write 0.")]
@@ -220,7 +220,7 @@ def test_held_lines_of_an_import_are_shown_and_decided(alices: Visitor, server: 
     dialog.get_by_label("Or paste it here").fill(
         "\n".join(json.dumps({"content": text}) for text in ("Keeps bees.", doubtful))
     )
-    expect(dialog).to_contain_text("2 lines: 1 new, 1 to be decided by you. Nothing is saved yet.")
+    expect(dialog).to_contain_text("2 lines: 1 new, 1 for you to decide. Nothing is saved yet.")
     listed = dialog.get_by_role("list", name="Memories that wait for your decision")
     expect(listed).to_contain_text(doubtful)
     expect(listed).to_contain_text("The scan is not sure")

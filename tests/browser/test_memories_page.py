@@ -452,7 +452,7 @@ def test_forgetting_everything_needs_a_typed_confirmation_and_shows_a_receipt(al
     page.get_by_role("button", name="Delete everything for good…").click()
     dialog = page.get_by_role("dialog", name="Delete everything for good")
     expect(dialog).to_contain_text("This deletes 1 memory, 1 document and their history in book main for good.")
-    expect(dialog).to_contain_text("Conversations stay, with what was looked up in them.")
+    expect(dialog).to_contain_text("Conversations stay, including memories that were looked up in them.")
     expect(dialog.get_by_role("link", name="account page")).to_have_attribute("href", "/account/")
     button = dialog.get_by_role("button", name="Delete everything for good")
     expect(button).to_be_disabled()
@@ -479,7 +479,7 @@ def test_a_long_forgetting_shows_how_many_memories_are_left(alices: Visitor, tea
     dialog.get_by_role("textbox").fill("delete main")
     dialog.get_by_role("button", name="Delete everything for good").click()
     expect(dialog.get_by_role("status")).to_have_text(
-        "Deleting: 1 memory is left. It goes on when you close this page."
+        "Deleting: 1 memory is left. This continues even if you close this page."
     )
     expect(dialog.get_by_role("button", name="Close")).to_be_visible()
     held_back[0].continue_()

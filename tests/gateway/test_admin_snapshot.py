@@ -44,10 +44,10 @@ def book_update(**fields: Any) -> Callable[[Session], None]:
 async def test_an_unchanged_snapshot_is_called_current(session_with_snapshot: Session) -> None:
     generation = (await in_thread(Book.objects.get)).generation
     assert await lines_of(session_with_snapshot) == (
-        f"The run of turn 1 was given one as of generation {generation}. "
+        f"Turn 1 was given a snapshot of generation {generation}. "
         f"It is current. Book main is at generation {generation}. "
         "In that run: 1 memory frozen, 0 recalled. "
-        f"This process holds one as of generation {generation}."
+        f"This process has one of generation {generation} cached."
     )
 
 
@@ -55,12 +55,10 @@ async def test_a_snapshot_is_outdated_after_a_write(session_with_snapshot: Sessi
     before = (await in_thread(Book.objects.get)).generation
     await in_thread(memory_make, session_with_snapshot.owner, "Works nights.")
     description = await lines_of(session_with_snapshot)
-    assert (
-        f"as of generation {before}. Book main is at generation {before + 1}. The next turn builds a new one."
+    assert f"of generation {before}. Book main is at generation {before + 1}. The next turn builds a new one."
         in description
-    )
     assert "It is current" not in description
-    assert f"This process holds one as of generation {before}." in description
+    assert f"This process has one of generation {before} cached." in description
 
 
 @pytest.mark.every_case
@@ -89,7 +87,7 @@ async def test_the_page_says_why_the_next_turn_builds_a_new_snapshot(
 
 async def test_without_a_snapshot_here_another_process_may_hold_one(session_with_snapshot: Session) -> None:
     snapshots.clear()
-    assert "This process holds none; another one may." in await lines_of(session_with_snapshot)
+    assert "This process has none cached; another one may." in await lines_of(session_with_snapshot)
 
 
 async def test_viewing_the_page_does_not_refresh_the_cached_snapshot(session_with_snapshot: Session) -> None:
@@ -114,19 +112,19 @@ async def test_a_session_without_a_snapshot_says_why(
 
 async def test_an_agent_without_memory_injection_is_given_as_the_reason(session: Session) -> None:
     await in_thread(agent_make, inject_memories=False)
-    assert await lines_of(session) == "None: its agent is given nothing from memory."
+    assert await lines_of(session) == "None: its agent is given no memory."
 
 
 async def test_a_session_without_turns_has_no_snapshot_yet(session: Session) -> None:
     assert await lines_of(session) == (
         "No turn has run yet; the first one builds it. Its book does not exist yet. "
-        "This process holds none; another one may."
+        "This process has none cached; another one may."
     )
 
 
 async def test_a_run_without_a_recorded_snapshot_is_described_as_such(session_with_snapshot: Session) -> None:
     await in_thread(lambda: Run.objects.update(trace={"recall": {}, "steps": 1}))
-    assert "The run of turn 1 was given none, or recorded none." in await lines_of(session_with_snapshot)
+    assert "Turn 1 was given no snapshot, or recorded none." in await lines_of(session_with_snapshot)
 
 
 @pytest.mark.django_db
@@ -135,7 +133,7 @@ def test_the_description_takes_two_queries_whatever_the_number_of_turns() -> Non
     session = session_make(turns=1)
     client = staff_client(superuser=True)
     page = client.get(reverse("admin:gateway_session_change", args=[session.pk])).content.decode()
-    assert "The run of turn 1 was given none" in page
+    assert "Turn 1 was given no snapshot" in page
     long = session_make(title="Long", turns=20)
     for shown_session in (session, long):
         row = Session.objects.select_related("agent").get(pk=shown_session.pk)

@@ -36,7 +36,7 @@ def ask(client: Client, agent: Agent, message: str = "Hello?", **headers: Any) -
 def test_the_agent_page_has_the_try_it_form(root: Client, agent: Agent) -> None:
     page = root.get(page_of(agent)).content.decode()
     assert reverse("admin:gateway_agent_try", args=[agent.pk]) in page
-    assert "Asks the agent as it is saved, once, for at most 60 seconds." in page
+    assert "Sends one message to the saved agent and waits at most 60 seconds." in page
     assert "Try it" not in root.get("/admin/gateway/agent/add/").content.decode()
 
 

@@ -122,8 +122,8 @@ async def test_a_memory_is_shown_in_the_version_of_that_time(run: Run, root: Cli
 async def test_an_erased_memory_is_mentioned(run: Run, root: Client) -> None:
     await in_thread(lambda: Memory.objects.filter(number=1).delete())
     words = await page_words(root, run)
-    assert "This memory was erased since." in words
-    assert "Without 1 that was erased since." in words
+    assert "This memory has been erased since." in words
+    assert "without 1 that has been erased since." in words
 
 
 async def test_the_cost_uses_the_configured_prices(run: Run, root: Client) -> None:
@@ -133,7 +133,7 @@ async def test_the_cost_uses_the_configured_prices(run: Run, root: Client) -> No
 
 async def test_a_later_change_of_the_settings_is_mentioned(run: Run, root: Client) -> None:
     await in_thread(lambda: agent_make(instructions="Be kind."))
-    assert "its settings were changed since" in await page_words(root, run)
+    assert "the settings have been changed since" in await page_words(root, run)
 
 
 async def test_memory_guidance_is_shown_with_the_summary_of_that_time(
@@ -151,7 +151,7 @@ async def test_memory_guidance_is_shown_with_the_summary_of_that_time(
     source = Source(actor="user:1", origin=WriteOrigin.USER)
     await in_thread(lambda: artifact_put(Book.objects.get(), "memory_summary.md", "Something else.", source))
     words = await page_words(root, await in_thread(Run.objects.get))
-    assert "From version 1 of memory_summary.md" in words
+    assert "from version 1 of memory_summary.md" in words
     assert "Alice keeps backups." in words
 
 
@@ -164,7 +164,7 @@ async def test_an_error_is_shown_as_text_and_code(
     words = await page_words(root, run)
     assert "The model server could not be reached." in words
     assert str(run.error["code"]) in words
-    assert "what a failed turn said in its steps is not kept" in words
+    assert "the steps of a failed turn are not stored" in words
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ async def test_the_memory_page_lists_the_turns_that_used_it(run: Run, root: Clie
         "In every answer of this session.",
     )
     other = await in_thread(lambda: Memory.objects.get(number=2))
-    assert "No turn was given it lately." in await in_thread(
+    assert "None of the newest turns." in await in_thread(
         lambda: words_of(root, reverse("admin:memories_memory_change", args=[other.pk]))
     )
 

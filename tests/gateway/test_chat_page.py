@@ -278,7 +278,7 @@ def test_every_turn_can_be_edited_and_regenerated(page: Client, alice: Owner) ->
         ("failed", {"code": "what_is_this"}, "The answer could not be finished. Your message is kept."),
         ("failed", None, "The answer could not be finished."),
         ("stopped", None, "Stopped by you."),
-        ("awaiting_client_tools", None, "Waiting for the client that this turn came from."),
+        ("awaiting_client_tools", None, "Waiting for the client that started this turn."),
     ],
 )
 def test_failed_stopped_and_waiting_turns_show_a_message(
@@ -536,7 +536,7 @@ def test_ingested_messages_are_listed_only_once_somebody_continues_them(page: Cl
     ended = Session.objects.get(state="ended")
     html = text_of(html_of(page, f"/c/{ended.pk}/"))
     assert "no hazelnuts please" in html
-    assert "This session was ended." in html
+    assert "This session has ended." in html
 
 
 def test_a_session_without_a_title_is_named_by_its_first_message(page: Client, alice: Owner) -> None:
@@ -571,7 +571,7 @@ def test_an_ended_session_has_its_message_field_disabled(page: Client, alice: Ow
     session = session_make(alice)
     Session.objects.update(state=Session.State.ENDED)
     html = html_of(page, f"/c/{session.pk}/")
-    assert "This session was ended." in html
+    assert "This session has ended." in html
     assert re.search(r'<textarea id="message"[^>]* disabled>', html)
 
 

@@ -153,7 +153,7 @@ def test_a_refused_form_says_why_and_keeps_the_invitation(
 
 def test_a_signed_in_visitor_cannot_accept_an_invitation(alice: Owner) -> None:
     path = invite()
-    assert "You are signed in as alice already." in html_of(client_of(alice), path)
+    assert "You are already signed in as alice." in html_of(client_of(alice), path)
     assert client_of(alice).post(path, CHOSEN).status_code == 200
     assert not User.objects.filter(username="dora").exists()
 

@@ -160,7 +160,7 @@ async def test_view_shows_exactly_the_injected_text(
 
 
 async def test_view_says_that_nothing_is_injected(alice_api: Api, session: Session) -> None:
-    assert "Nothing of book main is given" in (await turn(alice_api, session, "/memory view"))["content"]
+    assert "Nothing from book main is given" in (await turn(alice_api, session, "/memory view"))["content"]
 
 
 async def test_view_describes_recall_without_a_frozen_block(alice: Owner, alice_api: Api) -> None:
@@ -173,10 +173,10 @@ async def test_view_describes_recall_without_a_frozen_block(alice: Owner, alice_
 
     session, off = await in_thread(prepare)
     assert (await turn(alice_api, session, "/memory view"))["content"] == (
-        "Nothing of book main is given to the agent with every message. The 1 memory of the book is searched for what "
-        "bears on a message: at most 3 are given with it, as far as they fit within 4 KiB."
+        "Nothing from book main is given to the agent with every message. The 1 memory of the book is searched for "
+        "each message. At most 3 matches are given with it, within 4 KiB."
     )
-    nothing = "Nothing of book main is given to the agent at present."
+    nothing = "Nothing from book main is given to the agent."
     assert (await turn(alice_api, off, "/memory view"))["content"] == nothing
 
 
@@ -189,8 +189,8 @@ async def test_view_describes_recall_in_addition_to_the_frozen_block(alice: Owne
     shown = (await turn(alice_api, await in_thread(prepare), "/memory view"))["content"]
     assert shown.count("<memory ") == 2
     assert shown.endswith(
-        "Another 3 memories of the book are searched for what bears on a message: at most 2 are given with it, as far "
-        "as they fit within 4 KiB."
+        "Another 3 memories of the book are searched for each message. At most 2 matches are given with it, within "
+        "4 KiB."
     )
 
 

@@ -216,7 +216,7 @@ def test_a_deactivated_account_cannot_sign_in(provider: OpenIDServer, linked: bo
     client = Client()
     answer = sign_in(provider, client)
     assert (answer.status_code, signed_in_as(client)) == (403, "")
-    assert "This account is switched off." in answer.content.decode()
+    assert "This account is deactivated." in answer.content.decode()
     assert User.objects.count() == 1
 
 

@@ -74,7 +74,7 @@ def test_deleting_a_user_asks_for_confirmation_and_erases_all_their_data(
         session_make(owner)
     user = User.objects.get(username="alice")
     confirmation = root.get(f"/admin/auth/user/{user.pk}/delete/") if delete is delete_one else delete(root, user)
-    assert "everything of alice: conversations, memories, keys and all history" in confirmation.content.decode()
+    assert "all data of alice: conversations, memories, keys and all history" in confirmation.content.decode()
     assert Memory.objects.filter(owner=alice).exists()
     with django_capture_on_commit_callbacks(execute=True):
         assert delete(root, user, post="yes").status_code == 302
@@ -165,7 +165,7 @@ def test_staff_cannot_create_keys_for_users_with_a_role(staff: Client, charlie: 
     root = owner_for_user(user_make("root", is_staff=True, is_superuser=True))
     form = {"name": "mine", "requests_per_minute": "0"}
     refused = staff.post("/admin/gateway/apikey/add/", {**form, "owner": str(root.pk)})
-    assert "Only an administrator makes keys" in refused.content.decode()
+    assert "Only an administrator can create keys" in refused.content.decode()
     assert not ApiKey.objects.exists()
     assert staff.post("/admin/gateway/apikey/add/", {**form, "owner": str(charlie.pk)}).status_code == 200
     assert ApiKey.objects.get().owner == charlie

@@ -95,7 +95,7 @@ def test_entries_of_a_deleted_auditor_remain() -> None:
         ({"action": Action.SIGN_IN_FAILED, "actor": NOBODY, "kind": "user", "object_id": 3},
          "Somebody failed to sign in as alice (user 3)."),
         ({"action": Action.SIGN_IN_REFUSED, "actor": NOBODY, "kind": "user", "object_id": 3},
-         "Somebody had to wait after too many failures to sign in as alice (user 3)."),
+         "Somebody was locked out after too many failed sign-ins as alice (user 3)."),
         ({"action": Action.PASSWORD_CHANGE, "actor": BOB, "kind": "user", "object_id": 3},
          "bob changed the password of alice (user 3)."),
         ({"action": Action.FORGET, "actor": SYSTEM, "kind": "memory", "note": "By hand."},

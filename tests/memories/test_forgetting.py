@@ -253,7 +253,7 @@ def test_the_page_shows_the_progress_of_a_long_deletion(
     html = answer.content.decode()
     address = f"/account/deleting/{Erasure.objects.get().pk}/"
     assert f'hx-get="{address}"' in html
-    assert "Everything is being deleted. 0 entries are gone so far." in text_of(html)
+    assert "Everything is being deleted. 0 entries deleted so far." in text_of(html)
     assert not User.objects.get(username="alice").is_active
     forgetting_sweep()
     html = browser.get(address).content.decode()

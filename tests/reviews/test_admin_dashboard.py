@@ -305,7 +305,7 @@ def test_hanging_turns_are_linked() -> None:
         state="running", started_at=NOON - timedelta(minutes=5), lease_expires_at=NOON - timedelta(seconds=1)
     )
     [found] = now().open
-    assert (found.what, found.why) == ("Turn 1 of alice", "its lease ran out")
+    assert (found.what, found.why) == ("Turn 1 of alice", "its lease expired")
     assert staff_client(superuser=True).get(found.link).status_code == 200
 
 
@@ -319,7 +319,7 @@ def test_hanging_reviews_and_consolidations_are_listed() -> None:
     consolidation_make(book, state="running", created_at=long_ago)
     consolidation_make(book_make(book.owner, "side"), state="running")
     assert [(run.what, run.why) for run in now().open] == [
-        ("Review for alice", "its lease ran out"),
+        ("Review for alice", "its lease expired"),
         ("Review for alice", "waits for a worker"),
         ("Consolidation for alice", "running"),
     ]
@@ -548,5 +548,5 @@ def test_rows_with_older_ids_are_ignored() -> None:
 def test_a_superuser_sees_every_chart() -> None:
     session_make(turns=1)
     page = staff_client(superuser=True).get("/admin/?days=30&part=charts").content.decode()
-    for title in ("Turns", "Tokens", "Reviews by state", "Writes to memory, by whom", "Blocked writes"):
+    for title in ("Turns", "Tokens", "Reviews by state", "Writes to memory by author", "Blocked writes"):
         assert f">{title}</h2>" in page

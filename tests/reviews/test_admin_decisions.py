@@ -168,7 +168,7 @@ def test_an_update_is_shown_as_a_difference_and_a_delete_is_not_editable(
 def test_ticking_nothing_is_an_error_that_keeps_edits(root: Client, waiting_review: MakeReview) -> None:
     review = waiting_review()
     html = decide(root, review, "approve", w0="Is vegan.").content.decode()
-    assert "Tick at least one of them." in html
+    assert "Tick at least one write." in html
     assert "Is vegan.</textarea>" in html
     assert " checked>" not in html
     assert states(review)[1] == ["waiting"] * 2

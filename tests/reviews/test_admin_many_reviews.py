@@ -145,7 +145,7 @@ def test_an_undone_review_is_skipped_and_never_redone(alice: Owner, root: Client
     for _ in range(2):
         message = act(root, "undo_reviews", review)
         assert message.startswith("No memory was changed back. Left out: ")
-        assert message.endswith(": It is undone already.")
+        assert message.endswith(": It is already undone.")
     assert (state(review), contents(), Revision.objects.count(), audit_notes()) == ("undone", [], 2, [])
 
 
@@ -162,7 +162,7 @@ def test_an_error_in_one_review_does_not_affect_the_others(
     monkeypatch.setattr(many_reviews, "review_undo_slices", undo)
     message = act(root, "undo_reviews", *reviews)
     assert message.startswith("2 memories were changed back. Left out: ")
-    assert "It could not be done; the server's log says why." in message
+    assert "It failed; the server's log says why." in message
     assert ([state(r) for r in reviews], contents()) == (["undone", "saved", "undone"], ["Fact 1."])
     assert "RuntimeError: broken" in caplog.text
 
@@ -193,7 +193,7 @@ def test_open_reviews_are_cancelled_and_finished_ones_listed(alice: Owner, root:
     scheduled = newest_review()
     message = act(root, "cancel_reviews", finished, waiting, scheduled)
     assert message.startswith("Cancelled: 2 reviews. Left out: ")
-    assert message.endswith(": It is over.")
+    assert message.endswith(": It has already finished.")
     assert [state(finished), state(waiting), state(scheduled)] == ["saved", "cancelled", "cancelled"]
     assert waiting.error["actor"] == bob()
     assert sorted(key for key, _ in audit_notes() if key) == sorted([str(waiting.pk), str(scheduled.pk)])

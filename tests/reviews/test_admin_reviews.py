@@ -206,7 +206,7 @@ def test_a_scheduled_review_is_cancelled_once(root: Client) -> None:
     assert "Cancelled." in object_action(root, review, "cancel")
     review.refresh_from_db()
     assert review.state == "cancelled"
-    assert "It was over already." in object_action(root, review, "cancel")
+    assert "It had already finished." in object_action(root, review, "cancel")
 
 
 def test_a_failed_review_is_repeated_as_a_new_one(root: Client) -> None:

@@ -85,7 +85,7 @@ def test_consecutive_failed_reviews_are_reported(session: Session, queued: list[
     assert queued == []
     add_reviews(session, "failed")
     check()
-    assert queued == [("reviews_failing", "The last 5 reviews failed. Nothing is remembered of conversations.")]
+    assert queued == [("reviews_failing", "The last 5 reviews failed. Nothing from conversations is being saved.")]
 
 
 def test_people_who_used_up_their_daily_review_quota_are_counted(

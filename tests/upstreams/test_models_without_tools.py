@@ -251,7 +251,7 @@ async def test_the_admin_says_that_a_model_takes_no_tools(
     run = await in_thread(Run.objects.get)
     address = reverse("admin:gateway_run_change", args=[run.pk])
     page = await in_thread(lambda: admin_client.get(address).content.decode())
-    assert "gpt-4o-mini takes no tools, so it could not look up or change memories." in page
+    assert "gpt-4o-mini does not support tools, so it could not look up or change memories." in page
 
 
 CALLS = (

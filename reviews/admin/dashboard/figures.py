@@ -81,7 +81,7 @@ def day_charts(period: Period, money: Money) -> tuple[tuple[Chart, ...], Usage]:
             title="Turns",
             days=period.days,
             series=series_of(period.days, _TURNS, turns),
-            empty="Nobody talked to an agent in these days.",
+            empty="No turns in this period.",
         ),
         _tokens_chart(period, usage, money),
         Chart(
@@ -90,7 +90,7 @@ def day_charts(period: Period, money: Money) -> tuple[tuple[Chart, ...], Usage]:
             days=period.days,
             series=series_of(period.days, _REVIEWS, reviews),
             tallies=_tallies({str(value): str(label) for value, label in State.choices}, states),
-            empty="No review was scheduled in these days.",
+            empty="No reviews in this period.",
         ),
         _writes_chart(period),
         _scan_chart(period),
@@ -126,7 +126,7 @@ def _tokens_chart(period: Period, usage: Usage, money: Money) -> Chart:
         series=series_of(period.days, _TOKENS, usage.tokens),
         money=tuple(dollars(usage.spent[day]) for day in period.days) if money.known else (),
         note=f"Turns and reviews cost {dollars(sum(usage.spent.values()))}." if money.known else "",
-        empty="No model was asked in these days.",
+        empty="No requests to a model in this period.",
     )
 
 
@@ -141,11 +141,11 @@ def _writes_chart(period: Period) -> Chart:
         writes[day, word if word in drawn else _OTHERS] += number
     return Chart(
         name="writes",
-        title="Writes to memory, by whom",
+        title="Writes to memory by author",
         days=period.days,
         series=series_of(period.days, _WRITERS, writes),
         tallies=_tallies(words, origins),
-        empty="Nothing was written in these days.",
+        empty="No writes in this period.",
     )
 
 
@@ -162,7 +162,7 @@ def _scan_chart(period: Period) -> Chart:
         days=period.days,
         series=series_of(period.days, _SCANNED, blocks),
         tallies=_tallies({}, rules),
-        empty="No write was blocked in these days.",
+        empty="No blocked writes in this period.",
     )
 
 

@@ -61,7 +61,7 @@ def now_facts(request: HttpRequest, now: datetime) -> NowFacts:
     """Return the present state. Five queries, and those of the queue."""
 
     def lapsed_or(otherwise: str) -> Callable[[Any], str]:
-        return lambda run: "its lease ran out" if run.lease_expires_at and run.lease_expires_at < now else otherwise
+        return lambda run: "its lease expired" if run.lease_expires_at and run.lease_expires_at < now else otherwise
 
     turns = Run.objects.filter(state=Run.State.RUNNING, started_at__lt=now - SLOW)
     reviews = ReviewRun.objects.filter(state=ReviewRun.State.RUNNING, started_at__lt=now - SLOW)

@@ -18,6 +18,7 @@ from gateway.models import Run, Session, UsageDay
 from memories.admin.badges import memory_state_query
 from memories.ids import first_id
 from memories.models import Memory
+from memories.number_words import counted
 from reviews.models import ReviewRun
 from reviews.quotas import day_start
 
@@ -92,7 +93,7 @@ def _answer_time(runs: "QuerySet[Run]") -> tuple[str, str]:
     if not took:
         return "–", "no answer today"
     longest = took[math.ceil(_PERCENTILE * len(took)) - 1]
-    return f"{longest:,.1f} s", f"of {'the newest ' if len(took) == MAX_TIMED else ''}{len(took):,} answers"
+    return f"{longest:,.1f} s", f"of {'the newest ' if len(took) == MAX_TIMED else ''}{counted(len(took), 'answer')}"
 
 
 def _cost_today(money: Money, day: date) -> tuple[str, str]:

@@ -1,1 +1,1 @@
-// In place of Django’s: it makes slugs from titles, and no form of ours has a slug.
+// Replaces Django’s script, which makes slugs from titles: none of our forms has a slug.

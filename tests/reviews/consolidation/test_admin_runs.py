@@ -55,7 +55,7 @@ def test_the_list_shows_the_progress_of_each_run(root: Client, alice: Owner, age
     run = request(alice)
     ConsolidationRun.objects.update(selected=True, sessions_total=12, sessions_done=3, tokens=1234, requests=4)
     page = text_of(root, RUNS)
-    assert all(word in page for word in ("Scheduled", "Asked for", "Reading sessions", "3 of 12", "1,234", "alice"))
+    assert all(word in page for word in ("Scheduled", "On request", "Reading sessions", "3 of 12", "1,234", "alice"))
     assert f'href="{page_of(run)}' in page
 
 
@@ -238,7 +238,7 @@ def test_a_forced_run_has_its_own_estimate(root: Client, alice: Owner, agent: Ag
     consolidate(alice)
     book = str(book_of(alice).pk)
     plain, forced = text_of(root, START, book=book), text_of(root, START, book=book, force="1")
-    assert "There is nothing new to read at present." in plain
+    assert "There is nothing new to read." in plain
     assert "0 of at most 200" in plain
     assert f"{START}?book={book}&amp;force=1" in plain
     assert "1 of at most 200" in forced
@@ -256,7 +256,7 @@ def test_several_books_can_be_consolidated_from_the_list(
     page = answer.content.decode()
     assert "alice" in page
     assert "charlie" in page
-    assert "Together" in page
+    assert "Total" in page
     assert not ConsolidationRun.objects.exists()
     answer = root.post(START, {"book": books})
     assert answer.headers["Location"] == RUNS

@@ -1,1 +1,1 @@
-// In place of Alpine’s sorting: no list of ours is put in order by hand.
+// Replaces Alpine’s sort plugin: none of our lists is sorted by hand.

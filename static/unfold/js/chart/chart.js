@@ -1,1 +1,1 @@
-// In place of Chart.js, 69 kB of each page: our charts are drawn by the server.
+// Replaces Chart.js, 69 kB on each page: the server draws our charts.

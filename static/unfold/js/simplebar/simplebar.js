@@ -1,2 +1,2 @@
-// In place of SimpleBar: lists scroll with the browser's own bars. The theme asks for its instances.
+// Replaces SimpleBar: lists scroll with the browser's own scrollbars. The theme reads its instances.
 window.SimpleBar = { instances: new WeakMap() };
