@@ -1,6 +1,5 @@
 """A model that refuses says so in a field of its own: its words are the answer, on every API and in what is stored"""
 
-import json
 
 import pytest
 
@@ -66,7 +65,7 @@ async def test_a_response_has_it_and_is_continued_with_it(alice_api: Api, agent:
     _, response = await alice_api.post("/v1/responses", {"model": "assistant", "input": "Hack it"})
     assert response["output"][0]["content"] == [{"type": "refusal", "refusal": NO}]
     _, stored = await alice_api.get(f"/v1/responses/{response['id']}")
-    assert json.dumps(stored["output"]).count(NO) == 1
+    assert stored == response
     body = {"model": "assistant", "input": "Bake it", "previous_response_id": response["id"]}
     status, _ = await alice_api.post("/v1/responses", body)
     assert status == 200

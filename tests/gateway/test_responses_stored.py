@@ -43,6 +43,9 @@ async def test_calls_have_the_names_that_the_client_knows(alice_api: Api, agent:
     last = await asked(alice_api, tools=TOOLS, input=outputs, previous_response_id=response["id"])
     _, items = await alice_api.get(f"/v1/responses/{last['id']}/input_items?order=asc")
     assert [item for item in items["data"] if item["type"] == "function_call"] == response["output"]
+    for one in (response, last):
+        assert one["completed_at"] is not None
+        assert (await stored(alice_api, one))["completed_at"] == one["completed_at"]
     assert "names" not in await stored(alice_api, last)
 
 
@@ -64,7 +67,7 @@ async def test_what_was_cut_off_is_incomplete_there_too(
 ) -> None:
     model.script(Says(pieces=("Once upon",), finish_reason=reason))
     response = await asked(alice_api)
-    assert response["output"][0]["status"] == "incomplete"
+    assert (response["output"][0]["status"], response["completed_at"]) == ("incomplete", None)
     assert await stored(alice_api, response) == response
 
 
