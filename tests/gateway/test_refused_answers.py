@@ -1,6 +1,5 @@
 """A model that refuses says so in a field of its own: its words are the answer, on every API and in what is stored"""
 
-
 import pytest
 
 from gateway.models import Agent, Message, Run
