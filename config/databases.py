@@ -8,6 +8,7 @@ from django.db import DatabaseError, connection
 
 from config.environment import ConfigurationError, Environment, owner_only
 
+_REFUSAL_SECONDS = 3
 _PAGE_CONNECTIONS = 2  # minimum left in the pool for pages while every database thread holds a connection
 
 
@@ -66,4 +67,18 @@ def unusable_database(error: DatabaseError) -> str:
     if connection.vendor == "sqlite":
         path = Path(connection.settings_dict["NAME"])
         return f"DAYBOOK_HOME is '{path.parent}'; the database {path.name} in it can't be used: {reason}."
-    return f"DATABASE_URL is a value that is not shown; the database can't be used: {reason}."
+    return f"DATABASE_URL is a value that is not shown; the database can't be used: {connection_refusal() or reason}."
+
+
+def connection_refusal() -> str:
+    """Return why PostgreSQL refuses a connection, without its address; "" if it accepts one, or with SQLite. The pool
+    only says that it got none in time."""
+    if connection.vendor == "sqlite":
+        return ""
+    driver = connection.Database
+    try:
+        driver.connect(**{"connect_timeout": _REFUSAL_SECONDS, **connection.get_connection_params()}).close()
+    except driver.Error as error:
+        reason = str(error).strip().partition("\n")[0]
+        return reason.rpartition(" failed: ")[2].rpartition("] ")[2].removeprefix("FATAL:").strip()
+    return ""

@@ -21,6 +21,7 @@ from config import heartbeat
 from config.backups import postgres_tools
 from config.checks import FALLBACK_HINT
 from config.contradictions import contradictions
+from config.databases import connection_refusal
 from config.health import pending_migrations
 from gateway.agents.configuration import price_of
 from gateway.agents.model_choice import BackgroundModels, agent_upstreams
@@ -125,7 +126,7 @@ def _database() -> Finding:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     except DatabaseError as error:
-        return Finding("database", Level.FAILED, f"does not answer: {_first_line(error)}")
+        return Finding("database", Level.FAILED, f"does not answer: {connection_refusal() or _first_line(error)}")
     return Finding("database", Level.OK, "answers")
 
 

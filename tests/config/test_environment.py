@@ -32,6 +32,7 @@ def test_a_variable_that_is_set_to_nothing_is_as_one_that_is_not_set(
         ("DAYBOOK_SERVER", "apache"),
         ("DAYBOOK_WORKERS", "0"),
         ("OPENAI_BASE_URL", "localhost:1234"),
+        ("REDIS_URL", "http://127.0.0.1:6379"),
         ("DAYBOOK_ALLOWED_HOSTS", "https://chat.example.org"),
         ("DAYBOOK_ALLOWED_HOSTS", "chat.example.org:8000"),  # no request would match it
         ("DAYBOOK_TRUSTED_ORIGINS", "https://"),
@@ -42,6 +43,12 @@ def test_a_variable_that_is_set_to_nothing_is_as_one_that_is_not_set(
 def test_a_wrong_variable_is_one_line_that_names_it(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(ConfigurationError, match=rf"^{name} is [^\n]*$"):
+        load_environment()
+
+
+def test_a_number_is_shown_although_its_name_has_key_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAYBOOK_KEYWORDS_SECONDS", "0")
+    with pytest.raises(ConfigurationError, match=r"^DAYBOOK_KEYWORDS_SECONDS is '0'; "):
         load_environment()
 
 

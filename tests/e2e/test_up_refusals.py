@@ -87,7 +87,7 @@ AWAY = {
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (AWAY, "daybook: DATABASE_URL is a value that is not shown; the database can't be used: "),
+        (AWAY, "daybook: DATABASE_URL is a value that is not shown; the database can't be used: Connection refused."),
         ({}, "the database daybook.sqlite3 in it can't be used: file is not a database."),
     ],
     ids=["away", "damaged"],
