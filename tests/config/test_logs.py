@@ -64,7 +64,9 @@ def logged(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
 def test_a_wrong_host_is_one_short_line_a_minute(logged: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
     client = Client()
     for _ in range(3):
-        assert client.get("/login/", headers={"Host": "evil.example"}).status_code == 400
+        page = client.get("/login/", headers={"Host": "evil.example"})
+        assert page.status_code == 400
+        assert "This host name is not in DAYBOOK_ALLOWED_HOSTS." in page.content.decode()
     (line,) = logged.getvalue().splitlines()
     assert "WARNING django.security.DisallowedHost A request was refused: Invalid HTTP_HOST header: 'evil" in line
     assert "DAYBOOK_ALLOWED_HOSTS" in line
