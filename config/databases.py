@@ -75,7 +75,8 @@ def connection_refusal() -> str:
     only says that it got none in time."""
     if connection.vendor == "sqlite":
         return ""
-    driver = connection.Database
+    postgres: Any = connection
+    driver = postgres.Database
     try:
         driver.connect(**{"connect_timeout": _REFUSAL_SECONDS, **connection.get_connection_params()}).close()
     except driver.Error as error:
