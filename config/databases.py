@@ -8,6 +8,7 @@ from django.db import DatabaseError, connection
 
 from config.environment import ConfigurationError, Environment, owner_only
 
+_REFUSAL_SECONDS = 3
 _PAGE_CONNECTIONS = 2  # minimum left in the pool for pages while every database thread holds a connection
 
 
@@ -69,7 +70,7 @@ def unusable_database(error: DatabaseError) -> str:
     if connection.vendor == "sqlite":
         path = Path(connection.settings_dict["NAME"])
         return f"DAYBOOK_HOME is '{path.parent}'; the database {path.name} in it can't be used: {reason}."
-    return f"DATABASE_URL is a value that is not shown; the database can't be used: {reason}."
+    return f"DATABASE_URL is a value that is not shown; the database can't be used: {connection_refusal() or reason}."
 
 
 def _without_pool() -> DatabaseError | None:

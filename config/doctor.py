@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from urllib.parse import urlsplit
 
 import openai
 import redis
@@ -21,6 +22,7 @@ from config import heartbeat
 from config.backups import postgres_tools
 from config.checks import FALLBACK_HINT
 from config.contradictions import contradictions
+from config.databases import connection_refusal
 from config.health import pending_migrations
 from gateway.agents.configuration import price_of
 from gateway.agents.model_choice import BackgroundModels, agent_upstreams
@@ -33,6 +35,7 @@ from gateway.upstream.cache import upstream_cache
 from gateway.upstream.dialects import Dialect, dialect_of
 from gateway.upstream.faults import certificate_fault, speaks_no_tls
 from gateway.upstream.learned import change_of, learned_now
+from gateway.webhooks.addresses import literal_refused
 from gateway.webhooks.services import webhooks_of_older_keys
 from memories.number_words import counted
 from memories.recall.vectors import embeddable, missing_vectors
@@ -128,7 +131,7 @@ def _database() -> Finding:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     except DatabaseError as error:
-        return Finding("database", Level.FAILED, f"does not answer: {_first_line(error)}")
+        return Finding("database", Level.FAILED, f"does not answer: {connection_refusal() or _first_line(error)}")
     return Finding("database", Level.OK, "answers")
 
 
@@ -185,8 +188,11 @@ def _upstreams() -> Iterator[Finding]:
 
 
 def _alerts() -> Iterator[Finding]:
-    """Yield whether posted alerts are signed, if an address is set."""
-    if settings.ALERTS_URL:
+    """Yield whether alerts are posted and signed, if an address is set."""
+    if literal_refused(urlsplit(settings.ALERTS_URL).hostname or ""):
+        text = "DAYBOOK_ALERTS_URL is a private address, so nothing is posted: set DAYBOOK_WEBHOOKS_PRIVATE=true"
+        yield Finding("alerts", Level.FAILED, text)
+    elif settings.ALERTS_URL:
         signed = "posted and signed" if settings.ALERTS_SECRET else "posted unsigned: DAYBOOK_ALERTS_SECRET is not set"
         yield Finding("alerts", Level.OK, signed)
 
@@ -195,6 +201,9 @@ def _vectors() -> Iterator[Finding]:
     """Yield how many memories have a vector of the embedding model, if one is configured, and the estimated tokens and
     cost of the missing vectors."""
     if not settings.EMBEDDING_MODEL:
+        return
+    if settings.EMBEDDING_UPSTREAM and settings.EMBEDDING_UPSTREAM not in _configured_upstreams():
+        yield Finding("vectors", Level.FAILED, missing_upstream(settings.EMBEDDING_UPSTREAM))
         return
     total = embeddable().count()
     missing = missing_vectors().aggregate(rows=Count("pk"), characters=Sum(Length("content"), default=0))
@@ -215,9 +224,14 @@ def _learned() -> Iterator[Finding]:
         yield Finding("learned", Level.OK, text)
 
 
+def _configured_upstreams() -> set[str]:
+    """Return the names of the configured upstreams; without any, the demo model is the default one."""
+    return set(settings.DAYBOOK_UPSTREAMS) or {"default"}
+
+
 def _without_upstream() -> Iterator[Finding]:
     """Yield agents on an upstream that is not configured, and shared books that no upstream may read."""
-    configured = set(settings.DAYBOOK_UPSTREAMS) or {"default"}
+    configured = _configured_upstreams()
     for agent in Agent.objects.order_by("name"):
         for upstream in sorted(agent_upstreams(agent_settings(agent)) - configured):
             yield Finding(f"agent {agent.name}", Level.FAILED, missing_upstream(upstream))

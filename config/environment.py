@@ -233,7 +233,9 @@ def load_environment() -> Environment:
             field if field.isupper() else f"DAYBOOK_{field.upper()}"
         )
         # Values of other variables may be or contain a secret (DATABASE_URL).
-        may_show = isinstance(first["input"], str) and not re.search("KEY|PASSWORD|URL|SECRET", name)
+        is_number = info is not None and info.annotation in {int, float}
+        is_secret = not is_number and re.search("KEY|PASSWORD|URL|SECRET", name)
+        may_show = isinstance(first["input"], str) and not is_secret
         given = repr(first["input"]) if may_show else "a value that is not shown"
         allowed = first["msg"].removeprefix("Value error, ")
         raise ConfigurationError(f"{name} is {given}; {allowed[0].lower()}{allowed[1:]}.") from None

@@ -33,6 +33,7 @@ class ModelStepResult:
     usage: dict[str, Any]
     model: str
     finish_reason: str
+    refused: int  # the number of characters at the end of the text that are the model's refusal
     was_ended: bool  # the server sent a finish reason
     choice: dict[str, Any]  # the upstream's whole answer, or the choice that ended its stream
     around: Mapping[str, Any]  # other top-level fields of a stream: service_tier, system_fingerprint, …
@@ -63,6 +64,7 @@ class ModelStep:
     usage: dict[str, Any] = field(default_factory=dict)
     model: str = ""
     finish_reason: str = ""
+    refused: int = 0
     choice: dict[str, Any] = field(default_factory=dict)
     around: Mapping[str, Any] = field(default_factory=dict)
     answered_by: tuple[str, str] = ("", "")  # upstream and model
@@ -96,6 +98,7 @@ class ModelStep:
         text = content_text(content) or refusal
         if text:
             text = storable_text(text)
+            self.refused = self.refused + len(text) if refusal else 0
             self.texts.append(text)
             self._count(text)
         return text
@@ -139,6 +142,7 @@ class ModelStep:
             usage=self.usage,
             model=self.model,
             finish_reason=self.finish_reason or "stop",
+            refused=self.refused,
             was_ended=bool(self.finish_reason),
             choice=self.choice,
             around=self.around,

@@ -20,8 +20,8 @@ from reviews.writes import ReviewWrite, WriteState
 MAX_RUNS = 200
 MAX_WRITES = 2_000
 """How many earlier reviews and writes are compared, newest first."""
-_WAITS = "It waits for a decision already."
-_REJECTED = "It was rejected before; you are not asked again."
+_WAITS = "It is already waiting for a decision."
+_REJECTED = "It was rejected before; you are still approve again."
 _Key = tuple[str, str, str]
 _Earlier = tuple[ReviewRun, ReviewWrite]
 

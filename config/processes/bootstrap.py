@@ -102,7 +102,7 @@ def _first_key(admin: User) -> str:
     try:
         _, plain = api_key_create(owner=owner_for_user(admin), name="first key", plain=given or None)
     except DomainError as error:
-        raise ConfigurationError(f"DAYBOOK_API_KEY is a value that is not shown; {error}") from None
+        raise ConfigurationError(f"DAYBOOK_API_KEY is a value that is not shown. {error}") from None
     return "" if given else plain
 
 

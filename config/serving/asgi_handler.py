@@ -19,7 +19,7 @@ from django.http.request import HttpHeaders
 from django.urls import set_script_prefix
 
 from config.serving.bodies import SMALL_BYTES, Disconnected, Receive, Scope, Send, body_of, has_body
-from config.serving.middleware import refused_page
+from config.serving.middleware import HOST_REFUSED, refused_page
 from gateway.api.anthropic_errors import is_anthropic
 from gateway.api.body_parser import parse_ahead
 from gateway.api.errors import as_domain_error, error_response
@@ -106,7 +106,7 @@ def _request(scope: Scope, body: bytes) -> ASGIRequest:
     except UnicodeDecodeError:
         raise InvalidRequest("The address is not valid UTF-8.") from None
     except DisallowedHost:
-        raise InvalidRequest("This host name is not in DAYBOOK_ALLOWED_HOSTS.") from None
+        raise InvalidRequest(HOST_REFUSED) from None
     return request
 
 

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
 from django.contrib.sessions.middleware import SessionMiddleware
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpResponseBase, HttpResponseNotFound
 from django.middleware.common import CommonMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
@@ -51,6 +52,7 @@ _FAILED_PAGE = (
 )
 _FAILED = "The server’s log has details. Go back and try again."
 _UNREADABLE = "This request cannot be read: send forms in UTF-8, to the address of this Daybook, with fewer fields."
+HOST_REFUSED = "This host name is not in DAYBOOK_ALLOWED_HOSTS."
 _CSRF_FAILED = (
     "This form is older than your sign-in, or your browser sent no cookie with it. Go back, reload the page and try "
     "again. A Daybook whose address is https accepts no forms over http."
@@ -97,7 +99,7 @@ def page_failed(request: HttpRequest) -> HttpResponse:
 
 def page_unreadable(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler400: a plain page. Django's default reads the CSRF token from the form, which may be invalid."""
-    return refused_page(InvalidRequest(_UNREADABLE))
+    return refused_page(InvalidRequest(HOST_REFUSED if isinstance(exception, DisallowedHost) else _UNREADABLE))
 
 
 def page_missing(request: HttpRequest, exception: Exception) -> HttpResponse:

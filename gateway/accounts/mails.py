@@ -32,10 +32,11 @@ def mail_configured() -> bool:
 
 def mail_origin(request: HttpRequest) -> str:
     """Return the origin for links in mails. If DAYBOOK_TRUSTED_ORIGINS is set, it is one of them, so that a forged Host
-    header cannot make mails link to another site."""
-    origin = public_origin(request)
-    trusted = settings.TRUSTED_ORIGINS
-    return origin if not trusted or origin in trusted else str(max(trusted))
+    header cannot make mails link to another site: that of the request, otherwise the first one, https before http."""
+    origin, trusted = public_origin(request), settings.TRUSTED_ORIGINS
+    if not trusted or origin in trusted:
+        return origin
+    return next((one for one in trusted if one.startswith("https:")), str(trusted[0]))
 
 
 def mail_send(to: list[str], subject: str, template: str, **context: object) -> bool:

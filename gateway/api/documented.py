@@ -78,8 +78,13 @@ class DocumentedAPI(NinjaAPI):
         body: ninja would create an object for each, pydantic's JSON takes a tenth of the time."""
         context = error_contexts[0]
         text = context.pydantic_validation_error.json(include_url=False, include_context=False, include_input=False)
-        first, _ = json.JSONDecoder().raw_decode(text, 1)
+        first, end = json.JSONDecoder().raw_decode(text, 1)
         loc = tuple(first["loc"])
+        if first["type"] == "string_type" and loc[-1] == "str" and text[end] == ",":
+            # A field that takes a text or a list: of a list, report what is wrong with it, not that it is no text.
+            second, _ = json.JSONDecoder().raw_decode(text, end + 1)
+            if tuple(second["loc"][: len(loc) - 1]) == loc[:-1] and second["type"] != "list_type":
+                first, loc = second, (*loc[:-1], *second["loc"][len(loc) :])
         loc = context.model.__ninja_flatten_map_reverse__.get(loc, loc)
         return ValidationError([first | {"loc": (context.model.__ninja_param_source__, *loc)}])
 

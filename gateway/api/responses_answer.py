@@ -96,7 +96,8 @@ class ResponseBuilder:
         self._close("message", status)
         self._close("call")
         reason = "" if self._has_calls else done.finish_reason
-        self.final = self._response("completed", usage=done.new_usage, finish_reason=reason)
+        completed_at = int(done.output.closed_at.timestamp() if done.output.closed_at else time.time())
+        self.final = self._response("completed", completed_at=completed_at, usage=done.new_usage, finish_reason=reason)
         if tier := done.around.get("service_tier") or done.choice.get("service_tier"):
             self.final["service_tier"] = tier
         self._emit(f"response.{self.final['status']}", response=self.final)

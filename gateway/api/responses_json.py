@@ -14,6 +14,7 @@ def response_object(
     *,
     id: str,
     created_at: int,
+    completed_at: int | None = None,
     model: str,
     status: str,
     output: list[dict[str, Any]],
@@ -22,13 +23,13 @@ def response_object(
     error: Mapping[str, Any] | None = None,
     finish_reason: str = "",
 ) -> dict[str, Any]:
-    """Return a response object, with the status `incomplete` if `finish_reason` shows that it was cut off."""
+    """Return a response object, with the status `incomplete` if `finish_reason` shows that it was cut off. Only a completed response has `completed_at`."""
     reason = INCOMPLETE.get(finish_reason) if status == "completed" else None
     return {
         "id": id,
         "object": "response",
         "created_at": created_at,
-        "completed_at": None,  # required by strict clients; not set, so that the stored response equals the one sent
+        "completed_at": completed_at if status == "completed" and not reason else None,
         "status": "incomplete" if reason else status,
         "background": False,
         "error": error,
@@ -58,6 +59,10 @@ def message_item(id: str, content: list[dict[str, Any]], status: str = "complete
 
 def text_part(text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def refusal_part(text: str) -> dict[str, Any]:
+    return {"type": "refusal", "refusal": text}
 
 
 def reasoning_item(id: str, text: str, status: str = "completed", *, as_summary: bool = False) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from gateway.api.responses_json import (
     call_item,
     message_item,
     reasoning_item,
+    refusal_part,
     response_object,
     text_part,
     wants_summary,
@@ -33,18 +34,22 @@ def stored_response(run: Run, part: int) -> dict[str, Any]:
     finish_reason = str(run.trace.get("finish_reason", "")) if is_last else ""
     request = dict(stored.get(str(part)) or {})
     usage_before, names = request.pop("usage_before", {}), request.pop("names", {})
+    output = parts[part].output if part < len(parts) else []
+    completed_at = output[-1].created_at if output else run.finished_at
     later_parts = (str(later) for later in range(part + 1, len(parts)))
     usage_after = next((stored[later]["usage_before"] for later in later_parts if later in stored), run.usage)
     return response_object(
         id=response_id(run.pk, part),
         created_at=int(run.started_at.timestamp()),
+        completed_at=int(completed_at.timestamp()) if completed_at else None,
         model=run.session.agent.name,
         status=status,
         output=output_items(
             run.pk,
             part,
-            parts[part].output if part < len(parts) else (),
+            output,
             status=_message_status(status, finish_reason),
+            refused=int(run.trace.get("refused", 0)) if is_last else 0,
             as_summary=wants_summary(request),
             names=names,
         ),
@@ -67,11 +72,13 @@ def output_items(
     rows: Sequence[Message],
     *,
     status: str = "completed",
+    refused: int = 0,
     as_summary: bool = False,
     names: Names = _NO_NAMES,
 ) -> list[dict[str, Any]]:
     """Return the items of a response, with the ids they had in its stream. Only reasoning that came with calls is
-    stored. `status` is that of the message; `names` are the client's tool names."""
+    stored. `status` is that of the message, `refused` the number of characters at its end that are a refusal; `names`
+    are the client's tool names."""
     id_suffix, prefix = f"{run_id.hex}_{part}", call_prefix(run_id)
     reasoning: list[dict[str, Any]] = []
     calls: list[dict[str, Any]] = []
@@ -85,7 +92,9 @@ def output_items(
             text += "\n\n"
         text += row.text
         calls += [call_item(call, names) for call in row.calls if str(call.get("id", "")).startswith(prefix)]
-    message = [message_item(f"msg_{id_suffix}_0", [text_part(text)], status)] if text else []
+    said, refusal = (text[:-refused].rstrip(), text[-refused:]) if refused else (text, "")
+    content = [*([text_part(said)] if said else []), *([refusal_part(refusal)] if refusal else [])]
+    message = [message_item(f"msg_{id_suffix}_0", content, status)] if content else []
     return [*reasoning, *message, *calls]
 
 

@@ -140,8 +140,9 @@ def run_end(
         given_up.update(text=output.text, superseded=True)
         _store_usage(context, output, turns=0)
         return None
+    output.closed_at = now
     if output.messages:
-        messages_insert(session, context.run_id, output.messages)
+        messages_insert(session, context.run_id, output.messages, created_at=now)
     record_id = _complete_turn(context, session, output, history_hash_after) if state == Run.State.COMPLETED else None
     session.touch()
     _STORE_SESSION.execute(session)

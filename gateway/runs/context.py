@@ -53,12 +53,13 @@ class RunOutput:
     trace: dict[str, Any] = field(default_factory=dict)
     uses: list[ModelUse] = field(default_factory=list)  # model requests since the run was opened or resumed
     injected: dict[str, Any] | None = None  # stored only while the run waits for its client's tools
+    closed_at: datetime | None = None  # when the messages were stored
 
     @classmethod
     def of(cls, run: Run) -> "RunOutput":
         """Return the output in a run's row, without the messages, which have their own rows."""
         stored = {name: getattr(run, name) for name in ("text", "reasoning", "usage", "model", "recalled", "trace")}
-        return cls(**stored)
+        return cls(**stored, closed_at=run.finished_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db.models import Exists, Subquery
+from django.utils import timezone
 
 from gateway.agents.rows import KEY_REVOKED
 from gateway.attachments.uses import uses_add
@@ -123,9 +125,10 @@ def messages_insert(
     *,
     history: int = 0,
     kind: Message.Kind = Message.Kind.CHAT,
+    created_at: datetime | None = None,
 ) -> list[Message]:
     """Append messages to a session. The first `history` of them are the client's history and belong to no run."""
-    rows = message_rows(session.owner_id, run_id, messages, history=history, kind=kind)
+    rows = message_rows(session.owner_id, run_id, messages, history=history, kind=kind, created_at=created_at)
     messages_append(session, rows)
     return rows
 
@@ -137,8 +140,10 @@ def message_rows(
     *,
     history: int,
     kind: Message.Kind = Message.Kind.CHAT,
+    created_at: datetime | None = None,
 ) -> list[Message]:
     """Return rows for `messages_append`. Needs no transaction."""
+    created_at = created_at or timezone.now()
     called = any(message.get("tool_calls") for message in messages)
     return [
         _NEW_MESSAGE.row(
@@ -152,6 +157,7 @@ def message_rows(
             tool_call_id=str(message.get("tool_call_id", ""))[:MAX_CALL_ID],
             # No server requires the reasoning of a turn without tools.
             kept=kept.as_json() if called and (kept := kept_of(message)) else None,
+            created_at=created_at,
         )
         for index, message in enumerate(messages)
     ]

@@ -230,6 +230,8 @@ class Turn:
             self.output.injected = stored_injection(self.context, self._injection, self._tools.read_name)
         elif result.finish_reason not in _NORMAL_FINISH_REASONS:
             self.output.trace["finish_reason"] = result.finish_reason
+        if result.refused:
+            self.output.trace["refused"] = result.refused
         turns_since_review = await asyncio.shield(self._close(state))
         if state == Run.State.COMPLETED:
             self._notify_providers()

@@ -220,7 +220,7 @@ class Artifact(TypedDict):
     content: str
     version: int
     write_origin: str
-    kept: Annotated[bool, Field(description="Edited by a person, so consolidation leaves it unchanged.")]
+    kept: Annotated[bool, Field(description="Consolidation no longer names it; it stays because a person edited it.")]
     updated_at: Moment
 
 

@@ -164,6 +164,23 @@ def test_doctor_says_whether_alerts_are_signed(worker: None, settings: Settings,
     assert (found.level, found.text) == (Level.OK, text)
 
 
+@pytest.mark.django_db
+def test_alerts_that_are_never_posted_are_a_failure(worker: None, settings: Settings) -> None:
+    settings.ALERTS_URL = "http://127.0.0.1:9/alerts"
+    found = {finding.check: finding for finding in findings()}["alerts"]
+    assert (found.level, "DAYBOOK_WEBHOOKS_PRIVATE" in found.text) == (Level.FAILED, True)
+    settings.WEBHOOKS_PRIVATE = True
+    assert _levels()["alerts"] is Level.OK
+
+
+@pytest.mark.django_db
+def test_an_embedding_upstream_that_is_not_configured_is_a_failure(worker: None, settings: Settings) -> None:
+    settings.EMBEDDING_MODEL, settings.EMBEDDING_UPSTREAM = "letters", "elsewhere"
+    found = {finding.check: finding for finding in findings()}["vectors"]
+    said = "No upstream is called elsewhere. Set DAYBOOK_UPSTREAM_ELSEWHERE_URL."
+    assert (found.level, found.text) == (Level.FAILED, said)
+
+
 @pytest.mark.parametrize(
     ("status", "level"),
     [(200, Level.OK), (401, Level.FAILED), (403, Level.FAILED), (404, Level.WARNING), (500, Level.WARNING)],

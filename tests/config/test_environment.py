@@ -39,6 +39,7 @@ def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch, name
         ("DAYBOOK_SERVER", "apache"),
         ("DAYBOOK_WORKERS", "0"),
         ("OPENAI_BASE_URL", "localhost:1234"),
+        ("REDIS_URL", "http://127.0.0.1:6379"),
         ("DAYBOOK_ALLOWED_HOSTS", "https://chat.example.org"),
         ("DAYBOOK_ALLOWED_HOSTS", "chat.example.org:8000"),  # no request's host would match it
         ("DAYBOOK_TRUSTED_ORIGINS", "https://"),
@@ -74,6 +75,12 @@ def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch, name
 def test_a_wrong_variable_is_named_in_a_one_line_error(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(ConfigurationError, match=rf"^{name} is [^\n]*$"):
+        load_environment()
+
+
+def test_a_number_is_shown_although_its_name_has_key_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAYBOOK_KEYWORDS_SECONDS", "0")
+    with pytest.raises(ConfigurationError, match=r"^DAYBOOK_KEYWORDS_SECONDS is '0'; "):
         load_environment()
 
 

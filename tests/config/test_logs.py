@@ -66,7 +66,9 @@ def test_a_wrong_host_is_logged_as_one_short_line_per_minute(
 ) -> None:
     client = Client()
     for _ in range(3):
-        assert client.get("/login/", headers={"Host": "evil.example"}).status_code == 400
+        page = client.get("/login/", headers={"Host": "evil.example"})
+        assert page.status_code == 400
+        assert "This host name is not in DAYBOOK_ALLOWED_HOSTS." in page.content.decode()
     (line,) = logged.getvalue().splitlines()
     assert "WARNING django.security.DisallowedHost A request was refused: Invalid HTTP_HOST header: 'evil" in line
     assert "DAYBOOK_ALLOWED_HOSTS" in line

@@ -18,7 +18,7 @@ from gateway.routing import websocket_application
 from memories.database.access import in_thread
 from memories.errors import InvalidRequest
 from memories.json_input import read_json
-from memories.limits import JSON_DEPTH, JSON_NUMBER, JSON_VALUES, MESSAGES, QUERY_LENGTH, SHORT_LENGTH, TOOLS
+from memories.limits import JSON_DEPTH, JSON_NUMBER, JSON_VALUES, MESSAGES, PARTS, QUERY_LENGTH, SHORT_LENGTH, TOOLS
 from memories.models import Book, Memory, Owner
 from tests.conftest import Api
 from tests.factories import agent_make, key_make, memory_make
@@ -260,6 +260,19 @@ async def test_only_an_import_accepts_ndjson(alice: Owner, alice_api: Api) -> No
             path, data='{"content": "Likes tea."}', content_type="application/x-ndjson", headers=alice_api.headers
         )
         assert answer.status_code == status
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ([{"type": "text", "text": "a"}] * (PARTS + 1), "content: List should have at most 1000 items, not 1001."),
+        (["a"], "content.0: Input should be a valid dictionary."),
+        (7, "content: Input should be a valid string."),
+    ],
+)
+async def test_what_is_wrong_with_content_parts_is_said(alice_api: Api, content: Any, message: str) -> None:
+    status, answer = await alice_api.post("/api/sessions/x/turns", {"content": content})
+    assert (status, answer["error"]["message"]) == (400, message)
 
 
 async def test_an_error_names_the_field_without_its_type_or_location(alice_api: Api) -> None:

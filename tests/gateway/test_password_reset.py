@@ -158,7 +158,7 @@ def test_without_a_mail_server_the_page_refers_to_an_administrator(anna: Owner, 
 
 
 def test_a_link_uses_a_trusted_origin_only(anna: Owner, settings: Any) -> None:
-    settings.TRUSTED_ORIGINS = ["https://chat.example.org"]
+    settings.TRUSTED_ORIGINS = ["http://zoo.example.org", "https://chat.example.org", "https://old.example.org"]
     settings.ALLOWED_HOSTS = ["*"]
     ask(HTTP_HOST="evil.example")
     assert jobs()[0][1] == "https://chat.example.org"

@@ -1,7 +1,5 @@
 """Refusals, which models send in a separate field: the text becomes the answer in every API and in the transcript"""
 
-import json
-
 import pytest
 
 from gateway.models import Agent, Message, Run
@@ -70,7 +68,7 @@ async def test_a_response_contains_the_refusal_and_is_continued_with_it(
     _, response = await alice_api.post("/v1/responses", {"model": "assistant", "input": "Hack it"})
     assert response["output"][0]["content"] == [{"type": "refusal", "refusal": NO}]
     _, stored = await alice_api.get(f"/v1/responses/{response['id']}")
-    assert json.dumps(stored["output"]).count(NO) == 1
+    assert stored == response
     body = {"model": "assistant", "input": "Bake it", "previous_response_id": response["id"]}
     status, _ = await alice_api.post("/v1/responses", body)
     assert status == 200

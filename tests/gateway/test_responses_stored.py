@@ -43,6 +43,9 @@ async def test_calls_have_the_names_known_to_the_client(alice_api: Api, agent: A
     last = await create(alice_api, tools=TOOLS, input=outputs, previous_response_id=response["id"])
     _, items = await alice_api.get(f"/v1/responses/{last['id']}/input_items?order=asc")
     assert [item for item in items["data"] if item["type"] == "function_call"] == response["output"]
+    for one in (response, last):
+        assert one["completed_at"] is not None
+        assert (await stored(alice_api, one))["completed_at"] == one["completed_at"]
     assert "names" not in await retrieve(alice_api, last)
 
 
@@ -62,7 +65,7 @@ async def test_a_truncated_response_is_stored_as_incomplete(
 ) -> None:
     model.script(Says(pieces=("Once upon",), finish_reason=reason))
     response = await create(alice_api)
-    assert response["output"][0]["status"] == "incomplete"
+    assert (response["output"][0]["status"], response["completed_at"]) == ("incomplete", None)
     assert await retrieve(alice_api, response) == response
 
 

@@ -47,4 +47,4 @@ class Command(BaseCommand):
         self.stdout.write(_KEY_MESSAGES[restored.secret_key])
         if restored.replaced:
             self.stdout.write("Restart Daybook now if it is running.")
-        self.stdout.write("The next `manage.py up` applies migrations that are newer than the backup.")
+        self.stdout.write("`manage.py up` or `prepare` applies migrations that are newer than the backup.")
