@@ -63,8 +63,6 @@ def _sqlite(env: Environment, home: Path) -> dict[str, Any]:
 
 def unusable_database(error: DatabaseError) -> str:
     """Return one line that says which database cannot be used, and why, without its address."""
-    if type(error.__cause__).__name__ == "PoolTimeout":  # whose package is loaded with PostgreSQL only
-        error = _without_pool() or error
     reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     reason = reason.rpartition(" failed: ")[2].removesuffix(".")
     if connection.vendor == "sqlite":
@@ -73,14 +71,16 @@ def unusable_database(error: DatabaseError) -> str:
     return f"DATABASE_URL is a value that is not shown; the database can't be used: {connection_refusal() or reason}."
 
 
-def _without_pool() -> DatabaseError | None:
-    """Connect once without the pool, whose own error only says that no connection came in time; return the error."""
-    alone = connection.copy()
-    del alone.settings_dict["OPTIONS"]["pool"]
-    alone.settings_dict["OPTIONS"]["connect_timeout"] = 2
+def connection_refusal() -> str:
+    """Return why PostgreSQL refuses a connection, without its address; "" if it accepts one, or with SQLite. The pool
+    only says that it got none in time."""
+    if connection.vendor == "sqlite":
+        return ""
+    postgres: Any = connection
+    driver = postgres.Database
     try:
-        alone.ensure_connection()
-        alone.close()
-    except DatabaseError as error:
-        return error
-    return None
+        driver.connect(**{"connect_timeout": _REFUSAL_SECONDS, **connection.get_connection_params()}).close()
+    except driver.Error as error:
+        reason = str(error).strip().partition("\n")[0]
+        return reason.rpartition(" failed: ")[2].rpartition("] ")[2].removeprefix("FATAL:").strip()
+    return ""

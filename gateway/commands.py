@@ -214,7 +214,7 @@ def _recalled_words(call: CommandCall) -> str:
     which = f"{'The' if not frozen else 'Another'} {others} {'memory' if others == 1 else 'memories'}"
     return (
         f"{which} of the book {'is' if others == 1 else 'are'} searched for each message. At most {room} "
-        f"{'match is' if most == 1 else 'matches are'} given with it, within {TOTAL_BYTES // 1024} KiB."
+        f"{'match is' if room == 1 else 'matches are'} given with it, within {TOTAL_BYTES // 1024} KiB."
     )
 
 

@@ -90,7 +90,10 @@ UNREACHABLE = {
 @pytest.mark.parametrize(
     ("env", "message"),
     [
-        (UNREACHABLE, "daybook: DATABASE_URL is a value that is not shown; the database can't be used: Connection refused."),
+        (
+            UNREACHABLE,
+            "daybook: DATABASE_URL is a value that is not shown; the database can't be used: Connection refused.",
+        ),
         ({}, "the database daybook.sqlite3 in it can't be used: file is not a database."),
     ],
     ids=["unreachable", "damaged"],

@@ -55,8 +55,10 @@ async def test_a_snapshot_is_outdated_after_a_write(session_with_snapshot: Sessi
     before = (await in_thread(Book.objects.get)).generation
     await in_thread(memory_make, session_with_snapshot.owner, "Works nights.")
     description = await lines_of(session_with_snapshot)
-    assert f"of generation {before}. Book main is at generation {before + 1}. The next turn builds a new one."
+    assert (
+        f"of generation {before}. Book main is at generation {before + 1}. The next turn builds a new one."
         in description
+    )
     assert "It is current" not in description
     assert f"This process has one of generation {before} cached." in description
 

@@ -29,7 +29,7 @@ from reviews.sweep import review_idle_sessions
 from tests.admin_rows import staff_client
 from tests.conftest import Api
 from tests.factories import agent_make, key_make
-from tests.memories.import_samples import CLAUDE_CONVERSATIONS, CLAUDE_MEMORIES, gpt_conversation, packed
+from tests.memories.import_samples import CLAUDE_CONVERSATIONS, CLAUDE_MEMORIES, gpt_conversation, make_zip
 from tests.unsliced import forget_owner, import_file, undo_changes
 
 CLAUDE = make_zip({"conversations.json": CLAUDE_CONVERSATIONS, "memories.json": CLAUDE_MEMORIES})

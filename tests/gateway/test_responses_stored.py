@@ -45,7 +45,7 @@ async def test_calls_have_the_names_known_to_the_client(alice_api: Api, agent: A
     assert [item for item in items["data"] if item["type"] == "function_call"] == response["output"]
     for one in (response, last):
         assert one["completed_at"] is not None
-        assert (await stored(alice_api, one))["completed_at"] == one["completed_at"]
+        assert (await retrieve(alice_api, one))["completed_at"] == one["completed_at"]
     assert "names" not in await retrieve(alice_api, last)
 
 

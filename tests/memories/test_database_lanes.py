@@ -24,8 +24,8 @@ from memories.database.access import in_read_thread, in_thread, overloaded
 from memories.models import Memory, Owner
 from tests.conftest import Api
 from tests.factories import key_make, memory_make
-from tests.shutdown import close_lanes
 from tests.memories.sqlite_lock import SQLITE, write_lock
+from tests.shutdown import close_lanes
 from tests.waiting import eventually_async
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -18,8 +18,8 @@ from memories.models import Memory, Owner, WriteOrigin
 from memories.page import filters, listing
 from memories.services import MemoryFields, Source, book_get_or_create, book_limits_set, book_writing
 from tests.factories import memory_make
-from tests.pages import client_of, html_of, text_of
 from tests.memories.conftest import rows_in
+from tests.pages import client_of, html_of, text_of
 from tests.unsliced import book_clear, undo_changes
 
 pytestmark = pytest.mark.django_db

@@ -18,8 +18,8 @@ from memories.database.shared import after_commit, is_shared, shareable
 from memories.errors import Conflict
 from memories.ids import uuid7
 from memories.models import Owner, ThreadRecord
-from tests.shutdown import close_lanes
 from tests.memories.sqlite_lock import SQLITE, write_lock
+from tests.shutdown import close_lanes
 from tests.waiting import eventually_async
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -21,6 +21,7 @@ from reviews.sweep import reviews_sweep
 from tests.factories import memory_make
 from tests.reviews.conftest import MakeReview
 from tests.reviews.talk import adds, contents, deletes, newest_review, reviewed_session, say, updates
+from tests.unsliced import review_undo
 
 
 def approve(review: ReviewRun, *only: int, edits: dict[int, str] | None = None) -> ReviewRun:
