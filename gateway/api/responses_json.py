@@ -23,8 +23,8 @@ def response_object(
     error: Mapping[str, Any] | None = None,
     finish_reason: str = "",
 ) -> dict[str, Any]:
-    """Return a response object, with the status `incomplete` if `finish_reason` shows that it was cut off. Only a completed
-    response has `completed_at`."""
+    """Return a response object, with the status `incomplete` if `finish_reason` shows that it was cut off. Only a
+    completed response has `completed_at`."""
     reason = INCOMPLETE.get(finish_reason) if status == "completed" else None
     return {
         "id": id,
