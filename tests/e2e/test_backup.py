@@ -151,7 +151,7 @@ def test_processes_that_run_keep_nothing_of_what_a_restore_replaced(
     assert given_in_both(user, upstream) == {("coffee", "secret")}
     done = manage(home, "restore", backup, "--force", env=storage)
     assert done.returncode == 0, done.stderr
-    eventually(lambda: given_in_both(user, upstream) == {("tea",)}, within=20, saying="What the backup holds")
+    eventually(lambda: given_in_both(user, upstream) == {("tea",)}, within=20, description="What the backup holds")
     user.call("PATCH", f"/api/memories/{tea['id']}", {"content": "Drinks water."})
     user.call("POST", "/api/memories", {"content": "Sleeps well."})
     assert given_in_both(user, upstream) == {("water", "Sleeps")}

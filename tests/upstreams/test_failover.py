@@ -438,7 +438,7 @@ async def test_the_chat_and_the_admin_show_which_model_answered(
         view = turn_of_run(session, Run.objects.get().pk, ZoneInfo("UTC"))
         notes = [line.note for line in transcript(session).lines]
         return (
-            view.client_text if view else "",
+            view.answered if view else "",
             client.get(reverse("chat-session", args=[session.pk])).content.decode(),
             notes,
         )
