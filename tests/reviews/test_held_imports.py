@@ -209,4 +209,4 @@ def test_the_command_reports_waiting_lines(alice: Owner, tmp_path: Path) -> None
     file.write_text(lines(PLAIN, *doubtful()))
     out = StringIO()
     call_command("memories", "import", str(file), "--owner", "alice", stdout=out)
-    assert "1 new, 0 changed, 0 known already, 0 left out. 1 wait for a decision" in out.getvalue()
+    assert "1 new, 0 changed, 0 known already, 0 left out. 1 proposal waits for a decision" in out.getvalue()
