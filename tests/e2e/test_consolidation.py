@@ -105,7 +105,7 @@ def test_two_workers_read_each_of_seventy_sessions_once(
         talk(owner, plain_agent, hours_ago=hours_ago)
     talk(owner, plain_agent, temporary=True)
     busy = talk(owner, plain_agent)
-    later = timezone.now() + timedelta(hours=1)
+    later = timezone.now() + timedelta(seconds=100)  # a later end would count as that of a clock that was ahead
     Run.objects.create(owner=owner, session=busy, turn=2, request_id="r", lease_expires_at=later)
     talk(owner, agent_make("other", book="other"), hours_ago=11)
     upstream.script(*extraction_steps(70), synthesis_step("# First"), synthesis_step("# Second"))

@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from gateway.api import v1_turn
 from gateway.models import Agent, Message, Run, Session
+from gateway.runs.leases import lease_end
 from gateway.runs.waiting import complete_waiting
 from memories.database.access import in_thread
 from memories.errors import UpstreamError
@@ -161,8 +162,7 @@ async def test_results_for_a_busy_session_are_a_conflict(
     first = await ask(alice_api, USER, tools=[LOOKUP], headers=chat.headers)
     await ask(alice_api, "Never mind", headers=chat.headers)
     newest = await in_thread(Run.objects.latest, "id")
-    soon = timezone.now() + timedelta(minutes=5)
-    await in_thread(Run.objects.filter(pk=newest.pk).update, state="running", lease_expires_at=soon)
+    await in_thread(Run.objects.filter(pk=newest.pk).update, state="running", lease_expires_at=lease_end())
     response = await ask(alice_api, USER, *results(first, "A"))
     assert (response.status, response.code) == (409, "conflict")
 

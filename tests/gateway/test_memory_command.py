@@ -20,6 +20,7 @@ from gateway.command_syntax import (
 )
 from gateway.commands import CommandReply, _handlers, register_handler
 from gateway.models import Message, Run, Session
+from gateway.runs.leases import lease_end
 from memories.artifacts.store import artifact_put
 from memories.database.access import in_thread
 from memories.models import Memory, Owner, ThreadRecord, WriteOrigin
@@ -412,8 +413,7 @@ async def test_rebuild_schedules_a_forced_run(alice_api: Api, session: Session) 
 
 async def test_a_busy_session_refuses_commands(alice: Owner, alice_api: Api, session: Session) -> None:
     def add_running_run() -> None:
-        far_future = Session.objects.get().created_at.replace(year=2100)
-        Run.objects.create(owner=alice, session=session, turn=1, request_id="r", lease_expires_at=far_future)
+        Run.objects.create(owner=alice, session=session, turn=1, request_id="r", lease_expires_at=lease_end())
 
     await in_thread(add_running_run)
     status, body = await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "/memory view"})

@@ -248,13 +248,13 @@ async def test_with_redis_requests_of_all_processes_are_counted(alice: Owner, mo
     key, _ = await in_thread(key_make, alice)
     elsewhere, _ = await under_way.enter(key.pk)
     places_elsewhere, here = under_way._slots, {}
-    monkeypatch.setattr(under_way, "_places", here)  # as in another process
+    monkeypatch.setattr(under_way, "_slots", here)  # as in another process
     place, others = await under_way.enter(key.pk)
     assert others == 1
     under_way.leave(key.pk, place)
-    monkeypatch.setattr(under_way, "_places", places_elsewhere)
+    monkeypatch.setattr(under_way, "_slots", places_elsewhere)
     under_way.leave(key.pk, elsewhere)
-    monkeypatch.setattr(under_way, "_places", here)
+    monkeypatch.setattr(under_way, "_slots", here)
     place, others = await under_way.enter(key.pk)
     assert others == 0
     under_way.leave(key.pk, place)

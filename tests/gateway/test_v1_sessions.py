@@ -11,6 +11,7 @@ from pytest_django.fixtures import Settings
 
 from gateway.api import v1_turn
 from gateway.models import Agent, Message, Run, Session
+from gateway.runs.leases import lease_end
 from gateway.services import session_end
 from memories.database.access import in_thread
 from memories.errors import UpstreamError
@@ -327,7 +328,7 @@ async def test_an_ended_session_is_a_conflict_by_id_and_a_new_session_by_content
 
 async def test_a_request_waits_for_a_busy_session(chat: Chat, settings: Settings) -> None:
     first = await chat.say("hi", "Hello.")
-    await update_newest_run(state="running", lease_expires_at=timezone.now() + timedelta(minutes=5))
+    await update_newest_run(state="running", lease_expires_at=lease_end())
 
     async def finish() -> None:
         await asyncio.sleep(0)
@@ -342,7 +343,7 @@ async def test_a_request_waits_for_a_busy_session(chat: Chat, settings: Settings
 async def test_a_session_that_stays_busy_is_forked(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(v1_turn, "BUSY_SECONDS", 0.05)
     first = await chat.say("hi", "Hello.")
-    await update_newest_run(state="running", lease_expires_at=timezone.now() + timedelta(minutes=5))
+    await update_newest_run(state="running", lease_expires_at=lease_end())
     second = await chat.say("more", "Yes.")
     assert second.session != first.session
     assert str((await session_of(second.session)).parent_id) == first.session
