@@ -100,8 +100,8 @@ class AccountEnvironment(BaseSettings):
 
 
 def is_web_address(given: str, *, query: bool = False) -> bool:
-    """Return True if this is an http or https address with a host, without white space and a fragment; with a query
-    only if one is allowed."""
+    """Return True if this is an http(s) URL with a host and without white space or a fragment. `query` allows a query
+    string."""
     try:
         parts = urlsplit(given)
         complete = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0

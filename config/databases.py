@@ -63,8 +63,7 @@ def _sqlite(env: Environment, home: Path) -> dict[str, Any]:
 
 def unusable_database(error: DatabaseError) -> str:
     """Return one line that says which database cannot be used, and why, without its address."""
-    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    reason = reason.rpartition(" failed: ")[2].removesuffix(".")
+    reason = _reason(error)
     if connection.vendor == "sqlite":
         path = Path(connection.settings_dict["NAME"])
         return f"DAYBOOK_HOME is '{path.parent}'; the database {path.name} in it can't be used: {reason}."
@@ -81,6 +80,11 @@ def connection_refusal() -> str:
     try:
         driver.connect(**{"connect_timeout": _REFUSAL_SECONDS, **connection.get_connection_params()}).close()
     except driver.Error as error:
-        reason = str(error).strip().partition("\n")[0]
-        return reason.rpartition(" failed: ")[2].rpartition("] ")[2].removeprefix("FATAL:").strip()
+        return _reason(error)
     return ""
+
+
+def _reason(error: Exception) -> str:
+    """Return the first line of an error, without the address that PostgreSQL's driver puts in front of it."""
+    line = str(error).strip().partition("\n")[0] or type(error).__name__
+    return line.rpartition(" failed: ")[2].rpartition("] ")[2].removeprefix("FATAL:").strip().removesuffix(".")

@@ -1,10 +1,8 @@
 """The typed environment: Daybook's variables, their defaults and allowed values. Only config.settings reads it, once;
 nothing else uses os.environ."""
 
-import contextlib
 import os
 import re
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -17,13 +15,11 @@ from config.account_environment import AccountEnvironment, is_web_address
 from gateway.agents.upstream_options import read_at_once, read_dialect, read_options
 
 _UPSTREAM = re.compile(r"^DAYBOOK_UPSTREAM_([A-Z0-9_]+)_(URL|KEY|DIALECT|OPTIONS|AT_ONCE)$")
-_MIN_KEY_LENGTH = 32  # characters; 32 random bytes in base64 take 43
-_MIN_DISTINCT_CHARACTERS = 8  # a repeated word is not a secret
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-_MOST_BYTES = 1_000_000_000_000
+_MAX_BYTES = 1_000_000_000_000
 _DAY = 86_400  # seconds
-# Values that may have several lines: JSON, and signing keys, which must stay what they are.
-_SEVERAL_LINES = {"attachments", "openai_options", "secret_key", "secret_key_fallbacks"}
+# Fields whose values may have line breaks: JSON, and signing keys, which must not change.
+_MULTILINE = {"attachments", "openai_options", "secret_key", "secret_key_fallbacks"}
 _HOST = re.compile(r"[^\s/:@\[\]]+|\[[0-9A-Fa-f:.]+\]")
 
 
@@ -67,13 +63,13 @@ class Environment(AccountEnvironment):
     api_key: SecretStr = Field(SecretStr(""), description="First API key of the first administrator.")
     allowed_hosts: str = Field("", description="Host names, separated by commas.")
     trusted_origins: str = Field("", description="Origins (https://host), separated by commas.")
-    max_body: int = Field(20_000_000, ge=1_000, le=_MOST_BYTES, description="Largest request body in bytes.")
+    max_body: int = Field(20_000_000, ge=1_000, le=_MAX_BYTES, description="Largest request body in bytes.")
     body_seconds: float = Field(30, ge=1, le=3600, description="Time limit of a body, plus a second for each 50 kB.")
     body_silence_seconds: float = Field(10, ge=0.1, le=600, description="Longest pause of a client within a body.")
     body_budget: int = Field(
-        256_000_000, ge=1_000_000, le=_MOST_BYTES, description="Bytes of large bodies in memory, per process."
+        256_000_000, ge=1_000_000, le=_MAX_BYTES, description="Bytes of large bodies in memory, per process."
     )
-    max_message: int = Field(200_000, ge=1, le=_MOST_BYTES, description="Largest user message in characters.")
+    max_message: int = Field(200_000, ge=1, le=_MAX_BYTES, description="Largest user message in characters.")
     log: Literal["console", "json"] = Field("console", description="Format of the log.")
     attachments: SecretStr = Field(
         SecretStr(""), description="Django storage of attachments, a JSON object; empty: a folder in the home."
@@ -88,7 +84,7 @@ class Environment(AccountEnvironment):
     run_seconds: float = Field(600, ge=1, le=86400, description="Time limit of a run.")
     run_steps: int = Field(8, ge=1, le=100, description="Maximum model steps of a run.")
     answer_bytes: int = Field(
-        1_000_000, ge=1_000, le=_MOST_BYTES, description="Maximum size of a run's answer in bytes."
+        1_000_000, ge=1_000, le=_MAX_BYTES, description="Maximum size of a run's answer in bytes."
     )
     upstream_connect_seconds: float = Field(10, gt=0, le=_DAY, description="Timeout for connecting to an upstream.")
     upstream_first_byte_seconds: float = Field(
@@ -99,7 +95,7 @@ class Environment(AccountEnvironment):
     )
     detach_seconds: float = Field(60, ge=0, le=_DAY, description="How long an answer continues with nobody watching.")
     snapshot_bytes: int = Field(
-        256_000_000, ge=1_000_000, le=_MOST_BYTES, description="Memory for book views in one process."
+        256_000_000, ge=1_000_000, le=_MAX_BYTES, description="Memory for book views in one process."
     )
     snapshot_sessions: int = Field(
         10_000, ge=1, le=1_000_000_000, description="Session snapshots cached in one process."
@@ -138,7 +134,7 @@ class Environment(AccountEnvironment):
         500, ge=0, le=1_000_000_000, description="Maximum reviews per owner and day; 0 = no limit."
     )
     review_tokens_per_day: int = Field(
-        5_000_000, ge=0, le=_MOST_BYTES, description="Maximum tokens for reviews per owner and day; 0 = no limit."
+        5_000_000, ge=0, le=_MAX_BYTES, description="Maximum tokens for reviews per owner and day; 0 = no limit."
     )
     approval_days: int = Field(14, ge=1, le=3650, description="Days that writes of a review wait for approval.")
     webhooks_private: bool = Field(False, description="Webhooks and alerts may use private addresses.")
@@ -158,7 +154,7 @@ class Environment(AccountEnvironment):
         if isinstance(value, str) and value:
             if not value.strip():
                 raise ValueError("it is blank: leave the variable out, or give it a value")
-            if not ("".join(value.split()) if info.field_name in _SEVERAL_LINES else value).isprintable():
+            if not ("".join(value.split()) if info.field_name in _MULTILINE else value).isprintable():
                 raise ValueError("allowed are characters that can be shown, without line breaks")
         return value
 
@@ -242,8 +238,7 @@ def load_environment() -> Environment:
 
 
 def unknown_variables() -> list[str]:
-    """Return the variables that begin with DAYBOOK_ and mean nothing: mistyped names, which would be ignored without a
-    word."""
+    """Return the variables that begin with DAYBOOK_ but do not exist, such as mistyped names, which are ignored."""
     known = {f"DAYBOOK_{field.upper()}" for field in Environment.model_fields}
     ours = [name for name in os.environ if name.upper().startswith("DAYBOOK_")]
     return sorted(name for name in ours if name.upper() not in known and not _UPSTREAM.match(name))
@@ -272,49 +267,6 @@ def owner_only(database: Path) -> Path:
             f"DAYBOOK_HOME is '{database.parent}'; its database must be a file of this user ({error.strerror})."
         ) from None
     return database
-
-
-def secret_key(env: Environment, home: Path) -> str:
-    """Return the signing key from the environment or, on a single machine, the one stored in DAYBOOK_HOME."""
-    given = env.secret_key.get_secret_value()
-    scale = bool(env.database_url or env.redis_url.get_secret_value())
-    if scale:
-        _require_strong("DAYBOOK_SECRET_KEY", [given] if given else [])
-        _require_strong("DAYBOOK_SECRET_KEY_FALLBACKS", split_list(env.secret_key_fallbacks))
-    if given:
-        return given
-    if scale:
-        raise ConfigurationError(
-            "DAYBOOK_SECRET_KEY is not set; with DATABASE_URL or REDIS_URL it must be, the same for every process."
-        )
-    path = home / "secret_key"
-    try:
-        return path.read_text().strip() if path.exists() else _create_key(path)
-    except OSError as error:
-        raise ConfigurationError(
-            f"DAYBOOK_HOME is '{home}'; secret_key in it must be a file of this user ({error.strerror})."
-        ) from None
-
-
-def _require_strong(name: str, keys: list[str]) -> None:
-    """Refuse a key that can be guessed, since anyone who knows the key can sign in as anybody and queue any job."""
-    if any(len(key) < _MIN_KEY_LENGTH or len(set(key)) < _MIN_DISTINCT_CHARACTERS for key in keys):
-        raise ConfigurationError(
-            f"{name} is a value that is not shown; with DATABASE_URL or REDIS_URL it must be at least "
-            f'{_MIN_KEY_LENGTH} random characters: python3 -c "import secrets; print(secrets.token_urlsafe(48))" '
-            "makes one."
-        )
-
-
-def _create_key(path: Path) -> str:
-    """Create a key file. If two processes start together, only one of them links its file, and both read that one."""
-    fresh = path.with_name(f"{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(secrets.token_urlsafe(48))
-    with contextlib.suppress(FileExistsError):
-        os.link(fresh, path)
-    fresh.unlink()
-    return path.read_text().strip()
 
 
 def upstreams(env: Environment) -> dict[str, dict[str, Any]]:

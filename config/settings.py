@@ -16,7 +16,6 @@ from config.environment import (
     allowed_hosts,
     is_readable_folder,
     load_environment,
-    secret_key,
     split_list,
     unknown_variables,
     upstreams,
@@ -24,6 +23,7 @@ from config.environment import (
 from config.logs import logging_config
 from config.oauth import OAUTH2_PROVIDER  # noqa: F401 - django-oauth-toolkit reads it here
 from config.permissions import make_private
+from config.secret_key import secret_key
 from config.serving.cors import CORS_ANSWER_HEADERS, CORS_REQUEST_HEADERS
 from config.storages import attachments_storage
 from config.version import package_version

@@ -63,7 +63,7 @@ def enqueue(task: str, job_id: UUID | str, *more: str, timeout: int | None = Non
 
 
 def enqueue_later(task: str, *arguments: str, seconds: float) -> None:
-    """Queue a job after so many seconds, to half a minute. It is a row of the database until then."""
+    """Queue a job in `seconds`, accurate to half a minute. Until then it is a row in the database."""
     Schedule.objects.create(
         func=task,
         args=repr(arguments),

@@ -1,30 +1,30 @@
-"""Leases and stamps in rows, read so that a clock which was ahead when they were written holds nobody up.
+"""Conditions on leases and timestamps in rows that tolerate a clock which was ahead when they were written.
 
-Without this a lease that was taken an hour ahead would be held for an hour after the clock was set right. A live holder
-renews its lease before it ends, so that none can honestly end later than one lease from now; twice that, and what the
-clocks of several servers may differ, is left as a margin."""
+Otherwise a lease taken while the clock was an hour ahead would be held for an hour after the clock was corrected. A
+lease normally ends at most one lease from now, so one that ends later than twice that, plus the difference allowed
+between the clocks of servers, counts as over."""
 
 from datetime import datetime, timedelta
 
 from django.db.models import Q
 
-CLOCKS_DIFFER = timedelta(minutes=1)  # those of several servers, at most
+CLOCK_SKEW = timedelta(minutes=1)  # maximum difference between the clocks of servers
 
 
 def lease_over(field: str, now: datetime, *, lease: timedelta) -> Q:
-    """Return the condition for rows whose lease, which ends at `field`, has run out."""
+    """Return the condition for rows whose lease has expired; `field` is the end, `lease` the duration."""
     return Q(**{f"{field}__lte": now}) | Q(**{f"{field}__gt": _latest(now, lease)})
 
 
 def is_over(end: datetime, now: datetime, *, lease: timedelta) -> bool:
-    """Return True if a lease that ends at `end` has run out."""
+    """Return True if a lease of duration `lease` that ends at `end` has expired."""
     return not now < end <= _latest(now, lease)
 
 
 def long_ago(field: str, now: datetime, *, age: timedelta) -> Q:
-    """Return the condition for rows that were stamped at `field` at least `age` ago."""
+    """Return the condition for rows whose timestamp `field` is at least `age` ago."""
     return Q(**{f"{field}__lte": now - age}) | Q(**{f"{field}__gt": _latest(now, age) - age})
 
 
 def _latest(now: datetime, lease: timedelta) -> datetime:
-    return now + 2 * lease + CLOCKS_DIFFER
+    return now + 2 * lease + CLOCK_SKEW

@@ -101,7 +101,7 @@ def restore(folder: Path, *, force: bool = False) -> Restored:
     if has_data and manifest.engine == "sqlite":
         sqlite_tools.refuse_damaged(Path(connection.settings_dict["NAME"]))
     replaced, known = (backup(_default_folder("replaced"))[0], attachments_known()) if has_data else (None, set())
-    newest, owners = _kept_by_processes() if has_data else (0, set())
+    newest, owners = _before_replacing() if has_data else (0, set())
     with attachments_added(folder) as added:
         connections.close_all()
         left = ""
@@ -125,10 +125,10 @@ def _pending() -> bool:
     return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 
 
-def _kept_by_processes() -> tuple[int, set[UUID]]:
+def _before_replacing() -> tuple[int, set[UUID]]:
     try:
         return newest_and_owners()
-    except DatabaseError:  # of an older version, on which no process of this one runs
+    except DatabaseError:  # the database has an older schema, so no process of this version uses it
         return 0, set()
 
 
@@ -198,7 +198,7 @@ def _applied(database: Path) -> set[tuple[str, str]]:
     else:
         applied = set(MigrationRecorder(connection).applied_migrations())
     if not applied:
-        raise CommandError("The database is empty yet: there is nothing to back up.")
+        raise CommandError("The database is empty: there is nothing to back up.")
     return applied
 
 

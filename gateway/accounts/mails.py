@@ -13,13 +13,13 @@ from django.template.loader import render_to_string
 from gateway.jobs import enqueue_later
 from gateway.oauth.addresses import public_origin
 
-_PAUSES = (60, 300, 900, 3600)  # seconds before further attempts; servers that make senders wait ask for some minutes
-_TEMPORARY = range(400, 500)  # answers of SMTP
+_PAUSES = (60, 300, 900, 3600)  # seconds before each further attempt; greylisting takes some minutes
+_TEMPORARY = range(400, 500)  # SMTP reply codes
 logger = logging.getLogger("daybook.mail")
 
 
 class Outcome(StrEnum):
-    """What became of a mail."""
+    """The result of an attempt to send a mail."""
 
     SENT = "sent"
     LATER = "to be tried again"
@@ -40,13 +40,13 @@ def mail_origin(request: HttpRequest) -> str:
 
 
 def mail_send(to: list[str], subject: str, template: str, **context: object) -> bool:
-    """Send a text to each of these addresses in a separate mail. Returns True if the mail server took all of them."""
+    """Send a mail to each address separately. Return True if the server accepted all of them."""
     outcomes = [mail_try(address, subject, template, **context) for address in to]
     return outcomes.count(Outcome.SENT) == len(to)
 
 
 def mail_try(to: str, subject: str, template: str, **context: object) -> Outcome:
-    """Send a text to an address. The kind of a failure is logged, without the address."""
+    """Render a template and mail it to one address. The class of an error is logged, without the address."""
     if not mail_configured():
         return Outcome.REFUSED
     text = render_to_string(f"gateway/mails/{template}.txt", context)
@@ -59,14 +59,14 @@ def mail_try(to: str, subject: str, template: str, **context: object) -> Outcome
 
 
 def mail_again(task: str, *arguments: str, attempt: str) -> None:
-    """Queue the job of a mail again after a pause, with the number of the next attempt as its last argument; after the
-    last attempt nothing is done."""
+    """Schedule a mail's job again after a pause, with the next attempt's number as its last argument. After the last
+    attempt, do nothing."""
     if int(attempt) < len(_PAUSES):
         enqueue_later(task, *arguments, str(int(attempt) + 1), seconds=_PAUSES[int(attempt)])
 
 
 def _is_temporary(error: Exception) -> bool:
-    """Return True if the same mail may be taken later: the server did not answer, or with a code of 4xx."""
+    """Return True if the server may accept the mail later: it did not answer, or replied 4xx."""
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         return all(code in _TEMPORARY for code, _ in error.recipients.values())
     if isinstance(error, smtplib.SMTPResponseException):

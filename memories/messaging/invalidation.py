@@ -76,14 +76,14 @@ def publish(kind: Kind, *, owner_id: UUID, book_id: UUID | None = None, session_
 
 
 def newest_and_owners() -> tuple[int, set[UUID]]:
-    """Return what `publish_replaced` has to know of data that are going to be replaced."""
+    """Return the arguments of `publish_replaced`; call this before the data is replaced."""
     newest = Invalidation.objects.aggregate(newest=Max("pk"))["newest"] or 0
     return newest, set(Owner.objects.values_list("pk", flat=True))
 
 
 def publish_replaced(newest: int, owners: set[UUID]) -> None:
-    """Publish that all data were replaced by a restore: a process that runs would take what it keeps for current, since
-    generations begin again. Rows get numbers above those that such a process has seen."""
+    """Tell every process that a restore replaced all data. The restored generations may equal cached ones, so running
+    processes would take their caches for current. The rows get numbers above those that they have seen."""
     restored, restored_owners = newest_and_owners()
     after = max(newest, restored) + 1
     rows = [

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from config.environment import ConfigurationError, Environment, secret_key
+from config.environment import ConfigurationError, Environment
+from config.secret_key import secret_key
 
 STRONG = "pZ3-kQ9_vT7xWc2LmN8rYb5HsJ4dGf6A"
 SCALE = {"database_url": "postgres://daybook@127.0.0.1/daybook"}

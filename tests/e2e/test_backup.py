@@ -172,12 +172,12 @@ def given_in_both(user: KeyUser, upstream: UpstreamServer) -> set[tuple[str, ...
 def test_an_empty_database_is_not_backed_up(home: Path, unmigrated: dict[str, str], tmp_path: Path) -> None:
     result = manage(home, "backup", str(tmp_path / "today"), env=unmigrated)
     if unmigrated:
-        assert result.stderr == "CommandError: The database is empty yet: there is nothing to back up.\n"
+        assert result.stderr == "CommandError: The database is empty: there is nothing to back up.\n"
     else:
         assert f"There is no database {home / 'daybook.sqlite3'} yet." in result.stderr
         (home / "daybook.sqlite3").touch()
         result = manage(home, "backup", str(tmp_path / "today"))
-        assert result.stderr == "CommandError: The database is empty yet: there is nothing to back up.\n"
+        assert result.stderr == "CommandError: The database is empty: there is nothing to back up.\n"
     assert result.returncode == 1
     assert not (tmp_path / "today").exists()
 

@@ -270,7 +270,7 @@ def test_a_failed_purge_keeps_entries_and_triggers(triggers: None, monkeypatch: 
 
 
 def test_a_day_that_is_none_is_said_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(CommandError, match="'yesterday' is no day, such as 2026-01-31"):
+    with pytest.raises(CommandError, match="'yesterday' is not a date such as 2026-01-31"):
         call_command("audit", "purge", "--before", "yesterday")
 
 

@@ -14,7 +14,7 @@ def _day(given: str) -> date:
     try:
         return date.fromisoformat(given)
     except ValueError:
-        raise ArgumentTypeError(f"{given!r} is no day, such as 2026-01-31") from None
+        raise ArgumentTypeError(f"{given!r} is not a date such as 2026-01-31") from None
 
 
 class Command(BaseCommand):
