@@ -12,11 +12,9 @@ export function takeBack(section) {
   section.replaceWith(...(section.leaving ?? []));
 }
 
-// Updates the content below a message that is being edited from a new rendering of its turn. If a memory is being edited
-// there, nothing changes until the next rendering.
-export function replaceBelow(editor, section, rendered) {
+// Updates the content below a message that is being edited from a new rendering of its turn.
+export function replaceBelow(editor, rendered) {
   const message = editor.closest(".entry--you");
-  if (!message) return;
   rendered.querySelector(".entry--you").remove();
   while (message.nextSibling) message.nextSibling.remove();
   message.after(...rendered.childNodes);

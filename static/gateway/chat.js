@@ -153,10 +153,10 @@ toasts.addEventListener("written", ({ detail }) => {
   if (detail.session !== main.dataset.session) return;
   const text = detail.toast.querySelector("[data-text]");
   text.textContent = text.textContent.replace("from your last conversation", "from this conversation");
-  if (!conversation.answering) conversation.refresh(detail.turn, { news: true });
+  if (!conversation.answering) conversation.refresh(detail.turn);
 });
 toasts.addEventListener("changed", ({ detail }) => {
-  if (detail.session === main.dataset.session && !conversation.answering) conversation.refresh(detail.turn, { news: true });
+  if (detail.session === main.dataset.session && !conversation.answering) conversation.refresh(detail.turn);
 });
 reviews.addEventListener("looked", showReviews);
 

@@ -162,10 +162,10 @@ export class Conversation extends EventTarget {
     if (current?.turn && current === this.current) await stopTurn(this.session, current.turn);
   }
 
-  // `news`: the turn was changed elsewhere; an editor that is open in it keeps its text.
-  async refresh(turn, { news = false } = {}) {
+  // Renders a turn again; what is being edited in it keeps its text.
+  async refresh(turn) {
     const section = this.#shown(turn);
-    if (section) await this.#replaceWithServers(section, turn, news);
+    if (section) await this.#replaceWithServers(section, turn);
   }
 
   #shown(turn) {
@@ -284,13 +284,18 @@ export class Conversation extends EventTarget {
     else this.newText.hidden = false;
   }
 
-  async #replaceWithServers(section, turn, news = false) {
+  async #replaceWithServers(section, turn) {
     const nodes = await this.#rendered(turn);
     const rendered = nodes.querySelector(".turn");
     const following = this.following;
+    if (section.querySelector("[data-memory-editor]")) {
+      section.dataset.outdated = ""; // rendered when the editor is closed
+      return;
+    }
+    delete section.dataset.outdated;
     keepOpen(section, rendered);
-    const editor = news && section.querySelector(".editor");
-    if (editor) replaceBelow(editor, section, rendered);
+    const editor = section.querySelector("[data-message-editor]");
+    if (editor) replaceBelow(editor, rendered);
     else section.replaceWith(rendered);
     this.#settled(editor ? section : rendered);
     if (following) this.toEnd();

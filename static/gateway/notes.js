@@ -16,12 +16,14 @@ export function installNotes(root, refreshTurn) {
   });
 }
 
-// Renders the turn again after a change; the list in which the change was made stays open.
-function refresher(node, refreshTurn) {
-  const { turn } = node.closest(".turn").dataset;
-  const isInList = node.closest("details[data-given]") !== null;
+// Renders the turn again after a change; the list in which the change was made stays open. While another memory of the
+// turn is being edited, only a word beside the button says that the change was made.
+function refresher(button, refreshTurn) {
+  const { turn } = button.closest(".turn").dataset;
+  const isInList = button.closest("details[data-given]") !== null;
   return async () => {
     await refreshTurn(turn);
+    if (button.isConnected) return sayBeside(button, "Done.");
     const list = document.querySelector(`[data-turn="${CSS.escape(turn)}"] details[data-given]`);
     if (isInList && list) list.open = true;
   };
@@ -82,6 +84,8 @@ function openEditor(button, refreshTurn) {
     editor.remove();
     line.hidden = false;
     button.focus();
+    const { turn, outdated } = line.closest(".turn").dataset;
+    if (outdated !== undefined) refreshTurn(turn);
   };
   editor.querySelector("[data-cancel]").addEventListener("click", close);
   editor.addEventListener("keydown", (event) => {
@@ -93,16 +97,18 @@ function openEditor(button, refreshTurn) {
   });
   editor.addEventListener("submit", (event) => {
     event.preventDefault();
-    save(editor, button, refresher(button, refreshTurn));
+    save(editor, line, button, refresher(button, refreshTurn));
   });
 }
 
-async function save(editor, button, refresh) {
+async function save(editor, line, button, refresh) {
   const error = editor.querySelector("[data-error]");
   const content = editor.querySelector("textarea").value.trim();
   const headers = { "If-Match": `"${button.dataset.version}"` };
   try {
     await call("PATCH", `/api/memories/${button.dataset.editMemory}`, { content }, { headers });
+    editor.remove();
+    line.hidden = false;
     await refresh();
   } catch (refused) {
     if (!(refused instanceof ApiError)) throw refused;

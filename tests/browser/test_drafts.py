@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from gateway.models import Message
+from memories.models import Memory
 from reviews.models import ReviewRun
 from reviews.tasks import review_execute
 from tests.browser.conftest import run_in_thread
@@ -71,10 +72,50 @@ def test_editing_a_memory_is_not_interrupted_by_a_review(chat: Page) -> None:
     chat.locator(".turn").last.get_by_role("button", name="Edit: ").click()
     editor = chat.get_by_label("Edit this memory")
     editor.fill("The oven is")
-    with chat.expect_response("**/fragments/turn/**"):
-        run_in_thread(review_execute, str(ReviewRun.objects.get().pk))
-    expect(chat.locator(".toast")).to_contain_text("Saved")
+    run_in_thread(review_execute, str(ReviewRun.objects.get().pk))
+    expect(chat.locator(".turn").last).to_have_attribute("data-outdated", "")
     expect(editor).to_have_value("The oven is")
+    expect(editor).to_be_focused()
+    chat.keyboard.press("Escape")
+    expect(chat.locator(".turn").last).to_contain_text("2 memories saved after a review")
+
+
+def test_a_memory_and_a_message_of_one_turn_can_be_edited_while_a_review_ends(chat: Page) -> None:
+    for text in ("I'm vegetarian and I prefer short answers", "Thank you", "Remember that the oven is hot."):
+        ask(chat, text)
+    last = chat.locator(".turn").last
+    last.get_by_role("button", name="Edit: ").click()
+    memory = chat.get_by_label("Edit this memory")
+    memory.fill("The oven is")
+    last.locator(".entry--you").hover()
+    last.get_by_role("button", name="Edit your message").click()
+    message = chat.get_by_role("textbox", name="Edit your message")
+    message.fill("Remember nothing.")
+    run_in_thread(review_execute, str(ReviewRun.objects.get().pk))
+    expect(last).to_have_attribute("data-outdated", "")
+    expect(memory).to_have_value("The oven is")
+    expect(message).to_have_value("Remember nothing.")
+    memory.press("Escape")
+    expect(last).to_contain_text("2 memories saved after a review")
+    expect(message).to_have_value("Remember nothing.")
+
+
+def test_editing_a_memory_is_not_interrupted_by_undoing_another(chat: Page) -> None:
+    for text in ("I'm vegetarian and I prefer short answers", "Thank you", "Remember that the oven is hot."):
+        ask(chat, text)
+    run_in_thread(review_execute, str(ReviewRun.objects.get().pk))
+    last = chat.locator(".turn").last
+    reviewed = last.locator(".note").filter(has_text="2 memories saved after a review")
+    expect(reviewed).to_be_visible()
+    last.locator(".note").filter(has_text="The oven is hot").get_by_role("button", name="Edit: ").click()
+    editor = chat.get_by_label("Edit this memory")
+    editor.fill("The oven is warm.")
+    reviewed.get_by_role("button", name="Undo").click()
+    expect(reviewed.get_by_role("status")).to_have_text("Done.")
+    expect(editor).to_have_value("The oven is warm.")
+    chat.get_by_role("button", name="Save", exact=True).click()
+    expect(last).to_contain_text("Undone by you")
+    assert Memory.objects.filter(content="The oven is warm.").exists()
 
 
 def test_a_key_that_ends_an_ime_composition_does_not_end_editing(chat: Page) -> None:
