@@ -61,6 +61,7 @@ _HEADERS = {401: _SIGN_IN, 429: _RETRY, 503: _RETRY}
 _WRITE_METHODS = frozenset({"post", "put", "patch", "delete"})
 _LIMIT_PARTS = {"limit": "The limit of", "remaining": "What is left of the", "reset": "When there will be more"}
 _REFERENCES = frozenset({"book", "session_id"})
+_RENAMED = {413: "RequestEntityTooLarge", 422: "UnprocessableEntity"}  # named differently since Python 3.13
 """Query parameters that refer to something which may not exist."""
 
 
@@ -186,7 +187,8 @@ def _events(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _name(status: int) -> str:
-    return HTTPStatus(status).phrase.title().replace(" ", "").replace("-", "")
+    """Return the name of a component. It must not depend on the version of Python."""
+    return _RENAMED.get(status) or HTTPStatus(status).phrase.title().replace(" ", "").replace("-", "")
 
 
 def _response(status: int, schema: dict[str, Any] | None = None) -> dict[str, Any]:
