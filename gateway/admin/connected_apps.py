@@ -13,7 +13,7 @@ from gateway.oauth.connections import app_disconnect
 from memories.admin.badges import badge, moment
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import column, moment_column
-from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
+from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.audit.log import actor_of
 
 _LIBRARY_MODELS = apps.get_app_config("oauth2_provider").get_models()
@@ -24,9 +24,7 @@ admin.site.unregister([model for model in _LIBRARY_MODELS if admin.site.is_regis
 class ConnectedAppAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     """Apps that people connected on the OAuth consent page."""
 
-    object_actions = (
-        ObjectAction(verb="disconnect", label="Disconnect", permission="gateway.change_connectedapp", look="danger"),
-    )
+    object_actions = ("disconnect",)
     list_display = ("name", "owner", "book", "may", "state", "last_used", "created")
     list_select_related = ("owner__user", "client")
     list_filter = (KeyStateFilter, ("owner", AutocompleteSelectFilter))
@@ -44,9 +42,9 @@ class ConnectedAppAdmin(ObjectActionAdmin, ReadOnlyAdmin):
             return badge(f"Disconnected {moment(app.revoked_at)}", "muted", "block")
         return badge("Connected", "ok", "check")
 
-    def action_applies(self, row: ConnectedApp, verb: str) -> bool:
-        return row.revoked_at is None
-
-    def perform_action(self, request: HttpRequest, row: ConnectedApp, verb: str) -> None:
+    @object_action(
+        "Disconnect", "gateway.change_connectedapp", look="danger", applies=lambda app: app.revoked_at is None
+    )
+    def disconnect(self, request: HttpRequest, row: ConnectedApp) -> None:
         app_disconnect(row, by=actor_of(request.user))
         self.message_user(request, f"Disconnected {row}.", messages.SUCCESS)

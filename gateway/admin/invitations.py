@@ -17,7 +17,7 @@ from gateway.admin.shown_once import ShownOnceAdmin
 from gateway.models import Invitation
 from memories.admin.badges import badge
 from memories.admin.columns import column, moment_column
-from memories.admin.object_actions import ObjectAction
+from memories.admin.object_actions import object_action
 from memories.admin.refusals import RefusableForm
 from memories.audit.log import actor_of
 
@@ -52,9 +52,7 @@ class InvitationAdmin(ShownOnceAdmin):
 
     form = InvitationForm
     made_title = "New invitation"
-    object_actions = (
-        ObjectAction(verb="revoke", label="Revoke", permission="gateway.change_invitation", look="danger"),
-    )
+    object_actions = ("revoke",)
     list_display = ("whom", "role", "state", "by", "mailed", "created", "expires")
     sortable_by = ("created",)
     list_select_related = ("invited_by", "user")
@@ -92,9 +90,9 @@ class InvitationAdmin(ShownOnceAdmin):
         obj.pk, obj.expires_at = row.pk, row.expires_at
         self.show_once(request, invitation=obj, link=link, mailed=bool(obj.email) and mail_configured())
 
-    def action_applies(self, row: Invitation, verb: str) -> bool:
-        return invitation_state(row) == "open"
-
-    def perform_action(self, request: HttpRequest, row: Invitation, verb: str) -> None:
+    @object_action(
+        "Revoke", "gateway.change_invitation", look="danger", applies=lambda row: invitation_state(row) == "open"
+    )
+    def revoke(self, request: HttpRequest, row: Invitation) -> None:
         invitation_revoke(row, by=actor_of(request.user))
         self.message_user(request, "The invitation is revoked.", messages.SUCCESS)

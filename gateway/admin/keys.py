@@ -17,7 +17,7 @@ from gateway.models import Agent, ApiKey
 from memories.admin.badges import badge, moment
 from memories.admin.columns import moment_column
 from memories.admin.filters import ChoiceFilter
-from memories.admin.object_actions import ObjectAction
+from memories.admin.object_actions import object_action
 from memories.admin.refusals import RefusableForm
 from memories.admin.users import may_manage_user
 from memories.audit.log import actor_of
@@ -83,7 +83,7 @@ class ApiKeyAdmin(ShownOnceAdmin):
 
     form = ApiKeyForm
     made_title = "New API key"
-    object_actions = (ObjectAction(verb="revoke", label="Revoke", permission="gateway.change_apikey", look="danger"),)
+    object_actions = ("revoke",)
     list_display = ("name", "prefix", "owner", "state", "scope", "last_used", "created")
     sortable_by = ("created",)
     list_select_related = ("owner__user",)
@@ -130,9 +130,7 @@ class ApiKeyAdmin(ShownOnceAdmin):
         obj.pk, obj.prefix = key.pk, key.prefix
         self.show_once(request, key=obj, plain=plain)
 
-    def action_applies(self, row: ApiKey, verb: str) -> bool:
-        return row.revoked_at is None
-
-    def perform_action(self, request: HttpRequest, row: ApiKey, verb: str) -> None:
+    @object_action("Revoke", "gateway.change_apikey", look="danger", applies=lambda key: key.revoked_at is None)
+    def revoke(self, request: HttpRequest, row: ApiKey) -> None:
         api_key_revoke(row, by=actor_of(request.user))
         self.message_user(request, f"Revoked {row}.", messages.SUCCESS)

@@ -13,7 +13,7 @@ from gateway.webhooks.services import webhook_disable, webhook_state
 from memories.admin.badges import badge
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import column, moment_column
-from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
+from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.audit.log import actor_of
 
 _LOOKS = {"active": ("ok", "check"), "failing": ("warn", "schedule"), "disabled": ("muted", "block")}
@@ -23,9 +23,7 @@ _LOOKS = {"active": ("ok", "check"), "failing": ("warn", "schedule"), "disabled"
 class WebhookAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     """Webhooks, which owners create at /api/webhooks."""
 
-    object_actions = (
-        ObjectAction(verb="disable", label="Disable", permission="gateway.change_webhook", look="danger"),
-    )
+    object_actions = ("disable",)
     list_display = ("host", "owner", "state", "delivered", "failed", "created")
     list_select_related = ("owner__user",)
     list_filter = (("owner", AutocompleteSelectFilter),)
@@ -44,9 +42,7 @@ class WebhookAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     wanted = column("Kinds", lambda webhook: ", ".join(webhook.kinds))
     said = column("Why", lambda webhook: webhook.note or webhook.failure)
 
-    def action_applies(self, row: Webhook, verb: str) -> bool:
-        return row.disabled_at is None
-
-    def perform_action(self, request: HttpRequest, row: Webhook, verb: str) -> None:
+    @object_action("Disable", "gateway.change_webhook", look="danger", applies=lambda row: row.disabled_at is None)
+    def disable(self, request: HttpRequest, row: Webhook) -> None:
         webhook_disable(row, by=actor_of(request.user))
         self.message_user(request, "The webhook is disabled.", messages.SUCCESS)

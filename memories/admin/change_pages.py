@@ -18,7 +18,7 @@ from memories.admin.columns import column, list_link, moment_column, row_link
 from memories.admin.diffs import field_changes, revision_diff
 from memories.admin.filters import ActorFilter, CreatedDayFilter, OriginFilter, choice_filter, id_filter
 from memories.admin.memory_writes import change_set_undo
-from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
+from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.admin.undo_messages import say_undone
 from memories.audit.log import Action
 from memories.history.revisions import action_words
@@ -92,8 +92,7 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     """Groups of writes that belong together. Each can be undone, and an undo can be undone too."""
 
     audits_access = True
-    object_actions = (ObjectAction(verb="undo", label="Undo", permission="memories.change_memory"),)
-
+    object_actions = ("undo",)
     list_display = ("what", "owner", "book", "origin", "when")
     sortable_by = ("when",)
     list_select_related = ("owner__user", "book", "undoes")
@@ -149,10 +148,8 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
         sentences_add([change_set.undoes])
         return _set_link(change_set.undoes)
 
-    def action_applies(self, row: ChangeSet, verb: str) -> bool:
-        return True
-
-    def perform_action(self, request: HttpRequest, row: ChangeSet, verb: str) -> None:
+    @object_action("Undo", "memories.change_memory")
+    def undo(self, request: HttpRequest, row: ChangeSet) -> None:
         say_undone(self, request, change_set_undo(request, row))
         action_record(request, ChangeSet, "", [row], Action.UNDO)
 

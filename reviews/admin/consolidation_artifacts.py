@@ -20,12 +20,13 @@ from memories.admin.badges import badge, moment, origin_badge
 from memories.admin.columns import column, fieldset, moment_column
 from memories.admin.filters import ChoiceFilter, DayFilter, OriginFilter
 from memories.admin.memory_writes import staff_source
-from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
+from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.admin.refusals import RefusableForm, ServiceAdmin
 from memories.artifacts.store import artifact_put, artifact_usage
 from memories.errors import BlockedByScan, DomainError, TooLarge
 from memories.models import Artifact, ArtifactRevision
 from memories.number_words import times
+from memories.pagination import parse_number
 from memories.selectors import row_by_id
 from reviews.page.document import lines_of, newest_revisions, revision_verb, text_of_state
 
@@ -99,10 +100,7 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
     """The documents of consolidation, with people's edits."""
 
     audits_access = True
-    object_actions = (
-        ObjectAction(verb="remove", label="Remove", permission="memories.change_artifact", look="danger"),
-        ObjectAction(verb="put_back", label="Restore this", permission="memories.change_artifact"),
-    )
+    object_actions = ("remove", "put_back")
     form = ArtifactForm
     list_display = ("path", "owner", "book", "version", "origin", "state", "updated")
     list_select_related = ("owner__user", "book")
@@ -172,26 +170,28 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
         return self.fieldsets if may_edit else self.fieldsets[1:]
 
     # -- one artifact
-    def action_applies(self, row: Artifact, verb: str) -> bool:
-        return verb == "remove" and not row.deleted_at
+    @object_action("Remove", "memories.change_artifact", look="danger", applies=lambda row: not row.deleted_at)
+    def remove(self, request: HttpRequest, row: Artifact) -> None:
+        self._put(request, row, "", "Removed.", "Its history stays, and it can be restored from there.")
 
-    def perform_action(self, request: HttpRequest, row: Artifact, verb: str) -> None:
-        content, message = "", "Removed. Its history stays, and it can be restored from there."
-        if verb == "put_back":
-            revision = row_by_id(
-                ArtifactRevision.objects.filter(artifact=row, owner_id=row.owner_id), request.POST.get("revision", "")
-            )
-            if revision is None:
-                raise Http404
-            content, message = text_of_state(revision.after), "Restored. The previous text stays in the history."
-        seen = request.POST.get("version", "")
-        version = int(seen) if seen.isdecimal() and len(seen) < 10 else None
-        present = 0 if row.deleted_at else row.version
-        if version is not None and version == row.version:
-            version = present  # the service expects version 0 for a removed document
+    @object_action(
+        "Restore this", "memories.change_artifact", applies=lambda row: False
+    )  # its buttons are in the history
+    def put_back(self, request: HttpRequest, row: Artifact) -> None:
+        revisions = ArtifactRevision.objects.filter(artifact=row, owner_id=row.owner_id)
+        revision = row_by_id(revisions, request.POST.get("revision", ""))
+        if revision is None:
+            raise Http404
+        content = text_of_state(revision.after)
+        self._put(request, row, content, "Restored.", "The previous text stays in the history.")
+
+    def _put(self, request: HttpRequest, row: Artifact, content: str, done: str, note: str) -> None:
+        version = parse_number(request.POST.get("version", ""))
+        if version == row.version and row.deleted_at:
+            version = 0  # what the service expects for a removed document
         artifact_put(row.book, row.path, content, staff_source(request), version=version)
-        self.message_user(request, message, messages.SUCCESS)
-        action_record(request, Artifact, f"{message.partition('.')[0]}.", [row])
+        self.message_user(request, f"{done} {note}", messages.SUCCESS)
+        action_record(request, Artifact, done, [row])
 
     def page_context(self, request: HttpRequest, row: Artifact) -> dict[str, Any]:
         """Return the rendered document and its history."""

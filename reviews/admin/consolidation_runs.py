@@ -19,7 +19,7 @@ from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import fieldset
 from memories.admin.filters import DayFilter, choice_filter, id_filter
 from memories.admin.memory_writes import change_set_undo
-from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
+from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.admin.undo_messages import say_undone
 from memories.audit.log import Action
 from memories.history.undo import change_set_get
@@ -42,10 +42,7 @@ class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
     """Consolidation runs, newest first."""
 
     audits_access = True
-    object_actions = (
-        ObjectAction(verb="stop", label="Stop", permission="reviews.change_consolidationrun", look="danger"),
-        ObjectAction(verb="undo", label="Undo", permission="memories.change_artifact"),
-    )
+    object_actions = ("stop", "undo")
     list_display = (
         "state_badge", "trigger", "phase", "progress", "tokens_count", "requests", "started", "owner", "book",
     )  # fmt: skip
@@ -90,18 +87,21 @@ class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
             "notes": self._notes(request, row),
         }
 
-    def action_applies(self, row: ConsolidationRun, verb: str) -> bool:
-        return {"stop": row.state in ConsolidationRun.OPEN, "undo": row.change_set is not None}[verb]
+    @object_action(
+        "Stop",
+        "reviews.change_consolidationrun",
+        look="danger",
+        applies=lambda run: run.state in ConsolidationRun.OPEN,
+    )
+    def stop(self, request: HttpRequest, row: ConsolidationRun) -> None:
+        stopped = cancel(row, "Stopped by an administrator.")
+        self.message_user(request, "Stopped. What was done is kept." if stopped else "It had already finished.")
+        action_record(request, ConsolidationRun, "Stop.", [row])
 
-    def perform_action(self, request: HttpRequest, row: ConsolidationRun, verb: str) -> None:
-        if verb == "stop":
-            stopped = cancel(row, "Stopped by an administrator.")
-            self.message_user(request, "Stopped. What was done is kept." if stopped else "It had already finished.")
-        else:
-            change_set = change_set_get(row.owner_id, row.change_set)
-            say_undone(self, request, change_set_undo(request, change_set))
-        action = Action.UNDO if verb == "undo" else Action.CHANGE
-        action_record(request, ConsolidationRun, f"{verb.capitalize()}.", [row], action)
+    @object_action("Undo", "memories.change_artifact", applies=lambda run: run.change_set is not None)
+    def undo(self, request: HttpRequest, row: ConsolidationRun) -> None:
+        say_undone(self, request, change_set_undo(request, change_set_get(row.owner_id, row.change_set)))
+        action_record(request, ConsolidationRun, "Undo.", [row], Action.UNDO)
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.progress_view)

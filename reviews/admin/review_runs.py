@@ -5,7 +5,6 @@ from uuid import UUID
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path, reverse
@@ -25,14 +24,14 @@ from memories.admin.base import ReadOnlyAdmin, staff_actor
 from memories.admin.columns import fieldset
 from memories.admin.filters import CreatedDayFilter, choice_filter, text_filter
 from memories.admin.memory_writes import change_set_undo
-from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
+from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.admin.undo_messages import say_restored, say_undone
 from memories.audit.log import Action
 from memories.database.batches import run_slices
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import ChangeSet, WriteOrigin
 from reviews.admin.decisions import PERMISSION, DecisionAdmin
-from reviews.admin.many_reviews import CANCEL_REASON, cancel_many, review_again_many, undo_many
+from reviews.admin.many_reviews import CANCEL_REASON, cancel_reviews, review_again, undo_reviews
 from reviews.admin.review_columns import ReviewColumns, error_words
 from reviews.models import ReviewRun
 from reviews.schedule import review_session
@@ -49,12 +48,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
     """Reviews, newest first."""
 
     audits_access = True
-    object_actions = (
-        ObjectAction(verb="undo", label="Undo", permission=PERMISSION),
-        ObjectAction(verb="put_back", label="Restore", permission=PERMISSION),
-        ObjectAction(verb="cancel", label="Cancel", permission=PERMISSION, look="danger"),
-        ObjectAction(verb="again", label="Review again", permission=PERMISSION),
-    )
+    object_actions = ("undo", "put_back", "cancel", "again")
     list_display = (
         "state_badge", "session_title", "owner", "agent", "trigger", "writes_count", "why", "tokens", "scheduled",
     )  # fmt: skip
@@ -72,7 +66,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
     search_fields = ("session__title",)
     search_help_text = "The session's title, or the id of a review or a session"
     searched_ids = ("pk", "session_id")
-    actions = ("undo_reviews", "review_again", "cancel_reviews")
+    actions = (undo_reviews, review_again, cancel_reviews)
     change_form_template = "admin/reviews/reviewrun/change_form.html"
     fieldsets = (
         fieldset(
@@ -101,55 +95,41 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
         title = f"Review of {moment(row.created_at)}"
         return {**context, "title": title, "object_action_note": note, "transcript": self._frozen(request, row)}
 
-    # -- actions on several
     def has_decide_permission(self, request: HttpRequest) -> bool:
         """Return True if the user may undo and cancel reviews and decide about their writes. (Reviews themselves cannot
         be edited.)"""
         return bool(request.user.has_perm(PERMISSION))
 
-    @admin.action(description="Undo the selected reviews", permissions=["decide"])
-    def undo_reviews(self, request: HttpRequest, queryset: QuerySet[ReviewRun]) -> None:
-        self.message_user(request, *undo_many(request, queryset))
+    @object_action("Undo", PERMISSION, applies=lambda run: run.change_set is not None and run.state in _UNDOABLE)
+    def undo(self, request: HttpRequest, row: ReviewRun) -> None:
+        work = review_undo_slices(row, actor=staff_actor(request), origin=WriteOrigin.ADMIN)
+        say_undone(self, request, run_slices(work))
+        action_record(request, ReviewRun, "Undo.", [row], Action.UNDO)
 
-    @admin.action(description="Review again", permissions=["decide"])
-    def review_again(self, request: HttpRequest, queryset: QuerySet[ReviewRun]) -> None:
-        self.message_user(request, *review_again_many(request, queryset))
-
-    @admin.action(description="Cancel", permissions=["decide"])
-    def cancel_reviews(self, request: HttpRequest, queryset: QuerySet[ReviewRun]) -> None:
-        self.message_user(request, *cancel_many(request, queryset))
-
-    # -- one review
-    def action_applies(self, row: ReviewRun, verb: str) -> bool:
-        return {
-            "undo": row.change_set is not None and row.state in _UNDOABLE,
-            "put_back": row.state == ReviewRun.State.UNDONE and _undo_of(row) is not None,
-            "cancel": row.state in ReviewRun.OPEN,  # a review that awaits approval is rejected instead
-            "again": row.session_id is not None and row.state in _FAILED and not row.writes,
-        }[verb]
-
-    def perform_action(self, request: HttpRequest, row: ReviewRun, verb: str) -> None:
-        if verb == "undo":
-            work = review_undo_slices(row, actor=staff_actor(request), origin=WriteOrigin.ADMIN)
-            say_undone(self, request, run_slices(work))
-        elif verb == "put_back":
-            self._put_back(request, row)
-        elif verb == "cancel":
-            cancelled = review_cancel(row, CANCEL_REASON, actor=staff_actor(request))
-            self.message_user(request, "Cancelled." if cancelled else "It had already finished.")
-        elif row.session is None:
-            raise NotFound("Its session was deleted.")
-        else:
-            review_session(row.owner_id, row.session.pk)
-            self.message_user(request, "A new review is scheduled. It reads those turns too.")
-        action = Action.UNDO if verb == "undo" else Action.CHANGE
-        action_record(request, ReviewRun, f"{verb.capitalize().replace('_', ' ')}.", [row], action)
-
-    def _put_back(self, request: HttpRequest, run: ReviewRun) -> None:
-        undo = _undo_of(run)
+    @object_action("Restore", PERMISSION, applies=lambda run: _undo_of(run) is not None)
+    def put_back(self, request: HttpRequest, row: ReviewRun) -> None:
+        undo = _undo_of(row)
         if undo is None:
             raise Conflict("This review is not undone.")
         say_restored(self, request, change_set_undo(request, undo))
+        action_record(request, ReviewRun, "Put back.", [row])
+
+    # A review that awaits approval is rejected instead.
+    @object_action("Cancel", PERMISSION, look="danger", applies=lambda run: run.state in ReviewRun.OPEN)
+    def cancel(self, request: HttpRequest, row: ReviewRun) -> None:
+        cancelled = review_cancel(row, CANCEL_REASON, actor=staff_actor(request))
+        self.message_user(request, "Cancelled." if cancelled else "It had already finished.")
+        action_record(request, ReviewRun, "Cancel.", [row])
+
+    @object_action(
+        "Review again", PERMISSION, applies=lambda run: run.session_id and run.state in _FAILED and not run.writes
+    )
+    def again(self, request: HttpRequest, row: ReviewRun) -> None:
+        if row.session is None:
+            raise NotFound("Its session was deleted.")
+        review_session(row.owner_id, row.session.pk)
+        self.message_user(request, "A new review is scheduled. It reads those turns too.")
+        action_record(request, ReviewRun, "Again.", [row])
 
     def get_urls(self) -> list[URLPattern]:
         now = path("now/<uuid:session_id>/", self.admin_site.admin_view(self.now_view), name="reviews_reviewrun_now")
@@ -178,7 +158,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
 
 def _undo_of(run: ReviewRun) -> ChangeSet | None:
     """Return the undo that "Restore" would undo, or None if the review is not undone."""
-    if run.change_set is None:
+    if run.change_set is None or run.state != ReviewRun.State.UNDONE:
         return None
     newest, undone = undo_tips(run.owner_id, [run.change_set])[run.change_set]
     return newest if undone else None
