@@ -5,7 +5,6 @@ from django.apps import apps
 from django.contrib import admin, messages
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
-from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from gateway.admin.keys import KeyStateFilter
 from gateway.models import ConnectedApp
@@ -13,6 +12,7 @@ from gateway.oauth.connections import app_disconnect
 from memories.admin.badges import badge, moment
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import column, moment_column
+from memories.admin.filters import OWNER_FILTER
 from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.audit.log import actor_of
 
@@ -27,7 +27,7 @@ class ConnectedAppAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     object_actions = ("disconnect",)
     list_display = ("name", "owner", "book", "may", "state", "last_used", "created")
     list_select_related = ("owner__user", "client")
-    list_filter = (KeyStateFilter, ("owner", AutocompleteSelectFilter))
+    list_filter = (KeyStateFilter, OWNER_FILTER)
     search_fields = ("name",)
     fields = (("name", "owner"), ("book", "may"), "redirects", "state", ("created", "last_used"))
     last_used = moment_column("last_used_at", "Last used")

@@ -6,7 +6,6 @@ from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
 from django.http import HttpRequest
-from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminRadioSelectWidget
 
 from gateway.accounts.invitations import MAX_DAYS, invitation_create, invitation_revoke, invitation_state
@@ -15,18 +14,11 @@ from gateway.accounts.roles import MEANINGS, USER
 from gateway.accounts.settings import ROLES
 from gateway.admin.shown_once import ShownOnceAdmin
 from gateway.models import Invitation
-from memories.admin.badges import badge
+from memories.admin.badges import named_badge
 from memories.admin.columns import column, moment_column
 from memories.admin.object_actions import object_action
 from memories.admin.refusals import RefusableForm
 from memories.audit.log import actor_of
-
-_LOOKS = {
-    "open": ("ok", "check"),
-    "accepted": ("muted", "done_all"),
-    "revoked": ("muted", "block"),
-    "expired": ("muted", "schedule"),
-}
 
 
 class InvitationForm(RefusableForm):
@@ -61,22 +53,16 @@ class InvitationAdmin(ShownOnceAdmin):
     mailed = moment_column("mailed_at", "Mailed")
     created = moment_column("created_at", "Created", ordering="pk")
     expires = moment_column("expires_at", "Valid until")
+    whom = column("For", lambda row: row.email or "anyone with the link")
+    state = column("State", lambda row: named_badge(invitation_state(row)))
+    by = column("Invited by", lambda row: str(row.invited_by or ""))
+    account = column("Account", lambda row: str(row.user or ""))
 
     def get_fieldsets(self, request: HttpRequest, obj: Invitation | None = None) -> Any:
         if obj is not None:
             return super().get_fieldsets(request, obj)
         note = "The link is mailed there, and shown to you once." if mail_configured() else "The link is shown once."
         return [(None, {"fields": ("email", "role", "days"), "description": note})]
-
-    whom = column("For", lambda row: row.email or "anyone with the link")
-
-    @admin.display(description="State")
-    def state(self, row: Invitation) -> SafeString:
-        state = invitation_state(row)
-        return badge(state.capitalize(), *_LOOKS[state])
-
-    by = column("Invited by", lambda row: str(row.invited_by or ""))
-    account = column("Account", lambda row: str(row.user or ""))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Return False also while passwords are disabled, which makes invitations useless."""

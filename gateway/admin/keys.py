@@ -4,11 +4,10 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.safestring import SafeString
-from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
 
 from gateway.admin.shown_once import ShownOnceAdmin
@@ -16,7 +15,7 @@ from gateway.keys import MAX_MONEY, api_key_create, api_key_revoke, rate_words
 from gateway.models import Agent, ApiKey
 from memories.admin.badges import badge, moment
 from memories.admin.columns import moment_column
-from memories.admin.filters import ChoiceFilter
+from memories.admin.filters import OWNER_FILTER, StateFilter
 from memories.admin.object_actions import object_action
 from memories.admin.refusals import RefusableForm
 from memories.admin.users import may_manage_user
@@ -26,14 +25,11 @@ from memories.errors import Forbidden
 _LIMITS = ("tokens_per_day", "money_per_day", "streams_at_once")
 
 
-class KeyStateFilter(ChoiceFilter):
-    title = "state"
-    parameter_name = "state"
+class KeyStateFilter(StateFilter):
     words = {"valid": "Valid", "revoked": "Revoked"}
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> QuerySet[ApiKey]:
-        value = self.value()
-        return queryset.filter(revoked_at__isnull=value == "valid") if value in self.words else queryset
+    def conditions(self) -> dict[str, Q]:
+        return {"valid": Q(revoked_at=None), "revoked": Q(revoked_at__isnull=False)}
 
 
 def _agent_names() -> list[tuple[str, str]]:
@@ -87,7 +83,7 @@ class ApiKeyAdmin(ShownOnceAdmin):
     list_display = ("name", "prefix", "owner", "state", "scope", "last_used", "created")
     sortable_by = ("created",)
     list_select_related = ("owner__user",)
-    list_filter = (KeyStateFilter, ("owner", AutocompleteSelectFilter))
+    list_filter = (KeyStateFilter, OWNER_FILTER)
     search_fields = ("name", "prefix")
     autocomplete_fields = ("owner",)
     add_fieldsets = (

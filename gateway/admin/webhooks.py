@@ -5,18 +5,15 @@ from urllib.parse import urlsplit
 
 from django.contrib import admin, messages
 from django.http import HttpRequest
-from django.utils.safestring import SafeString
-from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from gateway.models import Webhook
 from gateway.webhooks.services import webhook_disable, webhook_state
-from memories.admin.badges import badge
+from memories.admin.badges import named_badge
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import column, moment_column
+from memories.admin.filters import OWNER_FILTER
 from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.audit.log import actor_of
-
-_LOOKS = {"active": ("ok", "check"), "failing": ("warn", "schedule"), "disabled": ("muted", "block")}
 
 
 @admin.register(Webhook)
@@ -26,7 +23,7 @@ class WebhookAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     object_actions = ("disable",)
     list_display = ("host", "owner", "state", "delivered", "failed", "created")
     list_select_related = ("owner__user",)
-    list_filter = (("owner", AutocompleteSelectFilter),)
+    list_filter = (OWNER_FILTER,)
     searched_ids = ("pk",)
     fields = (("host", "owner"), "state", "wanted", ("delivered", "failed"), "said", "created")
     delivered = moment_column("delivered_at", "Last delivered")
@@ -34,11 +31,7 @@ class WebhookAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     created = moment_column("created_at", "Created")
     host = column("Host", lambda webhook: urlsplit(webhook.url).netloc)
 
-    @admin.display(description="State")
-    def state(self, webhook: Webhook) -> SafeString:
-        state = webhook_state(webhook)
-        return badge(state.capitalize(), *_LOOKS[state])
-
+    state = column("State", lambda webhook: named_badge(webhook_state(webhook)))
     wanted = column("Kinds", lambda webhook: ", ".join(webhook.kinds))
     said = column("Why", lambda webhook: webhook.note or webhook.failure)
 

@@ -7,7 +7,6 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from memories.admin.access import action_record
 from memories.admin.actors import actors_add
@@ -16,7 +15,7 @@ from memories.admin.base import ReadOnlyAdmin
 from memories.admin.change_words import sentences_add, shown_change_sets
 from memories.admin.columns import column, list_link, moment_column, row_link
 from memories.admin.diffs import field_changes, revision_diff
-from memories.admin.filters import ActorFilter, CreatedDayFilter, OriginFilter, choice_filter, id_filter
+from memories.admin.filters import OWNER_FILTER, ActorFilter, CreatedDayFilter, OriginFilter, choice_filter, id_filter
 from memories.admin.memory_writes import change_set_undo
 from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.admin.undo_messages import say_undone
@@ -48,7 +47,7 @@ class RevisionAdmin(ReadOnlyAdmin):
     sortable_by = ("when",)
     list_select_related = ("owner__user", "memory", "change_set")
     list_filter = (
-        ("owner", AutocompleteSelectFilter),
+        OWNER_FILTER,
         choice_filter("action", Revision.Action),
         OriginFilter,
         ActorFilter,
@@ -97,7 +96,7 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     sortable_by = ("when",)
     list_select_related = ("owner__user", "book", "undoes")
     list_filter = (
-        ("owner", AutocompleteSelectFilter),
+        OWNER_FILTER,
         choice_filter("kind", ChangeSet.Kind),
         OriginFilter,
         ActorFilter,

@@ -9,13 +9,20 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from memories.admin.access import action_record
 from memories.admin.badges import TARGETS, day, memory_badge, moment, origin_badge
 from memories.admin.columns import column, moment_column, row_link
 from memories.admin.diffs import history_rows
-from memories.admin.filters import DayFilter, MemoryStateFilter, OriginFilter, TargetFilter, text_filter
+from memories.admin.filters import (
+    BOOK_FILTER,
+    OWNER_FILTER,
+    DayFilter,
+    MemoryStateFilter,
+    OriginFilter,
+    TargetFilter,
+    text_filter,
+)
 from memories.admin.memory_form import MemoryForm
 from memories.admin.memory_writes import memories_edit, memory_lines, staff_source
 from memories.admin.object_actions import ObjectActionAdmin, object_action
@@ -79,8 +86,8 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
     list_select_related = ("owner__user", "book")
     list_filter = (
         MemoryStateFilter,
-        ("owner", AutocompleteSelectFilter),
-        ("book", AutocompleteSelectFilter),
+        OWNER_FILTER,
+        BOOK_FILTER,
         TargetFilter,
         text_filter("category", "category"),
         OriginFilter,

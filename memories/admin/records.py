@@ -3,11 +3,10 @@
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import column, list_link, moment_column
-from memories.admin.filters import DayFilter, words_filter
+from memories.admin.filters import OWNER_FILTER, DayFilter, words_filter
 from memories.models import Book, BookLimits, Notification, Owner
 
 
@@ -33,7 +32,7 @@ class BookAdmin(ReadOnlyAdmin):
 
     list_display = ("name", "owner", "generation", "epoch", "last_write")
     list_select_related = ("owner__user",)
-    list_filter = (("owner", AutocompleteSelectFilter),)
+    list_filter = (OWNER_FILTER,)
     search_fields = ("name", "owner__user__username", "owner__external_id")
     search_help_text = "Book or owner"
     fields = ("name", "owner", "generation", "epoch", "next_expiry_at", "last_write_at", "memories_link", "created_at")
@@ -59,7 +58,7 @@ class NotificationAdmin(ReadOnlyAdmin):
     list_display = ("seq", "owner", "kind", "text", "when")
     list_select_related = ("owner__user",)
     list_filter = (
-        ("owner", AutocompleteSelectFilter),
+        OWNER_FILTER,
         words_filter("kind", "kind", {str(kind): str(kind) for kind in Notification.Kind.values}),
         ("created_at", DayFilter),
     )

@@ -6,10 +6,9 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import Q
 from django.http import Http404, HttpRequest
 from django.utils.safestring import SafeString
-from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.widgets import UnfoldAdminTextareaWidget
 
 import scanning
@@ -18,7 +17,7 @@ from memories.admin.access import action_record
 from memories.admin.actors import actor_names, actor_words
 from memories.admin.badges import badge, moment, origin_badge
 from memories.admin.columns import column, fieldset, moment_column
-from memories.admin.filters import ChoiceFilter, DayFilter, OriginFilter
+from memories.admin.filters import BOOK_FILTER, OWNER_FILTER, DayFilter, OriginFilter, StateFilter
 from memories.admin.memory_writes import staff_source
 from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.admin.refusals import RefusableForm, ServiceAdmin
@@ -31,22 +30,15 @@ from memories.selectors import row_by_id
 from reviews.page.document import lines_of, newest_revisions, revision_verb, text_of_state
 
 
-class ArtifactStateFilter(ChoiceFilter):
+class ArtifactStateFilter(StateFilter):
     """A filter by state. By default removed artifacts are excluded."""
 
-    title = "state"
-    parameter_name = "state"
     all_option = ["", "Not removed"]
     words = {"blocked": "Blocked", "kept": "Kept for a person's edits", "removed": "Removed", "all": "All"}
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Artifact]) -> QuerySet[Artifact]:
-        live = queryset.filter(deleted_at__isnull=True)
-        return {
-            "all": queryset,
-            "removed": queryset.filter(deleted_at__isnull=False),
-            "blocked": live.exclude(scan_rule=""),
-            "kept": live.filter(kept=True),
-        }.get(self.value() or "", live)
+    def conditions(self) -> dict[str, Q]:
+        live = Q(deleted_at=None)
+        return {"": live, "removed": ~live, "blocked": live & ~Q(scan_rule=""), "kept": live & Q(kept=True)}
 
 
 class ArtifactForm(RefusableForm):
@@ -107,8 +99,8 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
     list_defer = ("content", "person_lines", "struck_lines")
     list_filter = (
         ArtifactStateFilter,
-        ("owner", AutocompleteSelectFilter),
-        ("book", AutocompleteSelectFilter),
+        OWNER_FILTER,
+        BOOK_FILTER,
         OriginFilter,
         ("updated_at", DayFilter),
     )

@@ -19,7 +19,7 @@ from memories.errors import Conflict
 from memories.ids import parse_uuid
 from memories.models import Book
 from memories.number_words import counted
-from reviews.admin.consolidation_columns import status_text
+from reviews.admin.consolidation_runs import status_text
 from reviews.consolidation.preview import Preview, consolidation_preview
 from reviews.consolidation.requests import Trigger, consolidation_request
 from reviews.models import ConsolidationRun

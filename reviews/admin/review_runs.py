@@ -10,19 +10,20 @@ from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path, reverse
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
-from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from gateway.admin.session_titles import SessionTitles
+from gateway.admin.session_titles import SessionTitles, session_link, title_of
 from gateway.admin.sessions import SessionIdFilter
 from gateway.admin.transcript import Transcript, transcript
 from gateway.chat.memory_notes import undo_tips
+from gateway.limits.money import usage_words
 from gateway.models import Session
 from memories.admin.access import action_record
-from memories.admin.badges import moment
+from memories.admin.badges import moment, seconds, state_badge, total_tokens
 from memories.admin.base import ReadOnlyAdmin, staff_actor
-from memories.admin.columns import fieldset
-from memories.admin.filters import CreatedDayFilter, choice_filter, text_filter
+from memories.admin.columns import column, fieldset, list_link, moment_column, row_link
+from memories.admin.filters import OWNER_FILTER, CreatedDayFilter, choice_filter, text_filter
 from memories.admin.memory_writes import change_set_undo
 from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.admin.undo_messages import say_restored, say_undone
@@ -30,12 +31,15 @@ from memories.audit.log import Action
 from memories.database.batches import run_slices
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import ChangeSet, WriteOrigin
+from memories.number_words import counted, times
 from reviews.admin.decisions import PERMISSION, DecisionAdmin
 from reviews.admin.many_reviews import CANCEL_REASON, cancel_reviews, review_again, undo_reviews
-from reviews.admin.review_columns import ReviewColumns, error_words
 from reviews.models import ReviewRun
+from reviews.presenter import reason_words
 from reviews.schedule import review_session
+from reviews.selectors import review_model
 from reviews.services import review_cancel
+from reviews.turns_read import turns_read
 from reviews.undo import review_undo_slices
 
 # A review that awaits approval may have approved writes already.
@@ -44,7 +48,7 @@ _FAILED = (*ReviewRun.FAILED, ReviewRun.State.CANCELLED)
 
 
 @admin.register(ReviewRun)
-class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAdmin, ReadOnlyAdmin):
+class ReviewRunAdmin(SessionTitles, DecisionAdmin, ObjectActionAdmin, ReadOnlyAdmin):
     """Reviews, newest first."""
 
     audits_access = True
@@ -56,7 +60,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
     sortable_by = ("scheduled",)
     list_select_related = ("owner__user", "session", "book")
     list_filter = (
-        ("owner", AutocompleteSelectFilter),
+        OWNER_FILTER,
         choice_filter("state", ReviewRun.State),
         choice_filter("trigger", ReviewRun.Trigger),
         text_filter("agent", "agent_name"),
@@ -87,6 +91,56 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
         ),
         fieldset("What it was given", "settings_in_words", "frozen_range", "frozen_hash", "prompt_sha256"),
     )
+
+    scheduled = moment_column("created_at", "Scheduled", ordering="pk")
+    started = moment_column("started_at", "Started")
+    finished = moment_column("finished_at", "Finished")
+    state_badge = column("State", lambda run: state_badge(run))
+    session_title = column("Session", title_of)
+    session_link = column("Session", lambda run: session_link(run))
+    writes_count = column("Writes", lambda run: len(run.writes))
+    tokens = column("Tokens", lambda run: total_tokens(run.usage))
+    agent = column("Agent", lambda run: run.agent_name)
+    why = column("Why", lambda run: error_words(run) or "–")
+    seconds = column("Seconds", lambda run: seconds(run.started_at, run.finished_at))
+    usage_in_words = column("Tokens", lambda run: usage_words(run.usage))
+    frozen_range = column("Messages", lambda run: f"{run.first_seq} to {run.last_seq} of the session")
+
+    @admin.display(description="Turns it read")
+    def turns_link(self, run: ReviewRun) -> SafeString | str:
+        turns = turns_read(run.owner_id, [run]).get(run.pk)
+        return row_link("gateway_run", turns.run_id, turns.words) if turns else "–"
+
+    @admin.display(description="Changes")
+    def changes(self, run: ReviewRun) -> SafeString | str:
+        if run.change_set is None:
+            return "–"
+        return list_link("memories_revision", f"review={run.pk}", "the revisions of this review")
+
+    @admin.display(description="Error")
+    def outcome(self, run: ReviewRun) -> SafeString | str:
+        if not run.error:
+            return "–"
+        words, code, message = error_words(run), str(run.error.get("code", "")), str(run.error.get("message", ""))
+        detail = f"{code}: {message}" if message and message not in words else code
+        return format_html('{} <span class="db-call">{}</span>', words, detail)
+
+    @admin.display(description="Dropped calls of other tools")
+    def dropped_in_words(self, run: ReviewRun) -> str:
+        """Return text such as `shell twice, web_search once`."""
+        calls = [f"{name} {times(n)}" for name, n in sorted(run.dropped_calls.items())]
+        return ", ".join(calls) or "No other tool was called"
+
+    @admin.display(description="Settings at the time")
+    def settings_in_words(self, run: ReviewRun) -> str:
+        settings = run.settings
+        max_writes, seconds = settings.get("memory_review_max_writes", 5), settings.get("memory_review_timeout", 30)
+        waits = "wait for a person" if settings.get("memory_review_approval") else "are saved at once"
+        notice = "the owner is told" if settings.get("memory_review_verbose") else "the owner is not told"
+        return (
+            f"At most {counted(max_writes, 'write')} by {review_model(run)}, {seconds} seconds for an attempt; "
+            f"its writes {waits}, {notice}."
+        )
 
     def page_context(self, request: HttpRequest, row: ReviewRun) -> dict[str, Any]:
         """Return the review's writes, and the frozen conversation for users who may view sessions."""
@@ -162,3 +216,11 @@ def _undo_of(run: ReviewRun) -> ChangeSet | None:
         return None
     newest, undone = undo_tips(run.owner_id, [run.change_set])[run.change_set]
     return newest if undone else None
+
+
+def error_words(run: ReviewRun) -> str:
+    """Return why the review failed or why it waits, else ""."""
+    words = reason_words(run, own=False)
+    if run.state == ReviewRun.State.SCHEDULED and words:
+        return f"{words} The next attempt begins {moment(run.not_before)}."
+    return words
