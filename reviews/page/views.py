@@ -15,6 +15,7 @@ from memories.errors import NotFound
 from memories.ids import parse_uuid
 from memories.models import Artifact, ArtifactRevision
 from memories.number_words import counted
+from memories.pagination import parse_number
 from memories.selectors import book_named, row_by_id
 from memories.viewers import Viewer, action_view, fragment_view, page_view
 from reviews import services
@@ -82,17 +83,12 @@ def review_cancel(request: HttpRequest, viewer: Viewer, review_id: UUID) -> Http
 
 def _timeline(request: HttpRequest, viewer: Viewer) -> dict[str, Any]:
     rows = ReviewRun.objects.filter(owner_id=viewer.owner.pk).order_by("-id")
-    shown = _requested_rows(request)
+    shown = min(max(parse_number(request.GET.get("n", "")) or 0, BATCH_ROWS), MAX_ROWS)
     if (through := parse_uuid(request.GET.get("through", ""))) is not None:
         shown = min(MAX_ROWS, max(shown, rows.filter(pk__gte=through).count()))
     found = list(rows[: shown + 1])
     more = min(shown + BATCH_ROWS, MAX_ROWS) if len(found) > shown and shown < MAX_ROWS else 0
     return {"rows": rows_of(found[:shown], viewer), "number": shown, "more": more}
-
-
-def _requested_rows(request: HttpRequest) -> int:
-    given = request.GET.get("n", "")
-    return min(max(int(given), BATCH_ROWS), MAX_ROWS) if given.isdecimal() and len(given) < 6 else BATCH_ROWS
 
 
 def _intro(viewer: Viewer) -> dict[str, Any]:
