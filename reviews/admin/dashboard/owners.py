@@ -8,14 +8,13 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.contrib import admin
 from django.db.models import Count, Q, QuerySet, Sum, UUIDField
 from django.http import HttpRequest
-from django.urls import reverse
 
 from gateway.agents.configuration import consolidation_settings
 from gateway.limits.money import Money, Tokens, dollars, token_sums
 from gateway.models import Run
+from memories.admin.columns import viewable_url
 from memories.models import Owner
 from reviews.admin.dashboard.figures import Usage
 from reviews.admin.dashboard.periods import Period, group_of
@@ -79,11 +78,10 @@ def owners_table(request: HttpRequest, period: Period, money: Money, usage: Usag
     chosen = [pk for pk, _ in sorted(all_tokens.items(), key=lambda item: (-item[1], item[0]))[:MAX_OWNERS]]
     owners = Owner.objects.select_related("user").in_bulk(chosen)
     today = _today(chosen, now)
-    may_open = request.user.has_perm("memories.view_owner") and admin.site.is_registered(Owner)
     table = [
         OwnerUse(
             name=str(owners[pk]),
-            link=reverse("admin:memories_owner_change", args=[pk]) if may_open else "",
+            link=viewable_url(request, Owner, "change", pk),
             turns=turns[pk],
             reviews=reviewed[pk],
             consolidation=consolidated[pk],
