@@ -15,6 +15,7 @@ from memories.admin.badges import moment, state_badge
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import column, list_link, moment_column, yes_no_column
 from memories.admin.filters import OWNER_FILTER, DayFilter, choice_filter, id_filter
+from memories.pagination import parse_number
 
 SessionIdFilter = id_filter("session", "session_id")
 
@@ -61,6 +62,5 @@ class SessionAdmin(ReadOnlyAdmin):
 
     def page_context(self, request: HttpRequest, row: Session) -> dict[str, Any]:
         """Add a page of the transcript, starting at the message number `?from=`."""
-        first = request.GET.get("from", "")
-        lines = transcript(row, first=int(first) if first.isdecimal() and len(first) < 10 else 1)
+        lines = transcript(row, first=parse_number(request.GET.get("from", "")) or 1)
         return {**super().page_context(request, row), "transcript": lines, "title": self.name(row)}

@@ -113,7 +113,6 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
         ("Details", {"fields": _FACTS}),
     )
 
-    # -- columns
     words = column("Memory", _words)
     about = column("About", _about)
     whose = column("Owner and book", lambda memory: f"{memory.owner} · {memory.book.name}")
@@ -128,7 +127,6 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
     created = moment_column("created_at", "Created")
     where_from = column("From", _where_from)
 
-    # -- who may
     def has_change_permission(self, request: HttpRequest, obj: Memory | None = None) -> bool:
         return super().has_change_permission(request, obj) and not (obj is not None and obj.deleted_at)
 
@@ -136,7 +134,6 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
         """Return True if the user may delete memories and restore deleted ones."""
         return bool(request.user.has_perm("memories.delete_memory"))
 
-    # -- actions on several
     @admin.action(description="Delete", permissions=["remove"])
     def delete_memories(self, request: HttpRequest, queryset: QuerySet[Memory]) -> None:
         self._edit(request, queryset, "delete")
@@ -167,7 +164,6 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
         for number in unchanged:
             self.message_user(request, f"Left alone: memory {number} needs no change.", messages.WARNING)
 
-    # -- one memory
     @object_action(
         "Allow this text", "memories.change_memory", applies=lambda row: bool(row.blocked and not row.deleted_at)
     )

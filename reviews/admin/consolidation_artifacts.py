@@ -122,7 +122,6 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
         "path", "owner", "book", "version_number", "origin", "state", "updated", "created", "reads", "by_people",
     )  # fmt: skip
 
-    # -- who may
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False  # documents are created by consolidation or by their owner
 
@@ -132,7 +131,6 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
         removed = obj is not None and obj.deleted_at is not None and request.method == "GET"
         return allowed and not removed
 
-    # -- columns
     updated = moment_column("updated_at", "Updated")
     created = moment_column("created_at", "Created")
     version_number = column("Version", lambda artifact: artifact.version)
@@ -161,7 +159,6 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
         may_edit = obj is None or self.has_change_permission(request, obj)
         return self.fieldsets if may_edit else self.fieldsets[1:]
 
-    # -- one artifact
     @object_action("Remove", "memories.change_artifact", look="danger", applies=lambda row: not row.deleted_at)
     def remove(self, request: HttpRequest, row: Artifact) -> None:
         self._put(request, row, "", "Removed.", "Its history stays, and it can be restored from there.")

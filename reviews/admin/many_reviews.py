@@ -3,8 +3,8 @@ the others; one message summarises the results. Other writers get their turn bet
 of a large undo."""
 
 import logging
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from uuid import UUID
 
 from django.contrib import admin, messages
@@ -32,15 +32,8 @@ logger = logging.getLogger("daybook.reviews")
 CANCEL_REASON = "Cancelled by an administrator."
 
 
-@dataclass(slots=True)
-class BulkReviewResult:
-    """The number of reviews that were processed, and the names of the skipped ones by reason."""
-
-    done: int = 0
-    skipped: dict[str, list[str]] = field(default_factory=dict)
-
-    def skip(self, run: ReviewRun, reason: str) -> None:
-        self.skipped.setdefault(reason, []).append(review_name(run))
+Skipped = Mapping[str, Sequence[str]]
+"""The names of the reviews that were skipped, by reason."""
 
 
 @admin.action(description="Undo the selected reviews", permissions=["decide"])
@@ -62,12 +55,12 @@ def undo_reviews(page: DaybookAdmin, request: HttpRequest, runs: QuerySet[Review
 
     # A review that was approved later wrote later than its own id says; its change set has the time.
     newest_first = sorted(runs, key=lambda run: (run.change_set or run.pk).int, reverse=True)
-    result = _apply_to_each(newest_first, lambda run: run_slices(undo(run)))
-    level = messages.WARNING if left_alone or result.skipped else messages.SUCCESS
+    _, skipped = _apply_to_each(newest_first, lambda run: run_slices(undo(run)))
+    level = messages.WARNING if left_alone or skipped else messages.SUCCESS
     words = [_memories_were(len(restored), "changed back")]
     if names := [left_alone[memory] for memory in sorted(left_alone.keys() - restored)]:
         words.append(f"{_memories_were(len(names), 'left alone, because of changes since')[:-1]}: {', '.join(names)}.")
-    page.message_user(request, " ".join([*words, *_skipped_texts(result)]), level)
+    page.message_user(request, " ".join([*words, *_skipped_texts(skipped)]), level)
 
 
 @admin.action(description="Cancel", permissions=["decide"])
@@ -111,31 +104,32 @@ def _change_each(
     def change_and_record(run: ReviewRun) -> None:
         action_record(request, ReviewRun, change(run), [run])
 
-    result = _apply_to_each(runs, lambda run: in_write_lane(change_and_record, run))
-    number = counted(result.done, "review") if result.done else "no review"
-    level = messages.WARNING if result.skipped else messages.SUCCESS
-    page.message_user(request, " ".join([f"{done}: {number}.", *_skipped_texts(result)]), level)
+    number, skipped = _apply_to_each(runs, lambda run: in_write_lane(change_and_record, run))
+    changed = f"{done}: {counted(number, 'review') if number else 'no review'}."
+    level = messages.WARNING if skipped else messages.SUCCESS
+    page.message_user(request, " ".join([changed, *_skipped_texts(skipped)]), level)
 
 
-def _apply_to_each(runs: Iterable[ReviewRun], do: Callable[[ReviewRun], None]) -> BulkReviewResult:
-    """Call `do` with each run. A failure is reported, and the other runs are still processed."""
-    result = BulkReviewResult()
+def _apply_to_each(runs: Iterable[ReviewRun], do: Callable[[ReviewRun], None]) -> tuple[int, Skipped]:
+    """Call `do` with each run. Return the number of calls that succeeded, and the skipped runs: after a failure the
+    other runs are still processed."""
+    done, skipped = 0, defaultdict[str, list[str]](list)
     for run in runs:
         try:
             do(run)
         except DomainError as refusal:
-            result.skip(run, str(refusal))
+            skipped[str(refusal)].append(review_name(run))
         except Exception:
             logger.exception("review %s: a bulk action failed", run.pk)
-            result.skip(run, "It failed; the server's log says why.")
+            skipped["It failed; the server's log says why."].append(review_name(run))
         else:
-            result.done += 1
-    return result
+            done += 1
+    return done, skipped
 
 
 def _memories_were(number: int, what: str) -> str:
     return f"{memories(number) if number else 'No memory'} {'were' if number > 1 else 'was'} {what}."
 
 
-def _skipped_texts(result: BulkReviewResult) -> list[str]:
-    return [f"Left out: {'; '.join(names)}: {reason}" for reason, names in result.skipped.items()]
+def _skipped_texts(skipped: Skipped) -> list[str]:
+    return [f"Left out: {'; '.join(names)}: {reason}" for reason, names in skipped.items()]
