@@ -14,10 +14,10 @@ from gateway.admin.shown_once import ShownOnceAdmin
 from gateway.keys import MAX_MONEY, api_key_create, api_key_revoke, rate_words
 from gateway.models import Agent, ApiKey
 from memories.admin.badges import badge, moment
-from memories.admin.columns import moment_column
+from memories.admin.base import RefusableForm
+from memories.admin.columns import fieldset, moment_column
 from memories.admin.filters import OWNER_FILTER, StateFilter
 from memories.admin.object_actions import object_action
-from memories.admin.refusals import RefusableForm
 from memories.admin.users import may_manage_user
 from memories.audit.log import actor_of
 from memories.errors import Forbidden
@@ -87,12 +87,10 @@ class ApiKeyAdmin(ShownOnceAdmin):
     search_fields = ("name", "prefix")
     autocomplete_fields = ("owner",)
     add_fieldsets = (
-        (None, {
-            "fields": (
-                "owner", "name", ("read_only", "trusted"), "agents", "books", "expires_at",
-                ("requests_per_minute", "streams_at_once"), ("tokens_per_day", "money_per_day"),
-            )
-        }),
+        fieldset(
+            None, "owner", "name", ("read_only", "trusted"), "agents", "books", "expires_at",
+            ("requests_per_minute", "streams_at_once"), ("tokens_per_day", "money_per_day"),
+        ),
     )  # fmt: skip
     fields = (("name", "prefix"), ("owner", "state"), "scope", ("created", "last_used"))
     last_used = moment_column("last_used_at", "Last used")

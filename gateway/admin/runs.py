@@ -57,10 +57,9 @@ class RunAdmin(SessionTitles, ReadOnlyAdmin):
     state_badge = column("State", lambda run: state_badge(run))
     tokens = column("Tokens", lambda run: total_tokens(run.usage))
     seconds = column("Seconds", lambda run: seconds(run.started_at, run.finished_at))
-    why = column("Why", lambda run: error_sentence(run, words=not getattr(run, "titles_hidden", False)) or "–")
+    why = column("Why", lambda run: error_sentence(run, words=not getattr(run, "titles_hidden", False)))
 
     def page_context(self, request: HttpRequest, row: Run) -> dict[str, Any]:
-        """Add the explained turn, as far as the viewer may see it."""
         visible = Visibility.of(request)
         raw = _RAW if visible.words else _RAW_WITHOUT_WORDS
         return {

@@ -67,7 +67,6 @@ def _error(run: Run, *, words: bool) -> ErrorWords:
 
 
 def _figures(run: Run, steps: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Return (label, value) pairs about the turn."""
     step_count = _step_count(run) or len(steps)
     calls = sum(len(step["calls"]) for step in steps)
     return [

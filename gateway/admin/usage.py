@@ -10,7 +10,6 @@ from django import forms
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 
 from gateway.limits.money import dollars
 from gateway.limits.spending import today
@@ -71,14 +70,9 @@ class UsageAdmin(ReadOnlyAdmin):
             raise PermissionDenied
         form = UsageForm(request.GET)
         report = _context(request, form.cleaned_data) if form.is_valid() else {}
-        context = {
-            **self.admin_site.each_context(request),
-            **report,
-            "opts": self.opts,
-            "title": "Usage",
-            "errors": [message for messages in form.errors.values() for message in messages],
-        }
-        return TemplateResponse(request, "admin/gateway/usage.html", context, status=200 if report else 400)
+        errors = [message for messages in form.errors.values() for message in messages]
+        status = 400 if errors else 200
+        return self.other_page(request, "admin/gateway/usage.html", "Usage", status=status, errors=errors, **report)
 
 
 def _context(request: HttpRequest, query: dict[str, Any]) -> dict[str, Any]:

@@ -16,9 +16,8 @@ from memories.admin.change_words import sentences_add, shown_change_sets
 from memories.admin.columns import column, list_link, moment_column, row_link
 from memories.admin.diffs import field_changes, revision_diff
 from memories.admin.filters import OWNER_FILTER, ActorFilter, CreatedDayFilter, OriginFilter, choice_filter, id_filter
-from memories.admin.memory_writes import change_set_undo
+from memories.admin.memory_writes import change_set_undo, say_undone
 from memories.admin.object_actions import ObjectActionAdmin, object_action
-from memories.admin.undo_messages import say_undone
 from memories.audit.log import Action
 from memories.history.revisions import action_words
 from memories.models import ChangeSet, Revision
@@ -30,7 +29,7 @@ def _words(revision: Revision) -> SafeString:
 
 def _other_changes(revision: Revision) -> str:
     changes = field_changes(revision.before, revision.after)
-    return "; ".join(f"{change.name}: {change.before} → {change.after}" for change in changes) or "–"
+    return "; ".join(f"{change.name}: {change.before} → {change.after}" for change in changes)
 
 
 def _rests_on(revision: Revision) -> str:
@@ -115,7 +114,6 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
         sentences_add(rows)
 
     def page_context(self, request: HttpRequest, row: ChangeSet) -> dict[str, Any]:
-        """Return the change set as a sentence, with its memories."""
         (shown,) = shown_change_sets(row.owner_id, [row])
         context = super().page_context(request, row)
         return {

@@ -16,10 +16,12 @@ Column = Callable[[Any, Any], Any]
 
 
 def column(description: str, value: Callable[[Any], Any], *, ordering: str | None = None) -> Column:
-    """Return a column or read-only field that shows `value(row)`."""
+    """Return a column or read-only field that shows `value(row)`, or a dash for None and "". Django itself shows a dash
+    in lists only."""
 
     def shown(page: Any, row: Any) -> Any:
-        return value(row)
+        found = value(row)
+        return page.empty_value_display if found is None or found == "" else found
 
     return admin.display(description=description, ordering=ordering)(shown)
 

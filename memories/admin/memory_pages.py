@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 
 from memories.admin.access import action_record
 from memories.admin.badges import TARGETS, day, memory_badge, moment, origin_badge
+from memories.admin.base import ServiceAdmin
 from memories.admin.columns import column, moment_column, row_link
 from memories.admin.diffs import history_rows
 from memories.admin.filters import (
@@ -26,7 +27,6 @@ from memories.admin.filters import (
 from memories.admin.memory_form import MemoryForm
 from memories.admin.memory_writes import memories_edit, memory_lines, staff_source
 from memories.admin.object_actions import ObjectActionAdmin, object_action
-from memories.admin.refusals import ServiceAdmin
 from memories.audit.log import Action
 from memories.bulk_edits import Edit, allow, edit_of
 from memories.history.undo import memory_restore
@@ -57,21 +57,12 @@ def _about(memory: Memory) -> str:
     return TARGETS.get(memory.target, memory.target)
 
 
-def _metadata(memory: Memory) -> str:
-    return ", ".join(f"{key}: {value}" for key, value in sorted(memory.metadata.items())) or "–"
-
-
 def _used(memory: Memory) -> str:
     return f"{moment(memory.last_used_at)} ({times(memory.usage_count)})" if memory.last_used_at else "Not recalled yet"
 
 
 def _last_use(memory: Memory) -> str:
     return f"{day(memory.last_used_at)}, {memory.usage_count} ×" if memory.last_used_at else "Not yet"
-
-
-def _where_from(memory: Memory) -> SafeString | str:
-    key = memory.session_id
-    return row_link("gateway_session", key, "the session it comes from") if key else "–"
 
 
 @admin.register(Memory)
@@ -116,8 +107,8 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
     words = column("Memory", _words)
     about = column("About", _about)
     whose = column("Owner and book", lambda memory: f"{memory.owner} · {memory.book.name}")
-    keyword_words = column("Keywords", lambda memory: ", ".join(memory.keywords) or "–")
-    metadata_words = column("Metadata", _metadata)
+    keyword_words = column("Keywords", lambda memory: ", ".join(memory.keywords))
+    metadata_words = column("Metadata", lambda row: ", ".join(f"{k}: {v}" for k, v in sorted(row.metadata.items())))
     origin = column("Written by", lambda memory: origin_badge(memory.write_origin))
     state = column("State", memory_badge)
     used = column("Last recalled", _used)
@@ -125,7 +116,9 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
     written = column("Written", lambda memory: day(memory.created_at), ordering="pk")
     changed = moment_column("updated_at", "Changed")
     created = moment_column("created_at", "Created")
-    where_from = column("From", _where_from)
+    where_from = column(
+        "From", lambda row: row.session_id and row_link("gateway_session", row.session_id, "the session it comes from")
+    )
 
     def has_change_permission(self, request: HttpRequest, obj: Memory | None = None) -> bool:
         return super().has_change_permission(request, obj) and not (obj is not None and obj.deleted_at)
@@ -178,9 +171,8 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
     def restore(self, request: HttpRequest, row: Memory) -> None:
         self._edit(request, [row], "restore")
 
-    @object_action(
-        "Restore this", "memories.change_memory", applies=lambda row: False
-    )  # its buttons are in the history
+    # Its buttons are in the history.
+    @object_action("Restore this", "memories.change_memory", applies=lambda row: False)
     def put_back(self, request: HttpRequest, row: Memory) -> None:
         revisions = Revision.objects.filter(memory=row, owner_id=row.owner_id)
         revision = row_by_id(revisions, request.POST.get("revision", ""))
@@ -201,7 +193,6 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
         return (*self.readonly_fields, "book") if obj else self.readonly_fields
 
     def page_context(self, request: HttpRequest, row: Memory) -> dict[str, Any]:
-        """Return the memory's history and state."""
         return {
             **super().page_context(request, row),
             "title": f"Memory {row.number}",

@@ -16,11 +16,11 @@ from gateway.chat.markdown import render_markdown
 from memories.admin.access import action_record
 from memories.admin.actors import actor_names, actor_words
 from memories.admin.badges import badge, moment, origin_badge
+from memories.admin.base import RefusableForm, ServiceAdmin
 from memories.admin.columns import column, fieldset, moment_column
 from memories.admin.filters import BOOK_FILTER, OWNER_FILTER, DayFilter, OriginFilter, StateFilter
 from memories.admin.memory_writes import staff_source
 from memories.admin.object_actions import ObjectActionAdmin, object_action
-from memories.admin.refusals import RefusableForm, ServiceAdmin
 from memories.artifacts.store import artifact_put, artifact_usage
 from memories.errors import BlockedByScan, DomainError, TooLarge
 from memories.models import Artifact, ArtifactRevision
@@ -91,6 +91,7 @@ def history_of(artifact: Artifact) -> list[dict[str, Any]]:
 class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
     """The documents of consolidation, with people's edits."""
 
+    forbidden = ("add", "delete")  # documents are created by consolidation or by their owner
     audits_access = True
     object_actions = ("remove", "put_back")
     form = ArtifactForm
@@ -122,9 +123,6 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
         "path", "owner", "book", "version_number", "origin", "state", "updated", "created", "reads", "by_people",
     )  # fmt: skip
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False  # documents are created by consolidation or by their owner
-
     def has_change_permission(self, request: HttpRequest, obj: Artifact | None = None) -> bool:
         allowed: bool = super().has_change_permission(request, obj)
         # A POST is let through: the service refuses to edit a removed document, and the form keeps the typed text.
@@ -135,6 +133,9 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
     created = moment_column("created_at", "Created")
     version_number = column("Version", lambda artifact: artifact.version)
     origin = column("Written by", lambda artifact: origin_badge(artifact.write_origin))
+    by_people = column(
+        "People's edits", lambda row: f"{len(row.person_lines)} lines added, {len(row.struck_lines)} removed"
+    )
 
     @admin.display(description="State")
     def state(self, artifact: Artifact) -> SafeString:
@@ -151,10 +152,6 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
             return "Not read yet"
         return f"{times(usage.reads)}, last {moment(usage.last_read_at)}"
 
-    @admin.display(description="People's edits")
-    def by_people(self, artifact: Artifact) -> str:
-        return f"{len(artifact.person_lines)} lines added, {len(artifact.struck_lines)} removed"
-
     def get_fieldsets(self, request: HttpRequest, obj: Artifact | None = None) -> Any:
         may_edit = obj is None or self.has_change_permission(request, obj)
         return self.fieldsets if may_edit else self.fieldsets[1:]
@@ -163,9 +160,8 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
     def remove(self, request: HttpRequest, row: Artifact) -> None:
         self._put(request, row, "", "Removed.", "Its history stays, and it can be restored from there.")
 
-    @object_action(
-        "Restore this", "memories.change_artifact", applies=lambda row: False
-    )  # its buttons are in the history
+    # Its buttons are in the history.
+    @object_action("Restore this", "memories.change_artifact", applies=lambda row: False)
     def put_back(self, request: HttpRequest, row: Artifact) -> None:
         revisions = ArtifactRevision.objects.filter(artifact=row, owner_id=row.owner_id)
         revision = row_by_id(revisions, request.POST.get("revision", ""))
@@ -183,7 +179,6 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
         action_record(request, Artifact, done, [row])
 
     def page_context(self, request: HttpRequest, row: Artifact) -> dict[str, Any]:
-        """Return the rendered document and its history."""
         return {
             **super().page_context(request, row),
             "title": row.path,

@@ -58,4 +58,4 @@ class ExtractionAdmin(SessionTitles, ReadOnlyAdmin):
     session_link = column("Session", lambda note: session_link(note))
     words = column("Synopsis", lambda note: format_html('<span class="db-words">{}</span>', note.synopsis or "–"))
     notes = column("Notes", lambda note: format_html('<span class="db-words">{}</span>', note.raw_memory or "–"))
-    error = column("Error", lambda note: error_words(note.error) or "–")
+    error = column("Error", lambda note: error_words(note.error))

@@ -19,9 +19,8 @@ from memories.admin.badges import moment, state_badge
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import Column, column, fieldset, list_link, moment_column, row_link
 from memories.admin.filters import BOOK_FILTER, OWNER_FILTER, DayFilter, choice_filter
-from memories.admin.memory_writes import change_set_undo
+from memories.admin.memory_writes import change_set_undo, say_undone
 from memories.admin.object_actions import ObjectActionAdmin, object_action
-from memories.admin.undo_messages import say_undone
 from memories.audit.log import Action
 from memories.history.undo import change_set_get
 from reviews.consolidation.health import finished_text, progress_words
@@ -72,7 +71,7 @@ def error_words(error: Any) -> str:
 
 def _paths_column(name: str, words: str) -> Column:
     paths = "<code>{}</code>"
-    return column(words, lambda run: format_html_join(", ", paths, ((path,) for path in getattr(run, name))) or "–")
+    return column(words, lambda run: format_html_join(", ", paths, ((path,) for path in getattr(run, name))))
 
 
 @admin.register(ConsolidationRun)
@@ -124,13 +123,16 @@ class ConsolidationRunAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     kept_paths = _paths_column("kept", "Kept for a person's edits")
     state_badge = column("State", lambda run: state_badge(run))
     tokens_count = column("Tokens", lambda run: f"{run.tokens:,}")
+    taken_out = column(
+        "Filtered out", lambda run: f"{run.redacted} secrets redacted, {run.dropped} lines or skills left out"
+    )
     documents = column(
         "Documents",
         lambda run: list_link("memories_artifact", f"book__id__exact={run.book_id}", "the documents of this book"),
     )
     change_set_link = column(
         "Change set",
-        lambda run: row_link("memories_changeset", run.change_set, run.change_set) if run.change_set else "–",
+        lambda run: run.change_set and row_link("memories_changeset", run.change_set, run.change_set),
     )
 
     @admin.display(description="Progress")
@@ -153,10 +155,6 @@ class ConsolidationRunAdmin(ObjectActionAdmin, ReadOnlyAdmin):
             f"{run.sessions_done} of {run.sessions_total} read, {run.sessions_empty} with nothing durable, "
             f"{run.sessions_failed} failed"
         )
-
-    @admin.display(description="Filtered out")
-    def taken_out(self, run: ConsolidationRun) -> str:
-        return f"{run.redacted} secrets redacted, {run.dropped} lines or skills left out"
 
     def page_context(self, request: HttpRequest, row: ConsolidationRun) -> dict[str, Any]:
         """Return the run's progress, and the notes of its sessions for users who may view them."""
@@ -220,7 +218,6 @@ class ConsolidationRunAdmin(ObjectActionAdmin, ReadOnlyAdmin):
 
 
 def progress_context(run: ConsolidationRun) -> dict[str, Any]:
-    """Return the context of progress.html."""
     return {
         "run": run,
         "run_open": run.state in ConsolidationRun.OPEN,

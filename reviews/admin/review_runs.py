@@ -24,9 +24,8 @@ from memories.admin.badges import moment, seconds, state_badge, total_tokens
 from memories.admin.base import ReadOnlyAdmin, staff_actor
 from memories.admin.columns import column, fieldset, list_link, moment_column, row_link
 from memories.admin.filters import OWNER_FILTER, CreatedDayFilter, choice_filter, text_filter
-from memories.admin.memory_writes import change_set_undo
+from memories.admin.memory_writes import change_set_undo, say_restored, say_undone
 from memories.admin.object_actions import ObjectActionAdmin, object_action
-from memories.admin.undo_messages import say_restored, say_undone
 from memories.audit.log import Action
 from memories.database.batches import run_slices
 from memories.errors import Conflict, DomainError, NotFound
@@ -101,21 +100,21 @@ class ReviewRunAdmin(SessionTitles, DecisionAdmin, ObjectActionAdmin, ReadOnlyAd
     writes_count = column("Writes", lambda run: len(run.writes))
     tokens = column("Tokens", lambda run: total_tokens(run.usage))
     agent = column("Agent", lambda run: run.agent_name)
-    why = column("Why", lambda run: error_words(run) or "–")
+    why = column("Why", lambda run: error_words(run))
     seconds = column("Seconds", lambda run: seconds(run.started_at, run.finished_at))
     usage_in_words = column("Tokens", lambda run: usage_words(run.usage))
     frozen_range = column("Messages", lambda run: f"{run.first_seq} to {run.last_seq} of the session")
+    changes = column(
+        "Changes",
+        lambda run: (
+            run.change_set and list_link("memories_revision", f"review={run.pk}", "the revisions of this review")
+        ),
+    )
 
     @admin.display(description="Turns it read")
     def turns_link(self, run: ReviewRun) -> SafeString | str:
         turns = turns_read(run.owner_id, [run]).get(run.pk)
         return row_link("gateway_run", turns.run_id, turns.words) if turns else "–"
-
-    @admin.display(description="Changes")
-    def changes(self, run: ReviewRun) -> SafeString | str:
-        if run.change_set is None:
-            return "–"
-        return list_link("memories_revision", f"review={run.pk}", "the revisions of this review")
 
     @admin.display(description="Error")
     def outcome(self, run: ReviewRun) -> SafeString | str:

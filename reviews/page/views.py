@@ -1,6 +1,7 @@
 """The reviews page: the timeline, consolidation and its documents. Changes go through the native API, except for
 cancelling a review, which only this page does."""
 
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -35,9 +36,9 @@ def reviews(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """`/reviews/`: the timeline and the consolidation panel; `doc` opens one of the documents."""
     book = _book(request)
     context = _timeline(request, viewer) | {"tab": "reviews", "intro": _intro(viewer), "panel": panel_of(viewer, book)}
-    artifact = _document(viewer, book, request.GET.get("doc", ""))
-    if artifact is not None:
-        context["shown"] = shown_document(artifact, viewer)
+    if path := request.GET.get("doc"):
+        with suppress(NotFound):
+            context["shown"] = shown_document(_document(viewer, book, path), viewer)
     return render(request, "reviews/reviews.html", context)
 
 
@@ -57,8 +58,6 @@ def consolidation_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse
 def document_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """A document (`path` in `book`), its history or editor (`view`), or the text of a `revision`."""
     artifact = _document(viewer, _book(request), request.GET.get("path", ""))
-    if artifact is None:
-        return HttpResponse(status=404)
     if revision_id := request.GET.get("revision"):
         revision = row_by_id(ArtifactRevision.objects.filter(artifact=artifact), revision_id)
         if revision is None:
@@ -110,11 +109,9 @@ def _book(request: HttpRequest) -> str:
     return (request.GET.get("book") or DEFAULT_BOOK)[:64]
 
 
-def _document(viewer: Viewer, book_name: str, path: str) -> Artifact | None:
+def _document(viewer: Viewer, book_name: str, path: str) -> Artifact:
+    """Return a document of a book. Raises NotFound."""
     book = book_named(viewer.owner.pk, book_name)
-    if book is None or not path:
-        return None
-    try:
-        return artifact_get(viewer.owner.pk, book.pk, path)
-    except NotFound:
-        return None
+    if book is None:
+        raise NotFound("There is no such book.")
+    return artifact_get(viewer.owner.pk, book.pk, path)
