@@ -2,12 +2,12 @@
 grouped by day, state and model."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from django.db.models import CharField, Count, Q, Sum
+from django.db.models import CharField, Count, Sum
 
 from gateway.limits.money import Money, Tokens, dollars, token_sums
 from gateway.models import Run
@@ -73,7 +73,8 @@ def day_charts(period: Period, money: Money) -> tuple[tuple[Chart, ...], Usage]:
         reviews[day, _REVIEW_LINES.get(state, _OTHERS)] += number
         tokens = Tokens.of(total, written)
         usage.add("Reviews", day, tokens, money.cost(model, tokens))
-    for day, number in period.read("consolidation", "created_at", _consolidation_groups):
+    consolidated = ConsolidationRun.objects.annotate(day=day_of("created_at")).order_by().values_list("day")
+    for day, number in period.read("consolidation", "created_at", consolidated.annotate(Sum("tokens"))):
         usage.tokens[day, "Consolidation"] += number
     tallies = _tallies({str(value): str(label) for value, label in State.choices}, states)
     charts = (
@@ -96,22 +97,8 @@ def _chart(
 
 def _read_by_model(period: Period, table: type[Run] | type[ReviewRun], column: str) -> list[Any]:
     """Return rows of day, state, model, count, total tokens and output tokens."""
-
-    def groups(rows: Q) -> Iterable[tuple[Any, ...]]:
-        by = table._default_manager.filter(rows).annotate(day=day_of(column)).order_by()
-        return by.values_list("day", "state", "model").annotate(Count("pk"), **token_sums())
-
-    return period.read(table.__name__, column, groups)
-
-
-def _consolidation_groups(rows: Q) -> Iterable[tuple[Any, ...]]:
-    by = ConsolidationRun.objects.filter(rows).annotate(day=day_of("created_at")).order_by()
-    return by.values_list("day").annotate(Sum("tokens"))
-
-
-def _revision_groups(rows: Q) -> Iterable[tuple[Any, ...]]:
-    by = Revision.objects.filter(rows).annotate(day=day_of("created_at"), by=group_of("write_origin", CharField()))
-    return by.order_by().values_list("day", "by").annotate(Count("pk"))
+    by = table._default_manager.annotate(day=day_of(column)).order_by().values_list("day", "state", "model")
+    return period.read(table.__name__, column, by.annotate(Count("pk"), **token_sums()))
 
 
 def _tokens_chart(period: Period, usage: Usage, money: Money) -> Chart:
@@ -127,7 +114,9 @@ def _writes_chart(period: Period) -> Chart:
     drawn = set(_WRITERS.values())
     origins = Counter[str]()
     writes = CountsByDay()
-    for day, origin, number in period.read("writes", "created_at", _revision_groups):
+    by = Revision.objects.annotate(day=day_of("created_at"), by=group_of("write_origin", CharField())).order_by()
+    groups = by.values_list("day", "by").annotate(Count("pk"))
+    for day, origin, number in period.read("writes", "created_at", groups):
         origins[origin] += number
         word = words.get(origin, _OTHERS)
         writes[day, word if word in drawn else _OTHERS] += number
