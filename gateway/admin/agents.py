@@ -15,8 +15,8 @@ from gateway.agents.rows import agent_settings
 from gateway.agents.settings import AgentSettings, AgentsFile, as_list
 from gateway.models import Agent
 from gateway.services import agent_save
+from memories.admin.base import RefusableForm, ServiceAdmin
 from memories.admin.columns import column, moment_column
-from memories.admin.refusals import RefusableForm, ServiceAdmin
 from memories.audit.log import Action
 from memories.number_words import counted
 

@@ -5,7 +5,6 @@ from django.apps import apps
 from django.contrib import admin, messages
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
-from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from gateway.admin.keys import KeyStateFilter
 from gateway.models import ConnectedApp
@@ -13,7 +12,8 @@ from gateway.oauth.connections import app_disconnect
 from memories.admin.badges import badge, moment
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import column, moment_column
-from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
+from memories.admin.filters import OWNER_FILTER
+from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.audit.log import actor_of
 
 _LIBRARY_MODELS = apps.get_app_config("oauth2_provider").get_models()
@@ -24,12 +24,10 @@ admin.site.unregister([model for model in _LIBRARY_MODELS if admin.site.is_regis
 class ConnectedAppAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     """Apps that people connected on the OAuth consent page."""
 
-    object_actions = (
-        ObjectAction(verb="disconnect", label="Disconnect", permission="gateway.change_connectedapp", look="danger"),
-    )
+    object_actions = ("disconnect",)
     list_display = ("name", "owner", "book", "may", "state", "last_used", "created")
     list_select_related = ("owner__user", "client")
-    list_filter = (KeyStateFilter, ("owner", AutocompleteSelectFilter))
+    list_filter = (KeyStateFilter, OWNER_FILTER)
     search_fields = ("name",)
     fields = (("name", "owner"), ("book", "may"), "redirects", "state", ("created", "last_used"))
     last_used = moment_column("last_used_at", "Last used")
@@ -44,9 +42,9 @@ class ConnectedAppAdmin(ObjectActionAdmin, ReadOnlyAdmin):
             return badge(f"Disconnected {moment(app.revoked_at)}", "muted", "block")
         return badge("Connected", "ok", "check")
 
-    def action_applies(self, row: ConnectedApp, verb: str) -> bool:
-        return row.revoked_at is None
-
-    def perform_action(self, request: HttpRequest, row: ConnectedApp, verb: str) -> None:
+    @object_action(
+        "Disconnect", "gateway.change_connectedapp", look="danger", applies=lambda app: app.revoked_at is None
+    )
+    def disconnect(self, request: HttpRequest, row: ConnectedApp) -> None:
         app_disconnect(row, by=actor_of(request.user))
         self.message_user(request, f"Disconnected {row}.", messages.SUCCESS)

@@ -6,7 +6,6 @@ from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
 from django.http import HttpRequest
-from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminRadioSelectWidget
 
 from gateway.accounts.invitations import MAX_DAYS, invitation_create, invitation_revoke, invitation_state
@@ -15,18 +14,11 @@ from gateway.accounts.roles import MEANINGS, USER
 from gateway.accounts.settings import ROLES
 from gateway.admin.shown_once import ShownOnceAdmin
 from gateway.models import Invitation
-from memories.admin.badges import badge
+from memories.admin.badges import named_badge
+from memories.admin.base import RefusableForm
 from memories.admin.columns import column, moment_column
-from memories.admin.object_actions import ObjectAction
-from memories.admin.refusals import RefusableForm
+from memories.admin.object_actions import object_action
 from memories.audit.log import actor_of
-
-_LOOKS = {
-    "open": ("ok", "check"),
-    "accepted": ("muted", "done_all"),
-    "revoked": ("muted", "block"),
-    "expired": ("muted", "schedule"),
-}
 
 
 class InvitationForm(RefusableForm):
@@ -52,9 +44,7 @@ class InvitationAdmin(ShownOnceAdmin):
 
     form = InvitationForm
     made_title = "New invitation"
-    object_actions = (
-        ObjectAction(verb="revoke", label="Revoke", permission="gateway.change_invitation", look="danger"),
-    )
+    object_actions = ("revoke",)
     list_display = ("whom", "role", "state", "by", "mailed", "created", "expires")
     sortable_by = ("created",)
     list_select_related = ("invited_by", "user")
@@ -63,22 +53,16 @@ class InvitationAdmin(ShownOnceAdmin):
     mailed = moment_column("mailed_at", "Mailed")
     created = moment_column("created_at", "Created", ordering="pk")
     expires = moment_column("expires_at", "Valid until")
+    whom = column("For", lambda row: row.email or "anyone with the link")
+    state = column("State", lambda row: named_badge(invitation_state(row)))
+    by = column("Invited by", lambda row: str(row.invited_by or ""))
+    account = column("Account", lambda row: str(row.user or ""))
 
     def get_fieldsets(self, request: HttpRequest, obj: Invitation | None = None) -> Any:
         if obj is not None:
             return super().get_fieldsets(request, obj)
         note = "The link is mailed there, and shown to you once." if mail_configured() else "The link is shown once."
         return [(None, {"fields": ("email", "role", "days"), "description": note})]
-
-    whom = column("For", lambda row: row.email or "anyone with the link")
-
-    @admin.display(description="State")
-    def state(self, row: Invitation) -> SafeString:
-        state = invitation_state(row)
-        return badge(state.capitalize(), *_LOOKS[state])
-
-    by = column("Invited by", lambda row: str(row.invited_by or ""))
-    account = column("Account", lambda row: str(row.user or ""))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Return False also while passwords are disabled, which makes invitations useless."""
@@ -92,9 +76,9 @@ class InvitationAdmin(ShownOnceAdmin):
         obj.pk, obj.expires_at = row.pk, row.expires_at
         self.show_once(request, invitation=obj, link=link, mailed=bool(obj.email) and mail_configured())
 
-    def action_applies(self, row: Invitation, verb: str) -> bool:
-        return invitation_state(row) == "open"
-
-    def perform_action(self, request: HttpRequest, row: Invitation, verb: str) -> None:
+    @object_action(
+        "Revoke", "gateway.change_invitation", look="danger", applies=lambda row: invitation_state(row) == "open"
+    )
+    def revoke(self, request: HttpRequest, row: Invitation) -> None:
         invitation_revoke(row, by=actor_of(request.user))
         self.message_user(request, "The invitation is revoked.", messages.SUCCESS)

@@ -4,21 +4,20 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.safestring import SafeString
-from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
 
 from gateway.admin.shown_once import ShownOnceAdmin
 from gateway.keys import MAX_MONEY, api_key_create, api_key_revoke, rate_words
 from gateway.models import Agent, ApiKey
 from memories.admin.badges import badge, moment
-from memories.admin.columns import moment_column
-from memories.admin.filters import ChoiceFilter
-from memories.admin.object_actions import ObjectAction
-from memories.admin.refusals import RefusableForm
+from memories.admin.base import RefusableForm
+from memories.admin.columns import fieldset, moment_column
+from memories.admin.filters import OWNER_FILTER, StateFilter
+from memories.admin.object_actions import object_action
 from memories.admin.users import may_manage_user
 from memories.audit.log import actor_of
 from memories.errors import Forbidden
@@ -26,14 +25,11 @@ from memories.errors import Forbidden
 _LIMITS = ("tokens_per_day", "money_per_day", "streams_at_once")
 
 
-class KeyStateFilter(ChoiceFilter):
-    title = "state"
-    parameter_name = "state"
+class KeyStateFilter(StateFilter):
     words = {"valid": "Valid", "revoked": "Revoked"}
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> QuerySet[ApiKey]:
-        value = self.value()
-        return queryset.filter(revoked_at__isnull=value == "valid") if value in self.words else queryset
+    def conditions(self) -> dict[str, Q]:
+        return {"valid": Q(revoked_at=None), "revoked": Q(revoked_at__isnull=False)}
 
 
 def _agent_names() -> list[tuple[str, str]]:
@@ -83,20 +79,18 @@ class ApiKeyAdmin(ShownOnceAdmin):
 
     form = ApiKeyForm
     made_title = "New API key"
-    object_actions = (ObjectAction(verb="revoke", label="Revoke", permission="gateway.change_apikey", look="danger"),)
+    object_actions = ("revoke",)
     list_display = ("name", "prefix", "owner", "state", "scope", "last_used", "created")
     sortable_by = ("created",)
     list_select_related = ("owner__user",)
-    list_filter = (KeyStateFilter, ("owner", AutocompleteSelectFilter))
+    list_filter = (KeyStateFilter, OWNER_FILTER)
     search_fields = ("name", "prefix")
     autocomplete_fields = ("owner",)
     add_fieldsets = (
-        (None, {
-            "fields": (
-                "owner", "name", ("read_only", "trusted"), "agents", "books", "expires_at",
-                ("requests_per_minute", "streams_at_once"), ("tokens_per_day", "money_per_day"),
-            )
-        }),
+        fieldset(
+            None, "owner", "name", ("read_only", "trusted"), "agents", "books", "expires_at",
+            ("requests_per_minute", "streams_at_once"), ("tokens_per_day", "money_per_day"),
+        ),
     )  # fmt: skip
     fields = (("name", "prefix"), ("owner", "state"), "scope", ("created", "last_used"))
     last_used = moment_column("last_used_at", "Last used")
@@ -130,9 +124,7 @@ class ApiKeyAdmin(ShownOnceAdmin):
         obj.pk, obj.prefix = key.pk, key.prefix
         self.show_once(request, key=obj, plain=plain)
 
-    def action_applies(self, row: ApiKey, verb: str) -> bool:
-        return row.revoked_at is None
-
-    def perform_action(self, request: HttpRequest, row: ApiKey, verb: str) -> None:
+    @object_action("Revoke", "gateway.change_apikey", look="danger", applies=lambda key: key.revoked_at is None)
+    def revoke(self, request: HttpRequest, row: ApiKey) -> None:
         api_key_revoke(row, by=actor_of(request.user))
         self.message_user(request, f"Revoked {row}.", messages.SUCCESS)

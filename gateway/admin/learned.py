@@ -17,18 +17,13 @@ from memories.admin.columns import column, moment_column
 class LearnedChangeAdmin(DaybookAdmin):
     """Learned request changes. They cannot be edited; the options of an upstream are for manual changes."""
 
+    forbidden = ("add", "change")
     list_display = ("upstream", "model", "what", "words", "learned", "expires")
     search_fields = ("upstream", "model", "parameter")
     fields = (("upstream", "model"), "what", "words", ("learned", "expires"))
     learned = moment_column("learned_at", "Learned")
     expires = moment_column("expires_at", "Expires")
     what = column("Change", lambda row: str(change_of(row)))
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: LearnedChange | None = None) -> bool:
-        return False
 
     def delete_model(self, request: HttpRequest, obj: LearnedChange) -> None:
         learned_changes_forget(LearnedChange.objects.filter(pk=obj.pk))

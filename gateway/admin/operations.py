@@ -17,9 +17,8 @@ from gateway.agents.settings import ConsolidationSettings, ModelRoles
 from gateway.models import Configuration, Worker
 from gateway.services import configuration_save
 from memories.admin.badges import badge
-from memories.admin.base import ReadOnlyAdmin
+from memories.admin.base import ReadOnlyAdmin, RefusableForm, ServiceAdmin
 from memories.admin.columns import column, moment_column
-from memories.admin.refusals import RefusableForm, ServiceAdmin
 from memories.audit.log import Action
 
 # A worker sends a heartbeat every few seconds; after this long without one it counts as gone.
@@ -93,6 +92,7 @@ ConfigurationForm: type[_ConfigurationForm] = type("ConfigurationForm", (_Config
 class ConfigurationAdmin(ServiceAdmin):
     """One form for all sections of the agents file except the agents, stored in the same rows."""
 
+    forbidden = ("add", "delete")
     change_action = Action.SETTINGS_CHANGE
     form = ConfigurationForm
     fieldsets = (
@@ -103,9 +103,6 @@ class ConfigurationAdmin(ServiceAdmin):
         ("Prices", {"fields": ("prices",)}),
         ("Model servers", {"fields": ("upstreams",)}),
     )
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Redirect to the only form."""

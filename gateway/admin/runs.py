@@ -6,7 +6,6 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
-from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from gateway.admin.session_titles import SessionTitles, session_link, title_of
 from gateway.admin.sessions import SessionIdFilter
@@ -16,7 +15,7 @@ from gateway.models import Run
 from memories.admin.badges import seconds, state_badge, total_tokens
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import column, moment_column, yes_no_column
-from memories.admin.filters import CreatedDayFilter, choice_filter
+from memories.admin.filters import OWNER_FILTER, CreatedDayFilter, choice_filter
 from memories.ids import parse_uuid
 
 # Raw fields of the row; some of them quote the conversation.
@@ -33,7 +32,7 @@ class RunAdmin(SessionTitles, ReadOnlyAdmin):
     sortable_by = ("started",)
     list_select_related = ("owner__user", "session__agent")
     list_filter = (
-        ("owner", AutocompleteSelectFilter),
+        OWNER_FILTER,
         choice_filter("state", Run.State),
         SessionIdFilter,
         ("started_at", CreatedDayFilter),
@@ -58,10 +57,9 @@ class RunAdmin(SessionTitles, ReadOnlyAdmin):
     state_badge = column("State", lambda run: state_badge(run))
     tokens = column("Tokens", lambda run: total_tokens(run.usage))
     seconds = column("Seconds", lambda run: seconds(run.started_at, run.finished_at))
-    why = column("Why", lambda run: error_sentence(run, words=not getattr(run, "titles_hidden", False)) or "–")
+    why = column("Why", lambda run: error_sentence(run, words=not getattr(run, "titles_hidden", False)))
 
     def page_context(self, request: HttpRequest, row: Run) -> dict[str, Any]:
-        """Add the explained turn, as far as the viewer may see it."""
         visible = Visibility.of(request)
         raw = _RAW if visible.words else _RAW_WITHOUT_WORDS
         return {

@@ -11,10 +11,11 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, BooleanRadioF
 from gateway.admin.snapshot_state import snapshot_lines
 from gateway.admin.transcript import transcript
 from gateway.models import Session
-from memories.admin.badges import badge, moment
+from memories.admin.badges import moment, state_badge
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import column, list_link, moment_column, yes_no_column
-from memories.admin.filters import DayFilter, choice_filter, id_filter
+from memories.admin.filters import OWNER_FILTER, DayFilter, choice_filter, id_filter
+from memories.pagination import parse_number
 
 SessionIdFilter = id_filter("session", "session_id")
 
@@ -27,7 +28,7 @@ class SessionAdmin(ReadOnlyAdmin):
     list_display = ("name", "owner", "agent", "state_badge", "turns", "turns_since_memory_review", "last_active")
     list_select_related = ("owner__user", "agent")
     list_filter = (
-        ("owner", AutocompleteSelectFilter),
+        OWNER_FILTER,
         ("agent", AutocompleteSelectFilter),
         choice_filter("state", Session.State),
         ("temporary", BooleanRadioFilter),
@@ -51,15 +52,8 @@ class SessionAdmin(ReadOnlyAdmin):
     last_active = moment_column("last_active_at", "Last active")
     created = moment_column("created_at", "Started")
     related = column("See also", lambda session: list_link("gateway_run", f"session={session.pk}", "its runs"))
+    state_badge = column("State", lambda session: state_badge(session))
     name = column("Session", lambda session: session.title or f"Untitled, {moment(session.created_at)}")
-
-    @admin.display(description="State")
-    def state_badge(self, session: Session) -> SafeString:
-        return (
-            badge("Active", "ok", "check")
-            if session.state == Session.State.ACTIVE
-            else badge("Ended", "muted", "block")
-        )
 
     @admin.display(description="Snapshot")
     def snapshot(self, session: Session) -> SafeString:
@@ -68,6 +62,5 @@ class SessionAdmin(ReadOnlyAdmin):
 
     def page_context(self, request: HttpRequest, row: Session) -> dict[str, Any]:
         """Add a page of the transcript, starting at the message number `?from=`."""
-        first = request.GET.get("from", "")
-        lines = transcript(row, first=int(first) if first.isdecimal() and len(first) < 10 else 1)
+        lines = transcript(row, first=parse_number(request.GET.get("from", "")) or 1)
         return {**super().page_context(request, row), "transcript": lines, "title": self.name(row)}

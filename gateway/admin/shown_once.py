@@ -2,12 +2,10 @@
 
 from typing import Any
 
-from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 
+from memories.admin.base import ServiceAdmin
 from memories.admin.object_actions import ObjectActionAdmin
-from memories.admin.refusals import ServiceAdmin
 
 _CONTEXT_KEY = "daybook.shown_once"
 
@@ -15,10 +13,8 @@ _CONTEXT_KEY = "daybook.shown_once"
 class ShownOnceAdmin(ObjectActionAdmin, ServiceAdmin):
     """A ModelAdmin whose `save_model` calls `show_once`. Its rows cannot be changed with the form."""
 
+    forbidden = ("change", "delete")
     made_title = ""
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
 
     def show_once(self, request: HttpRequest, **context: Any) -> None:
         """Set the context for the model's `created.html`, which shows the secret."""
@@ -26,9 +22,8 @@ class ShownOnceAdmin(ObjectActionAdmin, ServiceAdmin):
 
     def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
         """Return the page with the secret. A Django message might be stored in a cookie."""
-        context = {**self.admin_site.each_context(request), "opts": self.opts, "title": self.made_title}
         template = f"admin/{self.opts.app_label}/{self.opts.model_name}/created.html"
-        page = TemplateResponse(request, template, context | request.META[_CONTEXT_KEY])
+        page = self.other_page(request, template, self.made_title, **request.META[_CONTEXT_KEY])
         page.headers["Cache-Control"] = "no-store"
         return page
 

@@ -25,7 +25,12 @@ def snapshot_lines(session: Session) -> list[str]:
     book = Book.objects.filter(owner_id=session.owner_id, name=session.agent.book).first()
     finished = Run.objects.filter(owner_id=session.owner_id, session=session).exclude(state=Run.State.RUNNING)
     run = finished.order_by("-pk").first()
-    return [*_given(session, book, run), *_counts(run), *_compactions(session), _cached(session)]
+    lines = [*_given(session, book, run), *_counts(run)]
+    if session.compaction_epoch:
+        lines.append(f"Compacted {times(session.compaction_epoch)}.")
+    if cached := snapshots.peek(session.pk):
+        return [*lines, f"This process has one of generation {cached.view.state.generation} cached."]
+    return [*lines, "This process has none cached; another one may."]
 
 
 def _given(session: Session, book: Book | None, run: Run | None) -> Iterator[str]:
@@ -65,18 +70,6 @@ def _counts(run: Run | None) -> Iterator[str]:
     long, short = lanes.count("long_term"), lanes.count("short_term")
     turns = f" and {counted(short, 'earlier turn')}" if short else ""
     yield f"In that run: {memories(snapshot['frozen'])} frozen, {long} recalled{turns}."
-
-
-def _compactions(session: Session) -> Iterator[str]:
-    if session.compaction_epoch:
-        yield f"Compacted {times(session.compaction_epoch)}."
-
-
-def _cached(session: Session) -> str:
-    cached = snapshots.peek(session.pk)
-    if cached is None:
-        return "This process has none cached; another one may."
-    return f"This process has one of generation {cached.view.state.generation} cached."
 
 
 def _snapshot_trace(run: Run) -> Mapping[str, Any] | None:

@@ -56,25 +56,15 @@ def transcript(session: Session, *, first: int = 1, last: int | None = None) -> 
         messages = messages.filter(seq__lte=last)
     rows = list(messages.select_related("run").order_by("seq")[: PAGE_MESSAGES + 1])
     later = rows[PAGE_MESSAGES].seq if len(rows) > PAGE_MESSAGES else None
-    budget = RenderBudget()
-    return Transcript(lines=[_line(row, budget) for row in rows[:PAGE_MESSAGES]], later=later)
+    lines, colours, characters = [], Budget(SECONDS_PER_PAGE), 0
+    for row in rows[:PAGE_MESSAGES]:
+        characters += len(row.text)
+        rendered = row.role == Message.Role.ASSISTANT and characters <= MAX_RENDERED_CHARS
+        lines.append(_line(row, render_markdown(row.text, colours, scope=str(row.pk)) if rendered else SafeString()))
+    return Transcript(lines=lines, later=later)
 
 
-class RenderBudget:
-    """The characters of a page that may still be rendered, and the time for highlighting."""
-
-    def __init__(self) -> None:
-        self._left, self._colours = MAX_RENDERED_CHARS, Budget(SECONDS_PER_PAGE)
-
-    def html(self, message: Message) -> SafeString:
-        """Return a model's text as HTML, or "" for other roles and when the budget is used up."""
-        self._left -= len(message.text)
-        if message.role != Message.Role.ASSISTANT or not message.text or self._left < 0:
-            return SafeString()
-        return render_markdown(message.text, self._colours, scope=str(message.pk))
-
-
-def _line(message: Message, budget: RenderBudget) -> Line:
+def _line(message: Message, html: SafeString) -> Line:
     icon, who = ROLE_LABELS[Message.Role(message.role)]
     run = message.run
     return Line(
@@ -83,7 +73,7 @@ def _line(message: Message, budget: RenderBudget) -> Line:
         icon=icon,
         at=message.created_at,
         text=message.text,
-        html=budget.html(message),
+        html=html,
         calls=[_call(call) for call in message.calls],
         attachments=attachments_of(message),
         turn=run.turn if run else 0,

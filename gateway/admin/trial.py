@@ -58,8 +58,8 @@ class TrialAdmin(DaybookAdmin):
         context = {**_offer(agent), "trial_form": form, **self._outcome(request, agent, form)}
         if request.headers.get("HX-Request"):
             return TemplateResponse(request, "admin/gateway/agent/trial_result.html", context)
-        page = {**self.admin_site.each_context(request), "opts": self.opts, "title": f"Try it: {agent}"}
-        return TemplateResponse(request, "admin/gateway/agent/trial_page.html", {**page, **context, "agent": agent})
+        template = "admin/gateway/agent/trial_page.html"
+        return self.other_page(request, template, f"Try it: {agent}", agent=agent, **context)
 
     def _outcome(self, request: HttpRequest, agent: Agent, form: TrialForm) -> dict[str, Any]:
         if not form.is_valid():

@@ -16,6 +16,7 @@ from memories.artifacts.paths import SUMMARY_PATH
 from memories.ids import parse_uuid
 from memories.models import ArtifactRevision, Memory, Revision
 from memories.number_words import memories
+from memories.pagination import parse_number
 from prompts.memory import MemoryLine, memory_block
 
 _LANES = {
@@ -40,8 +41,7 @@ def given_to(run: Run, visible: Visibility) -> dict[str, Any]:
     """Return what a run was given. `lines` describe how the memories were found and what failed; a memory's `words` are
     those of that time, left out if the viewer may not see them or they were erased. At most four queries."""
     items = [item for item in run.recalled if isinstance(item, dict)]
-    keys = [str(item.get("memory_id")) for item in items]
-    numbers = [int(key) for key in keys if key.isdecimal() and len(key) < 19]
+    numbers = [number for item in items if (number := parse_number(str(item.get("memory_id")))) is not None]
     revisions = _as_of(run, numbers) if numbers and visible.memories else {}
     memories = [_memory(item, revisions, visible) for item in items if not item.get("turn_id")]
     snapshot = _snapshot(items, revisions) if visible.memories else None
@@ -55,17 +55,17 @@ def recall_trace(run: Run) -> Mapping[str, Any]:
     return entry
 
 
-def _as_of(run: Run, numbers: Sequence[int]) -> dict[int, Revision]:
-    """Return the revisions that were current when the run opened, by memory number. Two queries."""
+def _as_of(run: Run, numbers: Sequence[int]) -> dict[str, Revision]:
+    """Return the revisions that were current when the run opened, by memory number as text. Two queries."""
     newest = Revision.objects.filter(memory=OuterRef("pk"), created_at__lte=run.started_at).order_by("-version")
     memories = Memory.objects.filter(owner_id=run.owner_id, number__in=numbers)
     ids = memories.annotate(revision=Subquery(newest.values("pk")[:1])).values_list("number", "revision")
-    by_revision = {revision: number for number, revision in ids if revision}
+    by_revision = {revision: str(number) for number, revision in ids if revision}
     rows = Revision.objects.filter(owner_id=run.owner_id, pk__in=by_revision)
     return {by_revision[revision.pk]: revision for revision in rows}
 
 
-def _memory(item: Mapping[str, Any], revisions: Mapping[int, Revision], visible: Visibility) -> dict[str, Any]:
+def _memory(item: Mapping[str, Any], revisions: Mapping[str, Revision], visible: Visibility) -> dict[str, Any]:
     number = str(item.get("memory_id") or "")
     icon, how = _LANES.get(str(item.get("lane", "")), ("help", "Given"))
     details: dict[str, Any] = {"number": number, "icon": icon, "how": how, "why": why_given(item, words=visible.words)}
@@ -73,7 +73,7 @@ def _memory(item: Mapping[str, Any], revisions: Mapping[int, Revision], visible:
         return {**details, "note": "An entry from another memory provider; its text is not stored."}
     if not visible.memories:
         return details
-    revision = revisions.get(int(number)) if number.isdecimal() else None
+    revision = revisions.get(number)
     if revision is None:
         return {**details, "note": "This memory has been erased since."}
     return {
@@ -126,13 +126,12 @@ def _summary(run: Run, visible: Visibility) -> dict[str, Any] | None:
     }
 
 
-def _snapshot(items: Sequence[Mapping[str, Any]], revisions: Mapping[int, Revision]) -> dict[str, Any] | None:
+def _snapshot(items: Sequence[Mapping[str, Any]], revisions: Mapping[str, Revision]) -> dict[str, Any] | None:
     """Return the frozen block, rebuilt from the revisions of that time."""
-    ids = [str(item.get("memory_id")) for item in items if item.get("lane") == "frozen"]
-    frozen = [int(number) for number in ids if number.isdecimal()]
+    frozen = [str(item.get("memory_id")) for item in items if item.get("lane") == "frozen"]
     if not frozen:
         return None
-    states = [(number, revisions[number].after) for number in frozen if number in revisions]
+    states = [(int(number), revisions[number].after) for number in frozen if number in revisions]
     lines = [
         MemoryLine(number=number, category=str(after.get("category", "")), content=str(after.get("content", "")))
         for number, after in states

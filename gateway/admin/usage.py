@@ -10,14 +10,13 @@ from django import forms
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
-from django.urls import reverse
 
 from gateway.limits.money import dollars
 from gateway.limits.spending import today
 from gateway.limits.usage_totals import COLUMNS, MAX_DAYS, first_day, is_priced, totals
 from gateway.models import Agent, ApiKey, UsageDay
 from memories.admin.base import ReadOnlyAdmin
+from memories.admin.columns import viewable_url
 from memories.models import Owner
 
 MAX_ROWS = 100_000
@@ -71,14 +70,9 @@ class UsageAdmin(ReadOnlyAdmin):
             raise PermissionDenied
         form = UsageForm(request.GET)
         report = _context(request, form.cleaned_data) if form.is_valid() else {}
-        context = {
-            **self.admin_site.each_context(request),
-            **report,
-            "opts": self.opts,
-            "title": "Usage",
-            "errors": [message for messages in form.errors.values() for message in messages],
-        }
-        return TemplateResponse(request, "admin/gateway/usage.html", context, status=200 if report else 400)
+        errors = [message for messages in form.errors.values() for message in messages]
+        status = 400 if errors else 200
+        return self.other_page(request, "admin/gateway/usage.html", "Usage", status=status, errors=errors, **report)
 
 
 def _context(request: HttpRequest, query: dict[str, Any]) -> dict[str, Any]:
@@ -157,18 +151,12 @@ def _name_of(by: str, values: list[Any]) -> Callable[[Any], str]:
 def _link_of(request: HttpRequest, by: str, values: list[Any]) -> Link:
     """Return a function that returns the admin URL of a group's object, or "" if there is none or the viewer may not
     open it."""
-    pages: dict[str, tuple[str, type[Any]]] = {
-        "person": ("memories.view_owner", Owner),
-        "key": ("gateway.view_apikey", ApiKey),
-        "agent": ("gateway.view_agent", Agent),
-    }
-    if by not in pages or not request.user.has_perm(pages[by][0]):
+    model: type[Any] | None = {"person": Owner, "key": ApiKey, "agent": Agent}.get(by)
+    if model is None or not viewable_url(request, model, "changelist"):
         return lambda value: ""
-    model = pages[by][1]
     field = "name" if by == "agent" else "pk"
     ids = dict(model.objects.filter(**{f"{field}__in": values}).values_list(field, "pk"))
-    page = f"admin:{model._meta.app_label}_{model._meta.model_name}_change"
-    return lambda value: reverse(page, args=[ids[value]]) if value in ids else ""
+    return lambda value: viewable_url(request, model, "change", ids[value]) if value in ids else ""
 
 
 def _headings(column: str, descending: bool, base: dict[str, str]) -> Iterable[dict[str, Any]]:

@@ -43,7 +43,6 @@ class PeopleAdmin(UserAdmin):
     """People who sign in."""
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Add the description of the roles to the permissions section."""
         parts = super().get_fieldsets(request, obj)
         return [
             (title, options | ({"description": roles_help()} if "is_staff" in options["fields"] else {}))
@@ -51,11 +50,7 @@ class PeopleAdmin(UserAdmin):
         ]
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
-        """Add help text about deactivation."""
-        form = super().get_form(request, obj, change=change, **kwargs)
-        if "is_active" in form.base_fields:
-            form.base_fields["is_active"].help_text = _DEACTIVATION_HELP
-        return form
+        return super().get_form(request, obj, change=change, help_texts={"is_active": _DEACTIVATION_HELP}, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Save; sign a deactivated account out everywhere."""

@@ -5,30 +5,25 @@ from urllib.parse import urlsplit
 
 from django.contrib import admin, messages
 from django.http import HttpRequest
-from django.utils.safestring import SafeString
-from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from gateway.models import Webhook
 from gateway.webhooks.services import webhook_disable, webhook_state
-from memories.admin.badges import badge
+from memories.admin.badges import named_badge
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import column, moment_column
-from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
+from memories.admin.filters import OWNER_FILTER
+from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.audit.log import actor_of
-
-_LOOKS = {"active": ("ok", "check"), "failing": ("warn", "schedule"), "disabled": ("muted", "block")}
 
 
 @admin.register(Webhook)
 class WebhookAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     """Webhooks, which owners create at /api/webhooks."""
 
-    object_actions = (
-        ObjectAction(verb="disable", label="Disable", permission="gateway.change_webhook", look="danger"),
-    )
+    object_actions = ("disable",)
     list_display = ("host", "owner", "state", "delivered", "failed", "created")
     list_select_related = ("owner__user",)
-    list_filter = (("owner", AutocompleteSelectFilter),)
+    list_filter = (OWNER_FILTER,)
     searched_ids = ("pk",)
     fields = (("host", "owner"), "state", "wanted", ("delivered", "failed"), "said", "created")
     delivered = moment_column("delivered_at", "Last delivered")
@@ -36,17 +31,11 @@ class WebhookAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     created = moment_column("created_at", "Created")
     host = column("Host", lambda webhook: urlsplit(webhook.url).netloc)
 
-    @admin.display(description="State")
-    def state(self, webhook: Webhook) -> SafeString:
-        state = webhook_state(webhook)
-        return badge(state.capitalize(), *_LOOKS[state])
-
+    state = column("State", lambda webhook: named_badge(webhook_state(webhook)))
     wanted = column("Kinds", lambda webhook: ", ".join(webhook.kinds))
     said = column("Why", lambda webhook: webhook.note or webhook.failure)
 
-    def action_applies(self, row: Webhook, verb: str) -> bool:
-        return row.disabled_at is None
-
-    def perform_action(self, request: HttpRequest, row: Webhook, verb: str) -> None:
+    @object_action("Disable", "gateway.change_webhook", look="danger", applies=lambda row: row.disabled_at is None)
+    def disable(self, request: HttpRequest, row: Webhook) -> None:
         webhook_disable(row, by=actor_of(request.user))
         self.message_user(request, "The webhook is disabled.", messages.SUCCESS)

@@ -44,10 +44,8 @@ def action_record(
 
 def fields_note(message: Any) -> str:
     """Return the names of the fields that a form changed, taken from the change message of Django's admin."""
-    if not isinstance(message, list):
-        return ""
-    names = [name for part in message if isinstance(part, dict) for name in part.get("changed", {}).get("fields", ())]
-    return f"Fields: {', '.join(str(name) for name in names)}." if names else ""
+    names = [str(name) for part in message for name in part.get("changed", {}).get("fields", ())]
+    return f"Fields: {', '.join(names)}." if names else ""
 
 
 def kind_of(model: type[Model]) -> str:

@@ -33,18 +33,20 @@ STATES: dict[str, tuple[str, str, str]] = {
 
 # The states of runs, jobs and writes in all apps, by tone and icon.
 _LOOKS = {
-    ("ok", "check"): "applied completed extracted saved",
+    ("ok", "check"): "active applied completed extracted open saved",
     ("accent", "play_arrow"): "running",
     ("accent", "schedule"): "queued scheduled",
     ("accent", "hourglass_empty"): "awaiting_client_tools",
     ("warn", "hourglass_empty"): "awaiting_approval waiting",
     ("warn", "pause"): "paused",
+    ("warn", "schedule"): "failing",
     ("warn", "stop"): "stopped",
     ("warn", "edit"): "left_alone",
     ("danger", "error"): "failed refused",
     ("danger", "timer_off"): "timed_out",
     ("muted", "remove"): "empty joined known nothing_to_do nothing_to_save",
-    ("muted", "block"): "cancelled passed rejected",
+    ("muted", "block"): "cancelled disabled ended passed rejected revoked",
+    ("muted", "done_all"): "accepted",
     ("muted", "undo"): "undone",
     ("muted", "timer_off"): "expired",
 }
@@ -70,6 +72,11 @@ def badge(word: str, tone: str = "muted", icon: str = "") -> SafeString:
 def state_badge(row: Any) -> SafeString:
     """Return the badge of a row's `state`, which must be in LOOK_OF."""
     return badge(row.get_state_display(), *LOOK_OF[row.state])
+
+
+def named_badge(state: str) -> SafeString:
+    """Return the badge of a state that has no other label than its name."""
+    return badge(state.capitalize(), *LOOK_OF[state])
 
 
 def memory_state_name(memory: Memory) -> str:

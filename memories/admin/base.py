@@ -2,19 +2,24 @@
 
 from typing import Any, ClassVar
 
+from django import forms
 from django.contrib import messages
 from django.contrib.admin import ShowFacets
-from django.db.models import Model, Q, QuerySet, UUIDField
+from django.db.models import Q, QuerySet, UUIDField
 from django.db.models.constants import LOOKUP_SEP
 from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from unfold.admin import ModelAdmin
 
 from memories.admin.access import action_record, fields_note, listing_record, opening_record
 from memories.admin.paging import LookAheadChangeList, LookAheadPaginator
 from memories.audit.log import Action
+from memories.errors import DomainError
 from memories.ids import parse_uuid
 from memories.limits import SHORT_LENGTH
 from memories.selectors import row_by_id
+
+_REFUSAL = "daybook.refusal"  # the META key of a refused change, until the form is shown again
 
 
 def staff_actor(request: HttpRequest) -> str:
@@ -37,6 +42,8 @@ class DaybookAdmin(ModelAdmin):
     compressed_fields = True
     warn_unsaved_form = True
     empty_value_display = "–"
+    # What nobody may do on this page, whatever their permissions: add, change or delete.
+    forbidden: ClassVar[tuple[str, ...]] = ()
     audits_access: ClassVar[bool] = False
     # The audit action for a change made with the form.
     change_action: ClassVar[Action] = Action.CHANGE
@@ -48,6 +55,15 @@ class DaybookAdmin(ModelAdmin):
 
     class Media:
         js = ("admin/labels.js",)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return "add" not in self.forbidden and super().has_add_permission(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return "change" not in self.forbidden and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return "delete" not in self.forbidden and super().has_delete_permission(request, obj)
 
     def prepare_rows(self, rows: list[Any]) -> None:
         """Add data that the columns need and a join cannot provide to the rows of a list page. Called once per page."""
@@ -64,6 +80,13 @@ class DaybookAdmin(ModelAdmin):
             row = self.get_object(request, str(row.pk))
         extra = self.page_context(request, row) if row is not None else {}
         return super().render_change_form(request, {**context, **extra}, **kwargs)
+
+    def other_page(
+        self, request: HttpRequest, template: str, title: str, *, status: int = 200, **context: Any
+    ) -> TemplateResponse:
+        """Return a page of the admin that is neither a list nor a row's page."""
+        page = {**self.admin_site.each_context(request), "opts": self.opts, "title": title, **context}
+        return TemplateResponse(request, template, page, status=status)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).defer(*self.list_defer)
@@ -157,15 +180,47 @@ def _filter_allows(list_filter: Any, lookup: str, column: str) -> bool:
 
 
 class ReadOnlyAdmin(DaybookAdmin):
-    """A read-only page: nobody can add, change or delete rows, so Django shows every field as read-only."""
+    """A read-only page, on which Django shows every field as read-only."""
 
+    forbidden = ("add", "change", "delete")
     warn_unsaved_form = False
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
 
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
+class RefusableForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """A form that shows the error of a service. Django saves after validation, but the service may still refuse: that
+    rolls the transaction back, and the form is shown again."""
 
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
+    # Set on the subclass that shows the form again.
+    refusal: DomainError | None = None
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if self.refusal is not None:
+            self.add_error(self.field_of(self.refusal), str(self.refusal))
+        return cleaned
+
+    def field_of(self, refusal: DomainError) -> str | None:
+        """Return the name of the field that a refusal is about, or None for the whole form."""
+        return refusal.param if refusal.param in self.fields else None
+
+
+class ServiceAdmin(DaybookAdmin):
+    """A page whose `save_model` calls a service and does not catch its DomainErrors; `form` is a RefusableForm.
+    Django's own deletion is disabled, since it would bypass the service and delete histories: use actions instead."""
+
+    forbidden: ClassVar[tuple[str, ...]] = ("delete",)
+
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> type[RefusableForm]:
+        form: type[RefusableForm] = super().get_form(request, obj, change, **kwargs)
+        refusal = request.META.get(_REFUSAL)
+        return type(f"Refused{form.__name__}", (form,), {"refusal": refusal}) if refusal else form
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Show the row's page; if the service refuses a change, show it again with the refusal."""
+        try:
+            return super().changeform_view(request, *args, **kwargs)
+        except DomainError as refusal:
+            request.META[_REFUSAL] = refusal
+            return super().changeform_view(request, *args, **kwargs)

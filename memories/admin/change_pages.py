@@ -7,7 +7,6 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from memories.admin.access import action_record
 from memories.admin.actors import actors_add
@@ -16,10 +15,9 @@ from memories.admin.base import ReadOnlyAdmin
 from memories.admin.change_words import sentences_add, shown_change_sets
 from memories.admin.columns import column, list_link, moment_column, row_link
 from memories.admin.diffs import field_changes, revision_diff
-from memories.admin.filters import ActorFilter, CreatedDayFilter, OriginFilter, choice_filter, id_filter
-from memories.admin.memory_writes import change_set_undo
-from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
-from memories.admin.undo_messages import say_undone
+from memories.admin.filters import OWNER_FILTER, ActorFilter, CreatedDayFilter, OriginFilter, choice_filter, id_filter
+from memories.admin.memory_writes import change_set_undo, say_undone
+from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.audit.log import Action
 from memories.history.revisions import action_words
 from memories.models import ChangeSet, Revision
@@ -31,7 +29,7 @@ def _words(revision: Revision) -> SafeString:
 
 def _other_changes(revision: Revision) -> str:
     changes = field_changes(revision.before, revision.after)
-    return "; ".join(f"{change.name}: {change.before} → {change.after}" for change in changes) or "–"
+    return "; ".join(f"{change.name}: {change.before} → {change.after}" for change in changes)
 
 
 def _rests_on(revision: Revision) -> str:
@@ -48,7 +46,7 @@ class RevisionAdmin(ReadOnlyAdmin):
     sortable_by = ("when",)
     list_select_related = ("owner__user", "memory", "change_set")
     list_filter = (
-        ("owner", AutocompleteSelectFilter),
+        OWNER_FILTER,
         choice_filter("action", Revision.Action),
         OriginFilter,
         ActorFilter,
@@ -92,13 +90,12 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     """Groups of writes that belong together. Each can be undone, and an undo can be undone too."""
 
     audits_access = True
-    object_actions = (ObjectAction(verb="undo", label="Undo", permission="memories.change_memory"),)
-
+    object_actions = ("undo",)
     list_display = ("what", "owner", "book", "origin", "when")
     sortable_by = ("when",)
     list_select_related = ("owner__user", "book", "undoes")
     list_filter = (
-        ("owner", AutocompleteSelectFilter),
+        OWNER_FILTER,
         choice_filter("kind", ChangeSet.Kind),
         OriginFilter,
         ActorFilter,
@@ -117,7 +114,6 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
         sentences_add(rows)
 
     def page_context(self, request: HttpRequest, row: ChangeSet) -> dict[str, Any]:
-        """Return the change set as a sentence, with its memories."""
         (shown,) = shown_change_sets(row.owner_id, [row])
         context = super().page_context(request, row)
         return {
@@ -149,10 +145,8 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
         sentences_add([change_set.undoes])
         return _set_link(change_set.undoes)
 
-    def action_applies(self, row: ChangeSet, verb: str) -> bool:
-        return True
-
-    def perform_action(self, request: HttpRequest, row: ChangeSet, verb: str) -> None:
+    @object_action("Undo", "memories.change_memory")
+    def undo(self, request: HttpRequest, row: ChangeSet) -> None:
         say_undone(self, request, change_set_undo(request, row))
         action_record(request, ChangeSet, "", [row], Action.UNDO)
 

@@ -31,15 +31,10 @@ _KINDS = {
 }
 
 
-class _ActionCount(Subquery):
-    """The number of rows of a correlated query with the action `action`."""
-
-    template = "(SELECT COUNT(*) FROM (%(subquery)s) found WHERE found.action = '%(action)s')"
-    output_field = IntegerField()
-
-
 class _RowCount(Subquery):
-    template = "(SELECT COUNT(*) FROM (%(subquery)s) found)"
+    """The number of rows of a correlated query `found` that match the SQL condition `where`."""
+
+    template = "(SELECT COUNT(*) FROM (%(subquery)s) found WHERE %(where)s)"
     output_field = IntegerField()
 
 
@@ -90,9 +85,9 @@ def _counts(ids: Sequence[UUID]) -> dict[UUID, Counter[str]]:
     of_set: dict[str, Any] = {"change_set": OuterRef("pk")}
     revisions = Revision.objects.filter(**of_set).order_by().values("action")[: MAX_COUNTED + 1]
     documents = ArtifactRevision.objects.filter(**of_set).order_by().values("id")[: MAX_COUNTED + 1]
-    counts = {f"n_{action}": _ActionCount(revisions, action=action) for action in Revision.Action.values}
-    rows = ChangeSet.objects.filter(pk__in=ids).annotate(n_documents=_RowCount(documents), **counts)
-    for row in rows.values("pk", "n_documents", *counts):
+    counts = {f"n_{name}": _RowCount(revisions, where=f"found.action = '{name}'") for name in Revision.Action.values}
+    counts["n_documents"] = _RowCount(documents, where="TRUE")
+    for row in ChangeSet.objects.filter(pk__in=ids).annotate(**counts).values("pk", *counts):
         key = row.pop("pk")
         found[key] = Counter({name.removeprefix("n_"): number for name, number in row.items()})
     return found

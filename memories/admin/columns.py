@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import Model
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -14,10 +16,12 @@ Column = Callable[[Any, Any], Any]
 
 
 def column(description: str, value: Callable[[Any], Any], *, ordering: str | None = None) -> Column:
-    """Return a column or read-only field that shows `value(row)`."""
+    """Return a column or read-only field that shows `value(row)`, or a dash for None and "". Django itself shows a dash
+    in lists only."""
 
     def shown(page: Any, row: Any) -> Any:
-        return value(row)
+        found = value(row)
+        return page.empty_value_display if found is None or found == "" else found
 
     return admin.display(description=description, ordering=ordering)(shown)
 
@@ -35,6 +39,13 @@ def yes_no_column(name: str, description: str) -> Column:
 def fieldset(title: str | None, *rows: str | tuple[str, ...]) -> tuple[str | None, dict[str, Any]]:
     """Return a fieldset for a row's page. Fields in a tuple share a line."""
     return title, {"fields": rows}
+
+
+def viewable_url(request: HttpRequest, model: type[Model], page: str, *args: object) -> str:
+    """Return the URL of a model's `changelist` or `change` page, or "" if the user may not view it."""
+    if not admin.site.get_model_admin(model).has_view_permission(request):
+        return ""
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=args)
 
 
 def row_link(page: str, key: object, words: object) -> SafeString:

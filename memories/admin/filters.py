@@ -3,15 +3,18 @@
 from datetime import datetime, time, timedelta
 from typing import Any
 
-from django.db.models import QuerySet, TextChoices
+from django.db.models import Q, QuerySet, TextChoices
 from django.http import HttpRequest
 from django.utils import timezone
-from unfold.contrib.filters.admin import DropdownFilter, RangeDateFilter, TextFilter
+from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter, RangeDateFilter, TextFilter
 from unfold.utils import parse_date_str
 
 from memories.admin.actors import actors_named
 from memories.admin.badges import ORIGINS, STATES, TARGETS, memory_state_query
 from memories.ids import first_id, parse_uuid
+
+OWNER_FILTER = ("owner", AutocompleteSelectFilter)
+BOOK_FILTER = ("book", AutocompleteSelectFilter)
 
 
 class ChoiceFilter(DropdownFilter):
@@ -41,21 +44,28 @@ OriginFilter = words_filter("origin", "write_origin", {origin: word for origin, 
 TargetFilter = words_filter("target", "target", TARGETS)
 
 
-class MemoryStateFilter(ChoiceFilter):
-    """A filter by state. By default deleted memories are excluded."""
+class StateFilter(ChoiceFilter):
+    """A filter by a state that is not a column."""
 
     title = "state"
     parameter_name = "state"
+
+    def conditions(self) -> dict[str, Q]:
+        """Return the condition of each state that restricts the list, with "" for no choice."""
+        raise NotImplementedError
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(self.conditions().get(self.value() or "", Q()))
+
+
+class MemoryStateFilter(StateFilter):
+    """A filter by state. By default deleted memories are excluded."""
+
     all_option = ["", "Not deleted"]
     words = {**{name: word for name, (_, word, _) in STATES.items()}, "all": "All"}
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        value = self.value()
-        if value == "all":
-            return queryset
-        return (
-            queryset.filter(memory_state_query(value)) if value in STATES else queryset.filter(deleted_at__isnull=True)
-        )
+    def conditions(self) -> dict[str, Q]:
+        return {"": Q(deleted_at=None)} | {name: memory_state_query(name) for name in STATES}
 
 
 class DayFilter(RangeDateFilter):

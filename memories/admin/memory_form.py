@@ -8,7 +8,7 @@ from django import forms
 from unfold.widgets import UnfoldAdminExpandableTextareaWidget, UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from memories.admin.badges import TARGETS
-from memories.admin.refusals import RefusableForm
+from memories.admin.base import RefusableForm
 from memories.errors import BlockedByScan, DomainError, InvalidRequest, OverBudget, TooLarge
 from memories.json_input import read_json
 from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN

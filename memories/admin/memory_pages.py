@@ -1,7 +1,7 @@
 """The admin of memories: the list, a page with the history beside the form, and actions. Every change goes through
 memories.services, which scans it, checks the budget and stores a revision."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin, messages
@@ -9,17 +9,24 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from memories.admin.access import action_record
 from memories.admin.badges import TARGETS, day, memory_badge, moment, origin_badge
+from memories.admin.base import ServiceAdmin
 from memories.admin.columns import column, moment_column, row_link
 from memories.admin.diffs import history_rows
-from memories.admin.filters import DayFilter, MemoryStateFilter, OriginFilter, TargetFilter, text_filter
+from memories.admin.filters import (
+    BOOK_FILTER,
+    OWNER_FILTER,
+    DayFilter,
+    MemoryStateFilter,
+    OriginFilter,
+    TargetFilter,
+    text_filter,
+)
 from memories.admin.memory_form import MemoryForm
 from memories.admin.memory_writes import memories_edit, memory_lines, staff_source
-from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
-from memories.admin.refusals import ServiceAdmin
+from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.audit.log import Action
 from memories.bulk_edits import Edit, allow, edit_of
 from memories.history.undo import memory_restore
@@ -50,10 +57,6 @@ def _about(memory: Memory) -> str:
     return TARGETS.get(memory.target, memory.target)
 
 
-def _metadata(memory: Memory) -> str:
-    return ", ".join(f"{key}: {value}" for key, value in sorted(memory.metadata.items())) or "–"
-
-
 def _used(memory: Memory) -> str:
     return f"{moment(memory.last_used_at)} ({times(memory.usage_count)})" if memory.last_used_at else "Not recalled yet"
 
@@ -62,30 +65,20 @@ def _last_use(memory: Memory) -> str:
     return f"{day(memory.last_used_at)}, {memory.usage_count} ×" if memory.last_used_at else "Not yet"
 
 
-def _where_from(memory: Memory) -> SafeString | str:
-    key = memory.session_id
-    return row_link("gateway_session", key, "the session it comes from") if key else "–"
-
-
 @admin.register(Memory)
 class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
     """Memories of all owners."""
 
     audits_access = True
-    object_actions = (
-        ObjectAction(verb="allow", label="Allow this text", permission="memories.change_memory"),
-        ObjectAction(verb="delete", label="Delete", permission="memories.delete_memory", look="danger"),
-        ObjectAction(verb="restore", label="Restore", permission="memories.delete_memory", look="primary"),
-        ObjectAction(verb="put_back", label="Restore this", permission="memories.change_memory"),
-    )
+    object_actions = ("allow", "delete", "restore", "put_back")
     form = MemoryForm
     list_display = ("words", "whose", "state", "last_use", "written")
     sortable_by = ("last_use", "written")
     list_select_related = ("owner__user", "book")
     list_filter = (
         MemoryStateFilter,
-        ("owner", AutocompleteSelectFilter),
-        ("book", AutocompleteSelectFilter),
+        OWNER_FILTER,
+        BOOK_FILTER,
         TargetFilter,
         text_filter("category", "category"),
         OriginFilter,
@@ -111,12 +104,11 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
         ("Details", {"fields": _FACTS}),
     )
 
-    # -- columns
     words = column("Memory", _words)
     about = column("About", _about)
     whose = column("Owner and book", lambda memory: f"{memory.owner} · {memory.book.name}")
-    keyword_words = column("Keywords", lambda memory: ", ".join(memory.keywords) or "–")
-    metadata_words = column("Metadata", _metadata)
+    keyword_words = column("Keywords", lambda memory: ", ".join(memory.keywords))
+    metadata_words = column("Metadata", lambda row: ", ".join(f"{k}: {v}" for k, v in sorted(row.metadata.items())))
     origin = column("Written by", lambda memory: origin_badge(memory.write_origin))
     state = column("State", memory_badge)
     used = column("Last recalled", _used)
@@ -124,9 +116,10 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
     written = column("Written", lambda memory: day(memory.created_at), ordering="pk")
     changed = moment_column("updated_at", "Changed")
     created = moment_column("created_at", "Created")
-    where_from = column("From", _where_from)
+    where_from = column(
+        "From", lambda row: row.session_id and row_link("gateway_session", row.session_id, "the session it comes from")
+    )
 
-    # -- who may
     def has_change_permission(self, request: HttpRequest, obj: Memory | None = None) -> bool:
         return super().has_change_permission(request, obj) and not (obj is not None and obj.deleted_at)
 
@@ -134,38 +127,28 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
         """Return True if the user may delete memories and restore deleted ones."""
         return bool(request.user.has_perm("memories.delete_memory"))
 
-    def has_edit_permission(self, request: HttpRequest) -> bool:
-        """Return True if the user may edit memories and allow what the scan blocks."""
-        return bool(request.user.has_perm("memories.change_memory"))
-
-    # -- actions on several
     @admin.action(description="Delete", permissions=["remove"])
     def delete_memories(self, request: HttpRequest, queryset: QuerySet[Memory]) -> None:
-        self._edit(request, list(self._with_books(queryset)), "delete")
+        self._edit(request, queryset, "delete")
 
     @admin.action(description="Restore deleted memories", permissions=["remove"])
     def restore_memories(self, request: HttpRequest, queryset: QuerySet[Memory]) -> None:
-        self._edit(request, list(self._with_books(queryset)), "restore")
+        self._edit(request, queryset, "restore")
 
-    @admin.action(description="Allow blocked memories", permissions=["edit"])
+    @admin.action(description="Allow blocked memories", permissions=["change"])
     def allow_memories(self, request: HttpRequest, queryset: QuerySet[Memory]) -> None:
-        self._edit(request, list(self._with_books(queryset)), "allow")
+        self._edit(request, queryset, "allow")
 
     @admin.action(description="Export (JSON Lines)", permissions=["view"])
     def export_memories(self, request: HttpRequest, queryset: QuerySet[Memory]) -> HttpResponse:
-        memories = list(self._with_books(queryset))
-        action_record(request, Memory, "", memories, Action.EXPORT)
+        action_record(request, Memory, "", queryset, Action.EXPORT)
         return HttpResponse(
-            "".join(memory_lines(memories)),
+            "".join(memory_lines(queryset)),
             content_type="application/x-ndjson",
             headers={"Content-Disposition": 'attachment; filename="memories.jsonl"'},
         )
 
-    @staticmethod
-    def _with_books(queryset: QuerySet[Memory]) -> QuerySet[Memory]:
-        return queryset.select_related("owner__user", "book")
-
-    def _edit(self, request: HttpRequest, memories: Sequence[Memory], verb: str) -> None:
+    def _edit(self, request: HttpRequest, memories: Iterable[Memory], verb: str) -> None:
         edit, done, action = _EDITS[verb]
         changed, unchanged = memories_edit(memories, edit, staff_source(request))
         if changed:
@@ -174,28 +157,30 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
         for number in unchanged:
             self.message_user(request, f"Left alone: memory {number} needs no change.", messages.WARNING)
 
-    # -- one memory
-    def action_applies(self, row: Memory, verb: str) -> bool:
-        return {
-            "delete": not row.deleted_at,
-            "restore": bool(row.deleted_at),
-            "allow": row.blocked and not row.deleted_at,
-        }.get(verb, False)
+    @object_action(
+        "Allow this text", "memories.change_memory", applies=lambda row: bool(row.blocked and not row.deleted_at)
+    )
+    def allow(self, request: HttpRequest, row: Memory) -> None:
+        self._edit(request, [row], "allow")
 
-    def perform_action(self, request: HttpRequest, row: Memory, verb: str) -> None:
-        if verb == "put_back":
-            self._put_back(request, row, request.POST.get("revision", ""))
-            return
-        self._edit(request, [row], verb)
+    @object_action("Delete", "memories.delete_memory", look="danger", applies=lambda row: not row.deleted_at)
+    def delete(self, request: HttpRequest, row: Memory) -> None:
+        self._edit(request, [row], "delete")
 
-    def _put_back(self, request: HttpRequest, memory: Memory, revision_id: str) -> None:
-        revision = row_by_id(Revision.objects.filter(memory=memory, owner_id=memory.owner_id), revision_id)
+    @object_action("Restore", "memories.delete_memory", look="primary", applies=lambda row: bool(row.deleted_at))
+    def restore(self, request: HttpRequest, row: Memory) -> None:
+        self._edit(request, [row], "restore")
+
+    # Its buttons are in the history.
+    @object_action("Restore this", "memories.change_memory", applies=lambda row: False)
+    def put_back(self, request: HttpRequest, row: Memory) -> None:
+        revisions = Revision.objects.filter(memory=row, owner_id=row.owner_id)
+        revision = row_by_id(revisions, request.POST.get("revision", ""))
         if revision is None:
             raise Http404
-        written = memory_restore(memory, revision, staff_source(request))
-        if written.changed:
+        if memory_restore(row, revision, staff_source(request)).changed:
             self.message_user(request, "Restored. The previous text stays in the history.", messages.SUCCESS)
-            action_record(request, Memory, "Restored an earlier state.", [memory])
+            action_record(request, Memory, "Restored an earlier state.", [row])
         else:
             self.message_user(request, "It is already in this state.", messages.WARNING)
 
@@ -208,14 +193,13 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
         return (*self.readonly_fields, "book") if obj else self.readonly_fields
 
     def page_context(self, request: HttpRequest, row: Memory) -> dict[str, Any]:
-        """Return the memory's history and state."""
         return {
             **super().page_context(request, row),
             "title": f"Memory {row.number}",
             "history": history_rows(row),
             "state_badge": memory_badge(row),
             "blocked": row.blocked and not row.deleted_at,
-            "may_edit": self.has_edit_permission(request),
+            "may_edit": self.has_change_permission(request),
         }
 
     def save_model(self, request: HttpRequest, obj: Memory, form: MemoryForm, change: bool) -> None:

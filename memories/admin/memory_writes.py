@@ -1,10 +1,12 @@
 """Writes by administrators, through memories.services. Each change is a revision by `staff:ID`; an action on several
-memories of a book is one change set, which can be undone as a whole."""
+memories of a book is one change set, which can be undone as a whole. And messages about the result of an undo."""
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
+from django.contrib import messages
 from django.core.serializers.json import DjangoJSONEncoder
 from django.http import HttpRequest
 
@@ -15,6 +17,7 @@ from memories.caller import UNLIMITED, KeyLimits
 from memories.database.batches import run_slices
 from memories.history.undo import UndoResult, undo_slices
 from memories.models import Book, ChangeSet, Memory, WriteOrigin
+from memories.number_words import counted
 from memories.services import Source
 
 
@@ -46,3 +49,36 @@ def memory_lines(memories: Iterable[Memory]) -> Iterator[str]:
     for memory in memories:
         exported = {**memory_json(memory), "owner": str(memory.owner), "deleted_at": memory.deleted_at}
         yield json.dumps(exported, ensure_ascii=False, cls=DjangoJSONEncoder) + "\n"
+
+
+def say_undone(page: Any, request: HttpRequest, undone: UndoResult) -> None:
+    """Show what was undone, and what was left alone because it was changed since."""
+    back = [
+        f"{counted(number, *words)} {done}"
+        for number, words, done in (
+            (len(undone.undone), ("memory was", "memories were"), "changed back"),
+            (len(undone.documents), ("document was", "documents were"), "changed back"),
+            (undone.conversations, ("conversation was", "conversations were"), "removed"),
+            (undone.proposals, ("proposal was", "proposals were"), "withdrawn"),
+        )
+        if number
+    ]
+    _say(page, request, undone, [f"Undone. {words}." for words in back], "There was nothing to undo.")
+
+
+def say_restored(page: Any, request: HttpRequest, undone: UndoResult) -> None:
+    """Show what was restored by undoing an undo."""
+    number = len(undone.undone)
+    words = counted(number, "memory is as it was", "memories are as they were")
+    back = [f"Restored. {words} before the undo."] if number else []
+    _say(page, request, undone, back, "There was nothing to restore.")
+
+
+def _say(page: Any, request: HttpRequest, undone: UndoResult, done: Sequence[str], nothing: str) -> None:
+    for words in done:
+        page.message_user(request, words, messages.SUCCESS)
+    left = [*(f"memory {number}" for number in undone.skipped), *undone.documents_skipped]
+    if left:
+        page.message_user(request, f"Left alone, because it was changed since: {', '.join(left)}.", messages.WARNING)
+    if not done and not left:
+        page.message_user(request, nothing, messages.WARNING)

@@ -1,9 +1,9 @@
 """Buttons on a row's page that call a service. They are POST forms with a CSRF token: the theme's own detail actions
 are links, and a link must not change anything."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from django.contrib import messages
 from django.contrib.admin.utils import unquote
@@ -16,37 +16,40 @@ from django.views.decorators.http import require_POST
 from memories.admin.base import DaybookAdmin
 from memories.errors import DomainError
 
+Method = TypeVar("Method", bound=Callable[..., None])
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True)
 class ObjectAction:
-    """A button. `permission` is `app.verb_model`; `look` is plain, primary or danger."""
+    """A button. `verb` is the name of its method."""
 
     verb: str
     label: str
     permission: str
-    look: str = "plain"
+    look: str
+    applies: Callable[[Any], bool]
+
+
+def object_action(
+    label: str, permission: str, *, look: str = "plain", applies: Callable[[Any], bool] = lambda row: True
+) -> Callable[[Method], Method]:
+    """Turn a method of a page, which takes the request and the row, into a button. The method performs the action and
+    shows a message; its DomainErrors are shown as messages. `permission` is `app.verb_model`; `look` is plain, primary
+    or danger; `applies` tells whether a row's state allows the action."""
+
+    def decorate(method: Method) -> Method:
+        method.object_action = ObjectAction(method.__name__, label, permission, look, applies)  # type: ignore[attr-defined]
+        return method
+
+    return decorate
 
 
 class ObjectActionAdmin(DaybookAdmin):
-    """A page with buttons for those `object_actions` that apply to the row and that the user may perform."""
+    """A page with buttons for those `object_actions` that apply to the row and that the user may perform. They are the
+    names of methods with `@object_action`, like Django's `actions`."""
 
-    object_actions: ClassVar[Sequence[ObjectAction]] = ()
+    object_actions: ClassVar[tuple[str, ...]] = ()
     change_form_template = "admin/object_actions.html"
-
-    def action_applies(self, row: Any, verb: str) -> bool:
-        """Return True if the action applies to the row in its current state."""
-        raise NotImplementedError
-
-    def perform_action(self, request: HttpRequest, row: Any, verb: str) -> None:
-        """Perform the action and show a message. Raises DomainErrors, which are shown as messages."""
-        raise NotImplementedError
-
-    def available_actions(self, request: HttpRequest, row: Any) -> list[ObjectAction]:
-        return [
-            action
-            for action in self.object_actions
-            if request.user.has_perm(action.permission) and self.action_applies(row, action.verb)
-        ]
 
     @property
     def object_action_url_name(self) -> str:
@@ -61,13 +64,14 @@ class ObjectActionAdmin(DaybookAdmin):
     def object_action_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Perform the action posted as `verb`. Answers 404 for an unknown row or verb, 403 without the permission."""
         row = self.get_object(request, unquote(object_id))
-        action = next((action for action in self.object_actions if action.verb == request.POST.get("verb")), None)
-        if row is None or action is None:
+        verb = request.POST.get("verb")
+        if row is None or verb not in self.object_actions:
             raise Http404
-        if not request.user.has_perm(action.permission):
+        perform = getattr(self, verb)
+        if not request.user.has_perm(perform.object_action.permission):
             raise PermissionDenied
         try:
-            self.perform_action(request, row, action.verb)
+            perform(request, row)
         except DomainError as refusal:
             self.message_user(request, str(refusal), messages.ERROR)
         return HttpResponseRedirect(
@@ -75,8 +79,9 @@ class ObjectActionAdmin(DaybookAdmin):
         )
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
-        object_actions = {
-            "object_actions": self.available_actions(request, row),
+        actions = [getattr(self, verb).object_action for verb in self.object_actions]
+        return {
+            **super().page_context(request, row),
+            "object_actions": [a for a in actions if request.user.has_perm(a.permission) and a.applies(row)],
             "object_action_url": reverse(f"admin:{self.object_action_url_name}", args=[row.pk]),
         }
-        return {**super().page_context(request, row), **object_actions}

@@ -1,14 +1,18 @@
-"""Read-only pages of owners, books and notifications."""
+"""Read-only pages of owners, books, notifications and the audit log."""
 
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest
-from unfold.contrib.filters.admin import AutocompleteSelectFilter
+from django.http import HttpRequest, StreamingHttpResponse
+from unfold.decorators import action
 
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import column, list_link, moment_column
-from memories.admin.filters import DayFilter, words_filter
-from memories.models import Book, BookLimits, Notification, Owner
+from memories.admin.filters import OWNER_FILTER, DayFilter, choice_filter, text_filter, words_filter
+from memories.api.audit import audit_lines
+from memories.audit.log import KIND, Action, actor_of, audit_entries, audit_record, audit_sentence
+from memories.models import AuditEntry, Book, BookLimits, Notification, Owner
+from memories.portability import download
 
 
 @admin.register(Owner)
@@ -33,7 +37,7 @@ class BookAdmin(ReadOnlyAdmin):
 
     list_display = ("name", "owner", "generation", "epoch", "last_write")
     list_select_related = ("owner__user",)
-    list_filter = (("owner", AutocompleteSelectFilter),)
+    list_filter = (OWNER_FILTER,)
     search_fields = ("name", "owner__user__username", "owner__external_id")
     search_help_text = "Book or owner"
     fields = ("name", "owner", "generation", "epoch", "next_expiry_at", "last_write_at", "memories_link", "created_at")
@@ -59,9 +63,39 @@ class NotificationAdmin(ReadOnlyAdmin):
     list_display = ("seq", "owner", "kind", "text", "when")
     list_select_related = ("owner__user",)
     list_filter = (
-        ("owner", AutocompleteSelectFilter),
+        OWNER_FILTER,
         words_filter("kind", "kind", {str(kind): str(kind) for kind in Notification.Kind.values}),
         ("created_at", DayFilter),
     )
 
     when = moment_column("created_at", "When")
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(ReadOnlyAdmin):
+    """Which account viewed or changed which object of which owner, and when."""
+
+    list_display = ("when", "sentence", "address")
+    sortable_by = ("when",)
+    list_filter = (
+        text_filter("actor (account name)", "actor"),
+        text_filter("owner of the object", "owner"),
+        choice_filter("action", Action),
+        ("at", DayFilter),
+    )
+    actions_list = ("export_lines",)
+    fields = (
+        *("when", "sentence", "actor", "actor_id", "action", "kind", "object_id", "owner", "owner_id", "count"),
+        *("note", "address", "request_id"),
+    )
+
+    when = moment_column("at", "When", ordering="pk")
+    sentence = column("What", audit_sentence)
+
+    @action(description="Export (JSON Lines)", url_path="export")  # type: ignore[untyped-decorator]  # the theme's
+    def export_lines(self, request: HttpRequest) -> StreamingHttpResponse:
+        """Stream the whole log, oldest entry first. Raises PermissionDenied."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        audit_record(Action.EXPORT, actor=actor_of(request.user), kind=KIND, note="The whole log.")
+        return download(audit_lines(audit_entries()), "audit.jsonl")

@@ -9,6 +9,8 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import QuerySet
 from ninja import Router
 
+from memories.api import answers
+from memories.api.answers import as_shape
 from memories.api.bodies import EMPTY_AS_NONE, inline_enum
 from memories.audit.log import KIND, Action, actor_of_caller, audit_entries, audit_record
 from memories.caller import ApiRequest, Caller
@@ -22,9 +24,6 @@ from memories.portability import CONTENT_TYPE, download, paged
 
 router = Router()
 PERMISSION = "memories.view_auditentry"
-_SHOWN = (
-    "actor", "actor_id", "action", "kind", "object_id", "owner", "owner_id", "note", "address", "request_id",
-)  # fmt: skip
 _AS_LINES: dict[str, Any] = {"responses": {200: {"content": {CONTENT_TYPE: {"schema": {"type": "string"}}}}}}
 
 
@@ -57,8 +56,8 @@ def require_right(caller: Caller) -> None:
 
 def audit_json(entry: AuditEntry) -> dict[str, Any]:
     """Return an entry as the API and the export show it."""
-    shown = {name: getattr(entry, name) or None for name in _SHOWN}
-    return {"id": str(entry.pk), "object": "audit_entry", "at": entry.at, **shown, "count": entry.count}
+    shown = as_shape(answers.AuditEntry, entry, object="audit_entry")
+    return {name: None if value == "" else value for name, value in shown.items()}
 
 
 def audit_lines(entries: "QuerySet[AuditEntry]") -> Iterator[str]:

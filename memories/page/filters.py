@@ -120,10 +120,6 @@ def filters_of(query: QueryDict) -> Filters:
         origin=origin if origin in WriteOrigin.values else "",
         **{chip: query.get(chip) == "1" for chip in _CHIPS},
         sort=sort if sort in ORDERS else "",
-        shown=min(max(_parse_count(query.get("n", "")), BATCH_ROWS), MAX_ROWS),
-        skip=min(_parse_count(query.get("skip", "")), _MAX_SKIP),
+        shown=min(max(parse_number(query.get("n", "")) or 0, BATCH_ROWS), MAX_ROWS),
+        skip=min(parse_number(query.get("skip", "")) or 0, _MAX_SKIP),
     )
-
-
-def _parse_count(given: str) -> int:
-    return parse_number(given) or 0

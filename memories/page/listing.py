@@ -1,7 +1,8 @@
 """The list of the memories page: filtering, ranked search, and a batch of rows."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
@@ -13,7 +14,7 @@ from memories.filters import contains_text
 from memories.models import Book, Memory
 from memories.number_words import memories as memory_words
 from memories.page.filters import MAX_ROWS, ORDERS, Filters
-from memories.page.rows import Row, rows_of, with_changes
+from memories.page.rows import rows_of, with_changes
 from memories.recall.book_views import BookState
 from memories.recall.query_vectors import query_vectors
 from memories.recall.snapshot import snapshots
@@ -53,7 +54,7 @@ class MemoryList:
     `at_least` is set."""
 
     filters: Filters
-    rows: Sequence[Row] = ()
+    rows: Sequence[dict[str, Any]] = ()
     total: int = 0
     at_least: bool = False
     more: bool = False
@@ -97,17 +98,6 @@ class MemoryList:
         return "last deleted first" if filters.deleted and not filters.sort else ORDERS[filters.sort].words
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Matches:
-    """Matching memories in display order. `hits` are those of a ranked search, in the same order."""
-
-    keys: Sequence[UUID]
-    total: int
-    more: bool
-    at_least: bool = False
-    hits: Sequence[Hit] = ()
-
-
 def list_memories(viewer: Viewer, filters: Filters) -> MemoryList:
     """Return a batch of the list in the chosen order; search results best first."""
     books = {book.name: book for book in Book.objects.filter(owner_id=viewer.owner.pk).order_by("name")}
@@ -120,18 +110,10 @@ def list_memories(viewer: Viewer, filters: Filters) -> MemoryList:
     memories = filters.of(Memory.objects.filter(owner_id=viewer.owner.pk, book=book))
     memories = memories.filter(_DELETED if filters.deleted else live_condition())
     if filters.query and not (filters.deleted or filters.blocked):
-        matches = _ranked_matches(memories, book, filters)
+        found = _ranked(memories, book, filters, viewer)
     else:
-        matches = _sorted_matches(_containing(memories, filters.query), filters, counts)
-    return MemoryList(
-        filters=filters,
-        rows=_rows(matches, viewer),
-        total=matches.total,
-        at_least=matches.at_least,
-        more=matches.more,
-        counts=counts,
-        books=sorted(books),
-    )
+        found = _sorted(_containing(memories, filters.query), counts, filters, viewer)
+    return replace(found, counts=counts, books=sorted(books))
 
 
 def _list_by_number(viewer: Viewer, filters: Filters, books: dict[str, Book]) -> MemoryList:
@@ -148,17 +130,17 @@ def _list_by_number(viewer: Viewer, filters: Filters, books: dict[str, Book]) ->
     )
 
 
-def _rows(matches: _Matches, viewer: Viewer) -> list[Row]:
-    by_key = with_changes(Memory.objects.filter(owner_id=viewer.owner.pk)).in_bulk(list(matches.keys))
+def _rows(keys: Sequence[UUID], viewer: Viewer, hits: Sequence[Hit] = ()) -> list[dict[str, Any]]:
+    by_key = with_changes(Memory.objects.filter(owner_id=viewer.owner.pk)).in_bulk(keys)
     # Memories erased in the meantime are left out.
-    return rows_of([by_key[key] for key in matches.keys if key in by_key], viewer, matches.hits)
+    return rows_of([by_key[key] for key in keys if key in by_key], viewer, hits)
 
 
-def _sorted_matches(memories: "QuerySet[Memory]", filters: Filters, counts: BookCounts) -> _Matches:
+def _sorted(memories: "QuerySet[Memory]", counts: BookCounts, filters: Filters, viewer: Viewer) -> MemoryList:
     end = filters.skip + filters.shown
     keys = list(filters.in_order(memories).values_list("pk", flat=True)[filters.skip : end])
     total = memories.count() if filters.narrowed else counts.live
-    return _Matches(keys=keys, total=total, more=total > end)
+    return MemoryList(filters=filters, rows=_rows(keys, viewer), total=total, more=total > end)
 
 
 def _containing(memories: "QuerySet[Memory]", query: str) -> "QuerySet[Memory]":
@@ -168,7 +150,7 @@ def _containing(memories: "QuerySet[Memory]", query: str) -> "QuerySet[Memory]":
     return memories
 
 
-def _ranked_matches(memories: "QuerySet[Memory]", book: Book, filters: Filters) -> _Matches:
+def _ranked(memories: "QuerySet[Memory]", book: Book, filters: Filters, viewer: Viewer) -> MemoryList:
     """Search as turns and the API do. Memories that no longer match are left out: the view may be older than the last
     write."""
     only = set(memories.values_list("number", flat=True)) if filters.narrowed_besides_words else None
@@ -185,10 +167,10 @@ def _ranked_matches(memories: "QuerySet[Memory]", book: Book, filters: Filters) 
     keys = dict(memories.filter(number__in=[hit.number for hit in hits]).values_list("number", "pk"))
     present = [hit for hit in hits if hit.number in keys]
     shown, total = present[: filters.shown], min(len(present), MAX_ROWS)
-    return _Matches(
-        keys=[keys[hit.number] for hit in shown],
+    return MemoryList(
+        filters=filters,
+        rows=_rows([keys[hit.number] for hit in shown], viewer, shown),
         total=total,
         more=total > len(shown),
         at_least=len(present) > MAX_ROWS,
-        hits=shown,
     )

@@ -1,18 +1,19 @@
-"""Rows of the memories page, with everything shown of a memory as text. The number of queries does not depend on the
-number of rows."""
+"""Rows of the memories page, with everything shown of a memory as text, and its history. The number of queries does not
+depend on the number of rows."""
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
-from uuid import UUID
 
 from django.conf import settings
 from django.db.models import OuterRef, QuerySet, Subquery, UUIDField
 from django.utils import timezone
 
-from memories.history.provenance import Names, SourceLink, names_of, source_link
+from memories.history.provenance import Names, names_of, source_link
+from memories.history.revisions import Wording, revisions_of
 from memories.history.word_diff import Piece
 from memories.models import Memory, Revision, Target, WriteOrigin
 from memories.number_words import times
@@ -34,6 +35,7 @@ _ICONS = {
 _CHANGER_LABELS = {"You": "you", "Agent": "the agent", "Review": "a review", "Admin": "an administrator"}
 _WORD = re.compile(r"([^\W_]+)")
 _MAX_NAME = 40
+MAX_REVISIONS = 100
 _MAX_UNFOLDED_LINES = 8
 _MAX_UNFOLDED_CHARACTERS = 700
 
@@ -42,38 +44,6 @@ _MAX_UNFOLDED_CHARACTERS = 700
 class IconLabel:
     icon: str
     word: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Badge:
-    icon: str
-    look: str
-    words: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """A row of the list. `again` means the same day as the row above; `folded`, that only the beginning is shown at
-    first. `rank` and `why` belong to search results. `gone` says who deleted the memory and how long it is kept;
-    `latest` is the revision that restoring it returns to."""
-
-    memory: Memory
-    name: str
-    icon_label: IconLabel
-    day: str
-    again: bool
-    pieces: Sequence[Piece]
-    folded: bool
-    badges: Sequence[Badge]
-    about: str
-    source_link: SourceLink | None
-    changed: str
-    used: str
-    expiry: str
-    rank: str = ""
-    why: str = ""
-    gone: str = ""
-    latest: UUID | None = None
 
 
 def origin_label(origin: str) -> IconLabel:
@@ -94,40 +64,61 @@ def with_changes(memories: "QuerySet[Memory]") -> "QuerySet[Memory]":
     )
 
 
-def rows_of(memories: Iterable[Memory], viewer: Viewer, hits: Sequence[Hit] = ()) -> list[Row]:
-    """Return rows for the page, in the given order. The memories must come from with_changes()."""
+def rows_of(memories: Iterable[Memory], viewer: Viewer, hits: Sequence[Hit] = ()) -> list[dict[str, Any]]:
+    """Return rows for memories/row.html, in the given order. The memories must come from with_changes(). In a row
+    `again` means the same day as the row above; `folded`, that only the beginning is shown at first. `rank` and `why`
+    belong to search results. `gone` says who deleted the memory and how long it is kept; `latest` is the revision that
+    restoring it returns to."""
     listed = list(memories)
     names = names_of(viewer.owner.pk, listed)
     ranked_hits = {hit.number: (place, hit) for place, hit in enumerate(hits, start=1)}
-    rows: list[Row] = []
-    for memory in listed:
-        previous_day = rows[-1].day if rows else ""
-        rows.append(_row(memory, viewer, names, previous_day, ranked_hits.get(memory.number)))
+    rows = [_row(memory, viewer, names, ranked_hits.get(memory.number)) for memory in listed]
+    for above, row in pairwise(rows):
+        row["again"] = row["day"] == above["day"]
     return rows
 
 
-def _row(memory: Memory, viewer: Viewer, names: Names, previous_day: str, ranked: tuple[int, Hit] | None) -> Row:
-    day = viewer.day(memory.created_at)
-    hit = ranked[1] if ranked else None
-    return Row(
-        memory=memory,
-        name=short_name(memory),
-        icon_label=origin_label(memory.write_origin),
-        day=day,
-        again=day == previous_day,
-        pieces=highlighted(memory.content, hit) if hit else (Piece("same", memory.content),),
-        folded=len(memory.content) > _MAX_UNFOLDED_CHARACTERS or memory.content.count("\n") >= _MAX_UNFOLDED_LINES,
-        badges=_badges(memory, viewer),
-        about=f"{TARGET_WORDS[Target(memory.target)]} · {memory.category}",
-        source_link=source_link(names, memory),
-        changed=_change_text(memory, viewer),
-        used=used_words(memory.usage_count, memory.last_used_at, viewer),
-        expiry=f"Expires {viewer.day(memory.expires_at)}" if memory.expires_at and not _expires_soon(memory) else "",
-        rank=ordinal(ranked[0]) if ranked else "",
-        why=_why(hit, memory) if hit else "",
-        gone=_deletion_text(memory, viewer),
-        latest=getattr(memory, "latest", None),
-    )
+def _row(memory: Memory, viewer: Viewer, names: Names, ranked: tuple[int, Hit] | None) -> dict[str, Any]:
+    place, hit = ranked or (0, None)
+    return {
+        "memory": memory,
+        "name": short_name(memory),
+        "icon_label": origin_label(memory.write_origin),
+        "day": viewer.day(memory.created_at),
+        "pieces": highlighted(memory.content, hit) if hit else (Piece("same", memory.content),),
+        "folded": len(memory.content) > _MAX_UNFOLDED_CHARACTERS or memory.content.count("\n") >= _MAX_UNFOLDED_LINES,
+        "badges": _badges(memory, viewer),
+        "about": f"{TARGET_WORDS[Target(memory.target)]} · {memory.category}",
+        "source_link": source_link(names, memory),
+        "changed": _change_text(memory, viewer),
+        "used": used_words(memory.usage_count, memory.last_used_at, viewer),
+        "expiry": f"Expires {viewer.day(memory.expires_at)}" if memory.expires_at and not _expires_soon(memory) else "",
+        "rank": ordinal(place) if hit else "",
+        "why": _why(hit, memory) if hit else "",
+        "gone": _deletion_text(memory, viewer),
+        "latest": getattr(memory, "latest", None),
+    }
+
+
+def history_of(memory: Memory, viewer: Viewer) -> list[dict[str, Any]]:
+    """Return the newest revisions of a memory, newest first, each with its author, time and source. At most three
+    queries."""
+    shown = revisions_of(memory, Wording(targets=TARGET_WORDS, day=viewer.day), limit=MAX_REVISIONS)
+    sets = [entry.revision.change_set for entry in shown]
+    names = names_of(viewer.owner.pk, sets)
+    return [
+        {
+            "step": entry,
+            "icon_label": origin_label(entry.revision.write_origin),
+            "when": viewer.minute(entry.revision.created_at),
+            # The verb says whether it was pinned.
+            "fields": [
+                f"{field.name}: {field.before} → {field.after}" for field in entry.fields if field.name != "Pinned"
+            ],
+            "source_link": source_link(names, written),
+        }
+        for entry, written in zip(shown, sets, strict=True)
+    ]
 
 
 def short_name(memory: Memory) -> str:
@@ -174,15 +165,15 @@ def _expires_soon(memory: Memory) -> bool:
     return memory.expires_at is not None and memory.expires_at <= timezone.now() + EXPIRES_SOON
 
 
-def _badges(memory: Memory, viewer: Viewer) -> list[Badge]:
+def _badges(memory: Memory, viewer: Viewer) -> list[dict[str, str]]:
     badges = []
     if memory.blocked:
-        badges.append(Badge(icon="alert", look="danger", words="Blocked"))
+        badges.append({"icon": "alert", "look": "danger", "words": "Blocked"})
     if memory.pinned:
-        badges.append(Badge(icon="pin", look="accent", words="Pinned"))
+        badges.append({"icon": "pin", "look": "accent", "words": "Pinned"})
     if memory.expires_at and _expires_soon(memory):
         verb = "Expired" if memory.expires_at <= timezone.now() else "Expires"
-        badges.append(Badge(icon="clock", look="warn", words=f"{verb} {viewer.day(memory.expires_at)}"))
+        badges.append({"icon": "clock", "look": "warn", "words": f"{verb} {viewer.day(memory.expires_at)}"})
     return badges
 
 

@@ -9,8 +9,9 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
+from memories.artifacts.store import live_artifacts
 from memories.health import ago, book_health
-from memories.models import Artifact, Book, ChangeSet, Revision, Target
+from memories.models import Book, ChangeSet, Revision, Target
 from memories.number_words import counted
 from memories.selectors import book_named, count_by, live_in
 from memories.services import book_limits
@@ -25,29 +26,25 @@ def summary_of(viewer: Viewer, name: str) -> dict[str, Any]:
     """Return the head of the page for a book, which may not exist yet: its health as `figures` (memories.health,
     including the figures of the apps above), its meters, the progress of an open consolidation, and the last clear
     while that can be undone."""
-    book = book_named(viewer.owner.pk, name)
+    book, now = book_named(viewer.owner.pk, name), timezone.now()
+    numbers: Mapping[str, int] = {}
     if book is None:
         limits = book_limits(name)
         figures: dict[str, Any] = {"targets": {str(t): {"used": 0, "limit": limits[t]} for t in Target}}
-        return _summary(name, figures, documents=0, numbers={})
-    figures = book_health(book, timezone.now())
-    documents = Artifact.objects.filter(owner_id=viewer.owner.pk, book=book, deleted_at__isnull=True).count()
-    summary = _summary(name, figures, documents=documents, numbers=count_by(live_in(book), "target"))
-    return {**summary, "cleared": last_clear(book, viewer)}
-
-
-def _summary(name: str, figures: dict[str, Any], *, documents: int, numbers: Mapping[str, int]) -> dict[str, Any]:
+    else:
+        figures, numbers = book_health(book, now), count_by(live_in(book), "target")
     last = figures.get("last_review_at")
     state = (figures.get("last_review") or {}).get("state", "")
     return {
         "book": name,
         "figures": figures,
-        "last_review": ago(last, timezone.now()) if last else "",
+        "last_review": ago(last, now) if last else "",
         "review_failed": state in {"failed", "timed_out"},
         "meters": [meter(Target(t), numbers.get(t, 0), **size) for t, size in figures["targets"].items()],
         "memories": sum(numbers.values()),
-        "documents": documents,
+        "documents": live_artifacts(viewer.owner.pk, book.pk).count() if book else 0,
         "progress": progress(figures.get("consolidation") or {}),
+        "cleared": last_clear(book, viewer) if book else None,
     }
 
 

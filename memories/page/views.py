@@ -11,10 +11,9 @@ from memories.imports.files import Upload
 from memories.imports.formats import FORMATS
 from memories.models import Memory, Target, WriteOrigin
 from memories.page.filters import ORDERS, filters_of
-from memories.page.history import history_of
 from memories.page.importing import rewordings
 from memories.page.listing import MemoryList, list_memories
-from memories.page.rows import TARGET_WORDS, origin_label, rows_of, short_name, with_changes
+from memories.page.rows import TARGET_WORDS, history_of, origin_label, rows_of, short_name, with_changes
 from memories.page.summary import summary_of
 from memories.selectors import categories_of, memory_get
 from memories.viewers import Viewer, action_view, fragment_view, page_view

@@ -4,6 +4,7 @@ from reviews.admin import (
     consolidation_artifacts,
     consolidation_books,
     consolidation_leases,
+    consolidation_notes,
     consolidation_runs,
     queue,
     review_runs,

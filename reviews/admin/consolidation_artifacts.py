@@ -6,10 +6,9 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import Q
 from django.http import Http404, HttpRequest
 from django.utils.safestring import SafeString
-from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.widgets import UnfoldAdminTextareaWidget
 
 import scanning
@@ -17,35 +16,29 @@ from gateway.chat.markdown import render_markdown
 from memories.admin.access import action_record
 from memories.admin.actors import actor_names, actor_words
 from memories.admin.badges import badge, moment, origin_badge
+from memories.admin.base import RefusableForm, ServiceAdmin
 from memories.admin.columns import column, fieldset, moment_column
-from memories.admin.filters import ChoiceFilter, DayFilter, OriginFilter
+from memories.admin.filters import BOOK_FILTER, OWNER_FILTER, DayFilter, OriginFilter, StateFilter
 from memories.admin.memory_writes import staff_source
-from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
-from memories.admin.refusals import RefusableForm, ServiceAdmin
+from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.artifacts.store import artifact_put, artifact_usage
 from memories.errors import BlockedByScan, DomainError, TooLarge
 from memories.models import Artifact, ArtifactRevision
 from memories.number_words import times
+from memories.pagination import parse_number
 from memories.selectors import row_by_id
 from reviews.page.document import lines_of, newest_revisions, revision_verb, text_of_state
 
 
-class ArtifactStateFilter(ChoiceFilter):
+class ArtifactStateFilter(StateFilter):
     """A filter by state. By default removed artifacts are excluded."""
 
-    title = "state"
-    parameter_name = "state"
     all_option = ["", "Not removed"]
     words = {"blocked": "Blocked", "kept": "Kept for a person's edits", "removed": "Removed", "all": "All"}
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Artifact]) -> QuerySet[Artifact]:
-        live = queryset.filter(deleted_at__isnull=True)
-        return {
-            "all": queryset,
-            "removed": queryset.filter(deleted_at__isnull=False),
-            "blocked": live.exclude(scan_rule=""),
-            "kept": live.filter(kept=True),
-        }.get(self.value() or "", live)
+    def conditions(self) -> dict[str, Q]:
+        live = Q(deleted_at=None)
+        return {"": live, "removed": ~live, "blocked": live & ~Q(scan_rule=""), "kept": live & Q(kept=True)}
 
 
 class ArtifactForm(RefusableForm):
@@ -98,19 +91,17 @@ def history_of(artifact: Artifact) -> list[dict[str, Any]]:
 class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
     """The documents of consolidation, with people's edits."""
 
+    forbidden = ("add", "delete")  # documents are created by consolidation or by their owner
     audits_access = True
-    object_actions = (
-        ObjectAction(verb="remove", label="Remove", permission="memories.change_artifact", look="danger"),
-        ObjectAction(verb="put_back", label="Restore this", permission="memories.change_artifact"),
-    )
+    object_actions = ("remove", "put_back")
     form = ArtifactForm
     list_display = ("path", "owner", "book", "version", "origin", "state", "updated")
     list_select_related = ("owner__user", "book")
     list_defer = ("content", "person_lines", "struck_lines")
     list_filter = (
         ArtifactStateFilter,
-        ("owner", AutocompleteSelectFilter),
-        ("book", AutocompleteSelectFilter),
+        OWNER_FILTER,
+        BOOK_FILTER,
         OriginFilter,
         ("updated_at", DayFilter),
     )
@@ -132,21 +123,19 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
         "path", "owner", "book", "version_number", "origin", "state", "updated", "created", "reads", "by_people",
     )  # fmt: skip
 
-    # -- who may
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False  # documents are created by consolidation or by their owner
-
     def has_change_permission(self, request: HttpRequest, obj: Artifact | None = None) -> bool:
         allowed: bool = super().has_change_permission(request, obj)
         # A POST is let through: the service refuses to edit a removed document, and the form keeps the typed text.
         removed = obj is not None and obj.deleted_at is not None and request.method == "GET"
         return allowed and not removed
 
-    # -- columns
     updated = moment_column("updated_at", "Updated")
     created = moment_column("created_at", "Created")
     version_number = column("Version", lambda artifact: artifact.version)
     origin = column("Written by", lambda artifact: origin_badge(artifact.write_origin))
+    by_people = column(
+        "People's edits", lambda row: f"{len(row.person_lines)} lines added, {len(row.struck_lines)} removed"
+    )
 
     @admin.display(description="State")
     def state(self, artifact: Artifact) -> SafeString:
@@ -163,38 +152,33 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
             return "Not read yet"
         return f"{times(usage.reads)}, last {moment(usage.last_read_at)}"
 
-    @admin.display(description="People's edits")
-    def by_people(self, artifact: Artifact) -> str:
-        return f"{len(artifact.person_lines)} lines added, {len(artifact.struck_lines)} removed"
-
     def get_fieldsets(self, request: HttpRequest, obj: Artifact | None = None) -> Any:
         may_edit = obj is None or self.has_change_permission(request, obj)
         return self.fieldsets if may_edit else self.fieldsets[1:]
 
-    # -- one artifact
-    def action_applies(self, row: Artifact, verb: str) -> bool:
-        return verb == "remove" and not row.deleted_at
+    @object_action("Remove", "memories.change_artifact", look="danger", applies=lambda row: not row.deleted_at)
+    def remove(self, request: HttpRequest, row: Artifact) -> None:
+        self._put(request, row, "", "Removed.", "Its history stays, and it can be restored from there.")
 
-    def perform_action(self, request: HttpRequest, row: Artifact, verb: str) -> None:
-        content, message = "", "Removed. Its history stays, and it can be restored from there."
-        if verb == "put_back":
-            revision = row_by_id(
-                ArtifactRevision.objects.filter(artifact=row, owner_id=row.owner_id), request.POST.get("revision", "")
-            )
-            if revision is None:
-                raise Http404
-            content, message = text_of_state(revision.after), "Restored. The previous text stays in the history."
-        seen = request.POST.get("version", "")
-        version = int(seen) if seen.isdecimal() and len(seen) < 10 else None
-        present = 0 if row.deleted_at else row.version
-        if version is not None and version == row.version:
-            version = present  # the service expects version 0 for a removed document
+    # Its buttons are in the history.
+    @object_action("Restore this", "memories.change_artifact", applies=lambda row: False)
+    def put_back(self, request: HttpRequest, row: Artifact) -> None:
+        revisions = ArtifactRevision.objects.filter(artifact=row, owner_id=row.owner_id)
+        revision = row_by_id(revisions, request.POST.get("revision", ""))
+        if revision is None:
+            raise Http404
+        content = text_of_state(revision.after)
+        self._put(request, row, content, "Restored.", "The previous text stays in the history.")
+
+    def _put(self, request: HttpRequest, row: Artifact, content: str, done: str, note: str) -> None:
+        version = parse_number(request.POST.get("version", ""))
+        if version == row.version and row.deleted_at:
+            version = 0  # what the service expects for a removed document
         artifact_put(row.book, row.path, content, staff_source(request), version=version)
-        self.message_user(request, message, messages.SUCCESS)
-        action_record(request, Artifact, f"{message.partition('.')[0]}.", [row])
+        self.message_user(request, f"{done} {note}", messages.SUCCESS)
+        action_record(request, Artifact, done, [row])
 
     def page_context(self, request: HttpRequest, row: Artifact) -> dict[str, Any]:
-        """Return the rendered document and its history."""
         return {
             **super().page_context(request, row),
             "title": row.path,

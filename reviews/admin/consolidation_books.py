@@ -9,7 +9,6 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
 from memories.admin.access import action_record, listing_record
@@ -19,7 +18,7 @@ from memories.errors import Conflict
 from memories.ids import parse_uuid
 from memories.models import Book
 from memories.number_words import counted
-from reviews.admin.consolidation_columns import status_text
+from reviews.admin.consolidation_runs import status_text
 from reviews.consolidation.preview import Preview, consolidation_preview
 from reviews.consolidation.requests import Trigger, consolidation_request
 from reviews.models import ConsolidationRun
@@ -70,10 +69,8 @@ class ConsolidatedBookAdmin(BookAdmin):
             return self._start(request, books, force=force)
         listing_record(request, Book, books)
         previews = [(book, consolidation_preview(book, force=force)) for book in books]
-        context = {**self.admin_site.each_context(request), "opts": self.opts, "title": "Consolidate now"}
-        return TemplateResponse(
-            request, "admin/memories/book/consolidate.html", {**context, **_preview_context(previews, force=force)}
-        )
+        context = _preview_context(previews, force=force)
+        return self.other_page(request, "admin/memories/book/consolidate.html", "Consolidate now", **context)
 
     def _start(self, request: HttpRequest, books: Sequence[Book], *, force: bool) -> HttpResponse:
         runs = []
@@ -94,7 +91,6 @@ class ConsolidatedBookAdmin(BookAdmin):
         return HttpResponseRedirect(reverse("admin:reviews_consolidationrun_changelist"))
 
     def page_context(self, request: HttpRequest, row: Book) -> dict[str, Any]:
-        """Return the state of the book's consolidation, and the address to start one."""
         context = super().page_context(request, row)
         if request.user.has_perm("reviews.view_consolidationrun"):
             run = ConsolidationRun.objects.filter(book=row).order_by("-pk").first()

@@ -2,15 +2,14 @@
 overdue lease by itself."""
 
 from django.contrib import admin
-from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from memories.admin.badges import badge, moment
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import column, list_link
-from memories.admin.filters import ChoiceFilter
+from memories.admin.filters import StateFilter
 from memories.ids import parse_uuid
 from memories.models import Lease
 from reviews.models import ConsolidationRun
@@ -18,15 +17,12 @@ from reviews.models import ConsolidationRun
 _PHASES: dict[str, str] = {str(value): str(label) for value, label in ConsolidationRun.Phase.choices}
 
 
-class LeaseStateFilter(ChoiceFilter):
-    title = "state"
-    parameter_name = "state"
+class LeaseStateFilter(StateFilter):
     words = {"held": "Held", "overdue": "Overdue"}
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Lease]) -> QuerySet[Lease]:
+    def conditions(self) -> dict[str, Q]:
         now = timezone.now()
-        limits = {"held": {"expires_at__gt": now}, "overdue": {"expires_at__lte": now}}
-        return queryset.filter(**limits.get(self.value() or "", {}))
+        return {"held": Q(expires_at__gt=now), "overdue": Q(expires_at__lte=now)}
 
 
 @admin.register(Lease)

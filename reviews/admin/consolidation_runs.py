@@ -1,5 +1,5 @@
-"""Consolidation runs in the admin: progress, results, cost and errors; stop and undo. And the notes extracted from
-sessions, read-only. Runs are started from the page of a book (consolidation_books)."""
+"""Consolidation runs in the admin: progress, results, cost and errors; stop and undo. Runs are started from the page of
+a book (consolidation_books)."""
 
 from typing import Any
 
@@ -9,50 +9,84 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import URLPattern, path, reverse
-from unfold.contrib.filters.admin import AutocompleteSelectFilter
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 
-from gateway.admin.session_titles import SessionTitles, session_link
-from gateway.admin.sessions import SessionIdFilter
+from gateway.admin.session_titles import session_link
+from gateway.agents.configuration import consolidation_settings
 from memories.admin.access import action_record
 from memories.admin.badges import moment, state_badge
 from memories.admin.base import ReadOnlyAdmin
-from memories.admin.columns import fieldset
-from memories.admin.filters import DayFilter, choice_filter, id_filter
-from memories.admin.memory_writes import change_set_undo
-from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
-from memories.admin.undo_messages import say_undone
+from memories.admin.columns import Column, column, fieldset, list_link, moment_column, row_link
+from memories.admin.filters import BOOK_FILTER, OWNER_FILTER, DayFilter, choice_filter
+from memories.admin.memory_writes import change_set_undo, say_undone
+from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.audit.log import Action
 from memories.history.undo import change_set_get
-from reviews.admin.consolidation_columns import (
-    NoteColumns,
-    RunColumns,
-    error_words,
-    progress_bar,
-    quotas_of,
-    status_text,
-)
+from reviews.consolidation.health import finished_text, progress_words
+from reviews.consolidation.quotas import day_usage
 from reviews.consolidation.runs import cancel
-from reviews.models import ConsolidationRun, Extraction
+from reviews.models import ConsolidationRun
 
+State = ConsolidationRun.State
 MAX_NOTES = 300
 
 
+def quotas_of(run: ConsolidationRun) -> list[tuple[str, str]]:
+    """Return the quotas of the run and of its owner's day: name, and use as text."""
+    limits, today = consolidation_settings(), day_usage(run.owner_id)
+    used = (
+        ("Tokens of this run", run.tokens, limits.max_tokens_per_run),
+        ("Requests of this run", run.requests, limits.max_requests_per_run),
+        ("Tokens of the owner today", today.tokens, limits.max_tokens_per_day),
+        ("Requests of the owner today", today.requests, limits.max_requests_per_day),
+    )
+    return [(name, f"{number:,} of at most {limit:,}") for name, number, limit in used]
+
+
+def status_text(run: ConsolidationRun) -> str:
+    """Return the run's progress, outcome or failure in a sentence or two."""
+    problem = error_words(run.error)
+    if run.state == State.PAUSED:
+        return f"{progress_words(run)} It is paused until {moment(run.not_before)}. {problem}".strip()
+    if run.state in ConsolidationRun.OPEN:
+        return progress_words(run)
+    if run.state == State.FAILED:
+        return f"It failed. {problem} What was done is kept."
+    if run.state == State.CANCELLED:
+        return f"It was stopped. {problem} What was done is kept."
+    ceiling = " It reached its limit; the next run continues." if run.ceiling else ""
+    return f"{finished_text(run)}{ceiling}"
+
+
+def progress_bar(run: ConsolidationRun) -> tuple[int, int]:
+    """Return the value and maximum of the progress bar. It is full if there is no session to read."""
+    return (run.sessions_done, run.sessions_total) if run.sessions_total else (1, 1)
+
+
+def error_words(error: Any) -> str:
+    """Return the message of a stored error, or "" for none."""
+    return str(error.get("message") or error.get("code") or "") if isinstance(error, dict) else ""
+
+
+def _paths_column(name: str, words: str) -> Column:
+    paths = "<code>{}</code>"
+    return column(words, lambda run: format_html_join(", ", paths, ((path,) for path in getattr(run, name))))
+
+
 @admin.register(ConsolidationRun)
-class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
+class ConsolidationRunAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     """Consolidation runs, newest first."""
 
     audits_access = True
-    object_actions = (
-        ObjectAction(verb="stop", label="Stop", permission="reviews.change_consolidationrun", look="danger"),
-        ObjectAction(verb="undo", label="Undo", permission="memories.change_artifact"),
-    )
+    object_actions = ("stop", "undo")
     list_display = (
         "state_badge", "trigger", "phase", "progress", "tokens_count", "requests", "started", "owner", "book",
     )  # fmt: skip
     list_select_related = ("owner__user", "book")
     list_filter = (
-        ("owner", AutocompleteSelectFilter),
-        ("book", AutocompleteSelectFilter),
+        OWNER_FILTER,
+        BOOK_FILTER,
         choice_filter("state", ConsolidationRun.State),
         choice_filter("phase", ConsolidationRun.Phase),
         choice_filter("trigger", ConsolidationRun.Trigger),
@@ -81,6 +115,47 @@ class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
         ),
     )
 
+    created = moment_column("created_at", "Requested")
+    started = moment_column("started_at", "Started")
+    finished = moment_column("finished_at", "Finished")
+    written_paths = _paths_column("written", "Written")
+    removed_paths = _paths_column("removed", "Removed")
+    kept_paths = _paths_column("kept", "Kept for a person's edits")
+    state_badge = column("State", lambda run: state_badge(run))
+    tokens_count = column("Tokens", lambda run: f"{run.tokens:,}")
+    taken_out = column(
+        "Filtered out", lambda run: f"{run.redacted} secrets redacted, {run.dropped} lines or skills left out"
+    )
+    documents = column(
+        "Documents",
+        lambda run: list_link("memories_artifact", f"book__id__exact={run.book_id}", "the documents of this book"),
+    )
+    change_set_link = column(
+        "Change set",
+        lambda run: run.change_set and row_link("memories_changeset", run.change_set, run.change_set),
+    )
+
+    @admin.display(description="Progress")
+    def progress(self, run: ConsolidationRun) -> SafeString | str:
+        if not run.selected:
+            return "–"
+        done, maximum = progress_bar(run)
+        return format_html(
+            '<span class="db-number">{} of {}</span>'
+            '<progress class="db-progress" max="{}" value="{}" aria-label="Sessions read"></progress>',
+            run.sessions_done,
+            run.sessions_total,
+            maximum,
+            done,
+        )
+
+    @admin.display(description="Sessions")
+    def sessions(self, run: ConsolidationRun) -> str:
+        return (
+            f"{run.sessions_done} of {run.sessions_total} read, {run.sessions_empty} with nothing durable, "
+            f"{run.sessions_failed} failed"
+        )
+
     def page_context(self, request: HttpRequest, row: ConsolidationRun) -> dict[str, Any]:
         """Return the run's progress, and the notes of its sessions for users who may view them."""
         return {
@@ -90,18 +165,21 @@ class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
             "notes": self._notes(request, row),
         }
 
-    def action_applies(self, row: ConsolidationRun, verb: str) -> bool:
-        return {"stop": row.state in ConsolidationRun.OPEN, "undo": row.change_set is not None}[verb]
+    @object_action(
+        "Stop",
+        "reviews.change_consolidationrun",
+        look="danger",
+        applies=lambda run: run.state in ConsolidationRun.OPEN,
+    )
+    def stop(self, request: HttpRequest, row: ConsolidationRun) -> None:
+        stopped = cancel(row, "Stopped by an administrator.")
+        self.message_user(request, "Stopped. What was done is kept." if stopped else "It had already finished.")
+        action_record(request, ConsolidationRun, "Stop.", [row])
 
-    def perform_action(self, request: HttpRequest, row: ConsolidationRun, verb: str) -> None:
-        if verb == "stop":
-            stopped = cancel(row, "Stopped by an administrator.")
-            self.message_user(request, "Stopped. What was done is kept." if stopped else "It had already finished.")
-        else:
-            change_set = change_set_get(row.owner_id, row.change_set)
-            say_undone(self, request, change_set_undo(request, change_set))
-        action = Action.UNDO if verb == "undo" else Action.CHANGE
-        action_record(request, ConsolidationRun, f"{verb.capitalize()}.", [row], action)
+    @object_action("Undo", "memories.change_artifact", applies=lambda run: run.change_set is not None)
+    def undo(self, request: HttpRequest, row: ConsolidationRun) -> None:
+        say_undone(self, request, change_set_undo(request, change_set_get(row.owner_id, row.change_set)))
+        action_record(request, ConsolidationRun, "Undo.", [row], Action.UNDO)
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.progress_view)
@@ -140,7 +218,6 @@ class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
 
 
 def progress_context(run: ConsolidationRun) -> dict[str, Any]:
-    """Return the context of progress.html."""
     return {
         "run": run,
         "run_open": run.state in ConsolidationRun.OPEN,
@@ -149,37 +226,3 @@ def progress_context(run: ConsolidationRun) -> dict[str, Any]:
         "bar": progress_bar(run),
         "quotas": quotas_of(run),
     }
-
-
-@admin.register(Extraction)
-class ExtractionAdmin(SessionTitles, NoteColumns, ReadOnlyAdmin):
-    """The notes extracted from past sessions. Read-only."""
-
-    audits_access = True
-    list_display = ("words", "session_title", "state_badge", "owner", "book", "said", "extracted")
-    list_display_links = ("words", "session_title")
-    list_select_related = ("owner__user", "book", "session")
-    list_defer = ("raw_memory",)
-    list_filter = (
-        ("owner", AutocompleteSelectFilter),
-        ("book", AutocompleteSelectFilter),
-        choice_filter("state", Extraction.State),
-        SessionIdFilter,
-        id_filter("run", "run_id"),
-        ("said_at", DayFilter),
-    )
-    search_fields = ("synopsis", "session__title")
-    searched_ids = ("session_id", "pk")
-    search_help_text = "Text of the synopsis, the session's title, or its id"
-    fieldsets = (
-        fieldset(None, "words", "notes"),
-        fieldset(
-            "Details",
-            ("state_badge", "session_link"),
-            ("owner", "book"),
-            ("said", "extracted"),
-            ("model", "attempts"),
-            ("redacted", "error"),
-            ("through_seq", "floor_seq"),
-        ),
-    )

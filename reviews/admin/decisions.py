@@ -125,7 +125,6 @@ class DecisionAdmin(DaybookAdmin):
 
 
 def _typed(request: HttpRequest, run: ReviewRun) -> dict[int, str]:
-    """Return the submitted texts by index."""
     typed = {}
     for write in run.writes:
         words = request.POST.get(f"words-{write.index}")

@@ -3,18 +3,19 @@ the others; one message summarises the results. Other writers get their turn bet
 of a large undo."""
 
 import logging
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from uuid import UUID
 
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.db import transaction
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from gateway.admin.session_titles import title_of
 from memories.admin.access import action_record
 from memories.admin.badges import moment
-from memories.admin.base import staff_actor
+from memories.admin.base import DaybookAdmin, staff_actor
 from memories.audit.log import Action
 from memories.database.access import in_write_lane
 from memories.database.batches import Slices, run_slices
@@ -31,20 +32,14 @@ logger = logging.getLogger("daybook.reviews")
 CANCEL_REASON = "Cancelled by an administrator."
 
 
-@dataclass(slots=True)
-class BulkReviewResult:
-    """The number of reviews that were processed, and the names of the skipped ones by reason."""
-
-    done: int = 0
-    skipped: dict[str, list[str]] = field(default_factory=dict)
-
-    def skip(self, run: ReviewRun, reason: str) -> None:
-        self.skipped.setdefault(reason, []).append(review_name(run))
+Skipped = Mapping[str, Sequence[str]]
+"""The names of the reviews that were skipped, by reason."""
 
 
-def undo_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, int]:
+@admin.action(description="Undo the selected reviews", permissions=["decide"])
+def undo_reviews(page: DaybookAdmin, request: HttpRequest, runs: QuerySet[ReviewRun]) -> None:
     """Undo the writes of reviews, newest first, so that a memory that several of them changed returns to its state
-    before the first of them. Never redoes an undone review. Return the message and its level."""
+    before the first of them. Never redoes an undone review."""
     # By owner and number: memories that were restored, and the names of those left alone because of later changes.
     restored: set[tuple[UUID, int]] = set()
     left_alone: dict[tuple[UUID, int], str] = {}
@@ -60,27 +55,29 @@ def undo_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, int
 
     # A review that was approved later wrote later than its own id says; its change set has the time.
     newest_first = sorted(runs, key=lambda run: (run.change_set or run.pk).int, reverse=True)
-    result = _apply_to_each(newest_first, lambda run: run_slices(undo(run)))
-    level = messages.WARNING if left_alone or result.skipped else messages.SUCCESS
+    _, skipped = _apply_to_each(newest_first, lambda run: run_slices(undo(run)))
+    level = messages.WARNING if left_alone or skipped else messages.SUCCESS
     words = [_memories_were(len(restored), "changed back")]
     if names := [left_alone[memory] for memory in sorted(left_alone.keys() - restored)]:
         words.append(f"{_memories_were(len(names), 'left alone, because of changes since')[:-1]}: {', '.join(names)}.")
-    return " ".join([*words, *_skipped_texts(result)]), level
+    page.message_user(request, " ".join([*words, *_skipped_texts(skipped)]), level)
 
 
-def cancel_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, int]:
-    """Cancel the open reviews and reject the writes that wait. Return the message and its level."""
+@admin.action(description="Cancel", permissions=["decide"])
+def cancel_reviews(page: DaybookAdmin, request: HttpRequest, runs: QuerySet[ReviewRun]) -> None:
+    """Cancel the open reviews and reject the writes that wait."""
 
     def cancel(run: ReviewRun) -> str:
         if not review_cancel(run, CANCEL_REASON, actor=staff_actor(request)):
             raise Conflict("It has already finished.")
         return "Cancelled."
 
-    return _summary("Cancelled", _apply_to_each(runs, _recorded(request, cancel)))
+    _change_each(page, request, runs, cancel, "Cancelled")
 
 
-def review_again_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, int]:
-    """Review the sessions of these reviews again. Return the message and its level."""
+@admin.action(description="Review again", permissions=["decide"])
+def review_again(page: DaybookAdmin, request: HttpRequest, runs: QuerySet[ReviewRun]) -> None:
+    """Review the sessions of these reviews again."""
 
     def again(run: ReviewRun) -> str:
         if run.session is None:
@@ -88,7 +85,7 @@ def review_again_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[
         review_session(run.owner_id, run.session.pk)
         return "Reviewed again."
 
-    return _summary("Scheduled again", _apply_to_each(runs, _recorded(request, again)))
+    _change_each(page, request, runs, again, "Scheduled again")
 
 
 def review_name(run: ReviewRun) -> str:
@@ -97,41 +94,42 @@ def review_name(run: ReviewRun) -> str:
     return f"“{title}” of {run.owner}, {moment(run.created_at)}"
 
 
-def _recorded(request: HttpRequest, change: Callable[[ReviewRun], str]) -> Callable[[ReviewRun], None]:
-    """Wrap `change` so that it runs in one transaction with its audit entry, whose note it returns."""
+def _change_each(
+    page: DaybookAdmin, request: HttpRequest, runs: Iterable[ReviewRun], change: Callable[[ReviewRun], str], done: str
+) -> None:
+    """Call `change` with each run, in one transaction with the audit entry whose note it returns, and show a message
+    that begins with `done`."""
 
     @transaction.atomic
     def change_and_record(run: ReviewRun) -> None:
-        action_record(request, ReviewRun, change(run), [run], Action.CHANGE)
+        action_record(request, ReviewRun, change(run), [run])
 
-    return lambda run: in_write_lane(change_and_record, run)
+    number, skipped = _apply_to_each(runs, lambda run: in_write_lane(change_and_record, run))
+    changed = f"{done}: {counted(number, 'review') if number else 'no review'}."
+    level = messages.WARNING if skipped else messages.SUCCESS
+    page.message_user(request, " ".join([changed, *_skipped_texts(skipped)]), level)
 
 
-def _apply_to_each(runs: Iterable[ReviewRun], do: Callable[[ReviewRun], None]) -> BulkReviewResult:
-    """Call `do` with each run. A failure is reported, and the other runs are still processed."""
-    result = BulkReviewResult()
+def _apply_to_each(runs: Iterable[ReviewRun], do: Callable[[ReviewRun], None]) -> tuple[int, Skipped]:
+    """Call `do` with each run. Return the number of calls that succeeded, and the skipped runs: after a failure the
+    other runs are still processed."""
+    done, skipped = 0, defaultdict[str, list[str]](list)
     for run in runs:
         try:
             do(run)
         except DomainError as refusal:
-            result.skip(run, str(refusal))
+            skipped[str(refusal)].append(review_name(run))
         except Exception:
             logger.exception("review %s: a bulk action failed", run.pk)
-            result.skip(run, "It failed; the server's log says why.")
+            skipped["It failed; the server's log says why."].append(review_name(run))
         else:
-            result.done += 1
-    return result
+            done += 1
+    return done, skipped
 
 
 def _memories_were(number: int, what: str) -> str:
     return f"{memories(number) if number else 'No memory'} {'were' if number > 1 else 'was'} {what}."
 
 
-def _summary(what: str, result: BulkReviewResult) -> tuple[str, int]:
-    number = counted(result.done, "review") if result.done else "no review"
-    level = messages.WARNING if result.skipped else messages.SUCCESS
-    return " ".join([f"{what}: {number}.", *_skipped_texts(result)]), level
-
-
-def _skipped_texts(result: BulkReviewResult) -> list[str]:
-    return [f"Left out: {'; '.join(names)}: {reason}" for reason, names in result.skipped.items()]
+def _skipped_texts(skipped: Skipped) -> list[str]:
+    return [f"Left out: {'; '.join(names)}: {reason}" for reason, names in skipped.items()]

@@ -5,38 +5,40 @@ from uuid import UUID
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path, reverse
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
-from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from gateway.admin.session_titles import SessionTitles
+from gateway.admin.session_titles import SessionTitles, session_link, title_of
 from gateway.admin.sessions import SessionIdFilter
 from gateway.admin.transcript import Transcript, transcript
 from gateway.chat.memory_notes import undo_tips
+from gateway.limits.money import usage_words
 from gateway.models import Session
 from memories.admin.access import action_record
-from memories.admin.badges import moment
+from memories.admin.badges import moment, seconds, state_badge, total_tokens
 from memories.admin.base import ReadOnlyAdmin, staff_actor
-from memories.admin.columns import fieldset
-from memories.admin.filters import CreatedDayFilter, choice_filter, text_filter
-from memories.admin.memory_writes import change_set_undo
-from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
-from memories.admin.undo_messages import say_restored, say_undone
+from memories.admin.columns import column, fieldset, list_link, moment_column, row_link
+from memories.admin.filters import OWNER_FILTER, CreatedDayFilter, choice_filter, text_filter
+from memories.admin.memory_writes import change_set_undo, say_restored, say_undone
+from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.audit.log import Action
 from memories.database.batches import run_slices
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import ChangeSet, WriteOrigin
+from memories.number_words import counted, times
 from reviews.admin.decisions import PERMISSION, DecisionAdmin
-from reviews.admin.many_reviews import CANCEL_REASON, cancel_many, review_again_many, undo_many
-from reviews.admin.review_columns import ReviewColumns, error_words
+from reviews.admin.many_reviews import CANCEL_REASON, cancel_reviews, review_again, undo_reviews
 from reviews.models import ReviewRun
+from reviews.presenter import reason_words
 from reviews.schedule import review_session
+from reviews.selectors import review_model
 from reviews.services import review_cancel
+from reviews.turns_read import turns_read
 from reviews.undo import review_undo_slices
 
 # A review that awaits approval may have approved writes already.
@@ -45,16 +47,11 @@ _FAILED = (*ReviewRun.FAILED, ReviewRun.State.CANCELLED)
 
 
 @admin.register(ReviewRun)
-class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAdmin, ReadOnlyAdmin):
+class ReviewRunAdmin(SessionTitles, DecisionAdmin, ObjectActionAdmin, ReadOnlyAdmin):
     """Reviews, newest first."""
 
     audits_access = True
-    object_actions = (
-        ObjectAction(verb="undo", label="Undo", permission=PERMISSION),
-        ObjectAction(verb="put_back", label="Restore", permission=PERMISSION),
-        ObjectAction(verb="cancel", label="Cancel", permission=PERMISSION, look="danger"),
-        ObjectAction(verb="again", label="Review again", permission=PERMISSION),
-    )
+    object_actions = ("undo", "put_back", "cancel", "again")
     list_display = (
         "state_badge", "session_title", "owner", "agent", "trigger", "writes_count", "why", "tokens", "scheduled",
     )  # fmt: skip
@@ -62,7 +59,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
     sortable_by = ("scheduled",)
     list_select_related = ("owner__user", "session", "book")
     list_filter = (
-        ("owner", AutocompleteSelectFilter),
+        OWNER_FILTER,
         choice_filter("state", ReviewRun.State),
         choice_filter("trigger", ReviewRun.Trigger),
         text_filter("agent", "agent_name"),
@@ -72,7 +69,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
     search_fields = ("session__title",)
     search_help_text = "The session's title, or the id of a review or a session"
     searched_ids = ("pk", "session_id")
-    actions = ("undo_reviews", "review_again", "cancel_reviews")
+    actions = (undo_reviews, review_again, cancel_reviews)
     change_form_template = "admin/reviews/reviewrun/change_form.html"
     fieldsets = (
         fieldset(
@@ -94,6 +91,56 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
         fieldset("What it was given", "settings_in_words", "frozen_range", "frozen_hash", "prompt_sha256"),
     )
 
+    scheduled = moment_column("created_at", "Scheduled", ordering="pk")
+    started = moment_column("started_at", "Started")
+    finished = moment_column("finished_at", "Finished")
+    state_badge = column("State", lambda run: state_badge(run))
+    session_title = column("Session", title_of)
+    session_link = column("Session", lambda run: session_link(run))
+    writes_count = column("Writes", lambda run: len(run.writes))
+    tokens = column("Tokens", lambda run: total_tokens(run.usage))
+    agent = column("Agent", lambda run: run.agent_name)
+    why = column("Why", lambda run: error_words(run))
+    seconds = column("Seconds", lambda run: seconds(run.started_at, run.finished_at))
+    usage_in_words = column("Tokens", lambda run: usage_words(run.usage))
+    frozen_range = column("Messages", lambda run: f"{run.first_seq} to {run.last_seq} of the session")
+    changes = column(
+        "Changes",
+        lambda run: (
+            run.change_set and list_link("memories_revision", f"review={run.pk}", "the revisions of this review")
+        ),
+    )
+
+    @admin.display(description="Turns it read")
+    def turns_link(self, run: ReviewRun) -> SafeString | str:
+        turns = turns_read(run.owner_id, [run]).get(run.pk)
+        return row_link("gateway_run", turns.run_id, turns.words) if turns else "–"
+
+    @admin.display(description="Error")
+    def outcome(self, run: ReviewRun) -> SafeString | str:
+        if not run.error:
+            return "–"
+        words, code, message = error_words(run), str(run.error.get("code", "")), str(run.error.get("message", ""))
+        detail = f"{code}: {message}" if message and message not in words else code
+        return format_html('{} <span class="db-call">{}</span>', words, detail)
+
+    @admin.display(description="Dropped calls of other tools")
+    def dropped_in_words(self, run: ReviewRun) -> str:
+        """Return text such as `shell twice, web_search once`."""
+        calls = [f"{name} {times(n)}" for name, n in sorted(run.dropped_calls.items())]
+        return ", ".join(calls) or "No other tool was called"
+
+    @admin.display(description="Settings at the time")
+    def settings_in_words(self, run: ReviewRun) -> str:
+        settings = run.settings
+        max_writes, seconds = settings.get("memory_review_max_writes", 5), settings.get("memory_review_timeout", 30)
+        waits = "wait for a person" if settings.get("memory_review_approval") else "are saved at once"
+        notice = "the owner is told" if settings.get("memory_review_verbose") else "the owner is not told"
+        return (
+            f"At most {counted(max_writes, 'write')} by {review_model(run)}, {seconds} seconds for an attempt; "
+            f"its writes {waits}, {notice}."
+        )
+
     def page_context(self, request: HttpRequest, row: ReviewRun) -> dict[str, Any]:
         """Return the review's writes, and the frozen conversation for users who may view sessions."""
         context: dict[str, Any] = super().page_context(request, row)
@@ -101,55 +148,41 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
         title = f"Review of {moment(row.created_at)}"
         return {**context, "title": title, "object_action_note": note, "transcript": self._frozen(request, row)}
 
-    # -- actions on several
     def has_decide_permission(self, request: HttpRequest) -> bool:
         """Return True if the user may undo and cancel reviews and decide about their writes. (Reviews themselves cannot
         be edited.)"""
         return bool(request.user.has_perm(PERMISSION))
 
-    @admin.action(description="Undo the selected reviews", permissions=["decide"])
-    def undo_reviews(self, request: HttpRequest, queryset: QuerySet[ReviewRun]) -> None:
-        self.message_user(request, *undo_many(request, queryset))
+    @object_action("Undo", PERMISSION, applies=lambda run: run.change_set is not None and run.state in _UNDOABLE)
+    def undo(self, request: HttpRequest, row: ReviewRun) -> None:
+        work = review_undo_slices(row, actor=staff_actor(request), origin=WriteOrigin.ADMIN)
+        say_undone(self, request, run_slices(work))
+        action_record(request, ReviewRun, "Undo.", [row], Action.UNDO)
 
-    @admin.action(description="Review again", permissions=["decide"])
-    def review_again(self, request: HttpRequest, queryset: QuerySet[ReviewRun]) -> None:
-        self.message_user(request, *review_again_many(request, queryset))
-
-    @admin.action(description="Cancel", permissions=["decide"])
-    def cancel_reviews(self, request: HttpRequest, queryset: QuerySet[ReviewRun]) -> None:
-        self.message_user(request, *cancel_many(request, queryset))
-
-    # -- one review
-    def action_applies(self, row: ReviewRun, verb: str) -> bool:
-        return {
-            "undo": row.change_set is not None and row.state in _UNDOABLE,
-            "put_back": row.state == ReviewRun.State.UNDONE and _undo_of(row) is not None,
-            "cancel": row.state in ReviewRun.OPEN,  # a review that awaits approval is rejected instead
-            "again": row.session_id is not None and row.state in _FAILED and not row.writes,
-        }[verb]
-
-    def perform_action(self, request: HttpRequest, row: ReviewRun, verb: str) -> None:
-        if verb == "undo":
-            work = review_undo_slices(row, actor=staff_actor(request), origin=WriteOrigin.ADMIN)
-            say_undone(self, request, run_slices(work))
-        elif verb == "put_back":
-            self._put_back(request, row)
-        elif verb == "cancel":
-            cancelled = review_cancel(row, CANCEL_REASON, actor=staff_actor(request))
-            self.message_user(request, "Cancelled." if cancelled else "It had already finished.")
-        elif row.session is None:
-            raise NotFound("Its session was deleted.")
-        else:
-            review_session(row.owner_id, row.session.pk)
-            self.message_user(request, "A new review is scheduled. It reads those turns too.")
-        action = Action.UNDO if verb == "undo" else Action.CHANGE
-        action_record(request, ReviewRun, f"{verb.capitalize().replace('_', ' ')}.", [row], action)
-
-    def _put_back(self, request: HttpRequest, run: ReviewRun) -> None:
-        undo = _undo_of(run)
+    @object_action("Restore", PERMISSION, applies=lambda run: _undo_of(run) is not None)
+    def put_back(self, request: HttpRequest, row: ReviewRun) -> None:
+        undo = _undo_of(row)
         if undo is None:
             raise Conflict("This review is not undone.")
         say_restored(self, request, change_set_undo(request, undo))
+        action_record(request, ReviewRun, "Put back.", [row])
+
+    # A review that awaits approval is rejected instead.
+    @object_action("Cancel", PERMISSION, look="danger", applies=lambda run: run.state in ReviewRun.OPEN)
+    def cancel(self, request: HttpRequest, row: ReviewRun) -> None:
+        cancelled = review_cancel(row, CANCEL_REASON, actor=staff_actor(request))
+        self.message_user(request, "Cancelled." if cancelled else "It had already finished.")
+        action_record(request, ReviewRun, "Cancel.", [row])
+
+    @object_action(
+        "Review again", PERMISSION, applies=lambda run: run.session_id and run.state in _FAILED and not run.writes
+    )
+    def again(self, request: HttpRequest, row: ReviewRun) -> None:
+        if row.session is None:
+            raise NotFound("Its session was deleted.")
+        review_session(row.owner_id, row.session.pk)
+        self.message_user(request, "A new review is scheduled. It reads those turns too.")
+        action_record(request, ReviewRun, "Again.", [row])
 
     def get_urls(self) -> list[URLPattern]:
         now = path("now/<uuid:session_id>/", self.admin_site.admin_view(self.now_view), name="reviews_reviewrun_now")
@@ -178,7 +211,15 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
 
 def _undo_of(run: ReviewRun) -> ChangeSet | None:
     """Return the undo that "Restore" would undo, or None if the review is not undone."""
-    if run.change_set is None:
+    if run.change_set is None or run.state != ReviewRun.State.UNDONE:
         return None
     newest, undone = undo_tips(run.owner_id, [run.change_set])[run.change_set]
     return newest if undone else None
+
+
+def error_words(run: ReviewRun) -> str:
+    """Return why the review failed or why it waits, else ""."""
+    words = reason_words(run, own=False)
+    if run.state == ReviewRun.State.SCHEDULED and words:
+        return f"{words} The next attempt begins {moment(run.not_before)}."
+    return words

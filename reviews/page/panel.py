@@ -1,7 +1,6 @@
 """The panel beside the reviews: the state of a book's consolidation, and its documents."""
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from gateway.agents.configuration import consolidation_settings, price_of
 from gateway.agents.model_choice import BackgroundModels
@@ -21,16 +20,6 @@ from reviews.page.undo import near_minute
 State = ConsolidationRun.State
 Phase = ConsolidationRun.Phase
 _BAR_WIDTH = 99.6
-
-
-@dataclass(frozen=True, slots=True)
-class ProgressStep:
-    """A step of a run. `fill` is the bar's width out of 100, or None for no bar."""
-
-    name: str
-    state: Literal["done", "now", "next"]
-    count: str
-    fill: float | None = None
 
 
 def panel_of(viewer: Viewer, name: str) -> dict[str, Any]:
@@ -68,18 +57,18 @@ def document_name(path: str) -> str:
     return f"skills/{skill}" if skill else path
 
 
-def _steps(run: ConsolidationRun) -> list[ProgressStep]:
+def _steps(run: ConsolidationRun) -> list[dict[str, Any]]:
+    """Return the steps of a run. `state` is done, now or next; `fill` is the bar's width out of 100, if there is a
+    bar."""
     total, done, chosen = run.sessions_total, run.sessions_done, run.selected
     reading = run.phase == Phase.EXTRACTION
+    bar = round(_BAR_WIDTH * done / total, 1) if chosen and reading and total else None
+    read_state = "next" if not chosen else "now" if reading else "done"
+    read_count = f"{done} of {total}" if chosen else "next"
     return [
-        ProgressStep("Choose sessions", "done" if chosen else "now", f"{total} found" if chosen else ""),
-        ProgressStep(
-            "Read each one",
-            "next" if not chosen else "now" if reading else "done",
-            f"{done} of {total}" if chosen else "next",
-            round(_BAR_WIDTH * done / total, 1) if chosen and reading and total else None,
-        ),
-        ProgressStep("Write the documents", "next" if reading else "now", "next" if reading else ""),
+        {"name": "Choose sessions", "state": "done" if chosen else "now", "count": f"{total} found" if chosen else ""},
+        {"name": "Read each one", "state": read_state, "count": read_count, "fill": bar},
+        {"name": "Write the documents", "state": "next" if reading else "now", "count": "next" if reading else ""},
     ]
 
 

@@ -4,7 +4,7 @@ of rows."""
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
@@ -66,41 +66,18 @@ class TimelineWrite(ShownWrite):
         return Truncator(self.write.after or self.write.before or "").chars(_MAX_NAME)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """A review in the timeline. `version` changes whenever the row looks different; `new_day` is the name of the day if
-    this is its first row. `later` has the indexes of writes that can still be saved."""
-
-    review: ReviewRun
-    version: str
-    new_day: str = ""
-    day: date
-    time: str
-    icon_label: IconLabel
-    title: str
-    turns: Turns | None
-    span: str
-    outcome: str
-    changes: Sequence[TimelineWrite]
-    waiting: Sequence[TimelineWrite]
-    undo: str
-    restorable: UUID | None
-    undone: str
-    later: Sequence[int]
-    again: bool
-    open: bool
-
-
-def rows_of(reviews: Sequence[ReviewRun], viewer: Viewer) -> list[Row]:
-    """Return rows in the given order. The first row of each day has `new_day` set."""
+def rows_of(reviews: Sequence[ReviewRun], viewer: Viewer) -> list[dict[str, Any]]:
+    """Return rows for reviews/run.html, in the given order. In a row `version` changes whenever the row looks
+    different; `new_day` is the name of the day if this is its first row; `later` has the indexes of writes that can
+    still be saved."""
     ids = {review.session_id for review in reviews if review.session_id}
     found = titled(Session.objects.filter(owner_id=viewer.owner.pk, pk__in=ids)) if ids else ()
     sessions = {session.pk: session for session in found}
     turns = turns_read(viewer.owner.pk, reviews)
     sets = [review.change_set for review in reviews if review.change_set]
     undos = newest_undos(viewer.owner.pk, sets) if sets else {}
-    today = viewer.local(timezone.now()).date()
-    rows: list[Row] = []
+    today, above = viewer.local(timezone.now()).date(), None
+    rows = []
     for review in reviews:
         row = _row(
             review,
@@ -109,12 +86,15 @@ def rows_of(reviews: Sequence[ReviewRun], viewer: Viewer) -> list[Row]:
             turns=turns.get(review.pk),
             undos=undos.get(review.change_set, {}) if review.change_set else {},
         )
-        begins = not rows or rows[-1].day != row.day
-        rows.append(replace(row, new_day=day_words(row.day, today)) if begins else row)
+        day = viewer.local(review.created_at).date()
+        rows.append(row | {"new_day": day_words(day, today) if day != above else ""})
+        above = day
     return rows
 
 
-def _row(review: ReviewRun, viewer: Viewer, *, session: Session | None, turns: Turns | None, undos: Undos) -> Row:
+def _row(
+    review: ReviewRun, viewer: Viewer, *, session: Session | None, turns: Turns | None, undos: Undos
+) -> dict[str, Any]:
     changes = [_change(write) for write in review.writes if write.state not in _HIDDEN]
     applied = [change for change in changes if change.write.state == "applied"]
     restorable = _restorable(review, changes, undos)
@@ -122,32 +102,25 @@ def _row(review: ReviewRun, viewer: Viewer, *, session: Session | None, turns: T
     newest = max(undos.values(), key=lambda undo: undo.pk, default=None)
     state = State(review.state)
     rejected = state == State.CANCELLED and (review.error or {}).get("code") == "rejected"
-    return Row(
-        review=review,
-        version=".".join(
-            [
-                state,
-                str(review.attempts),
-                str(newest.pk) if newest else "",
-                *(f"{change.write.state}{change.write.times or ''}" for change in changes),
-            ]
-        ),
-        day=viewer.local(review.created_at).date(),
-        time=f"{viewer.local(review.created_at):%H:%M}",
-        icon_label=IconLabel(_ICONS[state], "Rejected" if rejected else str(state.label)),
-        title=title_of(session) if session else _FALLBACK_TITLES.get(review.trigger, "A session that was deleted"),
-        turns=turns if session else None,
-        span=_usage_text(review, turns.last - turns.first + 1 if turns else 0),
-        outcome=_outcome(review, viewer),
-        changes=[change for change in changes if not change.write.waiting],
-        waiting=[change for change in changes if change.write.waiting],
-        undo=_action_words("Undo", len(applied)) if applied and review.change_set else "",
-        restorable=restorable,
-        undone=undone_words(newest, viewer) if restorable and newest else "",
-        later=[c.write.index for c in changes if c.write.pending and not c.write.waiting and not review.orphaned],
-        again=session is not None and state in ReviewRun.FAILED,
-        open=state in ReviewRun.OPEN,
-    )
+    looks = [f"{change.write.state}{change.write.times or ''}" for change in changes]
+    return {
+        "review": review,
+        "version": ".".join([state, str(review.attempts), str(newest.pk) if newest else "", *looks]),
+        "time": f"{viewer.local(review.created_at):%H:%M}",
+        "icon_label": IconLabel(_ICONS[state], "Rejected" if rejected else str(state.label)),
+        "title": title_of(session) if session else _FALLBACK_TITLES.get(review.trigger, "A session that was deleted"),
+        "turns": turns if session else None,
+        "span": _usage_text(review, turns.last - turns.first + 1 if turns else 0),
+        "outcome": _outcome(review, viewer),
+        "changes": [change for change in changes if not change.write.waiting],
+        "waiting": [change for change in changes if change.write.waiting],
+        "undo": _action_words("Undo", len(applied)) if applied and review.change_set else "",
+        "restorable": restorable,
+        "undone": undone_words(newest, viewer) if restorable and newest else "",
+        "later": [c.write.index for c in changes if c.write.pending and not c.write.waiting and not review.orphaned],
+        "again": session is not None and state in ReviewRun.FAILED,
+        "open": state in ReviewRun.OPEN,
+    }
 
 
 def _change(write: ReviewWrite) -> TimelineWrite:

@@ -1,6 +1,7 @@
 """The reviews page: the timeline, consolidation and its documents. Changes go through the native API, except for
 cancelling a review, which only this page does."""
 
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from memories.errors import NotFound
 from memories.ids import parse_uuid
 from memories.models import Artifact, ArtifactRevision
 from memories.number_words import counted
+from memories.pagination import parse_number
 from memories.selectors import book_named, row_by_id
 from memories.viewers import Viewer, action_view, fragment_view, page_view
 from reviews import services
@@ -34,9 +36,9 @@ def reviews(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """`/reviews/`: the timeline and the consolidation panel; `doc` opens one of the documents."""
     book = _book(request)
     context = _timeline(request, viewer) | {"tab": "reviews", "intro": _intro(viewer), "panel": panel_of(viewer, book)}
-    artifact = _document(viewer, book, request.GET.get("doc", ""))
-    if artifact is not None:
-        context["shown"] = shown_document(artifact, viewer)
+    if path := request.GET.get("doc"):
+        with suppress(NotFound):
+            context["shown"] = shown_document(_document(viewer, book, path), viewer)
     return render(request, "reviews/reviews.html", context)
 
 
@@ -56,8 +58,6 @@ def consolidation_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse
 def document_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """A document (`path` in `book`), its history or editor (`view`), or the text of a `revision`."""
     artifact = _document(viewer, _book(request), request.GET.get("path", ""))
-    if artifact is None:
-        return HttpResponse(status=404)
     if revision_id := request.GET.get("revision"):
         revision = row_by_id(ArtifactRevision.objects.filter(artifact=artifact), revision_id)
         if revision is None:
@@ -82,17 +82,12 @@ def review_cancel(request: HttpRequest, viewer: Viewer, review_id: UUID) -> Http
 
 def _timeline(request: HttpRequest, viewer: Viewer) -> dict[str, Any]:
     rows = ReviewRun.objects.filter(owner_id=viewer.owner.pk).order_by("-id")
-    shown = _requested_rows(request)
+    shown = min(max(parse_number(request.GET.get("n", "")) or 0, BATCH_ROWS), MAX_ROWS)
     if (through := parse_uuid(request.GET.get("through", ""))) is not None:
         shown = min(MAX_ROWS, max(shown, rows.filter(pk__gte=through).count()))
     found = list(rows[: shown + 1])
     more = min(shown + BATCH_ROWS, MAX_ROWS) if len(found) > shown and shown < MAX_ROWS else 0
     return {"rows": rows_of(found[:shown], viewer), "number": shown, "more": more}
-
-
-def _requested_rows(request: HttpRequest) -> int:
-    given = request.GET.get("n", "")
-    return min(max(int(given), BATCH_ROWS), MAX_ROWS) if given.isdecimal() and len(given) < 6 else BATCH_ROWS
 
 
 def _intro(viewer: Viewer) -> dict[str, Any]:
@@ -114,11 +109,9 @@ def _book(request: HttpRequest) -> str:
     return (request.GET.get("book") or DEFAULT_BOOK)[:64]
 
 
-def _document(viewer: Viewer, book_name: str, path: str) -> Artifact | None:
+def _document(viewer: Viewer, book_name: str, path: str) -> Artifact:
+    """Return a document of a book. Raises NotFound."""
     book = book_named(viewer.owner.pk, book_name)
-    if book is None or not path:
-        return None
-    try:
-        return artifact_get(viewer.owner.pk, book.pk, path)
-    except NotFound:
-        return None
+    if book is None:
+        raise NotFound("There is no such book.")
+    return artifact_get(viewer.owner.pk, book.pk, path)

@@ -193,11 +193,7 @@ def all_actions() -> set[str]:
 
 
 def all_object_actions() -> set[str]:
-    return {
-        f"{name} {object_action.verb}"
-        for name, page in pages().items()
-        for object_action in getattr(page, "object_actions", ())
-    }
+    return {f"{name} {verb}" for name, page in pages().items() for verb in getattr(page, "object_actions", ())}
 
 
 @pytest.mark.parametrize(

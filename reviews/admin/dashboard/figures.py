@@ -2,12 +2,12 @@
 grouped by day, state and model."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from django.db.models import CharField, Count, Q, Sum
+from django.db.models import CharField, Count, Sum
 
 from gateway.limits.money import Money, Tokens, dollars, token_sums
 from gateway.models import Run
@@ -73,61 +73,40 @@ def day_charts(period: Period, money: Money) -> tuple[tuple[Chart, ...], Usage]:
         reviews[day, _REVIEW_LINES.get(state, _OTHERS)] += number
         tokens = Tokens.of(total, written)
         usage.add("Reviews", day, tokens, money.cost(model, tokens))
-    for day, number in period.read("consolidation", "created_at", _consolidation_groups):
+    consolidated = ConsolidationRun.objects.annotate(day=day_of("created_at")).order_by().values_list("day")
+    for day, number in period.read("consolidation", "created_at", consolidated.annotate(Sum("tokens"))):
         usage.tokens[day, "Consolidation"] += number
+    tallies = _tallies({str(value): str(label) for value, label in State.choices}, states)
     charts = (
-        Chart(
-            name="turns",
-            title="Turns",
-            days=period.days,
-            series=series_of(period.days, _TURNS, turns),
-            empty="No turns in this period.",
-        ),
+        _chart(period, "turns", "Turns", _TURNS, turns, "No turns"),
         _tokens_chart(period, usage, money),
-        Chart(
-            name="reviews",
-            title="Reviews by state",
-            days=period.days,
-            series=series_of(period.days, _REVIEWS, reviews),
-            tallies=_tallies({str(value): str(label) for value, label in State.choices}, states),
-            empty="No reviews in this period.",
-        ),
+        _chart(period, "reviews", "Reviews by state", _REVIEWS, reviews, "No reviews", tallies=tallies),
         _writes_chart(period),
         _scan_chart(period),
     )
     return charts, usage
 
 
+def _chart(
+    period: Period, name: str, title: str, lines: Mapping[str, str], numbers: CountsByDay, nothing: str, **options: Any
+) -> Chart:
+    """Return a chart of `numbers`; `lines` are labels by tone, `nothing` is what an empty chart says."""
+    series = series_of(period.days, lines, numbers)
+    return Chart(name=name, title=title, days=period.days, series=series, empty=f"{nothing} in this period.", **options)
+
+
 def _read_by_model(period: Period, table: type[Run] | type[ReviewRun], column: str) -> list[Any]:
     """Return rows of day, state, model, count, total tokens and output tokens."""
-
-    def groups(rows: Q) -> Iterable[tuple[Any, ...]]:
-        by = table._default_manager.filter(rows).annotate(day=day_of(column)).order_by()
-        return by.values_list("day", "state", "model").annotate(Count("pk"), **token_sums())
-
-    return period.read(table.__name__, column, groups)
-
-
-def _consolidation_groups(rows: Q) -> Iterable[tuple[Any, ...]]:
-    by = ConsolidationRun.objects.filter(rows).annotate(day=day_of("created_at")).order_by()
-    return by.values_list("day").annotate(Sum("tokens"))
-
-
-def _revision_groups(rows: Q) -> Iterable[tuple[Any, ...]]:
-    by = Revision.objects.filter(rows).annotate(day=day_of("created_at"), by=group_of("write_origin", CharField()))
-    return by.order_by().values_list("day", "by").annotate(Count("pk"))
+    by = table._default_manager.annotate(day=day_of(column)).order_by().values_list("day", "state", "model")
+    return period.read(table.__name__, column, by.annotate(Count("pk"), **token_sums()))
 
 
 def _tokens_chart(period: Period, usage: Usage, money: Money) -> Chart:
-    return Chart(
-        name="tokens",
-        title="Tokens",
-        days=period.days,
-        series=series_of(period.days, _TOKENS, usage.tokens),
-        money=tuple(dollars(usage.spent[day]) for day in period.days) if money.known else (),
-        note=f"Turns and reviews cost {dollars(sum(usage.spent.values()))}." if money.known else "",
-        empty="No requests to a model in this period.",
-    )
+    cost: dict[str, Any] = {}
+    if money.known:
+        cost["money"] = tuple(dollars(usage.spent[day]) for day in period.days)
+        cost["note"] = f"Turns and reviews cost {dollars(sum(usage.spent.values()))}."
+    return _chart(period, "tokens", "Tokens", _TOKENS, usage.tokens, "No requests to a model", **cost)
 
 
 def _writes_chart(period: Period) -> Chart:
@@ -135,18 +114,14 @@ def _writes_chart(period: Period) -> Chart:
     drawn = set(_WRITERS.values())
     origins = Counter[str]()
     writes = CountsByDay()
-    for day, origin, number in period.read("writes", "created_at", _revision_groups):
+    by = Revision.objects.annotate(day=day_of("created_at"), by=group_of("write_origin", CharField())).order_by()
+    groups = by.values_list("day", "by").annotate(Count("pk"))
+    for day, origin, number in period.read("writes", "created_at", groups):
         origins[origin] += number
         word = words.get(origin, _OTHERS)
         writes[day, word if word in drawn else _OTHERS] += number
-    return Chart(
-        name="writes",
-        title="Writes to memory by author",
-        days=period.days,
-        series=series_of(period.days, _WRITERS, writes),
-        tallies=_tallies(words, origins),
-        empty="No writes in this period.",
-    )
+    tallies = _tallies(words, origins)
+    return _chart(period, "writes", "Writes to memory by author", _WRITERS, writes, "No writes", tallies=tallies)
 
 
 def _scan_chart(period: Period) -> Chart:
@@ -156,14 +131,8 @@ def _scan_chart(period: Period) -> Chart:
     for day, rule, kind, number in rows.values_list("day", "rule", "kind", "number"):
         rules[rule] += number
         blocks[day, _KINDS.get(kind, kind)] += number
-    return Chart(
-        name="scan",
-        title="Blocked writes",
-        days=period.days,
-        series=series_of(period.days, _SCANNED, blocks),
-        tallies=_tallies({}, rules),
-        empty="No blocked writes in this period.",
-    )
+    tallies = _tallies({}, rules)
+    return _chart(period, "scan", "Blocked writes", _SCANNED, blocks, "No blocked writes", tallies=tallies)
 
 
 def _tallies(words: Mapping[str, str], counted: Mapping[str, int]) -> list[tuple[str, int]]:

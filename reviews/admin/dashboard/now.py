@@ -8,16 +8,15 @@ from typing import Any
 
 import redis
 from django.conf import settings
-from django.contrib import admin
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.urls import reverse
 from django_q.brokers import get_broker
 from django_q.models import OrmQ
 from django_q.signing import BadSignature, SignedPackage
 
 from gateway.admin.operations import HEARTBEAT_TIMEOUT
 from gateway.models import Run, Worker
+from memories.admin.columns import viewable_url
 from reviews.models import ConsolidationRun, ReviewRun
 
 MAX_SHOWN = 5
@@ -117,17 +116,15 @@ def _stuck_runs(
     of their partial index if that is another one."""
     found = rows.select_related("owner__user").order_by(order or since)[: MAX_SHOWN + 1]
     return [
-        StuckRun(what=what.format(run), why=why(run), since=getattr(run, since), link=_link(request, run))
+        StuckRun(
+            what=what.format(run),
+            why=why(run),
+            since=getattr(run, since),
+            link=viewable_url(request, rows.model, "change", run.pk),
+        )
         for run in found
     ]
 
 
 def _state_words(run: ConsolidationRun) -> str:
     return run.get_state_display().lower()
-
-
-def _link(request: HttpRequest, row: Model) -> str:
-    model = type(row)
-    if not admin.site.is_registered(model) or not admin.site.get_model_admin(model).has_view_permission(request):
-        return ""
-    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_change", args=[row.pk])

@@ -1,21 +1,19 @@
 """Tokens by owner: who used most in the period, the cost, and today's use of the quotas."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.contrib import admin
-from django.db.models import Count, Q, QuerySet, Sum, UUIDField
+from django.db.models import Count, QuerySet, Sum, UUIDField
 from django.http import HttpRequest
-from django.urls import reverse
 
 from gateway.agents.configuration import consolidation_settings
 from gateway.limits.money import Money, Tokens, dollars, token_sums
 from gateway.models import Run
+from memories.admin.columns import viewable_url
 from memories.models import Owner
 from reviews.admin.dashboard.figures import Usage
 from reviews.admin.dashboard.periods import Period, group_of
@@ -73,17 +71,18 @@ def owners_table(request: HttpRequest, period: Period, money: Money, usage: Usag
     spent = defaultdict[UUID, float](float)
     turns, reviewed = (_by_owner(period, table, column, money, spent) for table, column in _TABLES)
     consolidated = Counter[UUID]()
-    for pk, tokens_used in period.read("consolidating-owners", "created_at", _consolidating):
+    used = ConsolidationRun.objects.filter(tokens__gt=0).annotate(whose=_OWNER).order_by().values_list("whose")
+    by_owner = used.annotate(sum=Sum("tokens")).order_by("-sum")
+    for pk, tokens_used in period.read("consolidating-owners", "created_at", by_owner, _MAX_GROUPS):
         consolidated[pk] += tokens_used
     all_tokens = turns + reviewed + consolidated
     chosen = [pk for pk, _ in sorted(all_tokens.items(), key=lambda item: (-item[1], item[0]))[:MAX_OWNERS]]
     owners = Owner.objects.select_related("user").in_bulk(chosen)
     today = _today(chosen, now)
-    may_open = request.user.has_perm("memories.view_owner") and admin.site.is_registered(Owner)
     table = [
         OwnerUse(
             name=str(owners[pk]),
-            link=reverse("admin:memories_owner_change", args=[pk]) if may_open else "",
+            link=viewable_url(request, Owner, "change", pk),
             turns=turns[pk],
             reviews=reviewed[pk],
             consolidation=consolidated[pk],
@@ -111,24 +110,14 @@ def _by_owner(
     period: Period, table: type[Run] | type[ReviewRun], column: str, money: Money, spent: dict[UUID, float]
 ) -> "Counter[UUID]":
     """Return the tokens by owner, and add their cost to `spent`."""
-
-    def groups(rows: Q) -> Iterable[tuple[Any, ...]]:
-        chosen: QuerySet[Any] = table._default_manager.filter(rows)
-        by = chosen.annotate(whose=_OWNER).order_by().values_list("whose", "model").annotate(**token_sums())
-        found: Iterable[tuple[Any, ...]] = by.filter(tokens__gt=0).order_by("-tokens")[:_MAX_GROUPS]
-        return found
-
+    rows: QuerySet[Any] = table._default_manager.annotate(whose=_OWNER).order_by()
+    groups = rows.values_list("whose", "model").annotate(**token_sums()).filter(tokens__gt=0).order_by("-tokens")
     tokens = Counter[UUID]()
-    for pk, model, total, written in period.read(f"{table.__name__}-owners", column, groups):
+    for pk, model, total, written in period.read(f"{table.__name__}-owners", column, groups, _MAX_GROUPS):
         tokens_used = Tokens.of(total, written)
         tokens[pk] += tokens_used.total
         spent[pk] += money.cost(model, tokens_used)
     return tokens
-
-
-def _consolidating(rows: Q) -> Iterable[tuple[Any, ...]]:
-    by = ConsolidationRun.objects.filter(rows, tokens__gt=0).annotate(whose=_OWNER).order_by()
-    return by.values_list("whose").annotate(sum=Sum("tokens")).order_by("-sum")[:_MAX_GROUPS]
 
 
 def _today(owners: list[UUID], now: datetime) -> dict[UUID, tuple[QuotaUse, ...]]:

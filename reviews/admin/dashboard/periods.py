@@ -3,13 +3,12 @@ primary key: no other index is needed, and older rows are never read (PostgreSQL
 for each of these queries). Days are UTC days, as for quotas. The results of finished days hardly change, so they are
 cached for some minutes; with a warm cache only today's rows are read."""
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 from django.core.cache import cache
-from django.db.models import DateField, Field, Q
+from django.db.models import DateField, Field, Q, QuerySet
 from django.db.models.functions import Coalesce, TruncDate
 
 from memories.ids import first_id
@@ -17,8 +16,6 @@ from reviews.quotas import day_start
 
 CHOICES = (7, 30)
 CACHE_SECONDS = 600
-
-Row = TypeVar("Row", bound=tuple[Any, ...])
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +40,17 @@ class Period:
         """The start of the first day."""
         return day_start(self.days[0])
 
-    def read(self, name: str, column: str, groups: Callable[[Q], Iterable[Row]]) -> list[Row]:
-        """Return the cached groups of finished days and the groups of today. `groups` queries the rows that match a
-        condition; `column` is the column of a row's time; `name` is the cache key."""
+    def read(self, name: str, column: str, groups: "QuerySet[Any, Any]", limit: int | None = None) -> list[Any]:
+        """Return the cached groups of finished days and the groups of today, at most `limit` of each. `column` is the
+        column of a row's time; `name` is the cache key."""
         today = first_id(day_start(self.days[-1]))
         since = Q(pk__gte=first_id(self.since), **{f"{column}__gte": self.since})
         key = f"dashboard:{name}:{self.days[0]}:{self.days[-1]}"
-        finished: list[Row] | None = cache.get(key)
+        finished: list[Any] | None = cache.get(key)
         if finished is None:
-            finished = list(groups(since & Q(pk__lt=today)))
+            finished = list(groups.filter(since, pk__lt=today)[:limit])
             cache.set(key, finished, CACHE_SECONDS)
-        return [*finished, *groups(since & Q(pk__gte=today))]
+        return [*finished, *groups.filter(since, pk__gte=today)[:limit]]
 
 
 class _Day(TruncDate):

@@ -7,15 +7,14 @@ from datetime import UTC, date, datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from django.contrib import admin
 from django.contrib.auth.models import User
 from django.db.models import Count, Model, Q, QuerySet, Sum
 from django.http import HttpRequest
-from django.urls import reverse
 
 from gateway.limits.money import Money, Tokens, dollars, token_sums
 from gateway.models import Run, Session, UsageDay
 from memories.admin.badges import memory_state_query
+from memories.admin.columns import viewable_url
 from memories.ids import first_id
 from memories.models import Memory
 from memories.number_words import counted
@@ -28,7 +27,7 @@ MAX_TIMED = 1_000
 _PERCENTILE = 0.95
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Headline:
     """A figure with its label. `link` is empty if the user may not open the list; `bad` highlights a problem."""
 
@@ -49,39 +48,23 @@ def headlines(request: HttpRequest, money: Money, now: datetime) -> list[Headlin
         sessions=Count("session_id", distinct=True),
         failed=Count("pk", filter=Q(state=Run.State.FAILED)),
     )
+    sessions, turns, failed = (_format_count(facts[name], facts["turns"]) for name in ("sessions", "turns", "failed"))
+    people = _bounded_count(User.objects.filter(is_active=True))
     asked = "nobody asked today" if not facts["people"] else f"{facts['people']:,} asked today"
     live = Memory.objects.filter(memory_state_query("live", now))
     new = Memory.objects.filter(pk__gte=first_id(day_start(day)))
+    sessions_of_day = _list_url(request, Session, last_active_at_from=day)
     runs_of_day = _list_url(request, Run, started_at_from=day)
+    failed_of_day = _list_url(request, Run, state=Run.State.FAILED.value, started_at_from=day)
     time, of_answers = _answer_time(runs)
     cost, of_what = _cost_today(money, day)
     return [
-        Headline(
-            word="People",
-            value=_bounded_count(User.objects.filter(is_active=True)),
-            note=asked,
-            link=_list_url(request, User, is_active__exact="1"),
-        ),
-        Headline(
-            word="Conversations today",
-            value=_format_count(facts["sessions"], facts["turns"]),
-            note=f"{_format_count(facts['turns'], facts['turns'])} turn{'' if facts['turns'] == 1 else 's'}",
-            link=_list_url(request, Session, last_active_at_from=day),
-        ),
-        Headline(
-            word="Memories",
-            value=_bounded_count(live),
-            note=f"{_bounded_count(new)} new today",
-            link=_list_url(request, Memory),
-        ),
-        Headline(
-            word="Failed turns today",
-            value=_format_count(facts["failed"], facts["turns"]),
-            link=_list_url(request, Run, state=Run.State.FAILED.value, started_at_from=day),
-            bad=bool(facts["failed"]),
-        ),
-        Headline(word="95 % of answers within", value=time, note=of_answers, link=runs_of_day),
-        Headline(word="Cost today", value=cost, note=of_what, link=runs_of_day),
+        Headline("People", people, asked, _list_url(request, User, is_active__exact="1")),
+        Headline("Conversations today", sessions, f"{turns} turn{'' if facts['turns'] == 1 else 's'}", sessions_of_day),
+        Headline("Memories", _bounded_count(live), f"{_bounded_count(new)} new today", _list_url(request, Memory)),
+        Headline("Failed turns today", failed, link=failed_of_day, bad=bool(facts["failed"])),
+        Headline("95 % of answers within", time, of_answers, runs_of_day),
+        Headline("Cost today", cost, of_what, runs_of_day),
     ]
 
 
@@ -120,7 +103,5 @@ def _format_count(number: int, seen: int) -> str:
 
 
 def _list_url(request: HttpRequest, model: type[Model], **filters: object) -> str:
-    if not admin.site.get_model_admin(model).has_view_permission(request):
-        return ""
-    address = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
-    return f"{address}?{urlencode(filters)}" if filters else address
+    address = viewable_url(request, model, "changelist")
+    return f"{address}?{urlencode(filters)}" if address and filters else address

@@ -1,0 +1,61 @@
+"""The notes extracted from past sessions, in the admin. Read-only."""
+
+from django.contrib import admin
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from gateway.admin.session_titles import SessionTitles, session_link, title_of
+from gateway.admin.sessions import SessionIdFilter
+from memories.admin.badges import badge, state_badge
+from memories.admin.base import ReadOnlyAdmin
+from memories.admin.columns import column, fieldset, moment_column
+from memories.admin.filters import BOOK_FILTER, OWNER_FILTER, DayFilter, choice_filter, id_filter
+from reviews.admin.consolidation_runs import error_words
+from reviews.models import Extraction
+
+
+@admin.register(Extraction)
+class ExtractionAdmin(SessionTitles, ReadOnlyAdmin):
+    """The notes extracted from past sessions. Read-only."""
+
+    audits_access = True
+    list_display = ("words", "session_title", "state_badge", "owner", "book", "said", "extracted")
+    list_display_links = ("words", "session_title")
+    list_select_related = ("owner__user", "book", "session")
+    list_defer = ("raw_memory",)
+    list_filter = (
+        OWNER_FILTER,
+        BOOK_FILTER,
+        choice_filter("state", Extraction.State),
+        SessionIdFilter,
+        id_filter("run", "run_id"),
+        ("said_at", DayFilter),
+    )
+    search_fields = ("synopsis", "session__title")
+    searched_ids = ("session_id", "pk")
+    search_help_text = "Text of the synopsis, the session's title, or its id"
+    fieldsets = (
+        fieldset(None, "words", "notes"),
+        fieldset(
+            "Details",
+            ("state_badge", "session_link"),
+            ("owner", "book"),
+            ("said", "extracted"),
+            ("model", "attempts"),
+            ("redacted", "error"),
+            ("through_seq", "floor_seq"),
+        ),
+    )
+
+    said = moment_column("said_at", "Last active")
+    extracted = moment_column("extracted_at", "Read")
+
+    @admin.display(description="State")
+    def state_badge(self, note: Extraction) -> SafeString:
+        return badge("Cleared", "muted", "delete") if note.cleared_at else state_badge(note)
+
+    session_title = column("Session", title_of)
+    session_link = column("Session", lambda note: session_link(note))
+    words = column("Synopsis", lambda note: format_html('<span class="db-words">{}</span>', note.synopsis or "–"))
+    notes = column("Notes", lambda note: format_html('<span class="db-words">{}</span>', note.raw_memory or "–"))
+    error = column("Error", lambda note: error_words(note.error))
