@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -10,14 +11,18 @@ from gateway.api.block_order import BlockOrder
 from gateway.api.errors import as_domain_error
 from gateway.api.responses_body import ResponsesBody
 from gateway.api.responses_json import (
+    ARGUMENTS,
     INCOMPLETE,
+    INPUT,
+    REFUSAL,
+    TEXT,
+    Part,
     call_item,
     message_item,
     reasoning_item,
+    reasoning_part,
     response_object,
-    wants_summary,
 )
-from gateway.api.responses_parts import ARGUMENTS, INPUT, REASONING, REFUSAL, SUMMARY, TEXT, OpenItem, Part
 from gateway.errors import RunStopped
 from gateway.runs.context import TurnContext
 from gateway.runs.responses import part_of, response_id
@@ -33,6 +38,38 @@ _ENCRYPTED_PREFIX = "daybook.1."
 _CODES = {"rate_limited": "rate_limit_exceeded", "overloaded": "server_is_overloaded"}
 
 
+@dataclass(slots=True)
+class OpenItem:
+    """An item that is being written: its index in the output, and the text and lists of its current part."""
+
+    index: int
+    data: dict[str, Any]
+    part: Part | None = None
+    pieces: list[str] = field(default_factory=list)
+    lists: dict[str, list[Any]] = field(default_factory=dict)
+
+    def begin(self, part: Part) -> None:
+        self.part, self.pieces, self.lists = part, [], {name: [] for name in part.lists}
+
+    def current_part(self) -> dict[str, Any]:
+        return self.part.as_json("".join(self.pieces), **self.lists) if self.part else {}
+
+    def position(self) -> dict[str, Any]:
+        """Return the fields of an event that locate the current part."""
+        position = {"item_id": self.data["id"], "output_index": self.index}
+        if self.part is None or not self.part.container:
+            return position
+        index = "summary_index" if self.part.container == "summary" else "content_index"
+        return {**position, index: len(self.data[self.part.container])}
+
+    def end(self) -> None:
+        """Add the current part to the item."""
+        if self.part is not None:
+            written, container = self.current_part(), self.part.container
+            self.data = {**self.data, **({container: [*self.data[container], written]} if container else written)}
+            self.part = None
+
+
 class ResponseBuilder:
     """A response while it is written. `context` is that of its turn, or None for a request that is not a turn. `final`
     is the complete response, empty until `fail` or the end of the turn."""
@@ -45,7 +82,7 @@ class ResponseBuilder:
         self._begun = False
         self._id_suffix = f"{run_id.hex}_{part}"
         self._created_at = int(context.started_at.timestamp() if context else time.time())
-        self._reasoning_part = SUMMARY if wants_summary(request.echo) else REASONING
+        self._reasoning_part = reasoning_part(request.echo)
         self._events: list[dict[str, Any]] = []
         self._number = 0
         self._items: list[OpenItem] = []
@@ -163,7 +200,8 @@ class ResponseBuilder:
         self._close("call")
         item = self._open.get("reasoning")
         if item is None:
-            item = self._add_item("reasoning", reasoning_item(self._item_id("rs", "reasoning"), "", "in_progress"))
+            data = reasoning_item(self._item_id("rs", "reasoning"), status="in_progress")
+            item = self._add_item("reasoning", data)
         self._write(item, self._reasoning_part, text)
 
     def _write_message(self, part: Part, text: str, **lists: list[Any]) -> None:
