@@ -1,7 +1,5 @@
-"""Pagination cursors of MCP lists, opaque to clients, with all state that the next page needs. Pure functions."""
+"""Pagination cursors of MCP lists, with all state that the next page needs. Pure functions."""
 
-import base64
-import binascii
 from typing import Any
 
 from gateway.mcp.messages import INVALID_PARAMS, RpcError
@@ -10,7 +8,7 @@ from memories.limits import SHORT_LENGTH
 
 def cursor_of(section: str, position: str) -> str:
     """Return the cursor for the entries after a position in a section of a list."""
-    return base64.urlsafe_b64encode(f"{section}:{position}".encode()).decode().rstrip("=")
+    return f"{section}:{position}"
 
 
 def position_in(params: dict[str, Any]) -> tuple[str, str] | None:
@@ -20,11 +18,7 @@ def position_in(params: dict[str, Any]) -> tuple[str, str] | None:
         return None
     if not isinstance(cursor, str) or len(cursor) > SHORT_LENGTH:
         raise wrong_cursor()
-    try:
-        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
-    except (binascii.Error, ValueError):
-        raise wrong_cursor() from None
-    section, colon, position = text.partition(":")
+    section, colon, position = cursor.partition(":")
     if not colon or not position.isprintable():
         raise wrong_cursor()
     return section, position
