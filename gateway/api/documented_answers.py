@@ -53,7 +53,11 @@ def document_answers(document: dict[str, Any], answers: Answers) -> None:
             if shape is not None:
                 response = operation["responses"].setdefault(status, {"description": "OK"})
                 response.setdefault("content", {})[_JSON] = {"schema": _schema(shape, schemas)}
-        _add_headers(operation, etag=name in answers.etags, if_match=name in answers.if_match)
+        headers = {"x-request-id": _REQUEST_ID, **({"ETag": _ETAG} if name in answers.etags else {})}
+        operation.setdefault("parameters", []).extend([_USER, *([_IF_MATCH] if name in answers.if_match else [])])
+        for status, response in operation["responses"].items():
+            if isinstance(status, int) and status < 300 and "$ref" not in response:
+                response["headers"] = dict(headers)
 
 
 def _schema(shape: Any, schemas: dict[str, Any]) -> dict[str, Any]:
@@ -64,10 +68,3 @@ def _schema(shape: Any, schemas: dict[str, Any]) -> dict[str, Any]:
         return schema
     schemas[schema["title"]] = schema
     return {"$ref": _REFERENCE.format(model=schema["title"])}
-
-
-def _add_headers(operation: dict[str, Any], *, etag: bool, if_match: bool) -> None:
-    operation.setdefault("parameters", []).extend([_USER, *([_IF_MATCH] if if_match else [])])
-    for status, response in operation["responses"].items():
-        if isinstance(status, int) and status < 300 and "$ref" not in response:
-            response["headers"] = {"x-request-id": _REQUEST_ID, **({"ETag": _ETAG} if etag else {})}

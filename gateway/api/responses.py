@@ -6,10 +6,11 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from django.http import HttpResponse, HttpResponseBase
 from ninja import Router
+from pydantic import Field
 
 from gateway.agents.rows import agent_find, agent_settings, require_key
 from gateway.api.counting import estimate_with_memory
@@ -39,7 +40,7 @@ from memories.pagination import page_json
 
 router = Router()
 _MAX_REFERENCED_RUNS = 100
-_MAX_PAGE_SIZE = 100
+_Limit = Annotated[int, Field(ge=1, le=100)]
 _ITEM_ID = re.compile(r"(?:msg|fc|ctc)_([0-9a-f]{32})_")
 
 
@@ -98,11 +99,9 @@ def response_forget(request: ApiRequest, response_id: str) -> HttpResponse:
 
 @router.get("/responses/{response_id}/input_items", openapi_extra=INPUT_ITEMS)
 async def response_input(
-    request: ApiRequest, response_id: str, limit: int = 20, after: str = "", order: Literal["asc", "desc"] = "desc"
+    request: ApiRequest, response_id: str, limit: _Limit = 20, after: str = "", order: Literal["asc", "desc"] = "desc"
 ) -> HttpResponse:
     """The input of a response, including the conversation before it. Newest first by default."""
-    if not 1 <= limit <= _MAX_PAGE_SIZE:
-        raise InvalidRequest(f"limit must be a number from 1 to {_MAX_PAGE_SIZE}.", param="limit")
     items = await in_read_thread(lambda: input_items(*response_find(request.auth, response_id)))
     listed = items if order == "asc" else items[::-1]
     if after:

@@ -21,7 +21,7 @@ _Load = Callable[[UUID, str, int], bytes | ReadFailure]
 
 def content_read(owner_id: UUID, content: Any) -> Any:
     """Return a stored message's content as its client sent it. May call the storage."""
-    return _loaded(owner_id, content, file_load) if _is_incomplete(content) else content
+    return _loaded(owner_id, content, file_load)
 
 
 async def contents_read(owner_id: UUID, holders: Sequence[ChatMessage], *, name: str = "content") -> list[ChatMessage]:
@@ -40,8 +40,6 @@ async def contents_read(owner_id: UUID, holders: Sequence[ChatMessage], *, name:
 
 async def context_read(context: TurnContext) -> TurnContext:
     """Return a turn's context with the attachments of its messages loaded."""
-    if not any(_is_incomplete(message.get("content")) for message in context.messages):
-        return context
     return replace(context, messages=tuple(await contents_read(context.owner_id, context.messages)))
 
 
