@@ -130,7 +130,7 @@ async def test_pages_contain_every_resource_once(
         "A" * 300,
         cursor_of("else", "1"),
         cursor_of("memories", "one"),
-        cursor_of("documents", "a\x00"),
+        cursor_of("documents", "a\x01"),
     ],
 )
 async def test_an_invalid_cursor_is_error_code(alice_api: Api, cursor: Any) -> None:
