@@ -60,6 +60,7 @@ _SIGN_IN = {"WWW-Authenticate": {"description": "How to authenticate.", "schema"
 _HEADERS = {401: _SIGN_IN, 429: _RETRY, 503: _RETRY}
 _WRITE_METHODS = frozenset({"post", "put", "patch", "delete"})
 _LIMIT_PARTS = {"limit": "The limit of", "remaining": "What is left of the", "reset": "When there will be more"}
+_TURN_PATHS = ("/turns", "/results")
 _REFERENCES = frozenset({"book", "session_id"})
 """Query parameters that refer to something which may not exist."""
 
@@ -116,18 +117,13 @@ def document_errors(document: dict[str, Any]) -> None:
     components["responses"][_name(429)]["headers"] |= _headers(OPENAI_HEADERS)
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            _document_limits(path, operation)
+            if path.startswith("/v1/") or path.endswith(_TURN_PATHS):  # answers of models have a key's limits
+                names = ANTHROPIC_HEADERS if is_anthropic(path) else OPENAI_HEADERS
+                for answer in operation["responses"].values():
+                    answer["headers"] = answer.get("headers", {}) | _headers(names)
             for status in _statuses(path, method, operation):
                 reference = {"$ref": f"#/components/responses/{_name(status)}"}
                 operation["responses"].setdefault(status, reference)
-
-
-def _document_limits(path: str, operation: dict[str, Any]) -> None:
-    """Add the headers about a key's limits to the answers of operations that use models."""
-    if path.startswith("/v1/") or path.endswith(("/turns", "/results")):
-        names = ANTHROPIC_HEADERS if is_anthropic(path) else OPENAI_HEADERS
-        for answer in operation["responses"].values():
-            answer["headers"] = answer.get("headers", {}) | _headers(names)
 
 
 def _headers(names: Sequence[str]) -> dict[str, Any]:
@@ -148,7 +144,7 @@ def _statuses(path: str, method: str, operation: dict[str, Any]) -> list[int]:
         statuses.add(404)
     if method in _WRITE_METHODS:
         statuses.update(_OF_WRITES)
-    if method == "post" and (path.endswith(("/turns", "/results")) or path.startswith("/v1/")):
+    if method == "post" and (path.endswith(_TURN_PATHS) or path.startswith("/v1/")):
         statuses.update(_OF_MODELS)
     return sorted(statuses)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from gateway.api import answers
 from gateway.models import Message, Session
-from gateway.sessions.search import FoundSession, Hit
+from gateway.sessions.search import FoundSession
 from memories.api.answers import as_shape
 
 
@@ -41,16 +41,15 @@ def message_json(message: Message) -> dict[str, Any]:
 
 def found_json(found: FoundSession) -> dict[str, Any]:
     """Return a search result: a session with its newest matching messages."""
-    matches = [_hit_json(hit) for hit in found.hits]
+    matches = [
+        {
+            "message_id": str(hit.seq),
+            "turn_id": str(hit.turn_id) if hit.turn_id else None,
+            "role": hit.role,
+            "snippet": hit.snippet.text,
+            "highlights": [list(mark) for mark in hit.snippet.marks],
+            "created_at": hit.said_at,
+        }
+        for hit in found.hits
+    ]
     return {**session_json(found.session), "matches": matches, "match_count": found.count}
-
-
-def _hit_json(hit: Hit) -> dict[str, Any]:
-    return {
-        "message_id": str(hit.seq),
-        "turn_id": str(hit.turn_id) if hit.turn_id else None,
-        "role": hit.role,
-        "snippet": hit.snippet.text,
-        "highlights": [list(mark) for mark in hit.snippet.marks],
-        "created_at": hit.said_at,
-    }

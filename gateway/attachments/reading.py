@@ -29,13 +29,14 @@ async def contents_read(owner_id: UUID, holders: Sequence[ChatMessage], *, name:
     called in a separate thread, for READ_SECONDS at most."""
     if not any(_is_incomplete(holder.get(name)) for holder in holders):
         return list(holders)
+
+    def loaded(load: _Load) -> list[ChatMessage]:
+        return [{**holder, name: _loaded(owner_id, holder.get(name), load)} for holder in holders]
+
     try:
-        return await asyncio.wait_for(asyncio.to_thread(_load_all, owner_id, holders, name), READ_SECONDS)
+        return await asyncio.wait_for(asyncio.to_thread(loaded, file_load), READ_SECONDS)
     except TimeoutError:
-        return [
-            {**holder, name: _loaded(owner_id, holder.get(name), lambda *_: ReadFailure.UNAVAILABLE)}
-            for holder in holders
-        ]
+        return loaded(lambda *_: ReadFailure.UNAVAILABLE)
 
 
 async def context_read(context: TurnContext) -> TurnContext:
@@ -49,10 +50,6 @@ def bytes_of(owner_id: UUID, part: Part) -> bytes | ReadFailure | None:
     if isinstance(text, Attached):
         return file_load(owner_id, text.reference.sha256, text.reference.size)
     return None if text is None else bytes_in(text)
-
-
-def _load_all(owner_id: UUID, holders: Sequence[ChatMessage], name: str) -> list[ChatMessage]:
-    return [{**holder, name: content_read(owner_id, holder.get(name))} for holder in holders]
 
 
 def _is_incomplete(content: Any) -> bool:

@@ -145,14 +145,11 @@ def split_client_notes(messages: Sequence[dict[str, Any]]) -> tuple[Sequence[dic
     end = len(messages)
     while end and messages[end - 1].get("role") == "user":
         end -= 1
-    if not end or end == len(messages) or messages[end - 1].get("role") != "tool":
-        return messages, ()
-    notes = messages[end:]
-    return (messages[:end], notes) if all(_is_client_note(note.get("content")) for note in notes) else (messages, ())
-
-
-def _is_client_note(content: Any) -> bool:
-    return _is_text(content) and not own_words(fingerprint.text_of(content))
+    contents = [note.get("content") for note in messages[end:]]
+    after_results = end and messages[end - 1].get("role") == "tool"
+    if after_results and all(_is_text(given) and not own_words(fingerprint.text_of(given)) for given in contents):
+        return messages[:end], messages[end:]
+    return messages, ()
 
 
 def split_system(messages: Sequence[dict[str, Any]]) -> tuple[SystemContent, tuple[dict[str, Any], ...]]:
