@@ -14,7 +14,6 @@ from gateway.api.openai_body import parse_async
 from gateway.api.responding import json_response
 from gateway.authentication import KeyAuth, caller_by_key, caller_by_token, given_key, require_json
 from gateway.mcp import messages, prompts, protocol, resources, tools
-from gateway.mcp.cursors import require_no_cursor
 from gateway.mcp.messages import Message, RpcError
 from gateway.oauth.addresses import challenge, resource_of
 from gateway.oauth.tokens import is_access_token
@@ -122,7 +121,7 @@ async def _result(request: ApiRequest, message: Message, *, envelope: bool) -> d
     if message.method == "ping":
         return {}
     if message.method == "tools/list":
-        require_no_cursor(message.params)
+        protocol.require_no_cursor(message.params)
         return {"tools": tools.offered(request.auth), **protocol.cache_fields()}
     if message.method == "tools/call":
         return await _call(request, message.params)

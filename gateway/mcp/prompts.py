@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from gateway.mcp.cursors import require_no_cursor
 from gateway.mcp.messages import INVALID_PARAMS, RpcError
-from gateway.mcp.protocol import cache_fields
+from gateway.mcp.protocol import cache_fields, require_no_cursor
 from gateway.mcp.resources import Method, Params
 from gateway.mcp.rights import current_limits, rpc_errors
 from memories.caller import Caller

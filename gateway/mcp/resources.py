@@ -8,9 +8,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from gateway.mcp.cursors import cursor_of, position_in, require_no_cursor, wrong_cursor
 from gateway.mcp.messages import INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
-from gateway.mcp.protocol import cache_fields
+from gateway.mcp.protocol import cache_fields, cursor_of, position_in, require_no_cursor, wrong_cursor
 from gateway.mcp.rights import current_limits, rpc_errors
 from memories.artifacts.paths import ROOT, SUMMARY_PATH, resolve_uri
 from memories.artifacts.store import artifact_get, artifact_read, blocking_rule, live_artifacts

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from gateway.keys import api_key_revoke
 from gateway.mcp import resources
-from gateway.mcp.cursors import cursor_of
+from gateway.mcp.protocol import cursor_of
 from gateway.models import Agent
 from memories.artifacts.store import artifact_put
 from memories.database.access import in_thread
