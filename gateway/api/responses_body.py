@@ -9,7 +9,6 @@ from gateway.api.openai_body import CompletionBody, completion_body, read_object
 from gateway.api.responses_items import flat_name, read_items
 from gateway.client_tasks import CODEX_METADATA
 from memories.errors import DomainError, InvalidRequest
-from memories.limits import TOOLS
 
 # Unsupported parameters, with the alternative to name when a request is refused because of them.
 _REFUSED = {
@@ -180,8 +179,6 @@ def _tools(given: Sequence[Any] | None) -> tuple[list[dict[str, Any]], Names]:
                 if model_name != name:
                     names[model_name] = (name, namespace)
                 tools.append(translate({**tool, "name": model_name}))
-    if len(tools) > TOOLS:
-        raise InvalidRequest(f"A request has at most {TOOLS} tools.", param="tools")
     return tools, names
 
 
