@@ -1,18 +1,24 @@
-"""Adds errors to the OpenAPI document of an API: one schema, one response per status, and the statuses that each
-operation can answer. `described` is for operations that parse their bodies themselves."""
+"""Adds to the OpenAPI document of an API what its operations do not declare.
+
+Errors: one schema, one response per status, and the statuses that each operation can answer. Answers, from tables of
+types (memories/api/answers.py and others): a named schema per type, headers, and examples of bodies. The types are
+documentation only. Answers are not validated against them, which would slow down every request; a test compares them
+instead (tests/config/test_documented_answers.py). `described` is for operations that parse their bodies themselves."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from http import HTTPStatus
+from itertools import chain
 from typing import Any
 
 from ninja import NinjaAPI
 from ninja.errors import ValidationError, ValidationErrorContext
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
+from pydantic import TypeAdapter
 
 from gateway.api.anthropic_errors import is_anthropic
-from gateway.api.documented_answers import Answers, document_answers
 from gateway.limits.rate_headers import ANTHROPIC_HEADERS, OPENAI_HEADERS, REQUESTS, TOKENS
 
 _SCHEMA = "Error"
@@ -61,8 +67,37 @@ _HEADERS = {401: _SIGN_IN, 429: _RETRY, 503: _RETRY}
 _WRITE_METHODS = frozenset({"post", "put", "patch", "delete"})
 _LIMIT_PARTS = {"limit": "The limit of", "remaining": "What is left of the", "reset": "When there will be more"}
 _TURN_PATHS = ("/turns", "/results")
+_REFERENCE = "#/components/schemas/{model}"
+_JSON = "application/json"
+_TEXT = {"type": "string"}
+_USER = {
+    "name": "X-Daybook-User",
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string", "maxLength": 255},
+    "description": "With a trusted key: your id for the person this request is about.",
+}
+_IF_MATCH = {
+    "name": "If-Match",
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string", "maxLength": 100},
+    "description": "The ETag of the version you read. The change is only made if that is still the current version.",
+}
+_ETAG = {"description": "The version of this object, for If-Match.", "schema": _TEXT}
+_REQUEST_ID = {"description": "Identifies this request in the log. Your own x-request-id is used.", "schema": _TEXT}
 _REFERENCES = frozenset({"book", "session_id"})
 """Query parameters that refer to something which may not exist."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """The types of answers by view name and status, examples of bodies, and the operations that use ETags."""
+
+    types: Mapping[str, Mapping[int, Any]]
+    examples: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    etags: Collection[str] = ()
+    if_match: Collection[str] = ()
 
 
 class DocumentedAPI(NinjaAPI):
@@ -106,6 +141,34 @@ class DocumentedAPI(NinjaAPI):
         """Return the method and path of each operation, such as `POST /v1/embeddings`."""
         paths = self.get_openapi_schema()["paths"]
         return [f"{method.upper()} {path}" for path, operations in paths.items() for method in operations]
+
+
+def document_answers(document: dict[str, Any], answers: Answers) -> None:
+    """Add schemas, examples and headers to a document whose operation ids are the view names in `answers`."""
+    schemas = document["components"].setdefault("schemas", {})
+    for name, example in answers.examples.items():
+        schemas[name]["examples"] = [example]
+    for operation in chain.from_iterable(path.values() for path in document["paths"].values()):
+        name = operation["operationId"]
+        for status, shape in answers.types.get(name, {}).items():
+            if shape is not None:
+                response = operation["responses"].setdefault(status, {"description": "OK"})
+                response.setdefault("content", {})[_JSON] = {"schema": _schema(shape, schemas)}
+        headers = {"x-request-id": _REQUEST_ID, **({"ETag": _ETAG} if name in answers.etags else {})}
+        operation.setdefault("parameters", []).extend([_USER, *([_IF_MATCH] if name in answers.if_match else [])])
+        for status, response in operation["responses"].items():
+            if isinstance(status, int) and status < 300 and "$ref" not in response:
+                response["headers"] = dict(headers)
+
+
+def _schema(shape: Any, schemas: dict[str, Any]) -> dict[str, Any]:
+    """Return a reference to the schema of a type, and add that schema and those it uses to `schemas`."""
+    schema = TypeAdapter(shape).json_schema(mode="serialization", ref_template=_REFERENCE)
+    schemas.update(schema.pop("$defs", {}))
+    if "title" not in schema:  # a union
+        return schema
+    schemas[schema["title"]] = schema
+    return {"$ref": _REFERENCE.format(model=schema["title"])}
 
 
 def document_errors(document: dict[str, Any]) -> None:

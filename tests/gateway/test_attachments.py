@@ -22,10 +22,9 @@ from config.processes.worker import SWEEPS
 from gateway.attachments import storing
 from gateway.attachments.decoding import bytes_in, joined_data, media_type, split_data
 from gateway.attachments.files import ReadFailure
-from gateway.attachments.inline import ScanPosition
 from gateway.attachments.references import Attached, PartsDecoder, PartsEncoder, Reference, attached, data_of
 from gateway.attachments.storing import messages_store
-from gateway.attachments.sweep import attachments_sweep
+from gateway.attachments.sweep import ScanPosition, attachments_sweep
 from gateway.attachments.uses import deletion_begin, uses_reserve
 from gateway.models import Agent, Attachment, AttachmentUse, Message, Run, Session
 from gateway.runs.closing import close
