@@ -52,11 +52,7 @@ def stop_lapsed(now: datetime) -> int:
 def stop_left_behind() -> int:
     """Stop the runs that earlier processes of this home left running; called when Daybook starts. Return their number.
     With a server database, where other processes may be at work, only runs with expired leases are stopped."""
-    if connection.vendor != "sqlite":
-        return stop_lapsed(timezone.now())
-    running = Run.objects.filter(state=Run.State.RUNNING).values_list("pk", "holder")
-    # Runs without a holder were opened by a version that did not store it.
-    stopped = sum(stop_run(pk) for pk, holder in list(running) if holder is None or has_ended(holder))
+    stopped = stop_lapsed(timezone.now())
     delete_ended()
     return stopped
 
