@@ -54,11 +54,14 @@ class AttachmentStore:
         self._uses: set[UUID] = set()
 
     async def messages(self, messages: Sequence[ChatMessage], *, first: int = 0) -> tuple[ChatMessage, ...]:
-        """Store attachments and return the messages; see `messages_store`."""
-        stored = await messages_store(self._owner_id, messages, first=first)
-        if stored is not messages:
-            self._uses |= {text.use for message in stored for text in attached_in(message.get("content")) if text.use}
-        return stored
+        """Store the attachments of the messages from index `first` on, and return all messages with references. The
+        large parts of all are hashed here, so that this need not be done in a transaction."""
+        if not any(has_large_data(message.get("content")) for message in messages):
+            return tuple(messages)
+        found, data = await asyncio.to_thread(_read, messages, first)
+        uses = await _store(self._owner_id, data) if data else {}
+        self._uses.update(uses.values())
+        return tuple(_with_uses(message, uses) for message in found)
 
     async def content(self, content: Any) -> Any:
         """Store the attachments of a message's content and return it with references."""
@@ -76,16 +79,6 @@ class AttachmentStore:
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if isinstance(error, DomainError):
             await self.release()
-
-
-async def messages_store(owner_id: UUID, messages: Sequence[ChatMessage], *, first: int = 0) -> tuple[ChatMessage, ...]:
-    """Store the attachments of the messages from index `first` on, and return all messages with references. The large
-    parts of all are hashed here, so that this need not be done in a transaction."""
-    if not any(has_large_data(message.get("content")) for message in messages):
-        return tuple(messages)
-    found, data = await asyncio.to_thread(_read, messages, first)
-    uses = await _store(owner_id, data) if data else {}
-    return tuple(_with_uses(message, uses) for message in found)
 
 
 def content_store(owner_id: UUID, content: Any) -> Any:

@@ -120,8 +120,8 @@ def _final_content(content: str | list[dict[str, Any]] | None, replaced: Run | N
 
 
 def _run_in(session: Session, run_id: UUID | None, **filters: bool) -> Run:
-    runs = Run.objects.filter(owner_id=session.owner_id, session=session, pk=run_id, **filters)
-    run = runs.first() if run_id else None
+    runs = Run.objects.filter(owner_id=session.owner_id, session=session, **filters)
+    run = runs.filter(pk=run_id).first() if run_id else None
     if run is None:
         raise NotFound("There is no such turn in this session.")
     return run
