@@ -3,7 +3,6 @@ that cannot be read."""
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +10,6 @@ from gateway.attachments.decoding import bytes_in, joined_data
 from gateway.attachments.files import ReadFailure, file_load
 from gateway.attachments.references import Attached, Part, attached, attached_in, data_of, with_data
 from gateway.runs.attached import name_of
-from gateway.runs.context import TurnContext
 
 READ_SECONDS = 20.0
 
@@ -37,11 +35,6 @@ async def contents_read(owner_id: UUID, holders: Sequence[ChatMessage], *, name:
         return await asyncio.wait_for(asyncio.to_thread(loaded, file_load), READ_SECONDS)
     except TimeoutError:
         return loaded(lambda *_: ReadFailure.UNAVAILABLE)
-
-
-async def context_read(context: TurnContext) -> TurnContext:
-    """Return a turn's context with the attachments of its messages loaded."""
-    return replace(context, messages=tuple(await contents_read(context.owner_id, context.messages)))
 
 
 def bytes_of(owner_id: UUID, part: Part) -> bytes | ReadFailure | None:
