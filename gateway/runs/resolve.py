@@ -17,7 +17,7 @@ from gateway.runs.candidates import sessions_called
 from gateway.runs.comparing import comparable_message, contains_answer
 from gateway.runs.matching import Continuation
 from gateway.runs.requested import ComparisonNeeded, MatchedSession, Rule, SessionLookup, V1Request
-from gateway.runs.session_rows import OPEN_ENDED, UNFINISHED, latest_run, lock
+from gateway.runs.session_rows import OPEN_ENDED, UNFINISHED, latest_run, lock, locked_sessions
 from memories.database.statements import Select, given
 
 # How long the same request may count as a retry.
@@ -87,12 +87,12 @@ def _by_call_ids(lookup: SessionLookup, run_id: UUID | None) -> MatchedSession |
     """Find the session of tool results whose run no longer waits: the request was repeated, or the run given up."""
     if run_id is None:
         return None
-    owner_id, active = lookup.caller.owner_id, Session.State.ACTIVE
-    session = Session.objects.filter(owner_id=owner_id, agent=lookup.agent, state=active, runs=run_id).first()
+    sessions = locked_sessions(lookup.caller).filter(agent=lookup.agent, state=Session.State.ACTIVE)
+    session = sessions.filter(runs=run_id).first()
     if session is None:
         return None
     again = lookup.runs(session=session, **lookup.same_turn()).first()
-    return MatchedSession(session=lock(session), rule=Rule.CALL_IDS, regenerates=again)
+    return MatchedSession(session=session, rule=Rule.CALL_IDS, regenerates=again)
 
 
 def _resent_with_answer(lookup: SessionLookup) -> MatchedSession | None:
