@@ -3,7 +3,7 @@ sessions, so GET and DELETE get 405. Requests need a key or the access token of 
 name this host or a trusted origin."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -26,6 +26,11 @@ from memories.tools import ToolCall
 
 BOOK_HEADER = "x-daybook-book"
 _READ_METHODS = resources.METHODS | prompts.METHODS
+_SINGLE_PAGE_LISTS: dict[str, Callable[[Caller], dict[str, Any]]] = {
+    "tools/list": lambda caller: {"tools": tools.offered(caller)},
+    "prompts/list": lambda _: {"prompts": prompts.PROMPTS},
+    "resources/templates/list": lambda _: {"resourceTemplates": resources.TEMPLATES},
+}
 
 
 class InsufficientScope(Forbidden):
@@ -120,9 +125,9 @@ async def _result(request: ApiRequest, message: Message, *, envelope: bool) -> d
         return protocol.discover()
     if message.method == "ping":
         return {}
-    if message.method == "tools/list":
+    if listed := _SINGLE_PAGE_LISTS.get(message.method):
         protocol.require_no_cursor(message.params)
-        return {"tools": tools.offered(request.auth), **protocol.cache_fields()}
+        return {**listed(request.auth), **protocol.cache_fields()}
     if message.method == "tools/call":
         return await _call(request, message.params)
     if method := _READ_METHODS.get(message.method):
