@@ -89,7 +89,6 @@ class ResponseBuilder:
         self._open: dict[str, OpenItem] = {}  # items being written, by "reasoning", "message" and "call"
         self._has_calls = False
         self._order = BlockOrder()
-        self._has_whole_message = False
 
     def take_events(self) -> bytes:
         """Return the events since the last call, encoded as server-sent events."""
@@ -107,11 +106,12 @@ class ResponseBuilder:
         if choice.get("index"):
             return  # a response has only one choice
         self._begin()
-        self._has_whole_message = self._has_whole_message or "message" in choice
         part = _object(choice.get("delta") or choice.get("message"))
-        refused = bool(refusal_in(part))
-        self._add_reasoning_and_refusal(part, has_text=bool(event.text) and not refused)
-        if event.text and not refused:
+        if reasoning := reasoning_in(part):
+            self._in_order("reasoning", partial(self._write_reasoning, reasoning))
+        if refusal := refusal_in(part):
+            self._in_order("message", partial(self._write_message, REFUSAL, refusal))
+        elif event.text:
             logprobs = _list(_object(choice.get("logprobs")).get("content"))
             self._in_order("message", partial(self._write_message, TEXT, event.text, logprobs=logprobs))
         for annotation in _list(part.get("annotations")):
@@ -123,9 +123,6 @@ class ResponseBuilder:
     def _finish(self, done: Done) -> None:
         """End the response. Its turn has been stored."""
         self._begin()
-        choices = done.choice.get("choices")  # of an answer that was not streamed
-        if choices and not self._has_whole_message:
-            self._add_reasoning_and_refusal(_object(choices[0].get("message")), has_text=False)
         for emit in self._order.end():
             emit()
         status = "incomplete" if done.finish_reason in INCOMPLETE and not self._has_calls else "completed"
@@ -184,13 +181,6 @@ class ResponseBuilder:
 
     def _item_id(self, prefix: str, kind: str) -> str:
         return f"{prefix}_{self._id_suffix}_{sum(item.data['type'] == kind for item in self._items)}"
-
-    def _add_reasoning_and_refusal(self, part: Mapping[str, Any], *, has_text: bool) -> None:
-        if reasoning := reasoning_in(part):
-            self._in_order("reasoning", partial(self._write_reasoning, reasoning))
-        refusal = part.get("refusal")
-        if isinstance(refusal, str) and refusal and not has_text:
-            self._in_order("message", partial(self._write_message, REFUSAL, refusal))
 
     def _in_order(self, block: str, emit: Callable[[], None], arguments: str | None = None) -> None:
         for ready in self._order.add(block, emit, arguments):
