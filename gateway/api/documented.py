@@ -21,27 +21,28 @@ from pydantic import TypeAdapter
 from gateway.api.anthropic_errors import is_anthropic
 from gateway.limits.rate_headers import ANTHROPIC_HEADERS, OPENAI_HEADERS, REQUESTS, TOKENS
 
+
+def header_parameter(name: str, description: str, **schema: Any) -> dict[str, Any]:
+    """Return an optional header of requests."""
+    text = {"type": "string", **schema}
+    return {"name": name, "in": "header", "required": False, "schema": text, "description": description}
+
+
+def _exact_object(**properties: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object with exactly these properties."""
+    return {"type": "object", "required": [*properties], "additionalProperties": False, "properties": properties}
+
+
 _SCHEMA = "Error"
-_ERROR: dict[str, Any] = {
-    "type": "object",
-    "title": "Error",
-    "required": ["error"],
-    "additionalProperties": False,
-    "properties": {
-        "error": {
-            "type": "object",
-            "required": ["message", "type", "param", "code", "details"],
-            "additionalProperties": False,
-            "properties": {
-                "message": {"type": "string", "description": "What is wrong, for people."},
-                "type": {"type": "string", "description": "The kind of error."},
-                "param": {"type": ["string", "null"], "description": "The field or parameter that is wrong."},
-                "code": {"type": "string", "description": "What is wrong, for programs; codes do not change."},
-                "details": {"type": "object", "description": "Figures and names that belong to the code."},
-            },
-        }
-    },
-}
+_ERROR = _exact_object(
+    error=_exact_object(
+        message={"type": "string", "description": "What is wrong, for people."},
+        type={"type": "string", "description": "The kind of error."},
+        param={"type": ["string", "null"], "description": "The field or parameter that is wrong."},
+        code={"type": "string", "description": "What is wrong, for programs; codes do not change."},
+        details={"type": "object", "description": "Figures and names that belong to the code."},
+    )
+) | {"title": "Error"}
 _MEANING = {
     400: "The request is not valid.",
     401: "There is no key and no login, or the key is unknown.",
@@ -70,20 +71,14 @@ _TURN_PATHS = ("/turns", "/results")
 _REFERENCE = "#/components/schemas/{model}"
 _JSON = "application/json"
 _TEXT = {"type": "string"}
-_USER = {
-    "name": "X-Daybook-User",
-    "in": "header",
-    "required": False,
-    "schema": {"type": "string", "maxLength": 255},
-    "description": "With a trusted key: your id for the person this request is about.",
-}
-_IF_MATCH = {
-    "name": "If-Match",
-    "in": "header",
-    "required": False,
-    "schema": {"type": "string", "maxLength": 100},
-    "description": "The ETag of the version you read. The change is only made if that is still the current version.",
-}
+_USER = header_parameter(
+    "X-Daybook-User", "With a trusted key: your id for the person this request is about.", maxLength=255
+)
+_IF_MATCH = header_parameter(
+    "If-Match",
+    "The ETag of the version you read. The change is only made if that is still the current version.",
+    maxLength=100,
+)
 _ETAG = {"description": "The version of this object, for If-Match.", "schema": _TEXT}
 _REQUEST_ID = {"description": "Identifies this request in the log. Your own x-request-id is used.", "schema": _TEXT}
 _REFERENCES = frozenset({"book", "session_id"})
