@@ -119,7 +119,7 @@ def key_rotate(request: ApiRequest, key_id: str, body: RotateIn | None = None) -
 
 
 def key_json(key: ApiKey) -> dict[str, Any]:
-    return as_shape(Key, key, id=str(key.pk), object="key")
+    return as_shape(Key, key, object="key")
 
 
 def _keys(caller: Caller) -> Any:
