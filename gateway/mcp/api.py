@@ -25,8 +25,8 @@ from memories.errors import DomainError, Forbidden, Unauthorized
 from memories.tools import ToolCall
 
 BOOK_HEADER = "x-daybook-book"
-_READ_METHODS = resources.METHODS | prompts.METHODS
-_SINGLE_PAGE_LISTS: dict[str, Callable[[Caller], dict[str, Any]]] = {
+READ_METHODS = resources.METHODS | prompts.METHODS
+SINGLE_PAGE_LISTS: dict[str, Callable[[Caller], dict[str, Any]]] = {
     "tools/list": lambda caller: {"tools": tools.offered(caller)},
     "prompts/list": lambda _: {"prompts": prompts.PROMPTS},
     "resources/templates/list": lambda _: {"resourceTemplates": resources.TEMPLATES},
@@ -125,12 +125,12 @@ async def _result(request: ApiRequest, message: Message, *, envelope: bool) -> d
         return protocol.discover()
     if message.method == "ping":
         return {}
-    if listed := _SINGLE_PAGE_LISTS.get(message.method):
+    if listed := SINGLE_PAGE_LISTS.get(message.method):
         protocol.require_no_cursor(message.params)
         return {**listed(request.auth), **protocol.cache_fields()}
     if message.method == "tools/call":
         return await _call(request, message.params)
-    if method := _READ_METHODS.get(message.method):
+    if method := READ_METHODS.get(message.method):
         return await in_read_thread(method, request.auth, _book(request), message.params)
     raise RpcError(messages.METHOD_NOT_FOUND, "This method is not supported.")
 
