@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate
 from typing import Annotated, Any, Literal
 
 from django.http import HttpResponse, HttpResponseBase
@@ -159,14 +160,9 @@ def _references(parsed: ResponsesBody) -> list[Any]:
 def _truncated(messages: Sequence[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
     """Remove the oldest turns until at most about `limit` tokens are left. The last turn always stays."""
     turn_starts = [index for index, message in enumerate(messages) if message["role"] == "user"]
-    sizes = [estimate_message(message) for message in messages]
-    tokens, first = sum(sizes), 0
-    for start in turn_starts[1:]:
-        if tokens <= limit:
-            break
-        tokens -= sum(sizes[first:start])
-        first = start
-    return list(messages[first:])
+    starts = [0, *turn_starts[1:]]
+    tokens_from = [*accumulate(map(estimate_message, reversed(messages)), initial=0)][::-1]
+    return list(messages[next((start for start in starts if tokens_from[start] <= limit), starts[-1]) :])
 
 
 def _stored(caller: Caller, response_id: str) -> dict[str, Any]:
