@@ -8,7 +8,6 @@ its lease for a minute, which delays the next job."""
 
 import logging
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -24,6 +23,7 @@ from gateway.attachments.uses import deletion_begin, deletion_end, is_deletion_d
 from gateway.jobs import enqueue, lease_extend, lease_is_held, lease_release, lease_take
 from gateway.models import Message, Session
 from gateway.runs.window import HAS_PARTS
+from memories.portability import paged
 
 TASK = "gateway.attachments.sweep.attachments_tidy"
 LEASE = "attachments"
@@ -35,7 +35,6 @@ LEASE_SECONDS = 300.0
 PAUSE_SECONDS = 60.0
 SCAN_SECONDS = 1.0
 MAX_FOUND = 20
-_PAGE_SIZE = 500
 _START = UUID(int=0)
 logger = logging.getLogger("daybook.attachments")
 
@@ -85,11 +84,13 @@ def _inline_found(position: ScanPosition) -> list[UUID]:
     """Return ids of messages with bytes to move, at most MAX_FOUND. They are returned again until they were moved."""
     until = time.monotonic() + SCAN_SECONDS
     found: list[UUID] = []
-    for pk, has_parts in _after(position.after):
-        if has_parts and _has_inline_data(Message.objects.filter(pk=pk).values_list("parts", flat=True).first()):
-            found.append(pk)
+    later = Message.objects.filter(pk__gt=position.after).annotate(has_parts=HAS_PARTS).only("pk")
+    for row in paged(later, "pk"):
+        has_parts = row.has_parts  # type: ignore[attr-defined]
+        if has_parts and _has_inline_data(Message.objects.filter(pk=row.pk).values_list("parts", flat=True).first()):
+            found.append(row.pk)
         elif not found:
-            position.after = pk
+            position.after = row.pk
         if len(found) == MAX_FOUND or time.monotonic() >= until:
             break
     return found
@@ -107,17 +108,6 @@ def _inline_move(pk: UUID) -> None:
         session = Session.with_deleted.select_for_update().filter(pk=message.session_id).first()
         if session is not None and Message.objects.filter(pk=pk).update(parts=message.parts):
             uses_add(session, [message])
-
-
-def _after(pk: UUID) -> Iterator[tuple[UUID, bool]]:
-    """Yield (id, has content parts) of the messages after this one, without reading the parts."""
-    while True:
-        rows = Message.objects.filter(pk__gt=pk).annotate(has_parts=HAS_PARTS).order_by("pk")
-        page = list(rows.values_list("pk", "has_parts")[:_PAGE_SIZE])
-        yield from page
-        if len(page) < _PAGE_SIZE:
-            return
-        pk = page[-1][0]
 
 
 def _has_inline_data(parts: Any) -> bool:
