@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx2
 
+from gateway import sse
 from gateway.demo.brain import Answer, answer
 from memories.ids import uuid7
 
@@ -49,12 +50,12 @@ def _completion_response(body: dict[str, Any]) -> httpx2.Response:
     answer = head | {"choices": [choice]}
     if not body.get("stream"):
         return httpx2.Response(200, json=answer)
-    return httpx2.Response(200, headers=_EVENT_STREAM, content=_line(answer) + b"data: [DONE]\n\n")
+    return httpx2.Response(200, headers=_EVENT_STREAM, content=sse.data_line(answer) + sse.DONE_LINE)
 
 
 async def _stream(head: dict[str, Any], reply: Answer, usage: dict[str, int]) -> AsyncIterator[bytes]:
     def event(delta: dict[str, Any], finish: str | None = None) -> bytes:
-        return _line(head | {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+        return sse.data_line(head | {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
 
     yield event({"role": "assistant", "content": ""})
     for line in reply.text.splitlines(keepends=True):
@@ -64,12 +65,8 @@ async def _stream(head: dict[str, Any], reply: Answer, usage: dict[str, int]) ->
     if reply.calls:
         yield event({"tool_calls": [call | {"index": index} for index, call in enumerate(_calls(reply))]})
     yield event({}, finish="tool_calls" if reply.calls else "stop")
-    yield _line(head | {"choices": [], "usage": usage})
-    yield b"data: [DONE]\n\n"
-
-
-def _line(data: dict[str, Any]) -> bytes:
-    return b"data: " + json.dumps(data).encode() + b"\n\n"
+    yield sse.data_line(head | {"choices": [], "usage": usage})
+    yield sse.DONE_LINE
 
 
 def _calls(reply: Answer) -> list[dict[str, Any]]:
