@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.demo.statements import Statement, statements
+from gateway.runs.fingerprint import last_user_index, text_of
 from memories.number_words import memories
 from memories.tools import Stage, tools_at
 
@@ -38,7 +39,8 @@ def answer(messages: Sequence[dict[str, Any]], tools: Collection[str]) -> Answer
         return Answer(_NOTHING_TO_SAVE if is_review else _acknowledge(results))
     if is_review:
         return _review(messages)
-    user = _last_user(messages)
+    last_user = last_user_index(messages)
+    user = _text(messages[last_user]) if last_user >= 0 else ""
     if not tools and (found := _consolidation(user)) is not None:
         return Answer(found)
     injected = _memories("\n".join(_text(message) for message in messages if message.get("role") == "system"))
@@ -120,12 +122,8 @@ def _bullets(text: str) -> list[str]:
 
 def _results(messages: Sequence[dict[str, Any]]) -> list[str]:
     """Return the tool results that follow the last user message."""
-    last_user = max((place for place, message in enumerate(messages) if message.get("role") == "user"), default=-1)
-    return [_text(message) for message in messages[last_user + 1 :] if message.get("role") == "tool"]
-
-
-def _last_user(messages: Sequence[dict[str, Any]]) -> str:
-    return next((_text(message) for message in reversed(messages) if message.get("role") == "user"), "")
+    later = messages[last_user_index(messages) + 1 :]
+    return [_text(message) for message in later if message.get("role") == "tool"]
 
 
 def _memories(text: str) -> list[str]:
@@ -133,7 +131,4 @@ def _memories(text: str) -> list[str]:
 
 
 def _text(message: dict[str, Any]) -> str:
-    content = message.get("content")
-    if isinstance(content, list):
-        return " ".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
-    return str(content or "")
+    return text_of(message.get("content"))
