@@ -25,7 +25,12 @@ from memories.errors import DomainError, Forbidden, Unauthorized
 from memories.tools import ToolCall
 
 BOOK_HEADER = "x-daybook-book"
-READ_METHODS = resources.METHODS | prompts.METHODS
+# Called with the book that the client named, or "".
+READ_METHODS: dict[str, Callable[[Caller, str, dict[str, Any]], dict[str, Any]]] = {
+    "resources/list": resources.listed,
+    "resources/read": resources.read,
+    "prompts/get": prompts.prompt,
+}
 SINGLE_PAGE_LISTS: dict[str, Callable[[Caller], dict[str, Any]]] = {
     "tools/list": lambda caller: {"tools": tools.offered(caller)},
     "prompts/list": lambda _: {"prompts": prompts.PROMPTS},

@@ -3,7 +3,6 @@
 from typing import Any
 
 from gateway.mcp.messages import INVALID_PARAMS, RpcError
-from gateway.mcp.resources import Method, Params
 from gateway.mcp.rights import current_limits, rpc_errors
 from memories.caller import Caller
 from memories.errors import NotFound
@@ -31,7 +30,7 @@ PROMPTS = [
 ]
 
 
-def prompt(caller: Caller, book: str, params: Params) -> dict[str, Any]:
+def prompt(caller: Caller, book: str, params: dict[str, Any]) -> dict[str, Any]:
     """Handle prompts/get. `book` is that of the connection ("": the key's own). Raises RpcError for an unknown name,
     an invalid argument, or a book that does not exist for this key."""
     if params.get("name") != REVIEW:
@@ -43,9 +42,6 @@ def prompt(caller: Caller, book: str, params: Params) -> dict[str, Any]:
         reviewed = limits.book_name(requested) if requested else tools_book
         text = _review_text(caller, reviewed, tools_book, must_exist=bool(requested))
     return {"description": _DESCRIPTION, "messages": [{"role": "user", "content": {"type": "text", "text": text}}]}
-
-
-METHODS: dict[str, Method] = {"prompts/get": prompt}
 
 
 def _book_argument(arguments: Any) -> str:

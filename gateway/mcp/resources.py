@@ -3,7 +3,6 @@ memories at `memory://memories/{id}`. Blocked and expired ones are left out. Syn
 
 import json
 import re
-from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -23,8 +22,6 @@ from memories.pagination import parse_number
 from memories.selectors import blocked_condition, live_memories, memory_get
 
 Params = dict[str, Any]
-Method = Callable[[Caller, str, Params], dict[str, Any]]
-"""Handles a method. The second argument is the book that the client named, or ""."""
 PAGE_SIZE = 100
 _DOCUMENTS, _MEMORIES = "documents", "memories"
 _MEMORY_URI = re.compile(r"memory://memories/([1-9][0-9]{0,18})")
@@ -71,9 +68,6 @@ def read(caller: Caller, book: str, params: Params) -> dict[str, Any]:
         else:
             mime, text = _MARKDOWN, _document_text(caller, limits.book_name(book or None), uri)
     return {"contents": [{"uri": uri, "mimeType": mime, "text": text}], **cache_fields(0)}
-
-
-METHODS: dict[str, Method] = {"resources/list": listed, "resources/read": read}
 
 
 def _page(caller: Caller, book: str, position: tuple[str, str]) -> tuple[list[dict[str, Any]], str]:
