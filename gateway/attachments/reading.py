@@ -22,11 +22,13 @@ def content_read(owner_id: UUID, content: Any) -> Any:
     return _loaded(owner_id, content, file_load)
 
 
-async def contents_read(owner_id: UUID, holders: Sequence[ChatMessage], *, name: str = "content") -> list[ChatMessage]:
-    """Return messages, or other objects with a content under `name`, with their attachments loaded. The storage is
-    called in a separate thread, for READ_SECONDS at most."""
+async def contents_read(
+    owner_id: UUID, holders: Sequence[ChatMessage], *, name: str = "content"
+) -> Sequence[ChatMessage]:
+    """Return messages, or other objects with a content under `name`, with their attachments loaded; `holders` itself if
+    there is nothing to load. The storage is called in a separate thread, for READ_SECONDS at most."""
     if not any(_is_incomplete(holder.get(name)) for holder in holders):
-        return list(holders)
+        return holders
 
     def loaded(load: _Load) -> list[ChatMessage]:
         return [{**holder, name: _loaded(owner_id, holder.get(name), load)} for holder in holders]

@@ -38,7 +38,8 @@ async def open_run(opener: Callable[P, TurnContext], *args: P.args, **kwargs: P.
 async def _opened(opener: Callable[[], TurnContext]) -> TurnContext:
     """Return the context with the attachments' bytes, which are read after the transaction."""
     context = await in_shared_thread(_open, opener)
-    return replace(context, messages=tuple(await contents_read(context.owner_id, context.messages)))
+    messages = await contents_read(context.owner_id, context.messages)
+    return context if messages is context.messages else replace(context, messages=tuple(messages))
 
 
 def _open(opener: Callable[[], TurnContext]) -> TurnContext:
