@@ -5,8 +5,7 @@ from functools import cache
 from gateway.api import answers as gateway_answers
 from gateway.api import anthropic, keys, openai, openai_plain, responses, session_list, sessions, usage, webhooks
 from gateway.api.body_parser import BodyParser
-from gateway.api.documented import DocumentedAPI
-from gateway.api.documented_answers import Answers
+from gateway.api.documented import Answers, DocumentedAPI
 from gateway.api.errors import install_handlers, register_addresses
 from gateway.authentication import KeyAuth, MemoryAuth, NativeAuth
 from memories.api import answers as memories_answers

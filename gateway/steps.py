@@ -208,9 +208,9 @@ async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerato
 
 
 def has_other_content(choice: Mapping[str, Any]) -> bool:
-    """Return True if a choice of a stream contains more than text and tool calls: reasoning, a refusal, audio, …"""
-    delta = choice.get("delta")
-    other = isinstance(delta, dict) and any(value for key, value in delta.items() if key not in _MESSAGE_FIELDS)
+    """Return True if a choice contains more than text and tool calls: reasoning, a refusal, audio, …"""
+    part = choice.get("delta") or choice.get("message")
+    other = isinstance(part, dict) and any(value for key, value in part.items() if key not in _MESSAGE_FIELDS)
     return other or bool(choice.get("logprobs"))
 
 

@@ -18,7 +18,7 @@ from gateway.turns.events import Event as TurnEvent
 from gateway.upstream.reasoning import reasoning_in
 
 PING = sse.event("ping", {"type": "ping"})
-_FIELDS = dict(DELTAS.values())  # by type of delta, the field with its text
+_FIELDS = {**dict(DELTAS.values()), "signature_delta": "signature"}  # by type of delta, the field with its text
 _STOP_REASONS = {"length": "max_tokens", "content_filter": "refusal"}
 _STOP_SEQUENCE_FIELDS = ("stop_reason", "matched_stop")  # vLLM, SGLang
 
@@ -66,26 +66,19 @@ def assemble(events: Sequence[Event]) -> dict[str, Any]:
     """Return the message that the events describe."""
     message: dict[str, Any] = {}
     blocks: list[dict[str, Any]] = []
-    pieces: list[list[str]] = []
     for event in events:
         if event["type"] == "message_start":
             message = event["message"]
         elif event["type"] == "content_block_start":
             blocks.append(dict(event["content_block"]))
-            pieces.append([])
         elif event["type"] == "content_block_delta":
-            delta = event["delta"]
-            if delta["type"] == "signature_delta":
-                blocks[-1]["signature"] = delta["signature"]
-            else:
-                pieces[-1].append(delta[_FIELDS[delta["type"]]])
+            block, name = blocks[-1], _FIELDS[event["delta"]["type"]]
+            block[name] = block.get(name, "") + event["delta"][name]
         elif event["type"] == "message_delta":
             message = {**message, **event["delta"], "usage": event["usage"]}
-    for block, texts in zip(blocks, pieces, strict=True):
+    for block in blocks:
         if block["type"] == "tool_use":
-            block["input"] = object_in("".join(texts))
-        else:
-            block[block["type"]] = "".join(texts)
+            block["input"] = object_in(block.pop("partial_json", ""))
     return {**message, "content": blocks}
 
 

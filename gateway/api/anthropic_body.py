@@ -17,7 +17,14 @@ from gateway.api.anthropic_blocks import (
     parts_of,
     result_message,
 )
-from gateway.api.openai_body import CompletionBody, completion_body, read_object, short_name, typed_field
+from gateway.api.openai_body import (
+    CompletionBody,
+    completion_body,
+    read_object,
+    require_type,
+    short_name,
+    typed_field,
+)
 from gateway.upstream.outgoing import joined_content
 from memories.errors import InvalidRequest
 
@@ -132,10 +139,8 @@ def _is_client_tool(tool: Any) -> bool:
 
 
 def _tool(tool: Any, where: str) -> dict[str, Any]:
-    if not isinstance(tool, dict):
-        raise InvalidRequest(f"{where} must be an object.", param=where)
-    if not isinstance(tool.get("name"), str):
-        raise InvalidRequest(f"{where}.name must be text.", param=f"{where}.name")
+    require_type(tool, dict, where)
+    require_type(tool.get("name"), str, f"{where}.name")
     function = {"name": short_name(tool["name"]), "parameters": tool.get("input_schema") or {"type": "object"}}
     for name in ("description", "strict"):
         if tool.get(name) is not None:

@@ -1,41 +1,48 @@
-"""Adds errors to the OpenAPI document of an API: one schema, one response per status, and the statuses that each
-operation can answer. `described` is for operations that parse their bodies themselves."""
+"""Adds to the OpenAPI document of an API what its operations do not declare.
+
+Errors: one schema, one response per status, and the statuses that each operation can answer. Answers, from tables of
+types (memories/api/answers.py and others): a named schema per type, headers, and examples of bodies. The types are
+documentation only. Answers are not validated against them, which would slow down every request; a test compares them
+instead (tests/config/test_documented_answers.py). `described` is for operations that parse their bodies themselves."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from http import HTTPStatus
+from itertools import chain
 from typing import Any
 
 from ninja import NinjaAPI
 from ninja.errors import ValidationError, ValidationErrorContext
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
+from pydantic import TypeAdapter
 
 from gateway.api.anthropic_errors import is_anthropic
-from gateway.api.documented_answers import Answers, document_answers
 from gateway.limits.rate_headers import ANTHROPIC_HEADERS, OPENAI_HEADERS, REQUESTS, TOKENS
 
+
+def header_parameter(name: str, description: str, **schema: Any) -> dict[str, Any]:
+    """Return an optional header of requests."""
+    text = {"type": "string", **schema}
+    return {"name": name, "in": "header", "required": False, "schema": text, "description": description}
+
+
+def _exact_object(**properties: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object with exactly these properties."""
+    return {"type": "object", "required": [*properties], "additionalProperties": False, "properties": properties}
+
+
 _SCHEMA = "Error"
-_ERROR: dict[str, Any] = {
-    "type": "object",
-    "title": "Error",
-    "required": ["error"],
-    "additionalProperties": False,
-    "properties": {
-        "error": {
-            "type": "object",
-            "required": ["message", "type", "param", "code", "details"],
-            "additionalProperties": False,
-            "properties": {
-                "message": {"type": "string", "description": "What is wrong, for people."},
-                "type": {"type": "string", "description": "The kind of error."},
-                "param": {"type": ["string", "null"], "description": "The field or parameter that is wrong."},
-                "code": {"type": "string", "description": "What is wrong, for programs; codes do not change."},
-                "details": {"type": "object", "description": "Figures and names that belong to the code."},
-            },
-        }
-    },
-}
+_ERROR = _exact_object(
+    error=_exact_object(
+        message={"type": "string", "description": "What is wrong, for people."},
+        type={"type": "string", "description": "The kind of error."},
+        param={"type": ["string", "null"], "description": "The field or parameter that is wrong."},
+        code={"type": "string", "description": "What is wrong, for programs; codes do not change."},
+        details={"type": "object", "description": "Figures and names that belong to the code."},
+    )
+) | {"title": "Error"}
 _MEANING = {
     400: "The request is not valid.",
     401: "There is no key and no login, or the key is unknown.",
@@ -60,9 +67,33 @@ _SIGN_IN = {"WWW-Authenticate": {"description": "How to authenticate.", "schema"
 _HEADERS = {401: _SIGN_IN, 429: _RETRY, 503: _RETRY}
 _WRITE_METHODS = frozenset({"post", "put", "patch", "delete"})
 _LIMIT_PARTS = {"limit": "The limit of", "remaining": "What is left of the", "reset": "When there will be more"}
+_TURN_PATHS = ("/turns", "/results")
+_REFERENCE = "#/components/schemas/{model}"
+_JSON = "application/json"
+_TEXT = {"type": "string"}
+_USER = header_parameter(
+    "X-Daybook-User", "With a trusted key: your id for the person this request is about.", maxLength=255
+)
+_IF_MATCH = header_parameter(
+    "If-Match",
+    "The ETag of the version you read. The change is only made if that is still the current version.",
+    maxLength=100,
+)
+_ETAG = {"description": "The version of this object, for If-Match.", "schema": _TEXT}
+_REQUEST_ID = {"description": "Identifies this request in the log. Your own x-request-id is used.", "schema": _TEXT}
 _REFERENCES = frozenset({"book", "session_id"})
 _RENAMED = {413: "RequestEntityTooLarge", 422: "UnprocessableEntity"}  # named differently since Python 3.13
 """Query parameters that refer to something which may not exist."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """The types of answers by view name and status, examples of bodies, and the operations that use ETags."""
+
+    types: Mapping[str, Mapping[int, Any]]
+    examples: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    etags: Collection[str] = ()
+    if_match: Collection[str] = ()
 
 
 class DocumentedAPI(NinjaAPI):
@@ -108,6 +139,34 @@ class DocumentedAPI(NinjaAPI):
         return [f"{method.upper()} {path}" for path, operations in paths.items() for method in operations]
 
 
+def document_answers(document: dict[str, Any], answers: Answers) -> None:
+    """Add schemas, examples and headers to a document whose operation ids are the view names in `answers`."""
+    schemas = document["components"].setdefault("schemas", {})
+    for name, example in answers.examples.items():
+        schemas[name]["examples"] = [example]
+    for operation in chain.from_iterable(path.values() for path in document["paths"].values()):
+        name = operation["operationId"]
+        for status, shape in answers.types.get(name, {}).items():
+            if shape is not None:
+                response = operation["responses"].setdefault(status, {"description": "OK"})
+                response.setdefault("content", {})[_JSON] = {"schema": _schema(shape, schemas)}
+        headers = {"x-request-id": _REQUEST_ID, **({"ETag": _ETAG} if name in answers.etags else {})}
+        operation.setdefault("parameters", []).extend([_USER, *([_IF_MATCH] if name in answers.if_match else [])])
+        for status, response in operation["responses"].items():
+            if isinstance(status, int) and status < 300 and "$ref" not in response:
+                response["headers"] = dict(headers)
+
+
+def _schema(shape: Any, schemas: dict[str, Any]) -> dict[str, Any]:
+    """Return a reference to the schema of a type, and add that schema and those it uses to `schemas`."""
+    schema = TypeAdapter(shape).json_schema(mode="serialization", ref_template=_REFERENCE)
+    schemas.update(schema.pop("$defs", {}))
+    if "title" not in schema:  # a union
+        return schema
+    schemas[schema["title"]] = schema
+    return {"$ref": _REFERENCE.format(model=schema["title"])}
+
+
 def document_errors(document: dict[str, Any]) -> None:
     """Add the error schema, a response per status, and to each operation the responses that it can give."""
     components = document["components"]
@@ -117,18 +176,13 @@ def document_errors(document: dict[str, Any]) -> None:
     components["responses"][_name(429)]["headers"] |= _headers(OPENAI_HEADERS)
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            _document_limits(path, operation)
+            if path.startswith("/v1/") or path.endswith(_TURN_PATHS):  # answers of models have a key's limits
+                names = ANTHROPIC_HEADERS if is_anthropic(path) else OPENAI_HEADERS
+                for answer in operation["responses"].values():
+                    answer["headers"] = answer.get("headers", {}) | _headers(names)
             for status in _statuses(path, method, operation):
                 reference = {"$ref": f"#/components/responses/{_name(status)}"}
                 operation["responses"].setdefault(status, reference)
-
-
-def _document_limits(path: str, operation: dict[str, Any]) -> None:
-    """Add the headers about a key's limits to the answers of operations that use models."""
-    if path.startswith("/v1/") or path.endswith(("/turns", "/results")):
-        names = ANTHROPIC_HEADERS if is_anthropic(path) else OPENAI_HEADERS
-        for answer in operation["responses"].values():
-            answer["headers"] = answer.get("headers", {}) | _headers(names)
 
 
 def _headers(names: Sequence[str]) -> dict[str, Any]:
@@ -149,7 +203,7 @@ def _statuses(path: str, method: str, operation: dict[str, Any]) -> list[int]:
         statuses.add(404)
     if method in _WRITE_METHODS:
         statuses.update(_OF_WRITES)
-    if method == "post" and (path.endswith(("/turns", "/results")) or path.startswith("/v1/")):
+    if method == "post" and (path.endswith(_TURN_PATHS) or path.startswith("/v1/")):
         statuses.update(_OF_MODELS)
     return sorted(statuses)
 

@@ -35,33 +35,24 @@ from memories.pagination import DEFAULT_LIMIT, list_json
 
 router = Router()
 _Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80)]
-_Agents = Annotated[list[ShortText], Field(max_length=LIST_LENGTH, description="Agents it may use; none: all.")]
-_Books = Annotated[
-    list[ShortText],
-    Field(
-        max_length=LIST_LENGTH,
-        description="Books it may use, and agents whose book is one of them; none: those of its agents, or all.",
-    ),
-]
-_PerMinute = Annotated[int, Field(ge=0, le=1_000_000, description="0 = no limit.")]
-_TokensPerDay = Annotated[int, Field(ge=0, le=10**15, description="Input and output, a UTC day; 0 = no limit.")]
-_MoneyPerDay = Annotated[
-    float, Field(ge=0, le=MAX_MONEY, allow_inf_nan=False, description="In the currency of the prices; 0 = no limit.")
-]
-_AtOnce = Annotated[int, Field(ge=0, le=100_000, description="Concurrent answers, streamed or not; 0 = no limit.")]
-_End = Annotated[AwareDatetime | None, Field(description="When the key expires.")]
 
 
 class KeyIn(Body):
     name: _Name
     read_only: bool = False
-    agents: _Agents = []
-    books: _Books = []
-    requests_per_minute: _PerMinute = 0
-    tokens_per_day: _TokensPerDay = 0
-    money_per_day: _MoneyPerDay = 0
-    streams_at_once: _AtOnce = 0
-    expires_at: _End = None
+    agents: list[ShortText] = Field([], max_length=LIST_LENGTH, description="Agents it may use; none: all.")
+    books: list[ShortText] = Field(
+        [],
+        max_length=LIST_LENGTH,
+        description="Books it may use, and agents whose book is one of them; none: those of its agents, or all.",
+    )
+    requests_per_minute: int = Field(0, ge=0, le=1_000_000, description="0 = no limit.")
+    tokens_per_day: int = Field(0, ge=0, le=10**15, description="Input and output, a UTC day; 0 = no limit.")
+    money_per_day: float = Field(
+        0, ge=0, le=MAX_MONEY, allow_inf_nan=False, description="In the currency of the prices; 0 = no limit."
+    )
+    streams_at_once: int = Field(0, ge=0, le=100_000, description="Concurrent answers, streamed or not; 0 = no limit.")
+    expires_at: AwareDatetime | None = Field(None, description="When the key expires.")
 
 
 class KeyPatch(KeyIn):
@@ -128,7 +119,7 @@ def key_rotate(request: ApiRequest, key_id: str, body: RotateIn | None = None) -
 
 
 def key_json(key: ApiKey) -> dict[str, Any]:
-    return as_shape(Key, key, id=str(key.pk), object="key")
+    return as_shape(Key, key, object="key")
 
 
 def _keys(caller: Caller) -> Any:

@@ -24,7 +24,7 @@ _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "functio
 _OWN_FIELDS = frozenset({"model", "messages", "stream", "tools", "metadata"})
 _OWN_METADATA = frozenset({"session_id", "temporary"})
 _MAX_NAME_CHARS, _HASH_CHARS = 64, 8
-_TYPE_NAMES = {bool: "true or false", list: "a list", dict: "an object"}
+_TYPE_NAMES = {bool: "true or false", list: "a list", dict: "an object", str: "text"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +72,13 @@ def typed_field(body: Mapping[str, Any], name: str, kind: type[T]) -> T | None:
     value = body.get(name)
     if value is not None and not isinstance(value, kind):
         raise InvalidRequest(f"`{name}` must be {_TYPE_NAMES[kind]}.", param=name)
+    return value
+
+
+def require_type(value: Any, kind: type[T], where: str) -> T:
+    """Return the value of the field `where`. Raises InvalidRequest for a value of another type."""
+    if not isinstance(value, kind):
+        raise InvalidRequest(f"{where} must be {_TYPE_NAMES[kind]}.", param=where)
     return value
 
 
@@ -145,13 +152,12 @@ def _check_message(message: Any, where: str) -> None:
 
 def _check_calls(message: dict[str, Any], where: str) -> None:
     """Raise InvalidRequest if the tool calls of a message, or its `tool_call_id`, have a wrong type."""
-    if not isinstance(message.get("tool_call_id"), str | None):
-        raise InvalidRequest(f"{where}.tool_call_id must be text.", param=f"{where}.tool_call_id")
+    if message.get("tool_call_id") is not None:
+        require_type(message["tool_call_id"], str, f"{where}.tool_call_id")
     calls, where = message.get("tool_calls"), f"{where}.tool_calls"
     if calls is None:
         return
-    if not isinstance(calls, list):
-        raise InvalidRequest(f"{where} must be a list.", param=where)
+    require_type(calls, list, where)
     if len(calls) > TOOLS:
         raise InvalidRequest(f"{where} has more than {TOOLS} calls.", param=where)
     for index, call in enumerate(calls):
@@ -180,7 +186,9 @@ def read_tools(tools: Sequence[Any]) -> tuple[dict[str, Any], ...]:
     if len(tools) > TOOLS:
         raise InvalidRequest(f"A request has at most {TOOLS} tools.", param="tools")
     for index, tool in enumerate(tools):
-        _check_tool(tool, f"tools[{index}]")
+        given = require_type(tool, dict, f"tools[{index}]").get("function")
+        function = require_type(given or {}, dict, f"tools[{index}].function")
+        require_type(function.get("name", ""), str, f"tools[{index}].function.name")
     return tuple(tools)
 
 
@@ -190,13 +198,3 @@ def short_name(name: str) -> str:
         return name
     hashed = hashlib.sha256(name.encode()).hexdigest()[:_HASH_CHARS]
     return f"{name[: _MAX_NAME_CHARS - _HASH_CHARS - 1]}_{hashed}"
-
-
-def _check_tool(tool: Any, where: str) -> None:
-    if not isinstance(tool, dict):
-        raise InvalidRequest(f"{where} must be an object.", param=where)
-    function = tool.get("function") or {}
-    if not isinstance(function, dict):
-        raise InvalidRequest(f"{where}.function must be an object.", param=f"{where}.function")
-    if not isinstance(function.get("name", ""), str):
-        raise InvalidRequest(f"{where}.function.name must be text.", param=f"{where}.function.name")

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.conf import settings
 
-from gateway.api.documented import described
+from gateway.api.documented import described, header_parameter
 from memories.limits import INPUTS, MESSAGES, SHORT_LENGTH, TOOLS
 
 Json = dict[str, Any]
@@ -38,13 +38,10 @@ _AGENT: Json = {
     "maxLength": SHORT_LENGTH,
     "description": "The name of an agent.",
 }
-_HEADERS: list[Json] = [
-    {"name": name, "in": "header", "required": False, "schema": _TEXT, "description": about}
-    for name, about in (
-        ("X-Daybook-Session", "The session."),
-        ("X-Daybook-User", "The end user, with a trusted key."),
-    )
-]
+_HEADERS = (
+    header_parameter("X-Daybook-Session", "The session."),
+    header_parameter("X-Daybook-User", "The end user, with a trusted key."),
+)
 
 _MODEL = _whole(
     id=_TEXT,
@@ -136,9 +133,7 @@ EMBEDDINGS = described(
     body=_object(
         ("model", "input"),
         model={
-            "type": "string",
-            "minLength": 1,
-            "maxLength": SHORT_LENGTH,
+            **_AGENT,
             "description": "An agent, for the configured embedding model on its upstream, or `upstream/model`.",
         },
         input=_TEXTS,

@@ -6,10 +6,12 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from itertools import accumulate
+from typing import Annotated, Any, Literal
 
 from django.http import HttpResponse, HttpResponseBase
 from ninja import Router
+from pydantic import Field
 
 from gateway.agents.rows import agent_find, agent_settings, require_key
 from gateway.api.counting import estimate_with_memory
@@ -39,7 +41,7 @@ from memories.pagination import page_json
 
 router = Router()
 _MAX_REFERENCED_RUNS = 100
-_MAX_PAGE_SIZE = 100
+_Limit = Annotated[int, Field(ge=1, le=100)]
 _ITEM_ID = re.compile(r"(?:msg|fc|ctc)_([0-9a-f]{32})_")
 
 
@@ -98,11 +100,9 @@ def response_forget(request: ApiRequest, response_id: str) -> HttpResponse:
 
 @router.get("/responses/{response_id}/input_items", openapi_extra=INPUT_ITEMS)
 async def response_input(
-    request: ApiRequest, response_id: str, limit: int = 20, after: str = "", order: Literal["asc", "desc"] = "desc"
+    request: ApiRequest, response_id: str, limit: _Limit = 20, after: str = "", order: Literal["asc", "desc"] = "desc"
 ) -> HttpResponse:
     """The input of a response, including the conversation before it. Newest first by default."""
-    if not 1 <= limit <= _MAX_PAGE_SIZE:
-        raise InvalidRequest(f"limit must be a number from 1 to {_MAX_PAGE_SIZE}.", param="limit")
     items = await in_read_thread(lambda: input_items(*response_find(request.auth, response_id)))
     listed = items if order == "asc" else items[::-1]
     if after:
@@ -160,14 +160,9 @@ def _references(parsed: ResponsesBody) -> list[Any]:
 def _truncated(messages: Sequence[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
     """Remove the oldest turns until at most about `limit` tokens are left. The last turn always stays."""
     turn_starts = [index for index, message in enumerate(messages) if message["role"] == "user"]
-    sizes = [estimate_message(message) for message in messages]
-    tokens, first = sum(sizes), 0
-    for start in turn_starts[1:]:
-        if tokens <= limit:
-            break
-        tokens -= sum(sizes[first:start])
-        first = start
-    return list(messages[first:])
+    starts = [0, *turn_starts[1:]]
+    tokens_from = [*accumulate(map(estimate_message, reversed(messages)), initial=0)][::-1]
+    return list(messages[next((start for start in starts if tokens_from[start] <= limit), starts[-1]) :])
 
 
 def _stored(caller: Caller, response_id: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -10,14 +11,18 @@ from gateway.api.block_order import BlockOrder
 from gateway.api.errors import as_domain_error
 from gateway.api.responses_body import ResponsesBody
 from gateway.api.responses_json import (
+    ARGUMENTS,
     INCOMPLETE,
+    INPUT,
+    REFUSAL,
+    TEXT,
+    Part,
     call_item,
     message_item,
     reasoning_item,
+    reasoning_part,
     response_object,
-    wants_summary,
 )
-from gateway.api.responses_parts import ARGUMENTS, INPUT, REASONING, REFUSAL, SUMMARY, TEXT, OpenItem, Part
 from gateway.errors import RunStopped
 from gateway.runs.context import TurnContext
 from gateway.runs.responses import part_of, response_id
@@ -33,6 +38,38 @@ _ENCRYPTED_PREFIX = "daybook.1."
 _CODES = {"rate_limited": "rate_limit_exceeded", "overloaded": "server_is_overloaded"}
 
 
+@dataclass(slots=True)
+class OpenItem:
+    """An item that is being written: its index in the output, and the text and lists of its current part."""
+
+    index: int
+    data: dict[str, Any]
+    part: Part | None = None
+    pieces: list[str] = field(default_factory=list)
+    lists: dict[str, list[Any]] = field(default_factory=dict)
+
+    def begin(self, part: Part) -> None:
+        self.part, self.pieces, self.lists = part, [], {name: [] for name in part.lists}
+
+    def current_part(self) -> dict[str, Any]:
+        return self.part.as_json("".join(self.pieces), **self.lists) if self.part else {}
+
+    def position(self) -> dict[str, Any]:
+        """Return the fields of an event that locate the current part."""
+        position = {"item_id": self.data["id"], "output_index": self.index}
+        if self.part is None or not self.part.container:
+            return position
+        index = "summary_index" if self.part.container == "summary" else "content_index"
+        return {**position, index: len(self.data[self.part.container])}
+
+    def end(self) -> None:
+        """Add the current part to the item."""
+        if self.part is not None:
+            written, container = self.current_part(), self.part.container
+            self.data = {**self.data, **({container: [*self.data[container], written]} if container else written)}
+            self.part = None
+
+
 class ResponseBuilder:
     """A response while it is written. `context` is that of its turn, or None for a request that is not a turn. `final`
     is the complete response, empty until `fail` or the end of the turn."""
@@ -45,14 +82,13 @@ class ResponseBuilder:
         self._begun = False
         self._id_suffix = f"{run_id.hex}_{part}"
         self._created_at = int(context.started_at.timestamp() if context else time.time())
-        self._reasoning_part = SUMMARY if wants_summary(request.echo) else REASONING
+        self._reasoning_part = reasoning_part(request.echo)
         self._events: list[dict[str, Any]] = []
         self._number = 0
         self._items: list[OpenItem] = []
         self._open: dict[str, OpenItem] = {}  # items being written, by "reasoning", "message" and "call"
         self._has_calls = False
         self._order = BlockOrder()
-        self._has_whole_message = False
 
     def take_events(self) -> bytes:
         """Return the events since the last call, encoded as server-sent events."""
@@ -70,11 +106,12 @@ class ResponseBuilder:
         if choice.get("index"):
             return  # a response has only one choice
         self._begin()
-        self._has_whole_message = self._has_whole_message or "message" in choice
         part = _object(choice.get("delta") or choice.get("message"))
-        refused = bool(refusal_in(part))
-        self._add_reasoning_and_refusal(part, has_text=bool(event.text) and not refused)
-        if event.text and not refused:
+        if reasoning := reasoning_in(part):
+            self._in_order("reasoning", partial(self._write_reasoning, reasoning))
+        if refusal := refusal_in(part):
+            self._in_order("message", partial(self._write_message, REFUSAL, refusal))
+        elif event.text:
             logprobs = _list(_object(choice.get("logprobs")).get("content"))
             self._in_order("message", partial(self._write_message, TEXT, event.text, logprobs=logprobs))
         for annotation in _list(part.get("annotations")):
@@ -86,9 +123,6 @@ class ResponseBuilder:
     def _finish(self, done: Done) -> None:
         """End the response. Its turn has been stored."""
         self._begin()
-        choices = done.choice.get("choices")  # of an answer that was not streamed
-        if choices and not self._has_whole_message:
-            self._add_reasoning_and_refusal(_object(choices[0].get("message")), has_text=False)
         for emit in self._order.end():
             emit()
         status = "incomplete" if done.finish_reason in INCOMPLETE and not self._has_calls else "completed"
@@ -148,13 +182,6 @@ class ResponseBuilder:
     def _item_id(self, prefix: str, kind: str) -> str:
         return f"{prefix}_{self._id_suffix}_{sum(item.data['type'] == kind for item in self._items)}"
 
-    def _add_reasoning_and_refusal(self, part: Mapping[str, Any], *, has_text: bool) -> None:
-        if reasoning := reasoning_in(part):
-            self._in_order("reasoning", partial(self._write_reasoning, reasoning))
-        refusal = part.get("refusal")
-        if isinstance(refusal, str) and refusal and not has_text:
-            self._in_order("message", partial(self._write_message, REFUSAL, refusal))
-
     def _in_order(self, block: str, emit: Callable[[], None], arguments: str | None = None) -> None:
         for ready in self._order.add(block, emit, arguments):
             ready()
@@ -163,7 +190,8 @@ class ResponseBuilder:
         self._close("call")
         item = self._open.get("reasoning")
         if item is None:
-            item = self._add_item("reasoning", reasoning_item(self._item_id("rs", "reasoning"), "", "in_progress"))
+            data = reasoning_item(self._item_id("rs", "reasoning"), status="in_progress")
+            item = self._add_item("reasoning", data)
         self._write(item, self._reasoning_part, text)
 
     def _write_message(self, part: Part, text: str, **lists: list[Any]) -> None:

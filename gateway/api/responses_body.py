@@ -5,11 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gateway.api.openai_body import CompletionBody, completion_body, read_object, typed_field
+from gateway.api.openai_body import CompletionBody, completion_body, read_object, require_type, typed_field
 from gateway.api.responses_items import flat_name, read_items
 from gateway.client_tasks import CODEX_METADATA
 from memories.errors import DomainError, InvalidRequest
-from memories.limits import TOOLS
 
 # Unsupported parameters, with the alternative to name when a request is refused because of them.
 _REFUSED = {
@@ -110,8 +109,7 @@ def read_responses_body(raw: bytes) -> ResponsesBody:
     if body.get("truncation") not in (None, "auto", "disabled"):
         raise InvalidRequest("`truncation` must be one of auto, disabled.", param="truncation")
     for name in ("instructions", "previous_response_id"):
-        if not isinstance(body.get(name) or "", str):
-            raise InvalidRequest(f"`{name}` must be text.", param=name)
+        require_type(body.get(name) or "", str, name)
     if len(body.get("previous_response_id") or "") > _MAX_ID_CHARS:
         raise InvalidRequest("`previous_response_id` must be the id of a response.", param="previous_response_id")
     has_previous = bool(body.get("previous_response_id"))
@@ -168,20 +166,16 @@ def _tools(given: Sequence[Any] | None) -> tuple[list[dict[str, Any]], Names]:
     tools: list[dict[str, Any]] = []
     names: dict[str, tuple[str, str]] = {}
     for index, entry in enumerate(given or ()):
-        if not isinstance(entry, dict):
-            raise InvalidRequest(f"tools[{index}] must be an object.", param=f"tools[{index}]")
+        require_type(entry, dict, f"tools[{index}]")
         members = entry.get("tools") if entry.get("type") == "namespace" else None
         for tool in members if isinstance(members, list) else (entry,):
             if isinstance(tool, dict) and (translate := _BY_TYPE.get(str(tool.get("type")))):
-                name, namespace = tool.get("name"), str(entry.get("name", "")) if members else ""
-                if not isinstance(name, str):
-                    raise InvalidRequest(f"tools[{index}].name must be text.", param=f"tools[{index}].name")
+                name = require_type(tool.get("name"), str, f"tools[{index}].name")
+                namespace = str(entry.get("name", "")) if members else ""
                 model_name = flat_name(namespace, name)
                 if model_name != name:
                     names[model_name] = (name, namespace)
                 tools.append(translate({**tool, "name": model_name}))
-    if len(tools) > TOOLS:
-        raise InvalidRequest(f"A request has at most {TOOLS} tools.", param="tools")
     return tools, names
 
 

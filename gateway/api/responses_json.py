@@ -1,13 +1,45 @@
-"""Responses and their items as JSON."""
+"""Responses, their items and the parts of these as JSON."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from gateway.api.responses_body import Names
 
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 """Reasons in `incomplete_details` by the model's finish reason."""
-_NO_NAMES: Names = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A kind of part. Its text is in `field` and streamed in events named after `text_event`. The part is an entry of
+    the item's list `container`, whose events are named after `part_event`; without a container, the text is a field of
+    the item itself. `lists` are further fields of the part."""
+
+    text_event: str
+    field: str
+    type: str = ""
+    part_event: str = "content_part"
+    container: str = "content"
+    lists: tuple[str, ...] = ()
+
+    def as_json(self, text: str, **lists: list[Any]) -> dict[str, Any]:
+        more = {name: lists.get(name, []) for name in self.lists}
+        return {"type": self.type, self.field: text, **more} if self.container else {self.field: text}
+
+
+TEXT = Part(text_event="output_text", field="text", type="output_text", lists=("annotations", "logprobs"))
+REFUSAL = Part(text_event="refusal", field="refusal", type="refusal")
+REASONING = Part(text_event="reasoning_text", field="text", type="reasoning_text")
+SUMMARY = Part(
+    text_event="reasoning_summary_text",
+    field="text",
+    type="summary_text",
+    part_event="reasoning_summary_part",
+    container="summary",
+)
+ARGUMENTS = Part(text_event="function_call_arguments", field="arguments", container="")
+INPUT = Part(text_event="custom_tool_call_input", field="input", container="")
 
 
 def response_object(
@@ -58,28 +90,19 @@ def message_item(id: str, content: list[dict[str, Any]], status: str = "complete
     return {"id": id, "type": "message", "role": "assistant", "status": status, "content": content}
 
 
-def text_part(text: str) -> dict[str, Any]:
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+def reasoning_item(id: str, text: str = "", part: Part = REASONING, status: str = "completed") -> dict[str, Any]:
+    """Return reasoning as an item. `part` is that of `reasoning_part`."""
+    parts = [part.as_json(text)] if text else []
+    return {"id": id, "type": "reasoning", "summary": [], "content": [], part.container: parts, "status": status}
 
 
-def refusal_part(text: str) -> dict[str, Any]:
-    return {"type": "refusal", "refusal": text}
-
-
-def reasoning_item(id: str, text: str, status: str = "completed", *, as_summary: bool = False) -> dict[str, Any]:
-    """Return reasoning as an item. With `as_summary` the text is its summary, for clients that asked for one."""
-    kind, container = ("summary_text", "summary") if as_summary else ("reasoning_text", "content")
-    parts = [{"type": kind, "text": text}] if text else []
-    return {"id": id, "type": "reasoning", "summary": [], "content": [], container: parts, "status": status}
-
-
-def wants_summary(echo: Mapping[str, Any]) -> bool:
-    """Return True if a request asked for a summary of the model's reasoning."""
+def reasoning_part(echo: Mapping[str, Any]) -> Part:
+    """Return the part for the model's reasoning: its summary, for requests that asked for one, or its text."""
     reasoning = echo.get("reasoning")
-    return isinstance(reasoning, dict) and bool(reasoning.get("summary"))
+    return SUMMARY if isinstance(reasoning, dict) and reasoning.get("summary") else REASONING
 
 
-def call_item(call: Mapping[str, Any], names: Names = _NO_NAMES, status: str = "completed") -> dict[str, Any]:
+def call_item(call: Mapping[str, Any], names: Names, status: str = "completed") -> dict[str, Any]:
     """Return a call of a client's tool as an item."""
     call_id, custom = str(call.get("id", "")), call.get("custom")
     tool = custom if isinstance(custom, dict) else call.get("function") or {}

@@ -7,13 +7,15 @@ from uuid import UUID
 from gateway.api.responses_body import ECHOED, Names
 from gateway.api.responses_json import (
     INCOMPLETE,
+    REASONING,
+    REFUSAL,
+    TEXT,
+    Part,
     call_item,
     message_item,
     reasoning_item,
-    refusal_part,
+    reasoning_part,
     response_object,
-    text_part,
-    wants_summary,
 )
 from gateway.attachments.reading import contents_read
 from gateway.models import Message, Run
@@ -50,7 +52,7 @@ def stored_response(run: Run, part: int) -> dict[str, Any]:
             output,
             status=_message_status(status, finish_reason),
             refused=int(run.trace.get("refused", 0)) if is_last else 0,
-            as_summary=wants_summary(request),
+            thinking_part=reasoning_part(request),
             names=names,
         ),
         usage=None if status == "in_progress" else usage_since(usage_after, usage_before),
@@ -73,7 +75,7 @@ def output_items(
     *,
     status: str = "completed",
     refused: int = 0,
-    as_summary: bool = False,
+    thinking_part: Part = REASONING,
     names: Names = _NO_NAMES,
 ) -> list[dict[str, Any]]:
     """Return the items of a response, with the ids they had in its stream. Only reasoning that came with calls is
@@ -87,13 +89,13 @@ def output_items(
         if row.role != Message.Role.ASSISTANT:
             continue
         if thinking := reasoning_in((row.kept or {}).get("fields") or {}):
-            reasoning.append(reasoning_item(f"rs_{id_suffix}_{len(reasoning)}", thinking, as_summary=as_summary))
+            reasoning.append(reasoning_item(f"rs_{id_suffix}_{len(reasoning)}", thinking, thinking_part))
         if text and row.text and not (text[-1].isspace() or row.text[0].isspace()):
             text += "\n\n"
         text += row.text
         calls += [call_item(call, names) for call in row.calls if str(call.get("id", "")).startswith(prefix)]
     said, refusal = (text[:-refused].rstrip(), text[-refused:]) if refused else (text, "")
-    content = [*([text_part(said)] if said else []), *([refusal_part(refusal)] if refusal else [])]
+    content = [part.as_json(written) for part, written in ((TEXT, said), (REFUSAL, refusal)) if written]
     message = [message_item(f"msg_{id_suffix}_0", content, status)] if content else []
     return [*reasoning, *message, *calls]
 
@@ -130,7 +132,7 @@ def _as_input(rows: Iterable[Message], names: Names, *, forked: bool) -> Iterabl
             parts = row.parts or [{"type": "text", "text": row.text}]
             yield {**message_item(id, parts), "role": "user"}
         elif row.role == Message.Role.ASSISTANT and row.text:
-            yield message_item(id, [text_part(row.text)])
+            yield message_item(id, [TEXT.as_json(row.text)])
         elif row.role == Message.Role.TOOL and _is_shown(row.tool_call_id, row, forked=forked):
             yield {
                 "id": f"fco_{row.pk.hex}",

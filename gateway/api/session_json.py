@@ -4,7 +4,7 @@ from typing import Any
 
 from gateway.api import answers
 from gateway.models import Message, Session
-from gateway.sessions.search import FoundSession, Hit
+from gateway.sessions.search import FoundSession
 from memories.api.answers import as_shape
 
 
@@ -13,7 +13,6 @@ def session_json(session: Session) -> dict[str, Any]:
     return as_shape(
         answers.Session,
         session,
-        id=str(session.pk),
         object="session",
         agent=session.agent.name,
         tags=session.tag_list,
@@ -24,33 +23,31 @@ def session_json(session: Session) -> dict[str, Any]:
 
 def message_json(message: Message) -> dict[str, Any]:
     """Return a message without the bytes of its attachments. Its run must be selected with it."""
-    return {
-        "id": str(message.seq),
-        "object": "message",
-        "role": message.role,
-        "content": message.parts or message.text,
-        "tool_calls": message.calls or None,
-        "tool_call_id": message.tool_call_id or None,
-        "kind": message.kind,
-        "turn_id": str(message.run_id) if message.run_id else None,
-        "superseded": bool(message.run and message.run.superseded),
-        "follows": str(message.run.follows) if message.run and message.run.follows else None,
-        "created_at": message.created_at,
-    }
+    return as_shape(
+        answers.Message,
+        message,
+        id=str(message.seq),
+        object="message",
+        content=message.parts or message.text,
+        tool_calls=message.calls or None,
+        tool_call_id=message.tool_call_id or None,
+        turn_id=message.run_id,
+        superseded=bool(message.run and message.run.superseded),
+        follows=message.run.follows if message.run else None,
+    )
 
 
 def found_json(found: FoundSession) -> dict[str, Any]:
     """Return a search result: a session with its newest matching messages."""
-    matches = [_hit_json(hit) for hit in found.hits]
+    matches = [
+        as_shape(
+            answers.SessionMatch,
+            hit,
+            message_id=str(hit.seq),
+            snippet=hit.snippet.text,
+            highlights=[list(mark) for mark in hit.snippet.marks],
+            created_at=hit.said_at,
+        )
+        for hit in found.hits
+    ]
     return {**session_json(found.session), "matches": matches, "match_count": found.count}
-
-
-def _hit_json(hit: Hit) -> dict[str, Any]:
-    return {
-        "message_id": str(hit.seq),
-        "turn_id": str(hit.turn_id) if hit.turn_id else None,
-        "role": hit.role,
-        "snippet": hit.snippet.text,
-        "highlights": [list(mark) for mark in hit.snippet.marks],
-        "created_at": hit.said_at,
-    }

@@ -25,8 +25,9 @@ from gateway.runs.joined import ANSWERED_STATES, joined_context, running_state
 from gateway.runs.opening import open_run
 from gateway.runs.requested import AttachmentsNotStored, ComparisonNeeded, SameTurnRunning, V1Request
 from gateway.runs.v1 import open_v1, split_system
+from gateway.turns.engine import Turn
 from gateway.turns.events import TurnOptions
-from gateway.turns.joined import AnyTurn, JoinedTurn, turn_of
+from gateway.turns.joined import AnyTurn, JoinedTurn
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread
 from memories.database.batches import in_slices_to_the_end
@@ -107,7 +108,8 @@ async def begin_turn(caller: Caller, v1_request: V1Request, body: CompletionBody
         messages, after_command = without_commands(v1_request.messages)
         v1_request = replace(v1_request, messages=messages, after_command=after_command)
         context = await _open(caller, v1_request, attachments)
-        return turn_of(replace(context, allowance=allowance), options)
+        turn = JoinedTurn if context.joined else Turn
+        return turn(replace(context, allowance=allowance), options)
 
 
 async def _open(caller: Caller, v1_request: V1Request, attachments: AttachmentStore) -> TurnContext:

@@ -68,7 +68,6 @@ def webhook_json(webhook: Webhook) -> dict[str, Any]:
     return as_shape(
         answers.Webhook,
         webhook,
-        id=str(webhook.pk),
         object="webhook",
         state=webhook_state(webhook),
         note=webhook.note or webhook.failure,

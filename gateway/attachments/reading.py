@@ -3,7 +3,6 @@ that cannot be read."""
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +10,6 @@ from gateway.attachments.decoding import bytes_in, joined_data
 from gateway.attachments.files import ReadFailure, file_load
 from gateway.attachments.references import Attached, Part, attached, attached_in, data_of, with_data
 from gateway.runs.attached import name_of
-from gateway.runs.context import TurnContext
 
 READ_SECONDS = 20.0
 
@@ -21,28 +19,24 @@ _Load = Callable[[UUID, str, int], bytes | ReadFailure]
 
 def content_read(owner_id: UUID, content: Any) -> Any:
     """Return a stored message's content as its client sent it. May call the storage."""
-    return _loaded(owner_id, content, file_load) if _is_incomplete(content) else content
+    return _loaded(owner_id, content, file_load)
 
 
-async def contents_read(owner_id: UUID, holders: Sequence[ChatMessage], *, name: str = "content") -> list[ChatMessage]:
-    """Return messages, or other objects with a content under `name`, with their attachments loaded. The storage is
-    called in a separate thread, for READ_SECONDS at most."""
+async def contents_read(
+    owner_id: UUID, holders: Sequence[ChatMessage], *, name: str = "content"
+) -> Sequence[ChatMessage]:
+    """Return messages, or other objects with a content under `name`, with their attachments loaded; `holders` itself if
+    there is nothing to load. The storage is called in a separate thread, for READ_SECONDS at most."""
     if not any(_is_incomplete(holder.get(name)) for holder in holders):
-        return list(holders)
+        return holders
+
+    def loaded(load: _Load) -> list[ChatMessage]:
+        return [{**holder, name: _loaded(owner_id, holder.get(name), load)} for holder in holders]
+
     try:
-        return await asyncio.wait_for(asyncio.to_thread(_load_all, owner_id, holders, name), READ_SECONDS)
+        return await asyncio.wait_for(asyncio.to_thread(loaded, file_load), READ_SECONDS)
     except TimeoutError:
-        return [
-            {**holder, name: _loaded(owner_id, holder.get(name), lambda *_: ReadFailure.UNAVAILABLE)}
-            for holder in holders
-        ]
-
-
-async def context_read(context: TurnContext) -> TurnContext:
-    """Return a turn's context with the attachments of its messages loaded."""
-    if not any(_is_incomplete(message.get("content")) for message in context.messages):
-        return context
-    return replace(context, messages=tuple(await contents_read(context.owner_id, context.messages)))
+        return loaded(lambda *_: ReadFailure.UNAVAILABLE)
 
 
 def bytes_of(owner_id: UUID, part: Part) -> bytes | ReadFailure | None:
@@ -51,10 +45,6 @@ def bytes_of(owner_id: UUID, part: Part) -> bytes | ReadFailure | None:
     if isinstance(text, Attached):
         return file_load(owner_id, text.reference.sha256, text.reference.size)
     return None if text is None else bytes_in(text)
-
-
-def _load_all(owner_id: UUID, holders: Sequence[ChatMessage], name: str) -> list[ChatMessage]:
-    return [{**holder, name: content_read(owner_id, holder.get(name))} for holder in holders]
 
 
 def _is_incomplete(content: Any) -> bool:

@@ -4,7 +4,7 @@ that would not round-trip exactly, data whose file is being deleted, and everyth
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -54,11 +54,14 @@ class AttachmentStore:
         self._uses: set[UUID] = set()
 
     async def messages(self, messages: Sequence[ChatMessage], *, first: int = 0) -> tuple[ChatMessage, ...]:
-        """Store attachments and return the messages; see `messages_store`."""
-        stored = await messages_store(self._owner_id, messages, first=first)
-        if stored is not messages:
-            self._uses |= {text.use for message in stored for text in attached_in(message.get("content")) if text.use}
-        return stored
+        """Store the attachments of the messages from index `first` on, and return all messages with references. The
+        large parts of all are hashed here, so that this need not be done in a transaction."""
+        if not any(has_large_data(message.get("content")) for message in messages):
+            return tuple(messages)
+        found, data = await asyncio.to_thread(_read, messages, first)
+        uses = await _store(self._owner_id, data) if data else {}
+        self._uses.update(uses.values())
+        return tuple(_with_uses(message, uses) for message in found)
 
     async def content(self, content: Any) -> Any:
         """Store the attachments of a message's content and return it with references."""
@@ -78,22 +81,12 @@ class AttachmentStore:
             await self.release()
 
 
-async def messages_store(owner_id: UUID, messages: Sequence[ChatMessage], *, first: int = 0) -> tuple[ChatMessage, ...]:
-    """Store the attachments of the messages from index `first` on, and return all messages with references. The large
-    parts of all are hashed here, so that this need not be done in a transaction."""
-    if not any(has_large_data(message.get("content")) for message in messages):
-        return tuple(messages)
-    found, data = await asyncio.to_thread(_read, messages, first)
-    uses = await _store(owner_id, data) if data else {}
-    return tuple(_changed(message, lambda text: _with_use(text, uses)) for message in found)
-
-
 def content_store(owner_id: UUID, content: Any) -> Any:
     """Store a content's attachments synchronously and return it with references. Raises the storage's errors."""
     [message], data = _read([{"content": content}], 0)
     uses = _reserve(owner_id, data) if data else {}
     _write(owner_id, data, uses)
-    return _changed(message, lambda text: _with_use(text, uses))["content"]
+    return _with_uses(message, uses)["content"]
 
 
 def _reserve(owner_id: UUID, data: Mapping[str, bytes]) -> Mapping[str, UUID]:
@@ -143,16 +136,18 @@ def _read(messages: Sequence[ChatMessage], first: int) -> tuple[list[ChatMessage
     return found, data
 
 
-def _with_use(text: Attached, uses: Mapping[str, UUID]) -> Hashed:
-    text.use = text.use or uses.get(text.reference.sha256)
-    return text if text.use or not text.is_loaded else hashed(text, text.digest)
-
-
-def _changed(message: ChatMessage, change: Callable[[Attached], Hashed]) -> ChatMessage:
+def _with_uses(message: ChatMessage, uses: Mapping[str, UUID]) -> ChatMessage:
+    """Return a message whose attachments have their uses. Texts without a use keep their data in the message."""
     content = message.get("content") or ()
     if next(attached_in(content), None) is None:
         return message
-    parts = [with_data(part, change(text)) if isinstance(text := data_of(part), Attached) else part for part in content]
+    parts = []
+    for part in content:
+        if isinstance(text := data_of(part), Attached):
+            text.use = text.use or uses.get(text.reference.sha256)
+            if text.is_loaded and not text.use:
+                part = with_data(part, hashed(text, text.digest))
+        parts.append(part)
     return {**message, "content": parts}
 
 

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from gateway.attachments.references import Attached, attached_in
+from gateway.attachments.references import attached_in
 from gateway.models import Attachment, AttachmentUse, Message, Session
 from memories.errors import Overloaded
 from memories.models import Owner
@@ -49,18 +49,13 @@ def uses_add(session: Session, messages: Sequence[Message]) -> None:
         rows = AttachmentUse.objects.filter(Q(session=None) | Q(session=session.pk), pk__in=reserved)
         if rows.update(session=session.pk, expires_at=timezone.now()) != len(reserved):
             raise Overloaded("This request took too long to be stored. Send it again.", retry_after=1)
-    if unreserved := [data for data in attachments if not data.use]:
-        _use_again(session, unreserved)
-
-
-def _use_again(session: Session, unreserved: Iterable[Attached]) -> None:
-    """Record uses of files without a reservation: they came with an earlier message of this or another session."""
-    usable = _usable(session.owner_id, [data.reference.sha256 for data in unreserved])
-    new = usable.exclude(uses__session=session.pk).values_list("pk", flat=True)
-    now = timezone.now()
-    AttachmentUse.objects.bulk_create(
-        AttachmentUse(attachment_id=pk, session_id=session.pk, expires_at=now) for pk in new
-    )
+    # Files without a reservation came with an earlier message of this or another session.
+    if unreserved := [data.reference.sha256 for data in attachments if not data.use]:
+        new = _usable(session.owner_id, unreserved).exclude(uses__session=session.pk)
+        AttachmentUse.objects.bulk_create(
+            AttachmentUse(attachment_id=pk, session_id=session.pk, expires_at=timezone.now())
+            for pk in new.values_list("pk", flat=True)
+        )
 
 
 def _usable(owner_id: UUID, hashes: Iterable[str]) -> "QuerySet[Attachment]":

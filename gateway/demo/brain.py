@@ -2,13 +2,14 @@
 what memory gave it, and always says that it is a demo. It is never used if an upstream is configured."""
 
 import html
+import json
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.demo.consolidation import consolidation_answer
 from gateway.demo.statements import Statement, statements
+from gateway.runs.fingerprint import last_user_index, text_of
 from memories.number_words import memories
 from memories.tools import Stage, tools_at
 
@@ -17,6 +18,10 @@ _RECALL_QUESTION = re.compile(r"\b(?:what do you (?:know|remember)|about me|reme
 _SAVE_REQUEST = re.compile(r"\b(?:remember|call me)\b", re.IGNORECASE)
 _MAX_WRITES = 5
 _NOTHING_TO_SAVE = "Nothing to save."
+_SESSION = re.compile(r"<session>\n(.*?)\n</session>", re.DOTALL)
+_DOCUMENT = re.compile(r'<document path="MEMORY\.md">\n(.*?)\n(?:<written_by|<taken_out|</document>)', re.DOTALL)
+_NOTES = re.compile(r"<notes>\n(.*?)\n</notes>", re.DOTALL)
+_SUMMARY_LINES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +39,9 @@ def answer(messages: Sequence[dict[str, Any]], tools: Collection[str]) -> Answer
         return Answer(_NOTHING_TO_SAVE if is_review else _acknowledge(results))
     if is_review:
         return _review(messages)
-    user = _last_user(messages)
-    if not tools and (found := consolidation_answer(user)) is not None:
+    last_user = last_user_index(messages)
+    user = _text(messages[last_user]) if last_user >= 0 else ""
+    if not tools and (found := _consolidation(user)) is not None:
         return Answer(found)
     injected = _memories("\n".join(_text(message) for message in messages if message.get("role") == "system"))
     new_statements = _unknown(statements(user), injected)
@@ -85,14 +91,39 @@ def _acknowledge(results: Sequence[str]) -> str:
     return f"I saved {memories(saved)}." if saved else "Nothing new was saved."
 
 
+def _consolidation(prompt: str) -> str | None:
+    """Return the JSON answer to an extraction or a synthesis, or None for any other request."""
+    if "`raw_memory` and `rollout_summary`" in prompt and (session := _SESSION.search(prompt)):
+        return _extraction(session[1])
+    if "`memory_md`" in prompt and (new_notes := _NOTES.search(prompt)):
+        current = _DOCUMENT.search(prompt)
+        return _synthesis(_bullets(current[1] if current else ""), _bullets(new_notes[1]))
+    return None
+
+
+def _extraction(session: str) -> str:
+    messages = [str(item.get("content", "")) for item in json.loads(session) if item.get("role") == "user"]
+    found = list(dict.fromkeys(statement.content for text in messages for statement in statements(text)))
+    summary = f"A session of {len(messages)} messages; {len(found)} lasting statements." if found else ""
+    return json.dumps({"raw_memory": "\n".join(f"- {note}" for note in found), "rollout_summary": summary})
+
+
+def _synthesis(current: Sequence[str], new_notes: Sequence[str]) -> str:
+    lines = list(dict.fromkeys([*current, *new_notes]))
+    summary = ["What is known from past sessions:", "", *lines[:_SUMMARY_LINES]]
+    return json.dumps(
+        {"memory_md": "\n".join(["# Memory", "", *lines]), "memory_summary": "\n".join(summary), "skills": []}
+    )
+
+
+def _bullets(text: str) -> list[str]:
+    return [html.unescape(line.strip()) for line in text.splitlines() if line.strip().startswith("- ")]
+
+
 def _results(messages: Sequence[dict[str, Any]]) -> list[str]:
     """Return the tool results that follow the last user message."""
-    last_user = max((place for place, message in enumerate(messages) if message.get("role") == "user"), default=-1)
-    return [_text(message) for message in messages[last_user + 1 :] if message.get("role") == "tool"]
-
-
-def _last_user(messages: Sequence[dict[str, Any]]) -> str:
-    return next((_text(message) for message in reversed(messages) if message.get("role") == "user"), "")
+    later = messages[last_user_index(messages) + 1 :]
+    return [_text(message) for message in later if message.get("role") == "tool"]
 
 
 def _memories(text: str) -> list[str]:
@@ -100,7 +131,4 @@ def _memories(text: str) -> list[str]:
 
 
 def _text(message: dict[str, Any]) -> str:
-    content = message.get("content")
-    if isinstance(content, list):
-        return " ".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
-    return str(content or "")
+    return text_of(message.get("content"))

@@ -9,11 +9,13 @@ from typing import Any
 
 import httpx2
 
+from gateway import sse
 from gateway.demo.brain import Answer, answer
 from memories.ids import uuid7
 
 _WORD_SECONDS = 0.01
 _DATA_URL = re.compile(r'"data:[^"]*"')
+_EVENT_STREAM = {"content-type": "text/event-stream"}
 
 
 class DemoTransport(httpx2.AsyncBaseTransport):
@@ -37,8 +39,8 @@ class DemoTransport(httpx2.AsyncBaseTransport):
                 message["tool_calls"] = _calls(reply)
             choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if reply.calls else "stop"}
             return httpx2.Response(200, json=head | {"object": "chat.completion", "choices": [choice], "usage": usage})
-        head["object"] = "chat.completion.chunk"
-        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=_Stream(head, reply, usage))
+        stream = _stream(head | {"object": "chat.completion.chunk"}, reply, usage)
+        return httpx2.Response(200, headers=_EVENT_STREAM, content=stream)
 
 
 def _completion_response(body: dict[str, Any]) -> httpx2.Response:
@@ -48,33 +50,23 @@ def _completion_response(body: dict[str, Any]) -> httpx2.Response:
     answer = head | {"choices": [choice]}
     if not body.get("stream"):
         return httpx2.Response(200, json=answer)
-    kind = {"content-type": "text/event-stream"}
-    return httpx2.Response(200, headers=kind, content=_line(answer) + b"data: [DONE]\n\n")
+    return httpx2.Response(200, headers=_EVENT_STREAM, content=sse.data_line(answer) + sse.DONE_LINE)
 
 
-class _Stream(httpx2.AsyncByteStream):
-    def __init__(self, head: dict[str, Any], reply: Answer, usage: dict[str, int]) -> None:
-        self._head, self._reply, self._usage = head, reply, usage
+async def _stream(head: dict[str, Any], reply: Answer, usage: dict[str, int]) -> AsyncIterator[bytes]:
+    def event(delta: dict[str, Any], finish: str | None = None) -> bytes:
+        return sse.data_line(head | {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        yield self._event({"role": "assistant", "content": ""})
-        for word in self._reply.text.splitlines(keepends=True):
-            for piece in word.split(" "):
-                await asyncio.sleep(_WORD_SECONDS)  # streams visibly and leaves time for a stop
-                yield self._event({"content": piece if piece.endswith("\n") else piece + " "})
-        if self._reply.calls:
-            calls = [call | {"index": index} for index, call in enumerate(_calls(self._reply))]
-            yield self._event({"tool_calls": calls})
-        yield self._event({}, finish="tool_calls" if self._reply.calls else "stop")
-        yield _line(self._head | {"choices": [], "usage": self._usage})
-        yield b"data: [DONE]\n\n"
-
-    def _event(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
-        return _line(self._head | {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
-
-
-def _line(data: dict[str, Any]) -> bytes:
-    return b"data: " + json.dumps(data).encode() + b"\n\n"
+    yield event({"role": "assistant", "content": ""})
+    for line in reply.text.splitlines(keepends=True):
+        for piece in line.split(" "):
+            await asyncio.sleep(_WORD_SECONDS)  # streams visibly and leaves time for a stop
+            yield event({"content": piece if piece.endswith("\n") else piece + " "})
+    if reply.calls:
+        yield event({"tool_calls": [call | {"index": index} for index, call in enumerate(_calls(reply))]})
+    yield event({}, finish="tool_calls" if reply.calls else "stop")
+    yield sse.data_line(head | {"choices": [], "usage": usage})
+    yield sse.DONE_LINE
 
 
 def _calls(reply: Answer) -> list[dict[str, Any]]:

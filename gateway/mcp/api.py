@@ -3,7 +3,7 @@ sessions, so GET and DELETE get 405. Requests need a key or the access token of 
 name this host or a trusted origin."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -14,7 +14,6 @@ from gateway.api.openai_body import parse_async
 from gateway.api.responding import json_response
 from gateway.authentication import KeyAuth, caller_by_key, caller_by_token, given_key, require_json
 from gateway.mcp import messages, prompts, protocol, resources, tools
-from gateway.mcp.cursors import require_no_cursor
 from gateway.mcp.messages import Message, RpcError
 from gateway.oauth.addresses import challenge, resource_of
 from gateway.oauth.tokens import is_access_token
@@ -26,7 +25,17 @@ from memories.errors import DomainError, Forbidden, Unauthorized
 from memories.tools import ToolCall
 
 BOOK_HEADER = "x-daybook-book"
-_READ_METHODS = resources.METHODS | prompts.METHODS
+# Called with the book that the client named, or "".
+READ_METHODS: dict[str, Callable[[Caller, str, dict[str, Any]], dict[str, Any]]] = {
+    "resources/list": resources.listed,
+    "resources/read": resources.read,
+    "prompts/get": prompts.prompt,
+}
+SINGLE_PAGE_LISTS: dict[str, Callable[[Caller], dict[str, Any]]] = {
+    "tools/list": lambda caller: {"tools": tools.offered(caller)},
+    "prompts/list": lambda _: {"prompts": prompts.PROMPTS},
+    "resources/templates/list": lambda _: {"resourceTemplates": resources.TEMPLATES},
+}
 
 
 class InsufficientScope(Forbidden):
@@ -121,12 +130,12 @@ async def _result(request: ApiRequest, message: Message, *, envelope: bool) -> d
         return protocol.discover()
     if message.method == "ping":
         return {}
-    if message.method == "tools/list":
-        require_no_cursor(message.params)
-        return {"tools": tools.offered(request.auth), **protocol.cache_fields()}
+    if listed := SINGLE_PAGE_LISTS.get(message.method):
+        protocol.require_no_cursor(message.params)
+        return {**listed(request.auth), **protocol.cache_fields()}
     if message.method == "tools/call":
         return await _call(request, message.params)
-    if method := _READ_METHODS.get(message.method):
+    if method := READ_METHODS.get(message.method):
         return await in_read_thread(method, request.auth, _book(request), message.params)
     raise RpcError(messages.METHOD_NOT_FOUND, "This method is not supported.")
 

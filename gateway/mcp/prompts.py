@@ -2,10 +2,7 @@
 
 from typing import Any
 
-from gateway.mcp.cursors import require_no_cursor
 from gateway.mcp.messages import INVALID_PARAMS, RpcError
-from gateway.mcp.protocol import cache_fields
-from gateway.mcp.resources import Method, Params
 from gateway.mcp.rights import current_limits, rpc_errors
 from memories.caller import Caller
 from memories.errors import NotFound
@@ -16,7 +13,7 @@ from prompts.memory import MemoryLine, review_my_memory
 
 REVIEW = "review_my_memory"
 _DESCRIPTION = "Go through what Daybook remembers about you: what is outdated, said twice, contradictory or missing."
-_PROMPTS = [
+PROMPTS = [
     {
         "name": REVIEW,
         "title": "Review my memory",
@@ -33,13 +30,7 @@ _PROMPTS = [
 ]
 
 
-def prompts_listed(caller: Caller, book: str, params: Params) -> dict[str, Any]:
-    """Handle prompts/list. Raises RpcError."""
-    require_no_cursor(params)
-    return {"prompts": _PROMPTS, **cache_fields()}
-
-
-def prompt(caller: Caller, book: str, params: Params) -> dict[str, Any]:
+def prompt(caller: Caller, book: str, params: dict[str, Any]) -> dict[str, Any]:
     """Handle prompts/get. `book` is that of the connection ("": the key's own). Raises RpcError for an unknown name,
     an invalid argument, or a book that does not exist for this key."""
     if params.get("name") != REVIEW:
@@ -51,9 +42,6 @@ def prompt(caller: Caller, book: str, params: Params) -> dict[str, Any]:
         reviewed = limits.book_name(requested) if requested else tools_book
         text = _review_text(caller, reviewed, tools_book, must_exist=bool(requested))
     return {"description": _DESCRIPTION, "messages": [{"role": "user", "content": {"type": "text", "text": text}}]}
-
-
-METHODS: dict[str, Method] = {"prompts/list": prompts_listed, "prompts/get": prompt}
 
 
 def _book_argument(arguments: Any) -> str:

@@ -1,5 +1,6 @@
 """The two variants of the protocol: with a handshake (`initialize`, versions up to 2025-11-25), or with an envelope in
-every request (`_meta` and mirrored headers, version 2026-07-28). Neither needs state on the server. Pure functions."""
+every request (`_meta` and mirrored headers, version 2026-07-28). Neither needs state on the server. Also the
+cursors of lists, and how long clients may cache them. Pure functions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from django.conf import settings
 
 from gateway.mcp.messages import HEADER_MISMATCH, INVALID_PARAMS, UNSUPPORTED_VERSION, Message, RpcError
+from memories.limits import SHORT_LENGTH
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 ENVELOPE_VERSIONS = ("2026-07-28",)
@@ -68,6 +70,34 @@ def discover() -> dict[str, Any]:
 def cache_fields(milliseconds: int = _CACHE_MS) -> dict[str, Any]:
     """Return the fields of a result about how long a client may cache it."""
     return {"ttlMs": milliseconds, "cacheScope": "private"}
+
+
+def cursor_of(section: str, position: str) -> str:
+    """Return the cursor for the entries after a position in a section of a list."""
+    return f"{section}:{position}"
+
+
+def position_in(params: dict[str, Any]) -> tuple[str, str] | None:
+    """Return the section and position in the cursor of a request, or None without a cursor. Raises RpcError."""
+    cursor = params.get("cursor")
+    if cursor is None:
+        return None
+    if not isinstance(cursor, str) or len(cursor) > SHORT_LENGTH:
+        raise wrong_cursor()
+    section, colon, position = cursor.partition(":")
+    if not colon or not position.isprintable():
+        raise wrong_cursor()
+    return section, position
+
+
+def require_no_cursor(params: dict[str, Any]) -> None:
+    """Raise RpcError if a request for a list with a single page has a cursor."""
+    if params.get("cursor") is not None:
+        raise wrong_cursor()
+
+
+def wrong_cursor() -> RpcError:
+    return RpcError(INVALID_PARAMS, "cursor must be the nextCursor of the previous page, or left out.")
 
 
 def in_envelope(result: dict[str, Any]) -> dict[str, Any]:

@@ -3,14 +3,12 @@ memories at `memory://memories/{id}`. Blocked and expired ones are left out. Syn
 
 import json
 import re
-from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from typing import Any
 
-from gateway.mcp.cursors import cursor_of, position_in, require_no_cursor, wrong_cursor
 from gateway.mcp.messages import INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
-from gateway.mcp.protocol import cache_fields
+from gateway.mcp.protocol import cache_fields, cursor_of, position_in, wrong_cursor
 from gateway.mcp.rights import current_limits, rpc_errors
 from memories.artifacts.paths import ROOT, SUMMARY_PATH, resolve_uri
 from memories.artifacts.store import artifact_get, artifact_read, blocking_rule, live_artifacts
@@ -24,14 +22,12 @@ from memories.pagination import parse_number
 from memories.selectors import blocked_condition, live_memories, memory_get
 
 Params = dict[str, Any]
-Method = Callable[[Caller, str, Params], dict[str, Any]]
-"""Handles a method. The second argument is the book that the client named, or ""."""
 PAGE_SIZE = 100
 _DOCUMENTS, _MEMORIES = "documents", "memories"
 _MEMORY_URI = re.compile(r"memory://memories/([1-9][0-9]{0,18})")
 _JSON, _MARKDOWN = "application/json", "text/markdown"
 _TITLE_CHARS = 80
-_TEMPLATES = [
+TEMPLATES = [
     {
         "uriTemplate": "memory://memories/{id}",
         "name": "memory",
@@ -58,12 +54,6 @@ def listed(caller: Caller, book: str, params: Params) -> dict[str, Any]:
     return page | {"nextCursor": cursor} if cursor else page
 
 
-def templates_listed(caller: Caller, book: str, params: Params) -> dict[str, Any]:
-    """Handle resources/templates/list. Raises RpcError."""
-    require_no_cursor(params)
-    return {"resourceTemplates": _TEMPLATES, **cache_fields()}
-
-
 def read(caller: Caller, book: str, params: Params) -> dict[str, Any]:
     """Handle resources/read: a memory in any book that the key may use, or a document of `book` ("": the key's own).
     Raises RpcError, for a forbidden resource the same as for a missing one."""
@@ -78,13 +68,6 @@ def read(caller: Caller, book: str, params: Params) -> dict[str, Any]:
         else:
             mime, text = _MARKDOWN, _document_text(caller, limits.book_name(book or None), uri)
     return {"contents": [{"uri": uri, "mimeType": mime, "text": text}], **cache_fields(0)}
-
-
-METHODS: dict[str, Method] = {
-    "resources/list": listed,
-    "resources/templates/list": templates_listed,
-    "resources/read": read,
-}
 
 
 def _page(caller: Caller, book: str, position: tuple[str, str]) -> tuple[list[dict[str, Any]], str]:

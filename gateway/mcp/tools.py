@@ -15,7 +15,6 @@ from memories.books import book_state, book_state_to_read, existing_book_state
 from memories.caller import DEFAULT_BOOK, Caller
 from memories.errors import DomainError, Forbidden, NotFound
 from memories.evidence import Hold
-from memories.recall.book_views import BookState
 from memories.tools import Stage, Tool, ToolCall, ToolScope
 
 _STRICTEST_FIRST = (Hold.STRICT, Hold.UNTRUSTED, Hold.OFF)
@@ -68,14 +67,6 @@ def _hold(key: ApiKey, book: str) -> Hold:
     return next((hold for hold in _STRICTEST_FIRST if hold in settings), Hold.UNTRUSTED)
 
 
-def _existing_book(caller: Caller, name: str) -> BookState:
-    """Return a book without creating it, for keys that may only read. Raises NotFound."""
-    state = existing_book_state(caller.owner_id, name)
-    if state is None:
-        raise NotFound("There is no such book.")
-    return state
-
-
 def _run(caller: Caller, key: ApiKey, book: str, call: ToolCall, vectors: Mapping[str, Sequence[float]]) -> str:
     require_memory(caller)
     writes = memory_tools.TOOLS[call.name].writes
@@ -85,10 +76,12 @@ def _run(caller: Caller, key: ApiKey, book: str, call: ToolCall, vectors: Mappin
     name = limits.book_name(book or None)
     if writes:
         state = book_state(caller.owner_id, name)
-    elif caller.read_only and name not in {DEFAULT_BOOK, *limits.books}:
-        state = _existing_book(caller, name)
-    else:
+    elif not caller.read_only or name in {DEFAULT_BOOK, *limits.books}:
         state = book_state_to_read(caller.owner_id, name)
+    elif existing := existing_book_state(caller.owner_id, name):  # a key that may only read creates no other book
+        state = existing
+    else:
+        raise NotFound("There is no such book.")
     scope = ToolScope(
         book=state,
         search="ranked",

@@ -99,15 +99,14 @@ def _match_in_session(
     latest = latest_run(session)
     if latest and conversation.matches(latest):
         return MatchedSession(session=session, rule=Rule.ID, regenerates=latest)
-    if conversation.turns_before == 0 or session.history_hash == conversation.history_hash_before:
+    is_next = conversation.turns_before == 0 or session.history_hash == conversation.history_hash_before
+    if is_next or latest is None:
         # Clients that name a session may send only their new message, so equal beginnings prove nothing.
         return MatchedSession(session=session, rule=Rule.ID)
     runs = shown_runs(session)
     edited = runs.filter(history_hash_before=conversation.history_hash_before, state=Run.State.COMPLETED)
     if run := edited.order_by("-id").first():
         return MatchedSession(session=session, rule=Rule.ID, regenerates=run)
-    if latest is None:
-        return MatchedSession(session=session, rule=Rule.ID)
     if continuation is None or (continuation.following and continuation.message_seq != session.message_seq):
         raise ComparisonNeeded
     again = runs.filter(pk=continuation.following).first() if continuation.following else None

@@ -4,6 +4,7 @@ the provider's fields of earlier messages (gateway.upstream.kept), which clients
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 from uuid import UUID
 
@@ -130,7 +131,8 @@ def open_continued(
     stored = messages_of(run)
     # A transcript that the client stored also contains the results of our own calls.
     answered = {row.tool_call_id for row in stored if row.role == Message.Role.TOOL}
-    results = [result for result in _trailing_results(messages) if result.get("tool_call_id") not in answered]
+    trailing = takewhile(lambda message: message.get("role") == "tool", reversed(messages))
+    results = [result for result in trailing if result.get("tool_call_id") not in answered][::-1]
     user = next(row for row in stored if row.role == Message.Role.USER)
     steps = [as_openai(row) for row in stored if row.seq > user.seq]
     made = (call["id"] for step in steps for call in step.get("tool_calls") or ())
@@ -164,12 +166,3 @@ def _agent_of_step(caller: Caller, session: Session, name: str) -> Agent:
             param="model",
         )
     return agent
-
-
-def _trailing_results(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    results: list[dict[str, Any]] = []
-    for message in reversed(messages):
-        if message.get("role") != "tool":
-            break
-        results.append(message)
-    return results[::-1]

@@ -17,7 +17,7 @@ from gateway.jobs import enqueue
 from gateway.limits.spending import Spender, spending_store
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
-from gateway.runs.context import RunOutput, TurnContext
+from gateway.runs.context import STORED_OUTPUT, RunOutput, TurnContext
 from gateway.runs.rows import messages_insert
 from gateway.tokens import estimate
 from memories.database.shared import after_commit, shareable
@@ -43,21 +43,8 @@ _END_RUN = Update(
         **given(Run, "pk"), state=Run.State.RUNNING, lease_token=Given("lease", Run, "lease_token")
     ),
     lambda: {
-        **given(
-            Run,
-            "state",
-            "text",
-            "reasoning",
-            "usage",
-            "model",
-            "recalled",
-            "trace",
-            "injected",
-            "error",
-            "history_hash_after",
-            "lease_expires_at",
-            "finished_at",
-        ),
+        **given(Run, *STORED_OUTPUT, "state", "injected", "error", "history_hash_after"),
+        **given(Run, "lease_expires_at", "finished_at"),
         "lease_token": None,
     },
 )
@@ -121,13 +108,8 @@ def run_end(
     closed = _END_RUN.execute(
         pk=context.run_id,
         lease=context.lease_token,
+        **{name: getattr(output, name) for name in STORED_OUTPUT},
         state=state,
-        text=output.text,
-        reasoning=output.reasoning,
-        usage=output.usage,
-        model=output.model,
-        recalled=output.recalled,
-        trace=output.trace,
         injected=None if ended else output.injected,
         error=error,
         history_hash_after=history_hash_after,

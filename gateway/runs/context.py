@@ -40,6 +40,10 @@ def agent_config(agent: Agent) -> AgentConfig:
     )
 
 
+STORED_OUTPUT = ("text", "reasoning", "usage", "model", "recalled", "trace")
+"""The fields of a RunOutput that its run's row has, too."""
+
+
 @dataclass(slots=True, kw_only=True)
 class RunOutput:
     """The output of a run so far. It is stored when the run closes."""
@@ -58,8 +62,7 @@ class RunOutput:
     @classmethod
     def of(cls, run: Run) -> "RunOutput":
         """Return the output in a run's row, without the messages, which have their own rows."""
-        stored = {name: getattr(run, name) for name in ("text", "reasoning", "usage", "model", "recalled", "trace")}
-        return cls(**stored, closed_at=run.finished_at)
+        return cls(**{name: getattr(run, name) for name in STORED_OUTPUT}, closed_at=run.finished_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,12 @@
 With SQLite all processes are on one machine. Each locks its own file, which the kernel unlocks however the process
 ends, so its end is noticed immediately. With a server database only expired leases show it."""
 
-import fcntl
 import os
 from pathlib import Path
 from uuid import UUID
 
 from django.conf import settings
+from django.core.files import locks
 from django.db import connection
 
 from memories.ids import uuid7
@@ -37,12 +37,9 @@ def has_ended(name: UUID | None) -> bool:
     except FileNotFoundError:
         return True
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    else:
-        _file(name).unlink(missing_ok=True)
-        return True
+        if ended := locks.lock(file, locks.LOCK_EX | locks.LOCK_NB):
+            _file(name).unlink(missing_ok=True)
+        return ended
     finally:
         os.close(file)
 
@@ -58,7 +55,7 @@ def _lock(path: Path) -> None:
     path.parent.mkdir(mode=0o700, exist_ok=True)
     new = path.with_suffix(".new")  # renamed once it is locked, so that it is never seen unlocked
     # Never closed: the kernel releases the lock when the process ends.
-    fcntl.flock(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), fcntl.LOCK_EX)
+    locks.lock(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), locks.LOCK_EX)
     new.rename(path)
 
 

@@ -59,9 +59,7 @@ def running_state(owner_id: UUID, run_id: UUID) -> str:
 
 def joined_context(owner_id: UUID, run_id: UUID) -> TurnContext:
     """Return the context for a request that waits for the answer of this run. Raises NotFound."""
-    run = Run.objects.select_related("session__agent").filter(owner_id=owner_id, pk=run_id).first()
-    if run is None:
-        raise NotFound("There is no such turn. It may have been deleted.")
+    run = _run(owner_id, run_id)
     return placeholder_context(run.session, run.pk, turn=run.turn, request_id=run.request_id, started_at=run.started_at)
 
 
@@ -90,7 +88,12 @@ def placeholder_context(
 
 def run_result(owner_id: UUID, run_id: UUID) -> RunResult | None:
     """Return the result of a run, or None while it is running. Raises NotFound if it was deleted."""
-    run = Run.objects.select_related("session").filter(owner_id=owner_id, pk=run_id).first()
+    run = _run(owner_id, run_id)
+    return None if run.state == Run.State.RUNNING else RunResult.of(run)
+
+
+def _run(owner_id: UUID, run_id: UUID) -> Run:
+    run = Run.objects.select_related("session__agent").filter(owner_id=owner_id, pk=run_id).first()
     if run is None:
         raise NotFound("There is no such turn. It may have been deleted.")
-    return None if run.state == Run.State.RUNNING else RunResult.of(run)
+    return run

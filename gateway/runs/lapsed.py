@@ -38,8 +38,7 @@ def release_lapsed(session: Session) -> list[Run]:
             run_id=str(run.pk),
             retry_after=math.ceil(left.total_seconds()) if left else 1,
         )
-    if _stop(session, run, now):
-        session.save(update_fields=["message_seq"])
+    _stop(session, run, now)
     return waiting
 
 
@@ -53,11 +52,7 @@ def stop_lapsed(now: datetime) -> int:
 def stop_left_behind() -> int:
     """Stop the runs that earlier processes of this home left running; called when Daybook starts. Return their number.
     With a server database, where other processes may be at work, only runs with expired leases are stopped."""
-    if connection.vendor != "sqlite":
-        return stop_lapsed(timezone.now())
-    running = Run.objects.filter(state=Run.State.RUNNING).values_list("pk", "holder")
-    # Runs without a holder were opened by a version that did not store it.
-    stopped = sum(stop_run(pk) for pk, holder in list(running) if holder is None or has_ended(holder))
+    stopped = stop_lapsed(timezone.now())
     delete_ended()
     return stopped
 
@@ -70,10 +65,9 @@ def stop_run(run_id: UUID, *, only_lapsed: bool = False) -> bool:
     session = only_row(Session.objects.select_for_update().filter(pk=session_id)) if session_id else None
     run = only_row(Run.objects.filter(pk=run_id, state=Run.State.RUNNING))
     now = timezone.now()
-    if session is None or run is None or (only_lapsed and not is_lapsed(run, now)) or not _stop(session, run, now):
+    if session is None or run is None or (only_lapsed and not is_lapsed(run, now)):
         return False
-    session.save(update_fields=["message_seq"])
-    return True
+    return _stop(session, run, now)
 
 
 def is_lapsed(run: Run, now: datetime) -> bool:
@@ -101,6 +95,7 @@ def _stop(session: Session, run: Run, now: datetime) -> bool:
         return False
     if text := _unsaved_text(run):
         messages_insert(session, run.pk, [{"role": Message.Role.ASSISTANT, "content": text}])
+        session.save(update_fields=["message_seq"])
     return True
 
 

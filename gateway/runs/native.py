@@ -41,7 +41,7 @@ def open_native(
         session = session_lock(caller, session_id)
         require_active(session)
         waiting = release_lapsed(session)
-        replaced = _replaced_run(session, replaces)
+        replaced = _run_in(session, replaces, superseded=False) if replaces else None
         for run in waiting:
             end_waiting(run, session, [], keep=run.pk != replaces)
         final = _final_content(content, replaced, keep_attached=keep_attached)
@@ -76,9 +76,7 @@ def open_answered(
         session = session_lock(caller, session_id)
         require_active(session)
         release_lapsed(session)
-        run = Run.objects.filter(owner_id=caller.owner_id, session=session, pk=run_id).first() if run_id else None
-        if run is None:
-            raise NotFound("There is no such turn in this session.")
+        run = _run_in(session, run_id)
         if run.superseded or not reopen(run):
             raise Conflict("This turn does not wait for tool results.", state=run.state)
         stored = messages_of(run)
@@ -121,10 +119,9 @@ def _final_content(content: str | list[dict[str, Any]] | None, replaced: Run | N
     return [{"type": "text", "text": content}, *kept] if kept else content
 
 
-def _replaced_run(session: Session, replaces: UUID | None) -> Run | None:
-    if replaces is None:
-        return None
-    run = Run.objects.filter(owner_id=session.owner_id, session=session, pk=replaces, superseded=False).first()
+def _run_in(session: Session, run_id: UUID | None, **filters: bool) -> Run:
+    runs = Run.objects.filter(owner_id=session.owner_id, session=session, **filters)
+    run = runs.filter(pk=run_id).first() if run_id else None
     if run is None:
-        raise NotFound("There is no such turn in this session to replace.")
+        raise NotFound("There is no such turn in this session.")
     return run

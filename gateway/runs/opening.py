@@ -4,11 +4,12 @@ import asyncio
 import functools
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import ParamSpec
 
 from django.db import OperationalError
 
-from gateway.attachments.reading import context_read
+from gateway.attachments.reading import contents_read
 from gateway.errors import RunSuperseded
 from gateway.models import Run
 from gateway.runs import active, closing
@@ -36,7 +37,9 @@ async def open_run(opener: Callable[P, TurnContext], *args: P.args, **kwargs: P.
 
 async def _opened(opener: Callable[[], TurnContext]) -> TurnContext:
     """Return the context with the attachments' bytes, which are read after the transaction."""
-    return await context_read(await in_shared_thread(_open, opener))
+    context = await in_shared_thread(_open, opener)
+    messages = await contents_read(context.owner_id, context.messages)
+    return context if messages is context.messages else replace(context, messages=tuple(messages))
 
 
 def _open(opener: Callable[[], TurnContext]) -> TurnContext:

@@ -3,7 +3,6 @@ the hash of the whole conversation before it (one query), or by comparing its me
 gateway.runs.candidates does before the transaction. Called by gateway.runs.v1 and gateway.commands in a transaction;
 the returned session is locked."""
 
-from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
 
@@ -18,7 +17,7 @@ from gateway.runs.candidates import sessions_called
 from gateway.runs.comparing import comparable_message, contains_answer
 from gateway.runs.matching import Continuation
 from gateway.runs.requested import ComparisonNeeded, MatchedSession, Rule, SessionLookup, V1Request
-from gateway.runs.session_rows import OPEN_ENDED, UNFINISHED, latest_run, lock
+from gateway.runs.session_rows import OPEN_ENDED, UNFINISHED, latest_run, lock, locked_sessions
 from memories.database.statements import Select, given
 
 # How long the same request may count as a retry.
@@ -88,12 +87,12 @@ def _by_call_ids(lookup: SessionLookup, run_id: UUID | None) -> MatchedSession |
     """Find the session of tool results whose run no longer waits: the request was repeated, or the run given up."""
     if run_id is None:
         return None
-    owner_id, active = lookup.caller.owner_id, Session.State.ACTIVE
-    session = Session.objects.filter(owner_id=owner_id, agent=lookup.agent, state=active, runs=run_id).first()
+    sessions = locked_sessions(lookup.caller).filter(agent=lookup.agent, state=Session.State.ACTIVE)
+    session = sessions.filter(runs=run_id).first()
     if session is None:
         return None
     again = lookup.runs(session=session, **lookup.same_turn()).first()
-    return MatchedSession(session=lock(session), rule=Rule.CALL_IDS, regenerates=again)
+    return MatchedSession(session=session, rule=Rule.CALL_IDS, regenerates=again)
 
 
 def _resent_with_answer(lookup: SessionLookup) -> MatchedSession | None:
@@ -149,14 +148,15 @@ def _same_history(lookup: SessionLookup) -> MatchedSession | None:
     """Find the session whose transcript equals the earlier messages. Of two with the same words, choose the one that
     made the tool calls in them, or neither."""
     conversation = lookup.conversation
-    found: Sequence[Session] = _prefer_unnamed(
-        _SAME_HISTORY.instances(
-            owner=lookup.caller.owner_id,
-            agent=lookup.agent.pk,
-            temporary=lookup.request.temporary,
-            history_hash=conversation.history_hash_before,
-        )
+    found = _SAME_HISTORY.instances(
+        owner=lookup.caller.owner_id,
+        agent=lookup.agent.pk,
+        temporary=lookup.request.temporary,
+        history_hash=conversation.history_hash_before,
     )
+    unnamed = [session for session in found if session.external_id is None]
+    if len(unnamed) == 1:  # a request would name the others by their client's ids
+        found = unnamed
     if len(found) > 1 and (called := sessions_called(lookup.caller, lookup.request.messages)):
         found = [session for session in found if session.pk in called]
     for session in found:
@@ -171,13 +171,6 @@ def _same_history(lookup: SessionLookup) -> MatchedSession | None:
     again = latest if latest and conversation.matches(latest) else None
     rule = Rule.SAME_TURN if again else Rule.SAME_HISTORY
     return MatchedSession(session=found[0], rule=rule, regenerates=again, through=found[0].turns, common=common)
-
-
-def _prefer_unnamed(found: Sequence[Session]) -> Sequence[Session]:
-    """Return the only session without a client's id if there is exactly one, since a request would name the others;
-    otherwise all of them."""
-    unnamed = [session for session in found if session.external_id is None]
-    return unnamed if len(unnamed) == 1 else found
 
 
 def _same_turn(lookup: SessionLookup) -> MatchedSession | None:

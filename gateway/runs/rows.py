@@ -17,7 +17,7 @@ from gateway.runs import fingerprint
 from gateway.runs.context import AgentConfig, RunOutput, SystemContent, TurnContext, agent_config
 from gateway.runs.holder import this_process
 from gateway.runs.leases import lease_end
-from gateway.runs.session_rows import from_run, shown_runs
+from gateway.runs.session_rows import from_run, locked_sessions, shown_runs
 from gateway.runs.wrappers import own_words
 from gateway.upstream.kept import kept_of
 from memories.books import book_state
@@ -59,11 +59,10 @@ _NEWEST_RECORD = Select(
 
 def session_lock(caller: Caller, session_id: UUID | None) -> Session:
     """Return the owner's session, locked, with its agent, and check the key again. Raises NotFound, Unauthorized."""
-    rows = Session.objects.select_for_update(of=("self",)).select_related("agent")
-    rows = caller.limits.filter(rows, agent="agent__name")
+    rows = caller.limits.filter(locked_sessions(caller), agent="agent__name")
     if caller.key_id:
         rows = rows.annotate(key_valid=Exists(keys_of(caller)))
-    session = only_row(rows.filter(owner_id=caller.owner_id, pk=session_id)) if session_id else None
+    session = only_row(rows.filter(pk=session_id)) if session_id else None
     if session is None:
         raise NotFound("There is no such session. It may have been deleted.")
     if caller.key_id and not getattr(session, "key_valid", False):

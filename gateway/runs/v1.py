@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 from django.db import IntegrityError
@@ -142,30 +142,24 @@ def _open_in(
 def split_client_notes(messages: Sequence[dict[str, Any]]) -> tuple[Sequence[dict[str, Any]], Sequence[dict[str, Any]]]:
     """Split off user messages after the last tool results that contain only text of the client itself (editor state, a
     reminder). If the user's own words are among them they are a new turn, and nothing is split off."""
-    end = len(messages)
-    while end and messages[end - 1].get("role") == "user":
-        end -= 1
-    if not end or end == len(messages) or messages[end - 1].get("role") != "tool":
-        return messages, ()
-    notes = messages[end:]
-    return (messages[:end], notes) if all(_is_client_note(note.get("content")) for note in notes) else (messages, ())
-
-
-def _is_client_note(content: Any) -> bool:
-    return _is_text(content) and not own_words(fingerprint.text_of(content))
+    notes = takewhile(lambda message: message.get("role") == "user", reversed(messages))
+    contents = [note.get("content") for note in notes]
+    end = len(messages) - len(contents)
+    after_results = end and messages[end - 1].get("role") == "tool"
+    if after_results and all(_is_text(given) and not own_words(fingerprint.text_of(given)) for given in contents):
+        return messages[:end], messages[end:]
+    return messages, ()
 
 
 def split_system(messages: Sequence[dict[str, Any]]) -> tuple[SystemContent, tuple[dict[str, Any], ...]]:
     """Return the client's leading system and developer messages joined into one content, and the other messages. The
     content is a string, unless a part has more fields than its text, such as `cache_control`."""
-    leading = 0
-    while leading < len(messages) and messages[leading].get("role") in {"system", "developer"}:
-        leading += 1
+    leading = list(takewhile(lambda message: message.get("role") in {"system", "developer"}, messages))
     content: SystemContent = ""
-    for message in messages[:leading]:
+    for message in leading:
         given = message.get("content")
         content = joined_content(content, fingerprint.text_of(given) if _is_text(given) else given)
-    return content, tuple(messages[leading:])
+    return content, tuple(messages[len(leading) :])
 
 
 def _is_text(content: Any) -> bool:

@@ -30,7 +30,8 @@ def complete_waiting(now: datetime) -> int:
 
 @transaction.atomic
 def _complete_waited(run_id: UUID) -> bool:
-    run, session = _locked(run_id)
+    run = Run.objects.select_related("session__agent").get(pk=run_id)
+    session = lock(run.session)
     if Run.objects.filter(session=session, state=Run.State.RUNNING).exists():  # left to a later sweep
         return False
     return end_waiting(run, session, [], keep=not run.superseded)
@@ -39,14 +40,8 @@ def _complete_waited(run_id: UUID) -> bool:
 @transaction.atomic
 def stop_waiting(run_id: UUID) -> bool:
     """Stop a waiting run on request, and keep its text so far. Return False if another request was first."""
-    run, session = _locked(run_id)
-    return end_waiting(run, session, [], keep=not run.superseded, stopped_by=StoppedBy.REQUEST)
-
-
-def _locked(run_id: UUID) -> tuple[Run, Session]:
-    """Return a run and its session, whose row is locked."""
     run = Run.objects.select_related("session__agent").get(pk=run_id)
-    return run, lock(run.session)
+    return end_waiting(run, lock(run.session), [], keep=not run.superseded, stopped_by=StoppedBy.REQUEST)
 
 
 def end_waiting(

@@ -83,7 +83,7 @@ def _latest_compaction(session: Session, *, before: Run | None) -> Compaction | 
 
 def as_openai(row: Message) -> dict[str, Any]:
     """Return a stored message in the format of a request."""
-    message: dict[str, Any] = {"role": row.role, "content": row.parts if row.parts else row.text}
+    message: dict[str, Any] = {"role": row.role, "content": row.parts or row.text}
     if calls := row.calls:
         message["tool_calls"] = calls
         message["content"] = row.text or None

@@ -114,9 +114,9 @@ def _matches(
     sessions: "QuerySet[Session]", owner_id: UUID, words: Sequence[str], limits: KeyLimits
 ) -> dict[UUID, list[UUID]]:
     """Return the ids of the matching messages by session, both in display order."""
-    messages = limits.filter(
-        _current_messages(owner_id).filter(pk__in=messages_with(owner_id, words)), agent="session__agent__name"
-    )
+    current = Q(run=None) | Q(run__superseded=False, run__temporary=False)
+    messages = _of_owner(owner_id).filter(current, session__temporary=False, session__deleted_at=None)
+    messages = limits.filter(messages.filter(pk__in=messages_with(owner_id, words)), agent="session__agent__name")
     found: dict[UUID, list[UUID]] = {key: [] for key in _titles_with(sessions, words)}
     for pk, session_id in messages.order_by("-created_at", "-id").values_list("pk", "session_id"):
         found.setdefault(session_id, []).append(pk)
@@ -127,11 +127,6 @@ def _of_owner(owner_id: UUID) -> "QuerySet[Message]":
     # An expression, since SQLite would otherwise use the owner index and read all of the owner's messages.
     whose = Coalesce("owner_id", "owner_id", output_field=UUIDField())
     return Message.objects.alias(whose=whose).filter(whose=owner_id)
-
-
-def _current_messages(owner_id: UUID) -> "QuerySet[Message]":
-    current = Q(run=None) | Q(run__superseded=False, run__temporary=False)
-    return _of_owner(owner_id).filter(current, session__temporary=False, session__deleted_at=None)
 
 
 def _titles_with(sessions: "QuerySet[Session]", words: Sequence[str]) -> list[UUID]:

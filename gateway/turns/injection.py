@@ -136,32 +136,23 @@ async def _snapshot(context: TurnContext, book: BookState, trace: dict[str, Any]
     with contained("snapshot", trace):
         found = snapshots.warm(context.session_id, book, version)
         limits = {"max_memories": agent.max_inject_memories, "char_limit": agent.frozen_char_limit}
-        if found is None and not guidance_tokens(context.agent):
+        tokens = guidance_tokens(context.agent)
+        if found is None and not tokens:
             found = snapshots.from_view(context.session_id, book, version, **limits)
         if found is None:
             found = await in_read_thread(
-                snapshots.build,
-                context.session_id,
-                book,
-                version,
-                **limits,
-                guidance_tokens=guidance_tokens(context.agent),
+                snapshots.build, context.session_id, book, version, **limits, guidance_tokens=tokens
             )
-        trace["snapshot"] = _as_of(found)
+        agent_version, compaction_epoch = found.version
+        trace["snapshot"] = {  # the state that it was built from, and its size
+            "generation": found.view.state.generation,
+            "epoch": found.view.state.epoch,
+            "agent_version": agent_version,
+            "compaction_epoch": compaction_epoch,
+            "frozen": len(found.frozen.entries),
+        }
         return found
     return empty_snapshot(book)
-
-
-def _as_of(snapshot: SessionSnapshot) -> dict[str, int]:
-    """Return the trace entry of a snapshot: the book state that it was built from, and its size."""
-    state, (agent_version, compaction_epoch) = snapshot.view.state, snapshot.version
-    return {
-        "generation": state.generation,
-        "epoch": state.epoch,
-        "agent_version": agent_version,
-        "compaction_epoch": compaction_epoch,
-        "frozen": len(snapshot.frozen.entries),
-    }
 
 
 def guidance_tokens(agent: AgentConfig) -> int:

@@ -78,8 +78,3 @@ class JoinedTurn:
 
 
 AnyTurn = Turn | JoinedTurn
-
-
-def turn_of(context: TurnContext, options: TurnOptions) -> AnyTurn:
-    """Return the turn for an opened context."""
-    return JoinedTurn(context, options) if context.joined else Turn(context, options)

@@ -28,6 +28,7 @@ from memories.messaging.invalidation import Forgotten, register_cache
 logger = logging.getLogger("daybook.live")
 
 LiveEvent = tuple[str, dict[str, Any]]
+_NOTHING_RECALLED: LiveEvent = ("recalled", {"recalled": []})
 
 
 @dataclass(slots=True)
@@ -57,13 +58,6 @@ class LiveTurn:
         if self._task is not None:
             # Not immediately: the task registers its run in its first step.
             self._task.get_loop().call_soon_threadsafe(active.stop, self.context.run_id, by)
-
-    def unrecall(self) -> None:
-        """Empty the events with recalled memories, so that reconnecting browsers do not get them."""
-        self.events[:] = [
-            (at, ("recalled", {"recalled": []}) if name == "recalled" else (name, data))
-            for at, (name, data) in self.events
-        ]
 
     async def watch(self, after: int) -> AsyncGenerator[tuple[int, LiveEvent]]:
         """Yield `(number, event)` from position `after` of the text on, until the turn is over. Reasoning is sent from
@@ -154,8 +148,8 @@ def forget(forgotten: Forgotten) -> None:
     for turn in list(_live.values()):
         if turn.context.owner_id != forgotten.owner_id or not forgotten.words_are_gone:
             continue
-        if forgotten.session_id is None:
-            turn.unrecall()
+        if forgotten.session_id is None:  # browsers that reconnect do not get them
+            turn.events[:] = [(at, _NOTHING_RECALLED if event[0] == "recalled" else event) for at, event in turn.events]
         elif turn.context.session_id == forgotten.session_id:
             turn.stop()
 

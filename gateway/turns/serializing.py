@@ -1,25 +1,20 @@
 """The JSON of a turn in the native API."""
 
 from typing import Any
-from uuid import UUID
 
 from gateway.models import Run
 from gateway.runs.context import TurnContext
 from gateway.runs.joined import RunResult
 
 
-def done_json(context: TurnContext, done: RunResult) -> dict[str, Any]:
-    """Return the JSON of a turn that has just ended. No query."""
-    return _turn_json(context, context.run_id, done)
-
-
 def run_json(run: Run) -> dict[str, Any]:
-    return _turn_json(run, run.pk, RunResult.of(run)) | {"error": run.error}
+    return done_json(run, RunResult.of(run)) | {"error": run.error}
 
 
-def _turn_json(turn: TurnContext | Run, run_id: UUID, result: RunResult) -> dict[str, Any]:
+def done_json(turn: TurnContext | Run, result: RunResult) -> dict[str, Any]:
+    """Return the JSON of a turn that has ended. No query."""
     return {
-        "id": str(run_id),
+        "id": str(turn.pk if isinstance(turn, Run) else turn.run_id),
         "object": "turn",
         "session_id": str(turn.session_id),
         "turn": turn.turn,

@@ -15,7 +15,8 @@ from django.urls import get_resolver
 from pytest_django.plugin import DjangoDbBlocker
 
 from config.api import api, v1
-from gateway.mcp import prompts, resources, tools
+from gateway.mcp import tools
+from gateway.mcp.api import READ_METHODS, SINGLE_PAGE_LISTS
 from gateway.models import Agent, Message, Run, Session
 from gateway.routing import websocket_routes
 from gateway.webhooks.services import webhook_create
@@ -238,6 +239,7 @@ TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 # MCP's other methods: method → letters and parameters.
 MCP_METHODS: dict[str, tuple[str, dict[str, Any]]] = {
+    "tools/list": ("iiiii", {}),
     "resources/list": ("iniii", {}),
     "resources/templates/list": ("iiiii", {}),
     "resources/read": ("nnini", {"uri": "memory://memories/{memory}"}),
@@ -470,7 +472,7 @@ def operations() -> set[str]:
         (operations, set(API)),
         (lambda: {str(found.pattern) for found in get_resolver().url_patterns}, set(PAGES) | INCLUDED),
         (lambda: set(tools.NAMES), set(TOOLS)),
-        (lambda: set(resources.METHODS | prompts.METHODS), {name.partition(": ")[0] for name in MCP_METHODS}),
+        (lambda: {*READ_METHODS, *SINGLE_PAGE_LISTS}, {name.partition(": ")[0] for name in MCP_METHODS}),
         (lambda: {str(route.pattern) for route in websocket_routes}, set(WEBSOCKETS)),
     ],
     ids=["operations", "pages", "tools", "methods of MCP", "websockets"],

@@ -8,7 +8,7 @@ from unittest.mock import patch
 from django.core.files.storage import FileSystemStorage, storages
 
 from gateway.attachments import sweep
-from gateway.attachments.inline import ScanPosition
+from gateway.attachments.sweep import ScanPosition
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 8
 LARGE = PNG + bytes(range(256)) * 20  # large enough to be stored as a file

@@ -22,10 +22,9 @@ from config.processes.worker import SWEEPS
 from gateway.attachments import storing
 from gateway.attachments.decoding import bytes_in, joined_data, media_type, split_data
 from gateway.attachments.files import ReadFailure
-from gateway.attachments.inline import ScanPosition
 from gateway.attachments.references import Attached, PartsDecoder, PartsEncoder, Reference, attached, data_of
-from gateway.attachments.storing import messages_store
-from gateway.attachments.sweep import attachments_sweep
+from gateway.attachments.storing import AttachmentStore
+from gateway.attachments.sweep import ScanPosition, attachments_sweep
 from gateway.attachments.uses import deletion_begin, uses_reserve
 from gateway.models import Agent, Attachment, AttachmentUse, Message, Run, Session
 from gateway.runs.closing import close
@@ -381,7 +380,7 @@ async def test_a_refused_request_leaves_no_file(
 
 
 async def test_files_of_a_process_that_died_are_deleted_after_an_hour(alice: Owner, turns: str) -> None:
-    await messages_store(alice.pk, [{"content": [picture(LARGE)]}])
+    await AttachmentStore(alice.pk).messages([{"content": [picture(LARGE)]}])
     await in_thread(sweep_run)
     assert len(stored_files(alice.pk)) == 1, "its message may still be in progress"
     with time_machine.travel(timezone.now() + timedelta(hours=2), tick=False):
@@ -447,7 +446,7 @@ async def test_files_are_deleted_with_their_owner(
     other = await in_thread(session_make, charlie, agent)
     charlie_api = Api((await in_thread(key_make, charlie))[1])
     await charlie_api.post(f"/api/sessions/{other.pk}/turns", {"content": [picture(LARGE)]})
-    await messages_store(alice.pk, [{"content": [sound()]}])  # its process died
+    await AttachmentStore(alice.pk).messages([{"content": [sound()]}])  # its process died
     assert await count_of(Attachment.objects) == 4
     await in_thread(forget_owner, alice)
     await in_thread(sweep_run)
@@ -507,14 +506,14 @@ def test_a_reference_is_written_and_read_back(alice: Owner, session: Session) ->
 
 async def test_only_new_messages_are_stored_and_each_content_is_hashed_once(alice: Owner, turns: str) -> None:
     messages = [{"role": "user", "content": [picture(LARGE)]}, {"role": "user", "content": [TEXT, paper()]}]
-    kept = await messages_store(alice.pk, messages, first=1)
+    kept = await AttachmentStore(alice.pk).messages(messages, first=1)
     assert kept == tuple(messages)
     assert len(stored_files(alice.pk)) == 1
     known = [data_of(message["content"][-1]) for message in kept]
     assert [type(text).__name__ for text in known] == ["Hashed", "Attached"]
     for message, plain in zip(kept, messages, strict=True):
         assert canonical_content(message["content"]) == canonical_content(plain["content"])
-    again = await messages_store(alice.pk, kept)
+    again = await AttachmentStore(alice.pk).messages(kept)
     assert (again, len(stored_files(alice.pk))) == (kept, 2)
 
 

@@ -82,6 +82,13 @@ async def test_an_unstreamed_answer_has_the_same_blocks(alice_api: Api, agent: A
     ]
 
 
+async def test_an_unstreamed_answer_has_the_thinking_of_each_step(alice_api: Api, agent: Agent, plays: Plays) -> None:
+    search = piece(0, '{"query": "tea"}', name="search_memories")
+    plays([{"reasoning_content": "I look."}, search], [{"reasoning_content": "Hm."}, {"content": "Yes."}])
+    answer = await send(alice_api, "hi")
+    assert [block.get("thinking", block.get("text")) for block in answer.json["content"]] == ["I look.Hm.", "Yes."]
+
+
 async def test_thinking_after_text_is_a_separate_block(alice_api: Api, agent: Agent, plays: Plays) -> None:
     plays([{"content": "Yes"}, {"reasoning": "Really?"}, {"content": " indeed."}])
     assert [block["type"] for block in await blocks(alice_api)] == ["text", "thinking", "text"]
