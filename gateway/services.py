@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from gateway.agents.settings import FORMS, AgentSettings, AgentsFile
 from gateway.errors import SessionEnded
-from gateway.hooks import session_forgotten
+from gateway.hooks import sessions_forgotten
 from gateway.models import Agent, Configuration, LearnedChange, Session
 from gateway.upstream import missing_upstream
 from gateway.upstream.cache import SECTION as UPSTREAMS
@@ -158,21 +158,27 @@ def session_delete(session: Session) -> None:
 def sessions_delete(owner_id: UUID, keys: Sequence[UUID]) -> int:
     """Delete the sessions with these keys in one transaction. Return how many still existed."""
     rows = Session.with_deleted.filter(owner_id=owner_id, pk__in=keys)
-    sessions = list(rows.select_for_update(of=("self",)).select_related("agent").order_by("pk"))
-    for session in sessions:
-        session_forget(session)
-        session_unlink(owner_id, session.pk)
-    rows.delete()
-    return len(sessions)
+    found = list(rows.select_for_update(no_key=True).order_by("pk").values_list("pk", flat=True))
+    if found:
+        _sessions_forget(owner_id, found)
+        for key in found:
+            session_unlink(owner_id, key)
+        rows.delete()
+    return len(found)
 
 
 @transaction.atomic
 def session_forget(session: Session) -> None:
     """Delete the results of background work on a session: its thread records, and the records of the apps above. The
     transcript and the memories stay."""
-    ThreadRecord.objects.filter(owner_id=session.owner_id, session_id=session.pk).delete()
-    session_forgotten()(session.owner_id, session.pk)
-    invalidation.publish(invalidation.Kind.SESSION, owner_id=session.owner_id, session_id=session.pk)
+    _sessions_forget(session.owner_id, [session.pk])
+
+
+def _sessions_forget(owner_id: UUID, keys: Sequence[UUID]) -> None:
+    sessions_forgotten()(owner_id, keys)
+    ThreadRecord.objects.filter(owner_id=owner_id, session_id__in=keys).delete()
+    for key in keys:
+        invalidation.publish(invalidation.Kind.SESSION, owner_id=owner_id, session_id=key)
 
 
 def session_get(owner_id: UUID, session_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> Session:

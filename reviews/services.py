@@ -1,7 +1,7 @@
 """State transitions of a ReviewRun that a worker has claimed (reviews.claiming). A transition is a compare-and-set on
 the state and, while a worker holds the run, its lease token, so it happens at most once, even if the sweep has given
 the run to another worker. Called by reviews.runner, reviews.sweep, reviews.page and reviews.admin; decisions of people
-are in reviews.approvals and reviews.undo. Lock order: session → run → book → memories → owner."""
+are in reviews.approvals and reviews.undo."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -142,7 +142,7 @@ def expire_leases(now: datetime) -> int:
 def _finish_locked(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome) -> None:
     """Finish a review in a transaction that has locked its session and run."""
     # A concurrent clear waits for this lock, since it locks the book too.
-    if Book.objects.select_for_update().get(pk=review.book_id).epoch != review.book_epoch:
+    if Book.objects.select_for_update(no_key=True).get(pk=review.book_id).epoch != review.book_epoch:
         raise _Cancelled("The book was cleared meanwhile.")
     staged = [write for write in outcome.writes if write.state == WriteState.STAGED]
     if review.settings["memory_review_approval"]:
@@ -175,7 +175,7 @@ def _apply(review: ReviewRun, outcome: ReviewOutcome, staged: list[ReviewWrite])
 
 def _lock_claimed(claim: ReviewClaim) -> ReviewRun:
     """Lock the claim's session and run. Raises _ClaimLost, or _Cancelled if the session was deleted."""
-    session = Session.objects.select_for_update().filter(pk=claim.session_id).first()
+    session = Session.objects.select_for_update(no_key=True).filter(pk=claim.session_id).first()
     review = (
         ReviewRun.objects.select_for_update(of=("self",))
         .select_related("book")

@@ -67,7 +67,7 @@ def stop_run(run_id: UUID, *, only_lapsed: bool = False) -> bool:
     """Stop an open run from outside the process that executes it, whose own close then comes too late. Return False if
     the run has already ended or, with `only_lapsed`, if its process is alive."""
     session_id = Run.objects.filter(pk=run_id).values_list("session_id", flat=True).first()
-    session = only_row(Session.objects.select_for_update().filter(pk=session_id)) if session_id else None
+    session = only_row(Session.objects.select_for_update(no_key=True).filter(pk=session_id)) if session_id else None
     run = only_row(Run.objects.filter(pk=run_id, state=Run.State.RUNNING))
     now = timezone.now()
     if session is None or run is None or (only_lapsed and not is_lapsed(run, now)) or not _stop(session, run, now):

@@ -59,7 +59,7 @@ _NEWEST_RECORD = Select(
 
 def session_lock(caller: Caller, session_id: UUID | None) -> Session:
     """Return the owner's session, locked, with its agent, and check the key again. Raises NotFound, Unauthorized."""
-    rows = Session.objects.select_for_update(of=("self",)).select_related("agent")
+    rows = Session.objects.select_for_update(of=("self",), no_key=True).select_related("agent")
     rows = caller.limits.filter(rows, agent="agent__name")
     if caller.key_id:
         rows = rows.annotate(key_valid=Exists(keys_of(caller)))

@@ -77,5 +77,5 @@ def sessions_purge(now: datetime) -> int:
 @transaction.atomic
 def _purge(rows: "QuerySet[Session]", pk: UUID) -> int:
     """Delete a session if it is still expired: it may have been restored or continued in the meantime."""
-    session = rows.select_for_update(of=("self",)).filter(pk=pk).first()
+    session = rows.select_for_update(of=("self",), no_key=True).filter(pk=pk).first()
     return sessions_delete(session.owner_id, [pk]) if session else 0

@@ -7,6 +7,7 @@ from memories.services.books import (
     book_limits,
     book_limits_set,
     books_lock,
+    books_of_owner_lock,
     check_book_name,
     check_new_books,
     generations_raise,
