@@ -164,6 +164,7 @@ def sessions_delete(owner_id: UUID, keys: Sequence[UUID]) -> int:
         for key in found:
             session_unlink(owner_id, key)
         rows.delete()
+        _sessions_forgotten_publish(owner_id, found)
     return len(found)
 
 
@@ -172,11 +173,15 @@ def session_forget(session: Session) -> None:
     """Delete the results of background work on a session: its thread records, and the records of the apps above. The
     transcript and the memories stay."""
     _sessions_forget(session.owner_id, [session.pk])
+    _sessions_forgotten_publish(session.owner_id, [session.pk])
 
 
 def _sessions_forget(owner_id: UUID, keys: Sequence[UUID]) -> None:
     sessions_forgotten()(owner_id, keys)
     ThreadRecord.objects.filter(owner_id=owner_id, session_id__in=keys).delete()
+
+
+def _sessions_forgotten_publish(owner_id: UUID, keys: Sequence[UUID]) -> None:
     for key in keys:
         invalidation.publish(invalidation.Kind.SESSION, owner_id=owner_id, session_id=key)
 

@@ -68,7 +68,7 @@ class UserForm(UserChangeForm):
         return cleaned
 
 
-class _PasswordForm(PasswordOnly, AdminPasswordChangeForm):  # type: ignore[misc]  # unfold has no types
+class _PasswordForm(PasswordOnly, AdminPasswordChangeForm):
     """A person's new password, twice."""
 
 

@@ -21,6 +21,7 @@ from memories.services.owners import (
     owner_delete,
     owner_for_end_user,
     owner_for_user,
+    owner_lock,
     owner_time_zone_set,
 )
 from memories.services.refusals import refusals_stored, scan_days_purge

@@ -139,10 +139,10 @@ def _clear_begin(book: Book, source: Source, change_set: ChangeSet) -> tuple[lis
             synthesized=F("changes"), artifact_versions={}, from_notes=False
         )
         generations_raise([book.pk], epoch=True)
-        # For the whole owner, since the records of the book's conversations are no longer recalled either.
-        invalidation.publish(invalidation.Kind.OWNER, owner_id=book.owner_id)
         if not changes:  # otherwise book_writing notifies on exit
             book_changed(book, source, ())
+    # For the whole owner, since the records of the book's conversations are no longer recalled either.
+    invalidation.publish(invalidation.Kind.OWNER, owner_id=book.owner_id)
     return changes, through
 
 

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import psycopg
 import pytest
@@ -63,7 +64,7 @@ def backend() -> int:
 def end_connections() -> None:
     """Let PostgreSQL end every connection to the database but that of this call."""
     names = {"NAME": "dbname", "HOST": "host", "PORT": "port", "USER": "user", "PASSWORD": "password"}
-    values = {name: connections.settings["default"][key] or None for key, name in names.items()}
+    values: dict[str, Any] = {name: connections.settings["default"][key] or None for key, name in names.items()}
     with psycopg.connect(**values, autocommit=True) as other:
         other.execute(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"

@@ -5,13 +5,12 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from gateway import jobs
 from gateway.models import Agent, Run, Session
 from gateway.recall_counts import count_recalls
 from gateway.services import session_delete
 from memories.database.batches import finish
 from memories.errors import UpstreamError
-from memories.models import ChangeSet, Memory, Owner, WriteOrigin
+from memories.models import ChangeSet, Lease, Memory, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
 from memories.services.annotations import verdicts_store
 from memories.verdicts import ScanVerdict
@@ -103,7 +102,7 @@ def test_a_consolidation_is_cancelled_while_it_chooses_its_sessions_again(alice:
 @pytest.mark.usefixtures("consolidation_on")
 def test_a_worker_that_lost_its_lease_fails_a_run_while_another_claims_it(alice: Owner, agent: Agent) -> None:
     _, claim = consolidation(alice, agent)
-    jobs.Lease.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    Lease.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     overlap(
         lambda: runs.claim(claim.run.pk),
         lambda: runs.fail(claim, UpstreamError("The server failed.")),

@@ -7,6 +7,7 @@ health check would send a query every time; in a pool, it pauses for seconds bet
 import select
 from typing import Any
 
+import psycopg
 from django.db.backends.postgresql import base
 
 
@@ -40,6 +41,6 @@ def _has_ended(connection: Any) -> bool:
         return False
     try:
         connection.execute("SELECT 1")
-    except base.Database.Error:
+    except psycopg.Error:
         return True
     return False
