@@ -44,9 +44,9 @@ def agent_save(name: str, settings: dict[str, Any]) -> Agent:
     """Create or change an agent. Its version is incremented if something changed. Raises InvalidRequest."""
     checked = settings_check({"agents": {name: storable(settings)}}).agents[name]
     stored = checked.model_dump(mode="json", exclude_defaults=True)
-    agent, made = Agent.objects.select_for_update().get_or_create(
-        name=name, defaults={"settings": stored, "book": checked.book}
-    )
+    # All agents, since the limits of a book are computed from those that use it.
+    list(Agent.objects.select_for_update(no_key=True).order_by("pk").values_list("pk"))
+    agent, made = Agent.objects.get_or_create(name=name, defaults={"settings": stored, "book": checked.book})
     if not made and agent.settings != stored:
         agent.settings, agent.book = stored, checked.book
         agent.version += 1

@@ -76,7 +76,7 @@ def password_mail(user_ids: str, origin: str, attempt: str = "0") -> int:
     return list(outcomes.values()).count(Outcome.SENT)
 
 
-class _PasswordForm(PasswordOnly, SetPasswordForm):
+class _PasswordForm(PasswordOnly, SetPasswordForm):  # type: ignore[type-arg]  # of the stubs only
     """The new password, twice."""
 
 

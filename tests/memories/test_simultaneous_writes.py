@@ -9,8 +9,8 @@ import pytest
 from gateway.models import Session
 from gateway.services import session_delete
 from memories.messaging import invalidation
-from memories.models import ChangeSet, Evidence, EvidenceKind, Memory, Owner, Revision, WriteOrigin
-from memories.services import MemoryFields, Source, book_get_or_create, book_writing
+from memories.models import ChangeSet, Evidence, EvidenceKind, Memory, Owner, Revision, Target, WriteOrigin
+from memories.services import MemoryFields, Source, book_get_or_create, book_limits, book_writing
 from tests.factories import agent_make, session_make
 from tests.overlapping import only_postgresql, overlap
 from tests.unsliced import import_file
@@ -69,3 +69,14 @@ def test_other_processes_notice_a_session_that_takes_long_to_delete(
     seen.clear()
     watcher.poll()
     assert seen == [session.pk]
+
+
+def test_two_agents_of_a_book_are_saved_at_once(db: None) -> None:
+    agent_make("first", user_char_limit=1000)
+    agent_make("second", user_char_limit=1000)
+    overlap(
+        lambda: agent_make("first", user_char_limit=1500),
+        lambda: agent_make("second", user_char_limit=9000),
+        pause_after="DELETE memories_booklimits",
+    )
+    assert book_limits("main")[Target.USER] == 9000
