@@ -10,6 +10,8 @@ from config.environment import ConfigurationError, Environment, owner_only
 
 _REFUSAL_SECONDS = 3
 _PAGE_CONNECTIONS = 2  # minimum left in the pool for pages while every database thread holds a connection
+# The kernel notices within a minute that a server is gone without closing its connections.
+_KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 
 
 def database(env: Environment, home: Path) -> dict[str, Any]:
@@ -19,7 +21,7 @@ def database(env: Environment, home: Path) -> dict[str, Any]:
 
 def _postgres(env: Environment) -> dict[str, Any]:
     try:
-        config: dict[str, Any] = dict(dj_database_url.parse(env.database_url, conn_max_age=0, conn_health_checks=True))
+        config: dict[str, Any] = dict(dj_database_url.parse(env.database_url, conn_max_age=0))
     except (ValueError, KeyError):
         config = {}
     if config.get("ENGINE") != "django.db.backends.postgresql" or not config["NAME"]:
@@ -34,7 +36,9 @@ def _postgres(env: Environment) -> dict[str, Any]:
         )
     # Database threads keep their connections; pages take one per request. If none becomes free in time, the request is
     # answered as overloaded.
-    config.setdefault("OPTIONS", {})["pool"] = {
+    config["ENGINE"] = "memories.database.postgresql"
+    config["OPTIONS"] = _KEEPALIVES | config.get("OPTIONS", {})
+    config["OPTIONS"]["pool"] = {
         "min_size": 0,
         "max_size": env.db_pool,
         "timeout": env.db_busy_seconds,

@@ -100,7 +100,7 @@ def answer_native(caller: Caller, session_id: UUID | None, content: str) -> Slic
     session = session_get(caller.owner_id, session_id, limits=caller.limits)
     require_active(session)
     with transaction.atomic():
-        release_lapsed(Session.objects.select_for_update().get(pk=session.pk))
+        release_lapsed(Session.objects.select_for_update(no_key=True).get(pk=session.pk))
     temporary = session.temporary or not caller.remembers
     reply = yield from _execute(caller, session.agent, command, temporary=temporary)
     return _store(session, content, reply)

@@ -1,6 +1,6 @@
 """Hooks by which the gateway calls the reviews app, which it may not import. They are registered when Django starts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from gateway.models import Session
@@ -10,5 +10,6 @@ from memories.registered import Registered
 # Called for a counted turn inside its closing transaction, with the session's locked row, which includes this turn.
 # Returns True if it has handled the turns so far, so that the session's counter is reset.
 turn_completed = Registered[Callable[[TurnContext, Session], bool]]("what follows a turn")
-# Called with owner and session inside the transaction that deletes the session or its records, with its row locked.
-session_forgotten = Registered[Callable[[UUID, UUID], None]]("what is forgotten with a session")
+# Called with owner and sessions inside the transaction that deletes the sessions or their records. Locks reviews, and
+# then the owner's books.
+sessions_forgotten = Registered[Callable[[UUID, Sequence[UUID]], None]]("what is forgotten with sessions")

@@ -81,7 +81,7 @@ def own_key_create(*, owner: Owner, by: Actor, **rights: Unpack[KeyRights]) -> t
 def api_key_update(key: ApiKey, *, by: Actor = SYSTEM, **rights: Unpack[KeyRights]) -> None:
     """Change the rights of a key. Processes that have it in their cache notice the change within a minute. Raises
     InvalidRequest for an unknown agent or an expiry in the past, and Conflict for a revoked key."""
-    _require_valid(key)
+    _lock_valid(key)
     _give_rights(key, rights)
     key.save(update_fields=list(rights))
     audit_record(Action.KEY_CHANGE, actor=by, kind=_KIND, object_id=key.pk, owner=key.owner)
@@ -92,7 +92,7 @@ def api_key_update(key: ApiKey, *, by: Actor = SYSTEM, **rights: Unpack[KeyRight
 def api_key_rotate(key: ApiKey, *, overlap: timedelta = timedelta(), by: Actor = SYSTEM) -> str:
     """Give a key a new plain text and return it; the old one remains valid for `overlap`. Rights, end users and limits
     do not change. Raises InvalidRequest for an overlap of more than a week, and Conflict for a revoked key."""
-    _require_valid(key)
+    _lock_valid(key)
     if not timedelta() <= overlap <= MAX_OVERLAP:
         raise InvalidRequest("The old key can stay valid for a week at most.", param="overlap_seconds")
     plain = _new_plain()
@@ -124,7 +124,9 @@ def _give_rights(key: ApiKey, rights: KeyRights) -> None:
     key.name = key.name[:80]
 
 
-def _require_valid(key: ApiKey) -> None:
+def _lock_valid(key: ApiKey) -> None:
+    """Lock the key's row and read it again. Raises Conflict for a revoked key."""
+    key.refresh_from_db(from_queryset=ApiKey.objects.select_for_update())
     if key.revoked_at:
         raise Conflict("This key was revoked. Create another one.")
 

@@ -5,6 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import connection, transaction
+from django.db.models import QuerySet
 
 from gateway.models import Run
 from memories.services import usage_add
@@ -19,18 +20,24 @@ def count_recalls() -> int:
     ids = list(uncounted.order_by("id").values_list("pk", flat=True)[:BATCH])
     if not ids:
         return 0
+    owners = Run.objects.filter(pk__in=ids).order_by().values_list("owner_id", flat=True).distinct()
+    return sum(_count(owner_id, uncounted.filter(pk__in=ids)) for owner_id in list(owners))
+
+
+@transaction.atomic
+def _count(owner_id: UUID, uncounted: "QuerySet[Run]") -> int:
+    """Count the recalls of an owner's runs, and return the number of runs."""
     skip = connection.features.has_select_for_update_skip_locked
-    with transaction.atomic():
-        rows = Run.objects.select_for_update(skip_locked=skip).only("owner_id", "recalled", "started_at")
-        runs = list(rows.filter(pk__in=ids, usage_counted=False))
-        counts: dict[UUID, Counter[int]] = {}
-        used_at: dict[UUID, datetime] = {}
-        for run in runs:
-            for item in run.recalled:
-                if item.get("lane") == "long_term" and item.get("memory_id"):
-                    counts.setdefault(run.owner_id, Counter())[int(item["memory_id"])] += 1
-                    used_at[run.owner_id] = max(run.started_at, used_at.get(run.owner_id, run.started_at))
-        for owner_id in sorted(counts):
-            usage_add(owner_id, counts[owner_id], used_at[owner_id])
-        Run.objects.filter(pk__in=[run.pk for run in runs]).update(usage_counted=True)
+    rows = uncounted.filter(owner_id=owner_id).select_for_update(skip_locked=skip)
+    runs = list(rows.only("recalled", "started_at"))
+    counts: Counter[int] = Counter()
+    used_at: list[datetime] = []
+    for run in runs:
+        for item in run.recalled:
+            if item.get("lane") == "long_term" and item.get("memory_id"):
+                counts[int(item["memory_id"])] += 1
+                used_at.append(run.started_at)
+    if counts:
+        usage_add(owner_id, counts, max(used_at))
+    Run.objects.filter(pk__in=[run.pk for run in runs]).update(usage_counted=True)
     return len(runs)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from gateway.agents.settings import FORMS, AgentSettings, AgentsFile
 from gateway.errors import SessionEnded
-from gateway.hooks import session_forgotten
+from gateway.hooks import sessions_forgotten
 from gateway.models import Agent, Configuration, LearnedChange, Session
 from gateway.upstream import missing_upstream
 from gateway.upstream.cache import SECTION as UPSTREAMS
@@ -44,9 +44,9 @@ def agent_save(name: str, settings: dict[str, Any]) -> Agent:
     """Create or change an agent. Its version is incremented if something changed. Raises InvalidRequest."""
     checked = settings_check({"agents": {name: storable(settings)}}).agents[name]
     stored = checked.model_dump(mode="json", exclude_defaults=True)
-    agent, made = Agent.objects.select_for_update().get_or_create(
-        name=name, defaults={"settings": stored, "book": checked.book}
-    )
+    # All agents, since the limits of a book are computed from those that use it.
+    list(Agent.objects.select_for_update(no_key=True).order_by("pk").values_list("pk"))
+    agent, made = Agent.objects.get_or_create(name=name, defaults={"settings": stored, "book": checked.book})
     if not made and agent.settings != stored:
         agent.settings, agent.book = stored, checked.book
         agent.version += 1
@@ -158,21 +158,32 @@ def session_delete(session: Session) -> None:
 def sessions_delete(owner_id: UUID, keys: Sequence[UUID]) -> int:
     """Delete the sessions with these keys in one transaction. Return how many still existed."""
     rows = Session.with_deleted.filter(owner_id=owner_id, pk__in=keys)
-    sessions = list(rows.select_for_update(of=("self",)).select_related("agent").order_by("pk"))
-    for session in sessions:
-        session_forget(session)
-        session_unlink(owner_id, session.pk)
-    rows.delete()
-    return len(sessions)
+    found = list(rows.select_for_update(no_key=True).order_by("pk").values_list("pk", flat=True))
+    if found:
+        _sessions_forget(owner_id, found)
+        for key in found:
+            session_unlink(owner_id, key)
+        rows.delete()
+        _sessions_forgotten_publish(owner_id, found)
+    return len(found)
 
 
 @transaction.atomic
 def session_forget(session: Session) -> None:
     """Delete the results of background work on a session: its thread records, and the records of the apps above. The
     transcript and the memories stay."""
-    ThreadRecord.objects.filter(owner_id=session.owner_id, session_id=session.pk).delete()
-    session_forgotten()(session.owner_id, session.pk)
-    invalidation.publish(invalidation.Kind.SESSION, owner_id=session.owner_id, session_id=session.pk)
+    _sessions_forget(session.owner_id, [session.pk])
+    _sessions_forgotten_publish(session.owner_id, [session.pk])
+
+
+def _sessions_forget(owner_id: UUID, keys: Sequence[UUID]) -> None:
+    sessions_forgotten()(owner_id, keys)
+    ThreadRecord.objects.filter(owner_id=owner_id, session_id__in=keys).delete()
+
+
+def _sessions_forgotten_publish(owner_id: UUID, keys: Sequence[UUID]) -> None:
+    for key in keys:
+        invalidation.publish(invalidation.Kind.SESSION, owner_id=owner_id, session_id=key)
 
 
 def session_get(owner_id: UUID, session_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> Session:

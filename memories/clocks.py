@@ -2,7 +2,8 @@
 
 Otherwise a lease taken while the clock was an hour ahead would be held for an hour after the clock was corrected. A
 lease normally ends at most one lease from now, so one that ends later than twice that, plus the difference allowed
-between the clocks of servers, counts as over."""
+between the clocks of servers, counts as over. The leases of runs and reviews, whose loss would stop a turn or repeat a
+review, are shortened instead (gateway.runs.leases, reviews.services)."""
 
 from datetime import datetime, timedelta
 
@@ -14,11 +15,6 @@ CLOCK_SKEW = timedelta(minutes=1)  # maximum difference between the clocks of se
 def lease_over(field: str, now: datetime, *, lease: timedelta) -> Q:
     """Return the condition for rows whose lease has expired; `field` is the end, `lease` the duration."""
     return Q(**{f"{field}__lte": now}) | Q(**{f"{field}__gt": _latest(now, lease)})
-
-
-def is_over(end: datetime, now: datetime, *, lease: timedelta) -> bool:
-    """Return True if a lease of duration `lease` that ends at `end` has expired."""
-    return not now < end <= _latest(now, lease)
 
 
 def long_ago(field: str, now: datetime, *, age: timedelta) -> Q:

@@ -225,10 +225,10 @@ def _end_owner(erasure: Erasure, owner_id: UUID) -> Receipt:
     owner = Owner.objects.select_related("user").get(pk=owner_id)
     user = owner.user
     audit_record(Action.FORGET, actor=_actor(erasure), kind="owner", object_id=owner.pk, owner=owner)
-    invalidation.publish(invalidation.Kind.OWNER, owner_id=owner.pk)
     # This includes rows that were written after their table was emptied.
     for name, count in owner_delete(owner).items():
         erasure.erased[name] = erasure.erased.get(name, 0) + count
+    invalidation.publish(invalidation.Kind.OWNER, owner_id=owner_id)
     if erasure.scope == Scope.ACCOUNT and user is not None:
         if is_only_administrator(user):
             erasure.scope = Scope.OWNER

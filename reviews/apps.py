@@ -8,7 +8,7 @@ class ReviewsConfig(AppConfig):
     def ready(self) -> None:
         # Models can be imported only now.
         from gateway.chat.held_notes import held_of_review, held_of_session
-        from gateway.hooks import session_forgotten, turn_completed
+        from gateway.hooks import sessions_forgotten, turn_completed
         from memories.evidence import ProposalStore, proposal_store
         from memories.forgetting import Eraser, register_eraser
         from memories.health import register_facts_reader
@@ -23,7 +23,7 @@ class ReviewsConfig(AppConfig):
         from reviews.consolidation.health import consolidation_facts, export_consolidation
         from reviews.consolidation.undo import record_documents_undone
         from reviews.consolidation.withdrawal import withdrawn_lock
-        from reviews.forgetting import erase_reviews, export_reviews, mark_sessions_reviewed, session_was_forgotten
+        from reviews.forgetting import erase_reviews, export_reviews, mark_sessions_reviewed, sessions_were_forgotten
         from reviews.health import review_facts
         from reviews.proposals import proposals_keep
         from reviews.schedule import after_turn
@@ -32,7 +32,7 @@ class ReviewsConfig(AppConfig):
 
         turn_completed.register(after_turn)
         register_commands()
-        session_forgotten.register(session_was_forgotten)
+        sessions_forgotten.register(sessions_were_forgotten)
         register_undo_listener(UndoListener(lock=withdrawn_lock, undone=clear.record_clear_undone))
         register_undo_listener(UndoListener(undone=record_documents_undone))
         register_undo_listener(UndoListener(lock=lock_review, undone=record_undone))

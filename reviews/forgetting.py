@@ -5,12 +5,13 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F, QuerySet, TextField
+from django.db.models import F, TextField
 from django.db.models.functions import Cast
 
 from gateway.models import Session
 from memories.models import Book
 from memories.portability import paged
+from memories.services import books_of_owner_lock
 from memories.services.erasing import ErasureStep, each_page, updating
 from reviews.consolidation.clear import notes_forget
 from reviews.ending import reviews_cancel
@@ -19,26 +20,32 @@ from reviews.models import ReviewRun
 _ERASED: dict[str, Any] = {"rejected_at": None, "change_set": None, "frozen_hash": ""}
 
 
-def session_was_forgotten(owner_id: UUID, session_id: UUID) -> None:
-    """Erase the notes on a forgotten session, cancel its reviews that are open or wait for approval, and erase quotes
-    from it in other reviews, in the caller's transaction."""
-    notes_forget(owner_id, session_id)
-    runs = ReviewRun.objects.filter(owner_id=owner_id, session_id=session_id)
-    reviews_cancel(runs.filter(state__in=ReviewRun.UNDECIDED), "The session was deleted or forgotten.", **_ERASED)
-    _forget_quotes(runs.exclude(writes=[]), session_id)
-    # Writes of other sessions quote it too if both proposed the same (reviews.repeated).
-    others = ReviewRun.objects.filter(owner_id=owner_id, proposals__gt=0).exclude(session_id=session_id)
-    quoting = others.annotate(writes_text=Cast("writes", TextField())).filter(writes_text__contains=str(session_id))
-    _forget_quotes(quoting, session_id)
+def sessions_were_forgotten(owner_id: UUID, sessions: Sequence[UUID]) -> None:
+    """Cancel the reviews of forgotten sessions that are open or wait for approval, erase quotes from them in all
+    reviews, and erase the notes on them, in the caller's transaction. Leaves the owner's books locked."""
+    runs = ReviewRun.objects.filter(owner_id=owner_id)
+    own = runs.filter(session_id__in=sessions)
+    # Writes of other sessions quote them too if both proposed the same (reviews.repeated).
+    others = runs.filter(proposals__gt=0).annotate(writes_text=Cast("writes", TextField()))
+    keys = {*own.values_list("pk", flat=True)}
+    for session_id in sessions:
+        keys.update(others.filter(writes_text__contains=str(session_id)).values_list("pk", flat=True))
+    locked = list(runs.filter(pk__in=keys).select_for_update().order_by("pk"))
+    reviews_cancel(own.filter(state__in=ReviewRun.UNDECIDED), "The session was deleted or forgotten.", **_ERASED)
+    for run in locked:
+        if run.session_id not in sessions or run.state not in ReviewRun.UNDECIDED:
+            _forget_quotes(run, sessions)
+    books_of_owner_lock(owner_id)
+    for session_id in sessions:
+        notes_forget(owner_id, session_id)
 
 
-def _forget_quotes(runs: "QuerySet[ReviewRun]", session_id: UUID) -> None:
-    """Erase quotes from a session in writes, and all quotes in the session's own reviews."""
-    for run in runs.select_for_update(of=("self",)).order_by("pk"):
-        for write in run.writes:
-            if session_id in {run.session_id, write.evidence.session_id}:
-                write.evidence = write.evidence.without_words()
-        run.save(update_fields=["writes"])
+def _forget_quotes(run: ReviewRun, sessions: Sequence[UUID]) -> None:
+    """Erase quotes from sessions in the writes of a review, and all quotes in one of the sessions' own reviews."""
+    for write in run.writes:
+        if run.session_id in sessions or write.evidence.session_id in sessions:
+            write.evidence = write.evidence.without_words()
+    run.save(update_fields=["writes"])
 
 
 def mark_sessions_reviewed(owner_id: UUID, books: Sequence[UUID]) -> list[ErasureStep]:

@@ -1,5 +1,5 @@
 """Proposals: single writes that wait for approval. Those of turns, apps and imports are stored as reviews that are
-never executed. Decisions about them are in reviews.approvals. Lock order: session → run, not under a book's lock."""
+never executed. Decisions about them are in reviews.approvals."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -83,11 +83,12 @@ def proposals_keep(
     write joined."""
     seq = 0
     if step.session_id is not None:
-        session = Session.objects.select_for_update().filter(pk=step.session_id, owner_id=book.owner_id).first()
+        sessions = Session.objects.select_for_update(no_key=True)
+        session = sessions.filter(pk=step.session_id, owner_id=book.owner_id).first()
         if session is None:
             return {}
         seq = session.message_seq
-    if not Book.objects.select_for_update().filter(pk=book.pk, epoch=book.epoch).exists():
+    if not Book.objects.select_for_update(no_key=True).filter(pk=book.pk, epoch=book.epoch).exists():
         return {}
     imports = [str(step.imported)] if step.imported else []
     writes = [_write(index, proposal, imports) for index, proposal in enumerate(step.proposals)]

@@ -97,7 +97,7 @@ def enqueue_next(session_id: UUID) -> None:
 def review_session(owner_id: UUID, session_id: UUID, trigger: ReviewRun.Trigger = Trigger.REQUEST) -> ReviewRun:
     """Schedule a review of new messages. Raises InvalidRequest for a temporary session, Conflict if there are none."""
     sessions = Session.objects.select_related("agent").filter(pk=session_id, owner_id=owner_id)
-    session = sessions.select_for_update(of=("self",)).get()
+    session = sessions.select_for_update(of=("self",), no_key=True).get()
     if session.temporary:
         raise InvalidRequest("A temporary session is never reviewed.")
     last_seq = last_reviewable_seq(owner_id, session_id)

@@ -1,7 +1,7 @@
 """State transitions of a ReviewRun that a worker has claimed (reviews.claiming). A transition is a compare-and-set on
 the state and, while a worker holds the run, its lease token, so it happens at most once, even if the sweep has given
 the run to another worker. Called by reviews.runner, reviews.sweep, reviews.page and reviews.admin; decisions of people
-are in reviews.approvals and reviews.undo. Lock order: session → run → book → memories → owner."""
+are in reviews.approvals and reviews.undo."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Q
+from django.db.models import F, Q, Value
 from django.utils import timezone
 
 from gateway.errors import UpstreamSilent
@@ -20,14 +20,14 @@ from gateway.jobs import retry_pause
 from gateway.models import Session
 from gateway.runs.holder import has_ended
 from gateway.upstream.usage import add_usage
-from memories.clocks import lease_over
+from memories.clocks import CLOCK_SKEW
 from memories.errors import DomainError, RateLimited, UpstreamError, UpstreamTimeout
 from memories.models import Book, ChangeSet, WriteOrigin
 from memories.services import Source
 from prompts.review import review_prompt_sha256
 from reviews.applying import BookCleared, apply_writes
 from reviews.approvals import review_reject
-from reviews.claiming import LEASE_MARGIN, ReviewClaim
+from reviews.claiming import ReviewClaim
 from reviews.ending import reviews_cancel, reviews_end
 from reviews.models import ReviewRun
 from reviews.repeated import repeats_join
@@ -125,12 +125,12 @@ def review_cancel(review: ReviewRun, reason: str, *, actor: str = "system") -> b
 def expire_leases(now: datetime) -> int:
     """Reschedule runs whose worker stopped or died, or fail them if their attempts are used up. Returns how many."""
     running = ReviewRun.objects.filter(state=State.RUNNING)
-    gone = [holder for holder in set(running.values_list("holder", flat=True)) if has_ended(holder)]
-    over = Q(lease_expires_at__lt=now) | Q(holder__in=gone)
-    if connection.vendor != "sqlite":  # where a process is known to live, whatever the clock says
-        for timeout in set(running.values_list("settings__memory_review_timeout", flat=True)):
-            lease = timedelta(seconds=timeout) + LEASE_MARGIN
-            over |= Q(settings__memory_review_timeout=timeout) & lease_over("lease_expires_at", now, lease=lease)
+    # The clock was ahead when these were claimed. Their workers may live, so each gets its lease again from now.
+    ahead = running.filter(started_at__gt=now + CLOCK_SKEW)
+    ahead.update(started_at=now, lease_expires_at=Value(now) + (F("lease_expires_at") - F("started_at")))
+    over = Q(lease_expires_at__lt=now)
+    if connection.vendor == "sqlite":  # where a process that has ended is noticed at once
+        over |= Q(holder__in=[holder for holder in set(running.values_list("holder", flat=True)) if has_ended(holder)])
     stale = running.filter(over)
     rescheduled = stale.filter(attempts__lt=settings.REVIEW_ATTEMPTS).update(
         state=State.SCHEDULED, lease_token=None, lease_expires_at=None, not_before=now, enqueued_at=None
@@ -142,7 +142,7 @@ def expire_leases(now: datetime) -> int:
 def _finish_locked(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome) -> None:
     """Finish a review in a transaction that has locked its session and run."""
     # A concurrent clear waits for this lock, since it locks the book too.
-    if Book.objects.select_for_update().get(pk=review.book_id).epoch != review.book_epoch:
+    if Book.objects.select_for_update(no_key=True).get(pk=review.book_id).epoch != review.book_epoch:
         raise _Cancelled("The book was cleared meanwhile.")
     staged = [write for write in outcome.writes if write.state == WriteState.STAGED]
     if review.settings["memory_review_approval"]:
@@ -175,7 +175,7 @@ def _apply(review: ReviewRun, outcome: ReviewOutcome, staged: list[ReviewWrite])
 
 def _lock_claimed(claim: ReviewClaim) -> ReviewRun:
     """Lock the claim's session and run. Raises _ClaimLost, or _Cancelled if the session was deleted."""
-    session = Session.objects.select_for_update().filter(pk=claim.session_id).first()
+    session = Session.objects.select_for_update(no_key=True).filter(pk=claim.session_id).first()
     review = (
         ReviewRun.objects.select_for_update(of=("self",))
         .select_related("book")

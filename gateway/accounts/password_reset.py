@@ -7,7 +7,7 @@ from typing import Any
 
 from axes.handlers.proxy import AxesProxyHandler
 from django.conf import settings
-from django.contrib.auth.forms import PasswordResetForm
+from django.contrib.auth.forms import PasswordResetForm, SetPasswordForm
 from django.contrib.auth.models import User
 from django.contrib.auth.tokens import default_token_generator
 from django.contrib.auth.views import PasswordResetConfirmView
@@ -30,6 +30,7 @@ from memories.audit.log import NOBODY, Action, actor_of, audit_record
 from memories.errors import Overloaded
 from memories.ids import first_id
 from memories.models import AuditEntry, Owner
+from memories.password_forms import PasswordOnly
 from memories.services import owner_for_user
 
 TASK = "gateway.accounts.password_reset.password_mail"
@@ -75,9 +76,14 @@ def password_mail(user_ids: str, origin: str, attempt: str = "0") -> int:
     return list(outcomes.values()).count(Outcome.SENT)
 
 
+class _PasswordForm(PasswordOnly, SetPasswordForm):  # type: ignore[type-arg]  # of the stubs only
+    """The new password, twice."""
+
+
 class NewPassword(PasswordResetConfirmView):
     """`/password/forgotten/UID/TOKEN/`. Django moves the token into the session and redirects to a URL without it."""
 
+    form_class = _PasswordForm
     template_name = "gateway/password_new.html"
 
     def dispatch(self, *args: Any, **kwargs: Any) -> Any:

@@ -105,7 +105,7 @@ def _inline_move(pk: UUID) -> None:
     if next(attached_in(message.parts), None) is None:  # its file is being deleted
         return
     with transaction.atomic():
-        session = Session.with_deleted.select_for_update().filter(pk=message.session_id).first()
+        session = Session.with_deleted.select_for_update(no_key=True).filter(pk=message.session_id).first()
         if session is not None and Message.objects.filter(pk=pk).update(parts=message.parts):
             uses_add(session, [message])
 

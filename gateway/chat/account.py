@@ -30,6 +30,7 @@ from memories.database.batches import run_slices_within
 from memories.errors import Conflict, InvalidRequest, Overloaded, RateLimited
 from memories.forgetting import DELETE_SECONDS, erasure_begin, erasure_slices
 from memories.models import Artifact, Erasure, Memory
+from memories.password_forms import PasswordOnly
 from memories.selectors import live_condition
 from memories.services import is_only_administrator, owner_time_zone_set
 from memories.storable import storable_text
@@ -60,6 +61,10 @@ _RECEIPT_LABELS = {
 }
 
 
+class _PasswordForm(PasswordOnly, PasswordChangeForm):
+    """The old password, and the new one twice."""
+
+
 class _PasswordChanged(HttpResponseRedirect):
     """A redirect to the account page that makes open sockets check their login after the response was sent. Earlier,
     this browser would not have the cookie of its new login yet, and its own tabs would go to the sign-in page."""
@@ -86,7 +91,7 @@ def password(request: HttpRequest, viewer: Viewer) -> HttpResponse:
         return render(request, "gateway/not_found.html", status=404)
     try:
         password_is_correct(request, user_of(request), request.POST.get("old_password", ""))
-        form = PasswordChangeForm(user_of(request), request.POST)
+        form = _PasswordForm(user_of(request), request.POST)
         valid = form.is_valid()
     except (RateLimited, Overloaded) as refusal:
         return _page(request, viewer, status=refusal.http_status, password_refusal=str(refusal))
@@ -203,7 +208,7 @@ def _page(request: HttpRequest, viewer: Viewer, *, status: int = 200, **extra: A
     user, owner_id = user_of(request), viewer.owner.pk
     context = {
         "tab": "account",
-        "password_form": PasswordChangeForm(user),
+        "password_form": _PasswordForm(user),
         "zone": viewer.zone.key,
         "zones": _zones(),
         "has_password": has_password(user),

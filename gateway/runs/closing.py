@@ -33,7 +33,7 @@ COMPACTION_SHARE = 0.8  # share of context_token_limit above which the worker co
 _COUNTS = ("message_seq", "turns", "history_hash", "last_pair", "turns_since_memory_review", "last_active_at")
 _LOCK_SESSION = Select(
     lambda: (
-        Session.with_deleted.select_for_update()
+        Session.with_deleted.select_for_update(no_key=True)
         .filter(**given(Session, "pk"))
         .only("owner_id", "reviewed_through", *_COUNTS)
     )

@@ -11,10 +11,9 @@ from django.utils import timezone
 from gateway.errors import SessionBusy
 from gateway.models import Message, Run, Session
 from gateway.runs.holder import delete_ended, has_ended
-from gateway.runs.leases import LEASE
+from gateway.runs.leases import LEASE, limit_leases
 from gateway.runs.rows import messages_insert
 from gateway.runs.session_rows import open_runs
-from memories.clocks import is_over
 from memories.database.access import only_row
 
 MAX_AT_ONCE = 100
@@ -32,7 +31,7 @@ def release_lapsed(session: Session) -> list[Run]:
         return waiting
     now = timezone.now()
     if not is_lapsed(run, now):
-        left = run.lease_expires_at - now if run.lease_expires_at else None
+        left = min(run.lease_expires_at - now, LEASE) if run.lease_expires_at else None
         raise SessionBusy(
             "An answer is still being written in this session. Wait for it or stop it.",
             run_id=str(run.pk),
@@ -44,6 +43,7 @@ def release_lapsed(session: Session) -> list[Run]:
 
 def stop_lapsed(now: datetime) -> int:
     """Stop every run whose process is gone. Return their number."""
+    limit_leases(now)
     running = Run.objects.filter(state=Run.State.RUNNING).order_by("lease_expires_at")
     found = [run.pk for run in running.only("lease_expires_at", "holder").iterator() if is_lapsed(run, now)]
     return sum(stop_run(pk, only_lapsed=True) for pk in found[:MAX_AT_ONCE])
@@ -62,7 +62,7 @@ def stop_run(run_id: UUID, *, only_lapsed: bool = False) -> bool:
     """Stop an open run from outside the process that executes it, whose own close then comes too late. Return False if
     the run has already ended or, with `only_lapsed`, if its process is alive."""
     session_id = Run.objects.filter(pk=run_id).values_list("session_id", flat=True).first()
-    session = only_row(Session.objects.select_for_update().filter(pk=session_id)) if session_id else None
+    session = only_row(Session.objects.select_for_update(no_key=True).filter(pk=session_id)) if session_id else None
     run = only_row(Run.objects.filter(pk=run_id, state=Run.State.RUNNING))
     now = timezone.now()
     if session is None or run is None or (only_lapsed and not is_lapsed(run, now)):
@@ -72,11 +72,7 @@ def stop_run(run_id: UUID, *, only_lapsed: bool = False) -> bool:
 
 def is_lapsed(run: Run, now: datetime) -> bool:
     """Return True if an open run is known to be no longer executed."""
-    end = run.lease_expires_at
-    if end is None or end <= now or has_ended(run.holder):
-        return True
-    # With SQLite a process is known to live, whatever the clock says.
-    return connection.vendor != "sqlite" and is_over(end, now, lease=LEASE)
+    return run.lease_expires_at is None or run.lease_expires_at <= now or has_ended(run.holder)
 
 
 def _stop(session: Session, run: Run, now: datetime) -> bool:

@@ -12,6 +12,7 @@ from gateway.models import Run
 from gateway.runs.holder import this_process
 from gateway.runs.session_rows import runs_within
 from memories.caller import UNLIMITED, KeyLimits
+from memories.clocks import CLOCK_SKEW
 from memories.errors import NotFound
 from memories.ids import uuid7
 
@@ -29,6 +30,13 @@ def save_and_renew(texts: Mapping[UUID, str], *, renew: bool) -> dict[UUID, bool
         own.update(lease_expires_at=lease_end())
     rows = own.values_list("lease_token", "stop_requested")
     return {token: stop_requested for token, stop_requested in rows if token}
+
+
+def limit_leases(now: datetime) -> None:
+    """Let leases that were taken while a clock was ahead end at most LEASE from now. The process of a live run renews
+    its lease before."""
+    ahead = Run.objects.filter(state=Run.State.RUNNING, lease_expires_at__gt=now + LEASE + CLOCK_SKEW)
+    ahead.update(lease_expires_at=now + LEASE)
 
 
 def _store(texts: Mapping[UUID, str]) -> None:

@@ -35,7 +35,7 @@ _SAME_FIRST_MESSAGE = Select(
 # On the path of every further turn of a client that resends the conversation.
 _SAME_HISTORY = Select(
     lambda: (
-        Session.objects.select_for_update()
+        Session.objects.select_for_update(no_key=True)
         .filter(**given(Session, "owner", "agent", "temporary", "history_hash"), state=Session.State.ACTIVE)
         .order_by("-last_active_at")[:_RECENT]
     )

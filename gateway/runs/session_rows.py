@@ -25,12 +25,13 @@ _OPEN_RUNS = Select(
 
 def locked_sessions(caller: Caller) -> "QuerySet[Session]":
     """Return the owner's sessions with their agents. Rows that are read are locked."""
-    return Session.objects.select_for_update(of=("self",)).select_related("agent").filter(owner_id=caller.owner_id)
+    rows = Session.objects.select_for_update(of=("self",), no_key=True)
+    return rows.select_related("agent").filter(owner_id=caller.owner_id)
 
 
 def lock(session: Session) -> Session:
     """Return the current row of a session, locked, with its agent."""
-    return Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=session.pk)
+    return Session.objects.select_for_update(of=("self",), no_key=True).select_related("agent").get(pk=session.pk)
 
 
 def runs_within(owner_id: UUID, limits: KeyLimits) -> "QuerySet[Run]":

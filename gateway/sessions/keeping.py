@@ -3,6 +3,7 @@ temporary ones. gateway.services deletes the rows."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
@@ -33,15 +34,18 @@ def session_change(
     """Change the given fields of a session; None leaves a field unchanged. `tags` replace all tags. Raises
     InvalidRequest for a title that is too long, and for tags that are too long or too many."""
     now = timezone.now()
+    changes: dict[str, Any] = {}
     if title is not None:
-        session.title = clean_title(title)
+        changes["title"] = clean_title(title)
     if pinned is not None:
-        session.pinned_at = (session.pinned_at or now) if pinned else None
+        changes["pinned_at"] = (session.pinned_at or now) if pinned else None
     if archived is not None:
-        session.archived_at = (session.archived_at or now) if archived else None
+        changes["archived_at"] = (session.archived_at or now) if archived else None
     if tags is not None:
-        session.tags = as_stored(clean_tags(tags))
-    session.save(update_fields=["title", "pinned_at", "archived_at", "tags"])
+        changes["tags"] = as_stored(clean_tags(tags))
+    for name, value in changes.items():
+        setattr(session, name, value)
+    session.save(update_fields=list(changes))  # no others: another request may have changed them meanwhile
     return session
 
 
@@ -77,5 +81,5 @@ def sessions_purge(now: datetime) -> int:
 @transaction.atomic
 def _purge(rows: "QuerySet[Session]", pk: UUID) -> int:
     """Delete a session if it is still expired: it may have been restored or continued in the meantime."""
-    session = rows.select_for_update(of=("self",)).filter(pk=pk).first()
+    session = rows.select_for_update(of=("self",), no_key=True).filter(pk=pk).first()
     return sessions_delete(session.owner_id, [pk]) if session else 0

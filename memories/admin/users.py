@@ -22,6 +22,7 @@ from memories.audit.log import Action, actor_of
 from memories.database.batches import run_slices_within
 from memories.forgetting import DELETE_SECONDS, erasure_begin, erasure_slices
 from memories.models import Erasure, Owner
+from memories.password_forms import PasswordOnly
 from memories.services import is_only_administrator
 
 ONLY_ADMINISTRATOR = "This is the only active administrator. Make another user an active superuser first."
@@ -67,13 +68,17 @@ class UserForm(UserChangeForm):
         return cleaned
 
 
+class _PasswordForm(PasswordOnly, AdminPasswordChangeForm):
+    """A person's new password, twice."""
+
+
 @admin.register(User)
 class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[misc, type-arg]
     """People who can sign in."""
 
     form = UserForm
     add_form = UserCreationForm
-    change_password_form = AdminPasswordChangeForm
+    change_password_form = _PasswordForm
     list_display = ("username", "email", "is_active", "is_staff", "is_superuser", "last_login")
     list_filter = ("is_active", "is_staff", "is_superuser", "groups")
     ordering = ("username",)

@@ -176,7 +176,7 @@ def _busy_seconds() -> float:
 
 
 _write_lane = Lane("daybook-db", lambda: settings.DB_THREADS)
-_read_lane = Lane("daybook-read", lambda: settings.DB_READ_THREADS, only_reads=True)
+_read_lane = Lane("daybook-read", lambda: settings.DB_READ_THREADS)
 _spare_lane = Lane("daybook-spare", lambda: 1)
 _checkpoint_lane = Lane("daybook-checkpoint", lambda: 1)
 _next_checkpoint = 0.0

@@ -1,7 +1,6 @@
 """Lanes: small thread pools for database work, with connections of their own (memories.database.access)."""
 
 import contextlib
-import select
 import threading
 import time
 from collections import deque
@@ -32,12 +31,10 @@ def in_lane_thread() -> bool:
 
 
 class Lane:
-    """A thread pool that runs jobs in order of arrival, created at the first job. With `only_reads`, a job whose
-    connection was lost is repeated on a new one."""
+    """A thread pool that runs jobs in order of arrival, created at the first job."""
 
-    def __init__(self, name: str, size: Callable[[], int], *, only_reads: bool = False) -> None:
+    def __init__(self, name: str, size: Callable[[], int]) -> None:
         self._name = name
-        self._only_reads = only_reads
         self._size = size
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
@@ -94,12 +91,6 @@ class Lane:
         if left <= 0:
             raise DatabaseBusy(BUSY)
         self._set_lock_timeout(left)
-        try:
-            return job.context.run(job.function)
-        except OperationalError:
-            if not self._only_reads or connections[_DEFAULT].is_usable():
-                raise
-        self._set_lock_timeout(left)
         return job.context.run(job.function)
 
     def _work_shared(self) -> None:
@@ -122,12 +113,10 @@ class Lane:
             return [self._shared.popleft() for _ in range(min(len(self._shared), MAX_JOBS_PER_TRANSACTION))]
 
     def _set_lock_timeout(self, seconds: float) -> None:
-        """Set this thread's lock timeout, and replace a failed connection. A statement is sent only if the timeout
+        """Set this thread's lock timeout, and replace an ended connection. A statement is sent only if the timeout
         differs from the last one by more than _TIMEOUT_TOLERANCE."""
         connection = connections[_DEFAULT]
         connection.close_at = None  # a lane keeps its connection, even one from a pool
-        if connection.vendor == "postgresql":
-            _close_if_ended(connection)
         connection.close_if_unusable_or_obsolete()
         connection.ensure_connection()
         raw, timeout = getattr(self._local, "wait", (None, 0.0))
@@ -139,31 +128,6 @@ class Lane:
                 connection.connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
             connection.connection.execute(f"PRAGMA busy_timeout = {milliseconds}")
         elif connection.vendor == "postgresql":
-            _execute_setting(connection, f"SET lock_timeout = {milliseconds}")
+            with connection.wrap_database_errors:
+                connection.connection.execute(f"SET lock_timeout = {milliseconds}")
         self._local.wait = (connection.connection, seconds)
-
-
-def _close_if_ended(connection: BaseDatabaseWrapper) -> None:
-    """Close a connection that the server ended since its last use. Only if its socket is readable, which indicates
-    this, a query is sent to check it."""
-    raw = connection.connection
-    if raw is None:
-        return
-    if not raw.closed:
-        poll = select.poll()
-        poll.register(raw.fileno(), select.POLLIN)
-        if not poll.poll(0) or connection.is_usable():
-            return
-    connection.close()
-
-
-def _execute_setting(connection: BaseDatabaseWrapper, setting: str) -> None:
-    """Execute a SET statement, on a new connection if the server ended this one. Raises Django's errors."""
-    try:
-        with connection.wrap_database_errors:
-            connection.connection.execute(setting)
-    except OperationalError:
-        connection.close()
-        connection.ensure_connection()
-        with connection.wrap_database_errors:
-            connection.connection.execute(setting)

@@ -30,6 +30,7 @@ from memories.services import (
     book_get_or_create,
     book_writing,
     check_new_books,
+    owner_lock,
     proposal_of,
     refusals_stored,
 )
@@ -150,8 +151,8 @@ class _ImportWriter:
                 book_changed(book, self._source, numbers)
 
     def conversations(self, contents: ImportContents) -> Slices[None]:
-        """Store the new conversations. They are looked up under the book's lock, since the same file may be imported
-        twice at once."""
+        """Store the new conversations. They are looked up under the owner's lock, since the same file may be imported
+        twice at once, also into different books."""
         book = book_get_or_create(self.owner_id, contents.book)
         size = BatchSize(initial=100)
         try:
@@ -159,6 +160,7 @@ class _ImportWriter:
                 done = ImportReport()
                 with size.measured(), self._writing(book) as writer:
                     _require_same_epoch(writer, book)
+                    owner_lock(self.owner_id)
                     if new := _new_conversations(self.owner_id, batch, done):
                         store = conversation_store()
                         store.add(self.owner_id, book.name, self.limits, writer.changes().pk, new)

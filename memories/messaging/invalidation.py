@@ -69,7 +69,8 @@ def register_cache(
 
 
 def publish(kind: Kind, *, owner_id: UUID, book_id: UUID | None = None, session_id: UUID | None = None) -> None:
-    """Tell every process what is forgotten; call this at the end of the forgetting transaction."""
+    """Tell every process what is forgotten; call this at the end of the forgetting transaction, since other processes
+    expect its number for _SETTLED_SECONDS only."""
     Invalidation.objects.create(kind=kind, owner_id=owner_id, book_id=book_id, session_id=session_id)
     forgotten = Forgotten(kind=kind, owner_id=owner_id, book_id=book_id, session_id=session_id)
     transaction.on_commit(lambda: apply(forgotten), robust=True)

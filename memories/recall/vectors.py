@@ -85,7 +85,7 @@ def packed(vector: Sequence[float]) -> bytes:
 def vectors_store(book: Book, vectors: Mapping[UUID, bytes], keys: Mapping[UUID, str]) -> int:
     """Store packed vectors by memory id, with the content keys that they were computed for, and raise the book's
     generation. If none is missing any more, vectors of other models are deleted. Return the number of stored ones."""
-    locked = Book.objects.select_for_update().get(pk=book.pk)
+    locked = Book.objects.select_for_update(no_key=True).get(pk=book.pk)
     present = Memory.objects.filter(owner_id=locked.owner_id, book=locked, pk__in=list(vectors)).values_list(
         "pk", flat=True
     )

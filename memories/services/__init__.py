@@ -7,6 +7,7 @@ from memories.services.books import (
     book_limits,
     book_limits_set,
     books_lock,
+    books_of_owner_lock,
     check_book_name,
     check_new_books,
     generations_raise,
@@ -20,6 +21,7 @@ from memories.services.owners import (
     owner_delete,
     owner_for_end_user,
     owner_for_user,
+    owner_lock,
     owner_time_zone_set,
 )
 from memories.services.refusals import refusals_stored, scan_days_purge

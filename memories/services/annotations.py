@@ -8,13 +8,14 @@ from django.db import transaction
 from django.db.models import F
 
 from memories.models import Artifact, Memory
-from memories.services.books import books_lock, generations_raise
+from memories.services.books import books_lock, books_of_owner_lock, generations_raise
 from memories.verdicts import ScanVerdict
 
 
 def usage_add(owner_id: UUID, counts: Mapping[int, int], used_at: datetime) -> None:
-    """Increase the usage counters of an owner's memories, by number. The generation stays the same, since injected text
-    does not depend on the counters."""
+    """Increase the usage counters of an owner's memories, by number, in the caller's transaction. The generation stays
+    the same, since injected text does not depend on the counters."""
+    books_of_owner_lock(owner_id)
     for number, count in sorted(counts.items()):
         Memory.objects.filter(owner_id=owner_id, number=number).update(
             usage_count=F("usage_count") + count, last_used_at=used_at
@@ -37,10 +38,9 @@ def verdicts_store(renewed: Sequence[tuple[Memory | Artifact, ScanVerdict]]) -> 
     """Store renewed verdicts of unchanged rows. Raise the generation of books whose verdicts differ."""
     if not renewed:
         return
-    changed = {row.book_id for row, verdict in renewed if row.scan_rule != verdict.rule or row.scan_rule}
-    books_lock(changed)  # before the memories, as in the global lock order
+    books_lock({row.book_id for row, _ in renewed})
     for row, verdict in renewed:
         reason = {"scan_reason": verdict.reason[:200]} if isinstance(row, Memory) else {}
         rows = type(row)._default_manager.filter(pk=row.pk, version=row.version)
         rows.update(scan_hash=verdict.scan_hash, scan_rule=verdict.rule, **reason)
-    generations_raise(changed)
+    generations_raise({row.book_id for row, verdict in renewed if row.scan_rule != verdict.rule or row.scan_rule})

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from memories.caller import ALL_BOOKS
 from memories.errors import Conflict, InvalidRequest
@@ -86,7 +86,16 @@ def book_limits_set(limits: dict[str, tuple[int, int]]) -> None:
 
 def books_lock(book_ids: Collection[UUID]) -> None:
     """Lock the rows of books for the rest of the transaction, ordered by id to avoid deadlocks."""
-    list(Book.objects.select_for_update().filter(pk__in=book_ids).order_by("pk").values_list("pk"))
+    _lock(Book.objects.filter(pk__in=book_ids))
+
+
+def books_of_owner_lock(owner_id: UUID) -> None:
+    """Lock all books of an owner for the rest of the transaction."""
+    _lock(Book.objects.filter(owner_id=owner_id))
+
+
+def _lock(books: "QuerySet[Book]") -> None:
+    list(books.select_for_update(no_key=True).order_by("pk").values_list("pk"))
 
 
 def generations_raise(book_ids: Collection[UUID], *, epoch: bool = False, **values: Any) -> None:

@@ -77,12 +77,13 @@ def owner_steps(owner_id: UUID) -> Iterator[ErasureStep]:
 
 def _end_users_deleting(owner_id: UUID) -> Batch:
     rows = Owner.objects.filter(parent_id=owner_id)
-    delete = deleting(rows)
 
     def batch(limit: int) -> int:
-        for end_user in list(rows.order_by().values_list("pk", flat=True)[:limit]):
+        keys = list(rows.order_by().values_list("pk", flat=True)[:limit])
+        rows.filter(pk__in=keys).delete()
+        for end_user in keys:
             invalidation.publish(invalidation.Kind.OWNER, owner_id=end_user)
-        return delete(limit)
+        return len(keys)
 
     return batch
 

@@ -28,6 +28,11 @@ def is_only_administrator(user: AbstractBaseUser) -> bool:
     return not administrators.exclude(pk=user.pk).exists()
 
 
+def owner_lock(owner_id: UUID) -> None:
+    """Lock an owner's row for the rest of the transaction."""
+    Owner.objects.select_for_update(no_key=True).filter(pk=owner_id).first()
+
+
 def owner_delete(owner: Owner) -> dict[str, int]:
     """Delete an owner and its remaining rows. Return the number of deleted rows by lower-case model name."""
     return {label.rpartition(".")[2].lower(): count for label, count in owner.delete()[1].items()}

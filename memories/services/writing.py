@@ -235,7 +235,7 @@ def book_writing(
     On exit, the book's generation is raised, which outdates snapshots, and, last, the notification is stored. Work in
     several transactions passes its `change_set` on, is `silent`, and calls `book_changed` at its end."""
     with refusals_stored(), transaction.atomic():
-        locked = Book.objects.select_for_update().get(pk=book.pk)
+        locked = Book.objects.select_for_update(no_key=True).get(pk=book.pk)
         writer = BookWriter(locked, source, change_set)
         yield writer
         writer.store()
@@ -276,7 +276,7 @@ def book_touch(book: Book, *, written: bool = True) -> None:
 def book_expiry_note(book: Book) -> Book:
     """Raise the generation of a book if a memory has expired meanwhile. The sweep turns the memory into a tombstone
     later (memories.sweep)."""
-    locked = Book.objects.select_for_update().get(pk=book.pk)
+    locked = Book.objects.select_for_update(no_key=True).get(pk=book.pk)
     if locked.next_expiry_at and locked.next_expiry_at <= timezone.now():
         book_touch(locked, written=False)
         locked.refresh_from_db()
@@ -284,7 +284,8 @@ def book_expiry_note(book: Book) -> Book:
 
 
 def session_unlink(owner_id: UUID, session_id: UUID) -> None:
-    """Remove references to a session that is about to be deleted, and quotes of it, from memories and revisions."""
+    """Remove references to a session that is about to be deleted, and quotes of it, from memories and revisions. The
+    caller has locked the owner's books: a concurrent write would store what it had read before."""
     Memory.objects.filter(owner_id=owner_id, session_id=session_id).update(session_id=None)
     cleared = {column: None for column in EVIDENCE_COLUMNS if column != "evidence_kind"} | {"evidence_quote": ""}
     for model in (Memory, Revision):

@@ -1,6 +1,5 @@
 """Clearing a book (with tombstones, so that it can be undone for some time), and forgetting a session's notes. A clear
-also cancels the book's open reviews and consolidations and marks its sessions as read, so that nothing comes back.
-Lock order: reviews → consolidation runs → sessions → book → extractions → state of the book → owner."""
+also cancels the book's open reviews and consolidations and marks its sessions as read, so that nothing comes back."""
 
 import hashlib
 import secrets
@@ -21,7 +20,7 @@ from memories.history.undo import UndoResult
 from memories.messaging import invalidation
 from memories.models import Book, ChangeSet, ClearCode, Memory, ThreadRecord, WriteOrigin
 from memories.selectors import live_in
-from memories.services import BookWriter, Source, book_changed, book_writing, generations_raise
+from memories.services import BookWriter, Source, book_changed, book_writing, books_lock, generations_raise
 from memories.services.erasing import Batch, each_page, updating
 from memories.tools import change_json
 from reviews.consolidation.extraction import record_change
@@ -125,12 +124,13 @@ def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[ClearResult]
 def _clear_begin(book: Book, source: Source, change_set: ChangeSet) -> tuple[list[dict[str, Any]], int]:
     """Do what must happen in one transaction, including the deletion of the first batch of memories. Returns their
     changes, and the number of the last memory to clear."""
-    reviews_withdraw(book, change_set)
-    cancel_all(Q(book=book), REASON)
     # Sessions that began, or were extracted in the background, since the others were marked.
     passed = Extraction.objects.filter(cleared_by=change_set.pk).values("session")
-    _mark_read(book, change_set.pk, sessions_in(book).exclude(pk__in=passed))
+    positions = sessions_mark_reviewed(sessions_in(book).exclude(pk__in=passed))
+    reviews_withdraw(book, change_set)
+    cancel_all(Q(book=book), REASON)
     with book_writing(book, source, change_set=change_set) as writer:
+        _extractions_pass(book, change_set.pk, positions)
         through = Memory.objects.filter(owner_id=book.owner_id, book=book).aggregate(last=Max("number"))["last"] or 0
         changes = _delete_memories(writer, FIRST_BATCH)
         artifacts_remove(writer)
@@ -139,10 +139,10 @@ def _clear_begin(book: Book, source: Source, change_set: ChangeSet) -> tuple[lis
             synthesized=F("changes"), artifact_versions={}, from_notes=False
         )
         generations_raise([book.pk], epoch=True)
-        # For the whole owner, since the records of the book's conversations are no longer recalled either.
-        invalidation.publish(invalidation.Kind.OWNER, owner_id=book.owner_id)
         if not changes:  # otherwise book_writing notifies on exit
             book_changed(book, source, ())
+    # For the whole owner, since the records of the book's conversations are no longer recalled either.
+    invalidation.publish(invalidation.Kind.OWNER, owner_id=book.owner_id)
     return changes, through
 
 
@@ -229,6 +229,12 @@ def _delete_memories(writer: BookWriter, limit: int, *, through: int | None = No
 def _mark_read(book: Book, change_set: UUID, sessions: "QuerySet[Session]") -> None:
     """Mark sessions of the book as read up to their current end, so that no message before it is read again."""
     positions = sessions_mark_reviewed(sessions)
+    books_lock([book.pk])
+    _extractions_pass(book, change_set, positions)
+
+
+def _extractions_pass(book: Book, change_set: UUID, positions: ReviewPositions) -> None:
+    """Pass over the messages of sessions that were marked as reviewed. The caller has locked the book."""
     by_id = {session.pk: session for session in Session.objects.filter(pk__in=positions)}
     existing = list(Extraction.objects.filter(owner_id=book.owner_id, book=book, session__in=by_id))
     known = {row.session_id for row in existing}

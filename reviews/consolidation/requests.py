@@ -1,5 +1,4 @@
-"""Requesting a consolidation. A book has at most one open run, and a request while it is open joins it. The lock order
-is that of reviews.consolidation.runs."""
+"""Requesting a consolidation. A book has at most one open run, and a request while it is open joins it."""
 
 from datetime import datetime
 

@@ -1,7 +1,8 @@
 """State transitions of consolidation runs: claim, advance, pause and end (requests.py creates them). A claim holds the
 lease of a book's phase, and every transaction that writes checks it again (`lock_claimed`). Attempts are counted here,
-not by the queue. Lock order: lease → run → book → extractions → state of the book → artifacts → owner."""
+not by the queue."""
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,10 +17,11 @@ from gateway import jobs
 from gateway.agents.configuration import consolidation_settings
 from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.settings import ConsolidationSettings
-from gateway.jobs import NotClaimed
+from gateway.jobs import LeaseLost, NotClaimed
 from memories.errors import DomainError
 from memories.messaging.outbox import notify
 from memories.models import Book, Notification
+from memories.services import books_lock
 from reviews.consolidation.errors import RunCancelled
 from reviews.consolidation.health import finished_text
 from reviews.consolidation.standing import standing_of
@@ -126,7 +128,7 @@ def lock_claimed(claim: ConsolidationClaim) -> ConsolidationRun:
     run = ConsolidationRun.objects.select_for_update().get(pk=claim.run.pk)
     if run.state != State.RUNNING or run.phase != claim.run.phase:
         raise RunCancelled("The run was stopped.")
-    book = Book.objects.select_for_update().get(pk=run.book_id)
+    book = Book.objects.select_for_update(no_key=True).get(pk=run.book_id)
     if book.epoch != run.book_epoch:
         raise RunCancelled("The book was cleared meanwhile.")
     return run
@@ -188,13 +190,16 @@ def finish(claim: ConsolidationClaim, **values: Any) -> None:
 
 
 def fail(claim: ConsolidationClaim, error: DomainError, *, code: str = "") -> None:
-    """End a run after an error; extractions that are stored are kept."""
-    with transaction.atomic():
+    """End a run after an error; extractions that are stored are kept. Does nothing if the lease was lost, since another
+    worker may have the run."""
+    with suppress(LeaseLost), transaction.atomic():
+        jobs.lease_require(claim.lease, claim.token)
         unchanged = ConsolidationRun.objects.filter(pk=claim.run.pk, state=State.RUNNING, phase=claim.run.phase)
         _end(unchanged, State.FAILED, error={"code": code or error.code, "message": str(error)})
         jobs.lease_release(claim.lease, claim.token)
 
 
+@transaction.atomic
 def cancel(run: ConsolidationRun, reason: str) -> bool:
     """Cancel an open run; extractions that are stored are kept. Returns True if this call cancelled it."""
     return cancel_all(Q(pk=run.pk), reason) == 1
@@ -230,6 +235,7 @@ def recover() -> int:
 def _end(runs: "QuerySet[ConsolidationRun]", state: ConsolidationRun.State, **values: Any) -> int:
     """End runs, in the caller's transaction, and pass over their queued sessions. `runs` filters by the state that they
     must still have. Returns the number of runs updated."""
-    ids = list(runs.values_list("pk", flat=True))
-    Extraction.objects.filter(run__in=ids, state=Extraction.State.QUEUED).update(state=Extraction.State.PASSED)
-    return runs.update(state=state, finished_at=timezone.now(), **values)
+    books = dict(runs.select_for_update().order_by("pk").values_list("pk", "book_id"))
+    books_lock(set(books.values()))
+    Extraction.objects.filter(run__in=books, state=Extraction.State.QUEUED).update(state=Extraction.State.PASSED)
+    return ConsolidationRun.objects.filter(pk__in=books).update(state=state, finished_at=timezone.now(), **values)

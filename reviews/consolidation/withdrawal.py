@@ -1,6 +1,6 @@
 """The effect of clearing a book on reviews and on the review positions of sessions, and its undo: proposals wait again,
 and messages that had not been reviewed are due again. Open reviews are not resumed; the next one reads their turns.
-Lock order: reviews → sessions, both before the book. Called by reviews.consolidation.clear."""
+Called by reviews.consolidation.clear."""
 
 from collections.abc import Iterable, Mapping
 from uuid import UUID
@@ -39,20 +39,21 @@ def reviews_withdraw(book: Book, change_set: ChangeSet) -> None:
 
 def sessions_mark_reviewed(sessions: "QuerySet[Session]") -> ReviewPositions:
     """Mark all messages of the sessions as reviewed. Returns their previous positions."""
-    rows = sessions.select_for_update(of=("self",)).order_by("pk")
+    rows = sessions.select_for_update(of=("self",), no_key=True).order_by("pk")
     positions = {pk: (through, turns) for pk, through, turns in rows.values_list(
         "pk", "reviewed_through", "turns_since_memory_review")}  # fmt: skip
-    sessions.update(reviewed_through=F("message_seq"), turns_since_memory_review=0)
+    locked = Session.objects.filter(pk__in=positions)
+    locked.update(reviewed_through=F("message_seq"), turns_since_memory_review=0)
     return positions
 
 
 def withdrawn_lock(root: ChangeSet) -> None:
-    """Lock the reviews and sessions of a clear, before the book is locked to undo or redo the clear."""
+    """Lock the sessions and reviews of a clear, before the book is locked to undo or redo the clear."""
     if root.kind == ChangeSet.Kind.CLEAR:
+        passed = Extraction.objects.filter(owner_id=root.owner_id, cleared_by=root.pk).values("session")
+        list(Session.objects.select_for_update(of=("self",), no_key=True).filter(pk__in=passed).order_by("pk"))
         cleared = ClearedReview.objects.filter(owner_id=root.owner_id, change_set=root.pk).values("review")
         list(ReviewRun.objects.select_for_update(of=("self",)).filter(pk__in=cleared).order_by("pk"))
-        passed = Extraction.objects.filter(owner_id=root.owner_id, cleared_by=root.pk).values("session")
-        list(Session.objects.select_for_update(of=("self",)).filter(pk__in=passed).order_by("pk"))
 
 
 def withdrawn_return(root: ChangeSet, *, undo: bool) -> None:

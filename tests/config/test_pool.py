@@ -40,7 +40,7 @@ def small_pool(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     connection.close_pool()  # type: ignore[attr-defined]
 
 
-async def _load_page(path: str, cookie: str) -> int:
+async def load_page(path: str, cookie: str) -> int:
     statuses: list[int] = []
 
     async def receive() -> dict[str, Any]:
@@ -75,7 +75,7 @@ async def _load_page(path: str, cookie: str) -> int:
     return statuses[0]
 
 
-def _login(owner: Owner) -> str:
+def login(owner: Owner) -> str:
     browser = Client()
     browser.force_login(User.objects.get(pk=owner.user_id))
     return f"daybook_session={browser.cookies['daybook_session'].value}"
@@ -88,8 +88,8 @@ def _server_connections() -> int:
 
 
 async def test_many_concurrent_pages_use_no_more_connections_than_the_pool_has(bob: Owner, small_pool: None) -> None:
-    cookie = await in_thread(_login, bob)
-    loading = [asyncio.create_task(_load_page("/memories/", cookie)) for _ in range(REQUESTS)]
+    cookie = await in_thread(login, bob)
+    loading = [asyncio.create_task(load_page("/memories/", cookie)) for _ in range(REQUESTS)]
     seen = [await in_read_thread(_server_connections)]
     while not all(task.done() for task in loading):
         await asyncio.wait(loading, timeout=0.05, return_when=asyncio.ALL_COMPLETED)

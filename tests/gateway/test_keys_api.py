@@ -9,9 +9,10 @@ import time_machine
 from django.utils import timezone
 
 from gateway.authentication import forget_keys
-from gateway.keys import MAX_KEYS
+from gateway.keys import MAX_KEYS, api_key_revoke, api_key_rotate, key_find, key_hash
 from gateway.models import Agent, ApiKey
 from memories.database.access import in_thread
+from memories.errors import Conflict
 from memories.models import AuditEntry, Owner
 from tests.conftest import Api
 from tests.factories import agent_make, key_make, owner_make
@@ -183,3 +184,19 @@ async def test_the_number_of_keys_is_limited(alice_api: Api, alice: Owner) -> No
     assert (status, body["error"]["details"]["limit"]) == (409, MAX_KEYS)
     other = await in_thread(lambda: key_make(owner_make("dora"))[1])
     assert (await Api(other).post("/api/keys", {"name": "hers"}))[0] == 201
+
+
+def test_a_key_that_is_rotated_twice_at_once_keeps_the_first_new_text_for_the_overlap(alice: Owner) -> None:
+    key, _ = key_make(alice)
+    read_before = ApiKey.objects.get(pk=key.pk)
+    first = api_key_rotate(key)
+    second = api_key_rotate(read_before, overlap=timedelta(hours=1))
+    assert [key_find(key_hash(plain)) for plain in (first, second)] == [key, key]
+
+
+def test_a_key_that_is_revoked_meanwhile_is_not_rotated(alice: Owner) -> None:
+    key, _ = key_make(alice)
+    read_before = ApiKey.objects.get(pk=key.pk)
+    api_key_revoke(key)
+    with pytest.raises(Conflict):
+        api_key_rotate(read_before)

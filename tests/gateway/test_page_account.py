@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -11,6 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from gateway.accounts.sign_in import password_is_correct
 from gateway.authentication import find_caller
 from gateway.keys import key_hash
 from gateway.models import Agent, ApiKey, Message, Session
@@ -46,6 +48,20 @@ def test_a_form_from_another_site_is_refused(alice: Owner) -> None:
     for path in ("password", "time-zone", "keys", "delete"):
         assert client.post(f"/account/{path}/", {"line": "delete everything"}).status_code == 403
     assert User.objects.filter(username="alice").exists()
+
+
+def test_an_account_that_is_deactivated_while_its_password_changes_stays_deactivated(
+    page: Client, alice: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def deactivated(*arguments: Any) -> None:
+        """Let an administrator deactivate the account while the old password is checked."""
+        password_is_correct(*arguments)
+        User.objects.filter(pk=alice.user_id).update(is_active=False)
+
+    monkeypatch.setattr("gateway.chat.account.password_is_correct", deactivated)
+    page.post("/account/password/", password_form())
+    user = User.objects.get(pk=alice.user_id)
+    assert (user.is_active, user.check_password("a much longer one")) == (False, True)
 
 
 def test_changing_the_password_ends_other_logins(page: Client, alice: Owner) -> None:

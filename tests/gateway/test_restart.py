@@ -12,19 +12,20 @@ from uuid import UUID
 
 import pytest
 import pytest_asyncio
+import time_machine
 from django.conf import settings as django_settings
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from gateway.errors import Restarting
+from gateway.errors import Restarting, SessionBusy
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs import active, leases
 from gateway.runs.active import ActiveRun, StoppedBy
 from gateway.runs.context import RunOutput
 from gateway.runs.holder import has_ended, this_process
-from gateway.runs.lapsed import stop_lapsed, stop_left_behind, stop_run
+from gateway.runs.lapsed import release_lapsed, stop_lapsed, stop_left_behind, stop_run
 from gateway.runs.native import open_native
 from gateway.runs.opening import open_run
 from gateway.turns.events import TurnOptions
@@ -306,11 +307,27 @@ def test_the_sweep_stops_runs_with_an_expired_lease(alice: Owner, agent: Agent) 
     assert list(Message.objects.filter(role="assistant").values_list("text", flat=True)) == ["Half"]
 
 
-def test_a_lease_of_a_clock_that_was_ahead_holds_no_session(alice: Owner, agent: Agent) -> None:
-    """With SQLite the process, which lives here, is asked instead."""
-    ahead = timezone.now() + timedelta(hours=1)
-    run_make(session_make(alice, agent), "Half", lease_expires_at=ahead, holder=this_process())
-    assert stop_lapsed(timezone.now()) == (0 if SQLITE else 1)
+def test_a_live_run_is_not_stopped_when_the_clock_is_set_back(session: Session) -> None:
+    run = run_make(session, "Half", lease_expires_at=leases.lease_end(), holder=this_process())
+    with time_machine.travel(timezone.now() - timedelta(hours=1), tick=False) as clock:
+        assert stop_lapsed(timezone.now()) == 0
+        with pytest.raises(SessionBusy) as busy:
+            release_lapsed(session)
+        assert busy.value.details["retry_after"] <= leases.LEASE.seconds
+        clock.shift(timedelta(seconds=5))
+        leases.save_and_renew({}, renew=True)
+        clock.shift(timedelta(seconds=29))
+        assert stop_lapsed(timezone.now()) == 0
+    run.refresh_from_db()
+    assert run.state == Run.State.RUNNING
+
+
+def test_a_run_without_a_process_ends_soon_after_the_clock_is_set_back(session: Session) -> None:
+    run_make(session, "Half", lease_expires_at=leases.lease_end(), holder=this_process())
+    with time_machine.travel(timezone.now() - timedelta(hours=1), tick=False) as clock:
+        assert stop_lapsed(timezone.now()) == 0
+        clock.shift(leases.LEASE)
+        assert stop_lapsed(timezone.now()) == 1
 
 
 def test_a_start_stops_runs_of_earlier_processes(alice: Owner, agent: Agent) -> None:

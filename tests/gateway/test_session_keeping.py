@@ -10,7 +10,7 @@ from gateway.models import Message, Run, Session
 from gateway.runs import closing
 from gateway.runs.native import open_native
 from gateway.services import session_create
-from gateway.sessions.keeping import session_discard, session_restore, sessions_purge
+from gateway.sessions.keeping import session_change, session_discard, session_restore, sessions_purge
 from gateway.sweep import sessions_sweep
 from memories.database.access import in_thread
 from memories.errors import NotFound
@@ -196,3 +196,11 @@ async def test_a_session_is_exported_as_json(alice_api: Api, session: Session) -
 async def test_the_error_for_an_unknown_agent_names_the_field(alice_api: Api) -> None:
     status, answer = await alice_api.post("/api/sessions", {"agent": "nobody"})
     assert (status, answer["error"]["code"], answer["error"]["param"]) == (404, "model_not_found", "agent")
+
+
+def test_a_session_is_renamed_and_pinned_at_the_same_time(session: Session) -> None:
+    read_before = Session.objects.get(pk=session.pk)
+    session_change(session, title="The cold oven")
+    session_change(read_before, pinned=True)
+    session.refresh_from_db()
+    assert (session.title, bool(session.pinned_at)) == ("The cold oven", True)

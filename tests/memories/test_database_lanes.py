@@ -129,7 +129,7 @@ async def test_the_first_write_on_a_terminated_connection_is_stored(alice: Owner
 
 
 @only_postgresql
-async def test_a_read_on_a_terminated_connection_is_repeated(alice: Owner, settings: Settings) -> None:
+async def test_a_read_on_a_terminated_connection_uses_a_new_one(alice: Owner, settings: Settings) -> None:
     settings.DB_READ_THREADS = 1
     backend = await in_read_thread(lambda: connection.connection.info.backend_pid)
     assert await in_thread(terminate, backend)

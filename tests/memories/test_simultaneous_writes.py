@@ -1,0 +1,82 @@
+"""Writes to a book by several processes at the same time, each with its own database connection"""
+
+import json
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from gateway.models import Session
+from gateway.services import session_delete
+from memories.messaging import invalidation
+from memories.models import ChangeSet, Evidence, EvidenceKind, Memory, Owner, Revision, Target, WriteOrigin
+from memories.services import MemoryFields, Source, book_get_or_create, book_limits, book_writing
+from tests.factories import agent_make, session_make
+from tests.overlapping import only_postgresql, overlap
+from tests.unsliced import import_file
+
+pytestmark = [pytest.mark.django_db(transaction=True), only_postgresql]
+BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER, kind=ChangeSet.Kind.EDIT)
+
+
+def test_a_write_does_not_restore_the_quote_of_a_session_that_is_deleted(alice: Owner, session: Session) -> None:
+    quoted = Evidence(kind=EvidenceKind.OWN_WORDS, quote="I drink tea.", session_id=session.pk)
+    book = book_get_or_create(alice.pk, "main")
+    with book_writing(book, BY_HAND) as writer:
+        memory = writer.add(MemoryFields(content="Likes tea.", target="user", evidence=quoted)).memory
+
+    def pin() -> None:
+        with book_writing(book, BY_HAND) as writer:
+            writer.update(memory.number, MemoryFields(pinned=True))
+
+    overlap(pin, lambda: session_delete(session), pause_after="SELECT memories_memory")
+    assert Memory.objects.get().pinned
+    assert [row.evidence.quote for row in (*Memory.objects.all(), *Revision.objects.all())] == ["", "", ""]
+
+
+def test_conversations_that_are_imported_into_two_books_at_once_are_stored_once(alice: Owner) -> None:
+    for book in ("main", "work"):
+        agent_make(book, book=book)
+    message = {"id": "m", "author": {"role": "user"}, "content": {"content_type": "text", "parts": ["I drink tea."]}}
+    node: dict[str, Any] = {"id": "m", "message": message, "parent": None, "children": []}
+    data = json.dumps([{"id": "c", "title": "Tea", "create_time": 1.0, "current_node": "m", "mapping": {"m": node}}])
+    first, second = overlap(
+        lambda: import_file(alice.pk, data.encode(), book="main"),
+        lambda: import_file(alice.pk, data.encode(), book="work"),
+        pause_after="INSERT gateway_session",
+    )
+    assert (first.conversations_new, second.conversations_new) == (1, 0)
+    assert Session.objects.count() == 1
+
+
+def test_other_processes_notice_a_session_that_takes_long_to_delete(
+    alice: Owner, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A poll passes over numbers that are older than the longest transaction that it expects."""
+    monkeypatch.setattr(invalidation, "_SETTLED_SECONDS", -1.0)
+    seen: list[UUID | None] = []
+    cache = invalidation._Cache(forget=lambda forgotten: seen.append(forgotten.session_id))
+    watcher = invalidation.Watcher()
+    watcher.begin()
+    other = session_make(alice, session.agent)
+
+    def delete_another() -> None:
+        session_delete(other)
+        monkeypatch.setattr(invalidation, "_caches", [cache])
+        watcher.poll()
+
+    overlap(lambda: session_delete(session), delete_another, pause_after="DELETE gateway_session")
+    seen.clear()
+    watcher.poll()
+    assert seen == [session.pk]
+
+
+def test_two_agents_of_a_book_are_saved_at_once(db: None) -> None:
+    agent_make("first", user_char_limit=1000)
+    agent_make("second", user_char_limit=1000)
+    overlap(
+        lambda: agent_make("first", user_char_limit=1500),
+        lambda: agent_make("second", user_char_limit=9000),
+        pause_after="DELETE memories_booklimits",
+    )
+    assert book_limits("main")[Target.USER] == 9000
