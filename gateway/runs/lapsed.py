@@ -5,7 +5,7 @@ import math
 from datetime import datetime
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from gateway.errors import SessionBusy
