@@ -158,6 +158,11 @@ class Environment(AccountEnvironment):
                 raise ValueError("allowed are characters that can be shown, without line breaks")
         return value
 
+    @field_validator("home", "agents", "prompts", "static", "embedding_path")
+    @classmethod
+    def _path(cls, value: Path | None) -> Path | None:
+        return value and expanded(value)
+
     @field_validator("openai_base_url")
     @classmethod
     def _http_address(cls, value: str) -> str:
@@ -210,6 +215,15 @@ def _checked_key(value: str) -> str:
     if not (value.isascii() and value.isprintable()):
         raise ValueError("allowed is what a header can carry: ASCII, without line breaks")
     return value
+
+
+def expanded(path: Path) -> Path:
+    """Return the path with a home folder in place of its ~, which shells leave in quotation marks and nothing else
+    replaces in an env file. Raises ValueError if there is no such folder."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise ValueError("the home folder that its ~ means is unknown: write the whole path") from None
 
 
 def split_list(value: str) -> list[str]:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.core.management.sql import emit_post_migrate_signal
@@ -89,12 +91,23 @@ def first_credentials() -> tuple[str, str, str]:
         name, password = settings.DAYBOOK_ADMIN_USER, settings.DAYBOOK_ADMIN_PASSWORD
         if users.filter(username=name).exists():
             return "", "", ""  # do not silently make an existing account an administrator
+        if password:
+            _refuse_weak(password, User(username=name))
         generated = "" if password else secrets.token_urlsafe(12)
         admin = users.create_superuser(username=name, password=password or generated)
         password = generated
     if not plain_keys().exists():
         key = _first_key(admin)
     return name, password, key
+
+
+def _refuse_weak(password: str, user: User) -> None:
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        raise ConfigurationError(
+            f"DAYBOOK_ADMIN_PASSWORD is a value that is not shown. {' '.join(error.messages)}"
+        ) from None
 
 
 def _first_key(admin: User) -> str:

@@ -45,11 +45,33 @@ def test_later_starts_create_nothing() -> None:
 
 @pytest.mark.django_db
 def test_given_credentials_are_used_and_not_returned(settings: Settings) -> None:
-    settings.DAYBOOK_ADMIN_USER, settings.DAYBOOK_ADMIN_PASSWORD = "ada", "short"
+    settings.DAYBOOK_ADMIN_USER, settings.DAYBOOK_ADMIN_PASSWORD = "ada", "correct horse"
     settings.DAYBOOK_API_KEY = GIVEN_KEY
     assert first_credentials() == ("ada", "", "")
-    assert User.objects.get(username="ada").check_password("short")
+    assert User.objects.get(username="ada").check_password("correct horse")
     assert ApiKey.objects.get().sha256 == key_hash(GIVEN_KEY)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("password", ["x", "password123", "administrator-1"])
+def test_a_password_that_no_account_may_have_is_refused_and_nothing_is_created(
+    settings: Settings, password: str
+) -> None:
+    settings.DAYBOOK_ADMIN_USER, settings.DAYBOOK_ADMIN_PASSWORD = "administrator", password
+    with pytest.raises(
+        ConfigurationError, match=r"^DAYBOOK_ADMIN_PASSWORD is a value that is not shown\. [^\n]+$"
+    ) as caught:
+        first_credentials()
+    assert password not in str(caught.value).split()
+    assert (User.objects.count(), ApiKey.objects.count()) == (0, 0)
+
+
+@pytest.mark.django_db
+def test_a_weak_password_given_for_an_existing_administrator_is_ignored(settings: Settings) -> None:
+    User.objects.create_superuser("admin", password="x")
+    settings.DAYBOOK_ADMIN_PASSWORD, settings.DAYBOOK_API_KEY = "x", GIVEN_KEY
+    assert first_credentials() == ("", "", "")
+    assert User.objects.get().check_password("x")
 
 
 @pytest.mark.django_db

@@ -143,3 +143,19 @@ def test_a_folder_that_is_closed_is_not_one_to_read(tmp_path: Path, monkeypatch:
     ]
     monkeypatch.setattr("os.access", lambda *_: False)  # root may read everything
     assert not is_readable_folder(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["home", "agents", "prompts", "static", "embedding_path"])
+def test_a_tilde_in_a_path_is_the_home_folder_of_the_user(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    """Shells expand it, but not in env files and not between quotation marks."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv(f"DAYBOOK_{name.upper()}", "~/daybook")
+    assert getattr(load_environment(), name) == tmp_path / "daybook"
+
+
+def test_a_tilde_of_an_unknown_user_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAYBOOK_HOME", "~no-such-user/daybook")
+    with pytest.raises(ConfigurationError, match=r"^DAYBOOK_HOME is '~no-such-user/daybook'; [^\n]*home folder"):
+        load_environment()
