@@ -2,6 +2,7 @@
 lock ensures that concurrent starts do it only once."""
 
 import fcntl
+import logging
 import secrets
 import sqlite3
 from collections.abc import Iterator
@@ -31,8 +32,10 @@ from gateway.runs.lapsed import stop_left_behind
 from memories.errors import DomainError
 from memories.services import owner_for_user
 
+logger = logging.getLogger("daybook.prepare")
 MAX_BACKUPS = 3
 _UNFINISHED = "unfinished"  # a file with the name of the copy made at the beginning of an unfinished upgrade
+_LOCKED = "Another start prepares this database; this one waits until it has finished."
 _LOCK_NUMBER = 0x6461_7962_6F6F_6B  # "daybook", since PostgreSQL's advisory locks are numbers
 
 
@@ -172,14 +175,21 @@ def _exclusive() -> Iterator[None]:
     """Hold a lock that ends with the process: an advisory lock of PostgreSQL, or one on a file in DAYBOOK_HOME."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_lock(%s)", [_LOCK_NUMBER])
+            cursor.execute("SELECT pg_try_advisory_lock(%s)", [_LOCK_NUMBER])
+            if not cursor.fetchone()[0]:
+                logger.warning(_LOCKED)
+                cursor.execute("SELECT pg_advisory_lock(%s)", [_LOCK_NUMBER])
             try:
                 yield
             finally:
                 cursor.execute("SELECT pg_advisory_unlock(%s)", [_LOCK_NUMBER])
         return
     with (settings.DAYBOOK_HOME / "up.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            logger.warning(_LOCKED)
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 

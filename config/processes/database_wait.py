@@ -22,14 +22,20 @@ class DatabaseWait:
         self._waiting = False
         self._lines = Throttle()
 
+    def check(self) -> bool:
+        """Return True if the database can be used; otherwise say why not."""
+        if reason := unusable_reason():
+            self._wait(reason)
+        else:
+            self.over()
+        return not reason
+
     def until_usable(self, pause: Callable[[float], bool]) -> bool:
         """Check the database every second until it can be used, and return True; return False as soon as `pause`, which
         waits that many seconds, returns True."""
-        while reason := unusable_reason():
-            self._wait(reason)
+        while not self.check():
             if pause(_CHECK_SECONDS):
                 return False
-        self.over()
         return True
 
     def because(self, error: DatabaseError) -> bool:

@@ -1,8 +1,10 @@
 """config.processes.bootstrap: the first administrator, the first API key, and the copy before a migration."""
 
+import fcntl
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -191,3 +193,31 @@ def test_a_start_completes_one_that_was_killed_after_its_last_migration() -> Non
         if connection.vendor == "sqlite":
             cursor.execute("SELECT count(*) FROM sqlite_master WHERE name = 'gateway_message_added'")
             assert cursor.fetchone() == (1,)
+
+
+@pytest.mark.django_db
+def test_a_start_that_waits_for_another_one_says_so(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    other = _lock_of_another_start(settings.DAYBOOK_HOME)
+    said: list[str] = []
+
+    def say(line: str) -> None:
+        said.append(line)
+        other.close()
+
+    monkeypatch.setattr(bootstrap.logger, "warning", say)
+    for _ in range(2):
+        with bootstrap._exclusive():
+            pass
+    assert said == ["Another start prepares this database; this one waits until it has finished."]
+
+
+def _lock_of_another_start(home: Path) -> Any:
+    """Return what holds the lock until it is closed."""
+    if connection.vendor == "sqlite":
+        file = (home / "up.lock").open("w")
+        fcntl.flock(file, fcntl.LOCK_EX)
+        return file
+    postgres: Any = connection
+    other = postgres.Database.connect(**postgres.get_connection_params())
+    other.execute("SELECT pg_advisory_lock(%s)", [bootstrap._LOCK_NUMBER])
+    return other

@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
+from config.processes.database_wait import DatabaseWait
 from config.processes.forking import die_with_parent, name_process
 from config.serving.serve import allow_host, listening_socket, serve
 from config.serving.warm import warm_up
@@ -30,5 +31,7 @@ class Command(BaseCommand):
         name_process("daybook-web")
         warm_up()
         allow_host(host)
+        if listener is None:
+            DatabaseWait("The web server").check()
         with listening_socket(host, port) if listener is None else socket.socket(fileno=listener) as listening:
             serve(settings.DAYBOOK_SERVER, listening)
