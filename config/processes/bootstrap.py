@@ -23,7 +23,7 @@ from django.utils import timezone
 from config import heartbeat
 from config.backups import postgres_tools, sqlite_tools
 from config.databases import unusable_database
-from config.environment import ConfigurationError
+from config.environment import ConfigurationError, refuse_quoted
 from config.health import pending_migrations
 from config.permissions import tighten
 from gateway.agents.file import bootstrap_agents
@@ -34,6 +34,7 @@ from memories.services import owner_for_user
 
 logger = logging.getLogger("daybook.prepare")
 MAX_BACKUPS = 3
+_GIVEN_PASSWORD = "DAYBOOK_ADMIN_PASSWORD is a value that is not shown"  # noqa: S105 - a text
 _UNFINISHED = "unfinished"  # a file with the name of the copy made at the beginning of an unfinished upgrade
 _LOCKED = "Another start prepares this database; this one waits until it has finished."
 _LOCK_NUMBER = 0x6461_7962_6F6F_6B  # "daybook", since PostgreSQL's advisory locks are numbers
@@ -106,11 +107,12 @@ def first_credentials() -> tuple[str, str, str]:
 
 def _refuse_weak(password: str, user: User) -> None:
     try:
+        refuse_quoted(password)
         validate_password(password, user)
     except ValidationError as error:
-        raise ConfigurationError(
-            f"DAYBOOK_ADMIN_PASSWORD is a value that is not shown. {' '.join(error.messages)}"
-        ) from None
+        raise ConfigurationError(f"{_GIVEN_PASSWORD}. {' '.join(error.messages)}") from None
+    except ValueError as error:
+        raise ConfigurationError(f"{_GIVEN_PASSWORD}; {error}.") from None
 
 
 def _first_key(admin: User) -> str:
