@@ -11,6 +11,7 @@ from config.processes.database_wait import DatabaseWait
 from config.processes.forking import die_with_parent, name_process
 from config.serving.serve import allow_host, listening_socket, serve
 from config.serving.warm import warm_up
+from memories.database.access import disconnect
 
 
 class Command(BaseCommand):
@@ -31,7 +32,8 @@ class Command(BaseCommand):
         name_process("daybook-web")
         warm_up()
         allow_host(host)
-        if listener is None:
-            DatabaseWait("The web server").check()
         with listening_socket(host, port) if listener is None else socket.socket(fileno=listener) as listening:
+            if listener is None:  # otherwise `up` has prepared the database
+                DatabaseWait("The web server").check()
+                disconnect()
             serve(settings.DAYBOOK_SERVER, listening)
