@@ -5,10 +5,9 @@ import os
 import sys
 
 from django.core.management import execute_from_command_line
-from django.db import DatabaseError, OperationalError, connection
+from django.db import DatabaseError
 from django.utils.module_loading import import_string
 
-from config.databases import unusable_database
 from config.environment import ConfigurationError
 from config.serving import collector
 
@@ -24,7 +23,8 @@ def main() -> None:
     except ConfigurationError as error:
         sys.exit(f"daybook: {error}")
     except DatabaseError as error:
-        if not (problem := _database_problem(error)):
+        # By name, since it imports models, which need the settings.
+        if not (problem := import_string("config.health.database_problem")(error)):
             raise
         sys.exit(f"daybook: {problem}")
     except UnicodeEncodeError:
@@ -39,18 +39,6 @@ def main() -> None:
         sys.exit(_READER_GONE)
     except KeyboardInterrupt:
         sys.exit(130)
-
-
-def _database_problem(error: DatabaseError) -> str:
-    """Return what an operator can do about a database error, or "" if it is a defect of the code."""
-    try:
-        if not connection.introspection.table_names():
-            return "this database is still empty. Run `python manage.py up` (or `prepare`) first."
-        if import_string("config.health.pending_migrations")():  # it imports models, which need the settings
-            return "this database is of an older version. Run `python manage.py up` (or `prepare`) first."
-    except DatabaseError as away:
-        return unusable_database(away)
-    return unusable_database(error) if isinstance(error, OperationalError) else ""
 
 
 if __name__ == "__main__":

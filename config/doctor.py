@@ -229,6 +229,14 @@ def _configured_upstreams() -> set[str]:
     return set(settings.DAYBOOK_UPSTREAMS) or {"default"}
 
 
+def _default_model() -> Iterator[Finding]:
+    """Yield the agents that name no model."""
+    names = [agent.name for agent in Agent.objects.order_by("name") if not agent_settings(agent).model]
+    if names:
+        text = f"{', '.join(names)}: no model is named, so DAYBOOK_MODEL ({settings.DAYBOOK_MODEL}) answers"
+        yield Finding("agents", Level.OK, text)
+
+
 def _without_upstream() -> Iterator[Finding]:
     """Yield agents on an upstream that is not configured, and shared books that no upstream may read."""
     configured = _configured_upstreams()
@@ -271,6 +279,7 @@ _STATE_CHECKS: dict[str, Callable[[], Iterable[Finding]]] = {
 _DETAIL_CHECKS = {
     "learned": _learned,
     "agents": _without_upstream,
+    "default model": _default_model,
     "settings": _contradictions,
     "webhooks": _webhooks,
     "restores": _restores,

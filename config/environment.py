@@ -20,6 +20,8 @@ _MAX_BYTES = 1_000_000_000_000
 _DAY = 86_400  # seconds
 # Fields whose values may have line breaks: JSON, and signing keys, which must not change.
 _MULTILINE = {"attachments", "openai_options", "secret_key", "secret_key_fallbacks"}
+# Existing installations may have keys in quotation marks. A password is checked when an account is created with it.
+_KEPT_AS_GIVEN = _MULTILINE | {"admin_password"}
 _HOST = re.compile(r"[^\s/:@\[\]]+|\[[0-9A-Fa-f:.]+\]")
 
 
@@ -156,7 +158,16 @@ class Environment(AccountEnvironment):
                 raise ValueError("it is blank: leave the variable out, or give it a value")
             if not ("".join(value.split()) if info.field_name in _MULTILINE else value).isprintable():
                 raise ValueError("allowed are characters that can be shown, without line breaks")
+            if info.field_name not in _KEPT_AS_GIVEN:
+                refuse_quoted(value)
+            if info.field_name not in _KEPT_AS_GIVEN | {"openai_base_url"} and not _is_secret(info.field_name):
+                return value.strip()
         return value
+
+    @field_validator("home", "agents", "prompts", "static", "embedding_path")
+    @classmethod
+    def _path(cls, value: Path | None) -> Path | None:
+        return value and expanded(value)
 
     @field_validator("openai_base_url")
     @classmethod
@@ -186,7 +197,7 @@ class Environment(AccountEnvironment):
     @classmethod
     def _hosts(cls, value: str) -> str:
         if not all(_HOST.fullmatch(host) for host in split_list(value)):
-            raise ValueError("allowed are names such as chat.example.org, without a scheme or a port")
+            raise ValueError("allowed are names such as chat.example.org and [::1], without a scheme or a port")
         return value
 
     @field_validator("trusted_origins")
@@ -200,6 +211,17 @@ class Environment(AccountEnvironment):
         return value
 
 
+def _is_secret(field: str | None) -> bool:
+    return Environment.model_fields[str(field)].annotation is SecretStr
+
+
+def refuse_quoted(value: str) -> None:
+    """Raise ValueError for a value in quotation marks. Shells and Docker Compose remove them, `docker --env-file` does
+    not."""
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
+        raise ValueError("it is in quotation marks, which are a part of it: leave them out")
+
+
 def _checked_url(value: str) -> str:
     if value and not is_web_address(value):
         raise ValueError("allowed are http:// and https:// addresses, without white space and without ? and #")
@@ -210,6 +232,15 @@ def _checked_key(value: str) -> str:
     if not (value.isascii() and value.isprintable()):
         raise ValueError("allowed is what a header can carry: ASCII, without line breaks")
     return value
+
+
+def expanded(path: Path) -> Path:
+    """Return the path with a home folder in place of its ~, which shells leave in quotation marks and nothing else
+    replaces in an env file. Raises ValueError if there is no such folder."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise ValueError("the home folder that its ~ means is unknown: write the whole path") from None
 
 
 def split_list(value: str) -> list[str]:
@@ -301,6 +332,7 @@ def _upstream_value(variable: str, value: str) -> Any:
     """Return the checked value of an upstream's variable. Raises ConfigurationError."""
     reader = next((reader for suffix, reader in _UPSTREAM_READERS.items() if variable.endswith(suffix)), str)
     try:
+        refuse_quoted(value)
         return reader(value)
     except ValueError as error:
         given = repr(value) if reader in {read_dialect, read_at_once} else "a value that is not shown"

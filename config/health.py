@@ -6,12 +6,12 @@ import logging
 import shutil
 
 from django.conf import settings
-from django.db import Error as DatabaseError
-from django.db import connection
+from django.db import DatabaseError, OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
 
 from config import heartbeat
+from config.databases import unusable_database
 from gateway.upstream import is_demo
 from memories.database.access import disk_full_recently, in_read_thread
 from memories.messaging.redis_clients import redis_answers
@@ -87,6 +87,23 @@ def pending_migrations() -> list[str]:
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     _migrated = not plan
     return [f"{migration.app_label}.{migration.name}" for migration, _ in plan]
+
+
+def unusable_reason() -> str:
+    """Return why the database cannot be used and what to do about it, in one line; "" if it can be used."""
+    try:
+        if not connection.introspection.table_names():
+            return "this database is still empty. Run `python manage.py up` (or `prepare`) first."
+        if pending_migrations():
+            return "this database is of an older version. Run `python manage.py up` (or `prepare`) first."
+    except DatabaseError as error:
+        return unusable_database(error)
+    return ""
+
+
+def database_problem(error: DatabaseError) -> str:
+    """Return what an operator can do about a database error, or "" if it is a defect of the code."""
+    return unusable_reason() or (unusable_database(error) if isinstance(error, OperationalError) else "")
 
 
 def model_kind() -> str:

@@ -7,9 +7,10 @@ from typing import Any
 
 from django.core.files.storage import Storage, storages
 
-from config.environment import ConfigurationError, Environment
+from config.environment import ConfigurationError, Environment, expanded
 
 ALIAS = "attachments"
+_FOLDER = "django.core.files.storage.FileSystemStorage"
 _VARIABLE = "DAYBOOK_ATTACHMENTS"
 _ALLOWED = 'allowed is {"BACKEND": "dotted.path.of.a.Storage", "OPTIONS": {…}}'
 
@@ -31,6 +32,11 @@ def attachments_storage(env: Environment, home: Path) -> dict[str, Any]:
         raise ConfigurationError(f"{_VARIABLE} is a value that is not shown; {_ALLOWED}.")
     if not _is_installed(backend.rpartition(".")[0]):
         raise ConfigurationError(f"{_VARIABLE} is {backend!r}, whose module is not installed; {_ALLOWED}.")
+    if backend == _FOLDER and isinstance(location := options.get("location"), str):
+        try:
+            options = {**options, "location": str(expanded(Path(location)))}
+        except ValueError as error:
+            raise ConfigurationError(f"{_VARIABLE} has a location that cannot be used; {error}.") from None
     return {"BACKEND": backend, "OPTIONS": options}
 
 
@@ -49,7 +55,7 @@ def require_storage() -> None:
 
 def _local(folder: Path) -> dict[str, Any]:
     return {
-        "BACKEND": "django.core.files.storage.FileSystemStorage",
+        "BACKEND": _FOLDER,
         "OPTIONS": {
             "location": str(folder),
             "file_permissions_mode": 0o600,

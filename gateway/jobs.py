@@ -47,6 +47,7 @@ _runner: asyncio.Runner | None = None
 # ---- Queueing --------------------------------------------------------------------------------------------------------
 
 
+_PAUSES = (60, 300, 900, 3600)  # seconds before each further attempt; greylisting takes some minutes
 _OPTIONS = {"ack_failure": True, "save": False}
 
 
@@ -71,6 +72,13 @@ def enqueue_later(task: str, *arguments: str, seconds: float) -> None:
         schedule_type=Schedule.ONCE,
         next_run=timezone.now() + timedelta(seconds=seconds),
     )
+
+
+def enqueue_again(task: str, *arguments: str, attempt: str) -> None:
+    """Queue a job that sends something again after a pause, with the next attempt's number as its last argument. After
+    the last attempt, do nothing."""
+    if int(attempt) < len(_PAUSES):
+        enqueue_later(task, *arguments, str(int(attempt) + 1), seconds=_PAUSES[int(attempt)])
 
 
 def enqueue_books(task: str, rows: "QuerySet[Any]", *, limit: int) -> int:

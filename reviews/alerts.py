@@ -15,11 +15,11 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q, Sum
 from django.utils import timezone
 
-from gateway.accounts.mails import mail_send
-from gateway.jobs import enqueue, lease_take, run_async
+from gateway.accounts.mails import Outcome, mail_try
+from gateway.jobs import enqueue, enqueue_again, lease_take, run_async
 from gateway.keys import valid_keys
 from gateway.models import Alert, Run, UsageDay
-from gateway.webhooks.sending import client, send
+from gateway.webhooks.sending import DeliveryOutcome, client, send
 from gateway.webhooks.signing import signed_headers
 from memories.clocks import long_ago
 from memories.ids import first_id, uuid7
@@ -64,28 +64,46 @@ def alerts_sweep() -> None:
                 enqueue(TASK, problem.kind, problem.text)
 
 
-def alert_send(kind: str, text: str) -> int:
-    """Send an alert by mail and to the webhook, where configured, and return the number of successful deliveries.
-    Called as a job."""
-    delivered = 0
-    if settings.ALERTS_MAIL:
-        delivered += mail_send(settings.ALERTS_MAIL, "Daybook needs your attention", "alert", said=text)
-    if settings.ALERTS_URL:
-        # Chat systems display the field `text`.
-        now = timezone.now()
-        body = json.dumps({"type": "alert", "kind": kind, "text": text, "timestamp": now.isoformat()}).encode()
-        secret = settings.ALERTS_SECRET
-        headers = signed_headers(secret, f"msg_alert_{uuid7().hex}", body, now) if secret else {}
-        failure = run_async(_post(body, headers))
-        if failure:
-            logger.warning("An alert (%s) was not delivered: %s", kind, failure)
-        delivered += not failure
-    return delivered
+def alert_send(kind: str, text: str, left: str = "", attempt: str = "0") -> int:
+    """Job: send an alert by mail and to the webhook, where configured, and return the number of successful deliveries.
+    Those that may succeed later are repeated: `left` names them (`_recipients`)."""
+    recipients = left.split(",") if left else _recipients()
+    outcomes = {recipient: _deliver(recipient, kind, text) for recipient in recipients}
+    if later := [recipient for recipient, outcome in outcomes.items() if outcome is Outcome.LATER]:
+        enqueue_again(TASK, kind, text, ",".join(later), attempt=attempt)
+    return list(outcomes.values()).count(Outcome.SENT)
 
 
-async def _post(body: bytes, headers: dict[str, str]) -> str:
+def _recipients() -> list[str]:
+    """Return a name for each recipient, since the queue contains no addresses: the number of a mail address, or the id
+    of the message that is posted, which stays the same in all attempts."""
+    mails = [str(number) for number in range(len(settings.ALERTS_MAIL))]
+    return [*mails, f"msg_alert_{uuid7().hex}"] if settings.ALERTS_URL else mails
+
+
+def _deliver(recipient: str, kind: str, text: str) -> Outcome:
+    if not recipient.isdecimal():
+        return _post(recipient, kind, text) if settings.ALERTS_URL else Outcome.REFUSED
+    if int(recipient) >= len(settings.ALERTS_MAIL):  # removed since the first attempt
+        return Outcome.REFUSED
+    return mail_try(settings.ALERTS_MAIL[int(recipient)], "Daybook needs your attention", "alert", said=text)
+
+
+def _post(message_id: str, kind: str, text: str) -> Outcome:
+    now = timezone.now()
+    # Chat systems display the field `text`.
+    body = json.dumps({"type": "alert", "kind": kind, "text": text, "timestamp": now.isoformat()}).encode()
+    secret = settings.ALERTS_SECRET
+    outcome = run_async(_request(body, signed_headers(secret, message_id, body, now) if secret else {}))
+    if not outcome.failure:
+        return Outcome.SENT
+    logger.warning("An alert (%s) was not delivered: %s", kind, outcome.failure)
+    return Outcome.REFUSED if outcome.gone else Outcome.LATER
+
+
+async def _request(body: bytes, headers: dict[str, str]) -> DeliveryOutcome:
     async with client() as session:
-        return (await send(session, settings.ALERTS_URL, body, headers)).failure
+        return await send(session, settings.ALERTS_URL, body, headers)
 
 
 def _claim(problem: Problem, now: datetime) -> bool:

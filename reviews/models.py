@@ -48,7 +48,9 @@ class ReviewRun(models.Model):
     trigger = models.CharField(max_length=10, choices=Trigger.choices)
     first_seq = models.PositiveIntegerField(help_text="First message to review; some before it are shown as context.")
     last_seq = models.PositiveIntegerField(help_text="Last message of the frozen conversation.")
-    frozen_hash = models.CharField(max_length=64, blank=True, help_text="Hash of the messages the model was given.")
+    frozen_hash = models.CharField(
+        "hash of the conversation", max_length=64, blank=True, help_text="Hash of the messages the model was given."
+    )
     agent_name = models.CharField(max_length=64)
     settings = models.JSONField(default=dict, help_text="The agent's review settings when it was scheduled.")
     book_epoch = models.PositiveIntegerField()
@@ -59,7 +61,7 @@ class ReviewRun(models.Model):
     not_before = models.DateTimeField(default=timezone.now, help_text="When the next attempt may start.")
     enqueued_at = models.DateTimeField(null=True, blank=True)
     model = models.CharField(max_length=200, blank=True)
-    prompt_sha256 = models.CharField(max_length=64, blank=True)
+    prompt_sha256 = models.CharField("hash of the prompt", max_length=64, blank=True)
     usage = models.JSONField(default=dict)
     steps = models.PositiveSmallIntegerField(default=0)
     dropped_calls = models.JSONField(default=dict, help_text="Number of dropped tool calls by name.")
@@ -240,8 +242,12 @@ class Extraction(models.Model):
     state = models.CharField(max_length=9, choices=State.choices, default=State.PASSED)
     raw_memory = models.TextField(blank=True)
     synopsis = models.TextField(blank=True)
-    through_seq = models.PositiveIntegerField(default=0, help_text="Last message that was processed.")
-    floor_seq = models.PositiveIntegerField(default=0, help_text="Messages up to here are never read again.")
+    through_seq = models.PositiveIntegerField(
+        "last message read", default=0, help_text="Last message that was processed."
+    )
+    floor_seq = models.PositiveIntegerField(
+        "messages never read again", default=0, help_text="Messages up to here are never read again."
+    )
     attempts = models.PositiveSmallIntegerField(default=0)
     not_before = models.DateTimeField(default=timezone.now)
     model = models.CharField(max_length=200, blank=True)

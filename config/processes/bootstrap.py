@@ -2,6 +2,7 @@
 lock ensures that concurrent starts do it only once."""
 
 import fcntl
+import logging
 import secrets
 import sqlite3
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from pathlib import Path
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.core.management.sql import emit_post_migrate_signal
@@ -20,7 +23,7 @@ from django.utils import timezone
 from config import heartbeat
 from config.backups import postgres_tools, sqlite_tools
 from config.databases import unusable_database
-from config.environment import ConfigurationError
+from config.environment import ConfigurationError, refuse_quoted
 from config.health import pending_migrations
 from config.permissions import tighten
 from gateway.agents.file import bootstrap_agents
@@ -29,8 +32,11 @@ from gateway.runs.lapsed import stop_left_behind
 from memories.errors import DomainError
 from memories.services import owner_for_user
 
+logger = logging.getLogger("daybook.prepare")
 MAX_BACKUPS = 3
+_GIVEN_PASSWORD = "DAYBOOK_ADMIN_PASSWORD is a value that is not shown"  # noqa: S105 - a text
 _UNFINISHED = "unfinished"  # a file with the name of the copy made at the beginning of an unfinished upgrade
+_LOCKED = "Another start prepares this database; this one waits until it has finished."
 _LOCK_NUMBER = 0x6461_7962_6F6F_6B  # "daybook", since PostgreSQL's advisory locks are numbers
 
 
@@ -89,12 +95,24 @@ def first_credentials() -> tuple[str, str, str]:
         name, password = settings.DAYBOOK_ADMIN_USER, settings.DAYBOOK_ADMIN_PASSWORD
         if users.filter(username=name).exists():
             return "", "", ""  # do not silently make an existing account an administrator
+        if password:
+            _refuse_weak(password, User(username=name))
         generated = "" if password else secrets.token_urlsafe(12)
         admin = users.create_superuser(username=name, password=password or generated)
         password = generated
     if not plain_keys().exists():
         key = _first_key(admin)
     return name, password, key
+
+
+def _refuse_weak(password: str, user: User) -> None:
+    try:
+        refuse_quoted(password)
+        validate_password(password, user)
+    except ValidationError as error:
+        raise ConfigurationError(f"{_GIVEN_PASSWORD}. {' '.join(error.messages)}") from None
+    except ValueError as error:
+        raise ConfigurationError(f"{_GIVEN_PASSWORD}; {error}.") from None
 
 
 def _first_key(admin: User) -> str:
@@ -159,14 +177,21 @@ def _exclusive() -> Iterator[None]:
     """Hold a lock that ends with the process: an advisory lock of PostgreSQL, or one on a file in DAYBOOK_HOME."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_lock(%s)", [_LOCK_NUMBER])
+            cursor.execute("SELECT pg_try_advisory_lock(%s)", [_LOCK_NUMBER])
+            if not cursor.fetchone()[0]:
+                logger.warning(_LOCKED)
+                cursor.execute("SELECT pg_advisory_lock(%s)", [_LOCK_NUMBER])
             try:
                 yield
             finally:
                 cursor.execute("SELECT pg_advisory_unlock(%s)", [_LOCK_NUMBER])
         return
     with (settings.DAYBOOK_HOME / "up.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            logger.warning(_LOCKED)
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 

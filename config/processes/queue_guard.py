@@ -6,12 +6,12 @@ wait forever."""
 
 import fcntl
 import os
+import select
 import tempfile
 import weakref
 from multiprocessing import get_context
 from multiprocessing.context import ForkProcess
 from multiprocessing.sharedctypes import Value
-from multiprocessing.synchronize import Event
 from typing import Any
 from uuid import uuid4
 
@@ -48,6 +48,24 @@ class KernelLock:
         self.release()
 
 
+class StopEvent:
+    """An event between processes. `set` of multiprocessing's own waits until each waiting process has woken, so it
+    never returns if one of them was killed."""
+
+    def __init__(self) -> None:
+        self._reader, self._writer = os.pipe()
+
+    def set(self) -> None:
+        os.write(self._writer, b".")
+
+    def is_set(self) -> bool:
+        return self.wait(0)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Return True as soon as it is set, or False after `timeout` seconds."""
+        return bool(select.select([self._reader], [], [], timeout)[0])
+
+
 class Guard(Sentinel):  # type: ignore[misc]  # django-q2 has no types
     """Starts and supervises the processes of the queue. The constructor returns when the queue has ended."""
 
@@ -63,10 +81,10 @@ class Guard(Sentinel):  # type: ignore[misc]  # django-q2 has no types
         self.spawn_process(worker, self.task_queue, self.result_queue, _shared("f", -1), self.timeout)
 
 
-def guard_start() -> tuple[ForkProcess, Event]:
+def guard_start() -> tuple[ForkProcess, StopEvent]:
     """Start the queue in its own process. Returns the process, and the event that stops it."""
     context = get_context("fork")
-    stop, started = context.Event(), context.Event()
+    stop, started = StopEvent(), StopEvent()
     process = context.Process(target=Guard, args=(stop, started, uuid4()))
     process.start()
     return process, stop

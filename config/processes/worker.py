@@ -7,20 +7,20 @@ import threading
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkProcess
-from multiprocessing.synchronize import Event
 
 from django.conf import settings
-from django.db import close_old_connections, connections
+from django.db import DatabaseError, close_old_connections, connections
 from django_q.conf import Conf
 
 from config import heartbeat
+from config.processes.database_wait import DatabaseWait
 from config.processes.forking import SignalInbox, forks_die_with_parent, is_stop
-from config.processes.queue_guard import guard_start
+from config.processes.queue_guard import StopEvent, guard_start
 from gateway.attachments.sweep import attachments_sweep
 from gateway.sweep import accounts_sweep, runs_sweep, sessions_sweep
 from gateway.upstream.cache import upstream_cache
 from gateway.webhooks.delivery import webhooks_sweep
-from memories.database.access import become_worker
+from memories.database.access import become_worker, disconnect
 from memories.forgetting import forgetting_sweep
 from memories.ids import uuid7
 from memories.sweep import memories_sweep, wal_sweep
@@ -52,11 +52,12 @@ safe in several workers at once."""
 
 class SweepLoop:
     """Runs the sweeps and the heartbeat in a thread, every settings.SWEEP_SECONDS. An error in one sweep is logged and
-    does not stop the others; the next round tries all of them again."""
+    does not stop the others; the next round tries all of them again. While the database cannot be used, none runs."""
 
     def __init__(self, sweeps: Sequence[Sweep]) -> None:
         self.worker_id = uuid7()
         self._sweeps = sweeps
+        self._wait = DatabaseWait("The worker")
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="daybook-sweeps", daemon=True)
 
@@ -73,7 +74,14 @@ class SweepLoop:
 
     def round(self) -> None:
         """Send a heartbeat and call each sweep once."""
-        for step in (self._beat, *self._sweeps):
+        try:
+            heartbeat.beat(self.worker_id)
+        except DatabaseError as error:
+            if self._wait.because(error):
+                return
+            raise
+        self._wait.over()
+        for step in self._sweeps:
             if self._stopping.is_set():
                 return
             self._guarded(step)
@@ -82,7 +90,7 @@ class SweepLoop:
         try:
             while not self._stopping.is_set():
                 close_old_connections()  # replaces one that failed in the last round
-                self.round()
+                self._guarded(self.round)
                 self._stopping.wait(settings.SWEEP_SECONDS)
             self._guarded(self._end)
         finally:
@@ -94,22 +102,22 @@ class SweepLoop:
         except Exception:  # the other sweeps must run, and the next round retries this one
             sweep_logger.exception("%s failed; it is tried again in %s s", step.__name__, settings.SWEEP_SECONDS)
 
-    def _beat(self) -> None:
-        heartbeat.beat(self.worker_id)
-
     def _end(self) -> None:
         heartbeat.end(self.worker_id)
 
 
-def run_worker(processes: int | None = None) -> int:
-    """Work until SIGTERM or SIGINT, with this many processes (default: DAYBOOK_WORKERS). Returns the exit code: 1 if
-    the queue or the sweeps ended unexpectedly."""
+def run_worker(processes: int | None = None, *, prepared: bool = False) -> int:
+    """Work until SIGTERM or SIGINT, with this many processes (default: DAYBOOK_WORKERS), as soon as the database can be
+    used; `prepared` means that it can. Returns the exit code: 1 if the queue or the sweeps ended unexpectedly."""
     if processes is not None:
         Conf.WORKERS = Conf.QUEUE_LIMIT = processes
     forks_die_with_parent()
-    upstream_cache.sync()  # before the fork, so that the queue's processes inherit it
     become_worker()
     inbox = SignalInbox(signal.SIGTERM, signal.SIGINT)
+    if not prepared and not DatabaseWait("The worker").until_usable(lambda seconds: is_stop(inbox.wait(seconds))):
+        return 0
+    upstream_cache.sync()  # before the fork, so that the queue's processes inherit it
+    disconnect()
     guard, stop = guard_start()
     sweeps = SweepLoop(SWEEPS)
     sweeps.start()  # a thread, so only after the fork
@@ -133,7 +141,7 @@ def _watch(guard: ForkProcess, inbox: SignalInbox, sweeps: SweepLoop) -> int:
             return 1
 
 
-def _stop_queue(guard: ForkProcess, stop: Event) -> None:
+def _stop_queue(guard: ForkProcess, stop: StopEvent) -> None:
     """Give running tasks TASK_GRACE_SECONDS, then kill the queue: their leases expire, and sweeps reschedule them."""
     if guard.is_alive():
         stop.set()

@@ -127,11 +127,11 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 def _refused(error: DomainError, scope: Scope) -> HttpResponse:
     """Return the answer to an API request that was refused before it became a request object."""
-    given = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin1")
-    request_id.set(request_id_of(given))
-    response = error_response(error, scope["path"])
+    headers = {name.decode("latin1"): value.decode("latin1") for name, value in scope["headers"]}
+    request_id.set(request_id_of(headers.get("x-request-id", "")))
+    response = error_response(error, scope["path"], headers)
     response["x-request-id"] = request_id.get()
-    if is_anthropic(scope["path"]):
+    if is_anthropic(scope["path"], headers):
         response["request-id"] = request_id.get()
     response["X-Content-Type-Options"] = "nosniff"
     response["Cache-Control"] = "no-store"

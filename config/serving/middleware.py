@@ -66,12 +66,13 @@ def _policy(path: str) -> str:
     return _ADMIN if path.startswith("/admin/") else _STRICT
 
 
-def _as_json(response: HttpResponseBase, path: str) -> HttpResponseBase:
+def _as_json(response: HttpResponseBase, request: HttpRequest) -> HttpResponseBase:
     """Return an error page or text of Django or ninja as JSON of the APIs, with its headers (such as those of CORS)."""
     kind = response.headers.get("Content-Type", "")
     if response.status_code < 400 or kind.startswith("application/json"):
         return response
-    answer = error_response(error_of_status(response.status_code, path), path)
+    path = request.path_info
+    answer = error_response(error_of_status(response.status_code, path), path, request.headers)
     for name, value in response.headers.items():
         if not name.lower().startswith("content-"):
             answer.headers.setdefault(name, value)
@@ -161,15 +162,16 @@ class RequestBoundary:
     @staticmethod
     def _leave(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         if is_api(request.path_info):
-            response = _as_json(response, request.path_info)
+            response = _as_json(response, request)
+        anthropic = is_anthropic(request.path_info, request.headers)
         headers = response.headers
         headers["x-request-id"] = request_id.get()
-        if is_anthropic(request.path_info):
+        if anthropic:
             headers["request-id"] = request_id.get()
         headers["X-Content-Type-Options"] = "nosniff"
         if is_api(request.path_info):
             headers.setdefault("Cache-Control", "no-store")
-            for name, value in rate_headers(anthropic=is_anthropic(request.path_info)):
+            for name, value in rate_headers(anthropic=anthropic):
                 headers[name] = value
         if policy := _policy(request.path_info):
             headers.setdefault("Content-Security-Policy", policy)

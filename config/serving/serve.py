@@ -42,6 +42,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
         )[0]
     except (socket.gaierror, UnicodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "no host has such a name"
+        why = "write it without brackets" if host.startswith("[") else why
         raise ConfigurationError(f"DAYBOOK_HOST is {host!r}; it is not an address ({why}).") from None
     listener = socket.socket(family, kind, protocol)
     try:

@@ -15,10 +15,10 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
-from gateway.accounts.mails import Outcome, mail_again, mail_configured, mail_try
+from gateway.accounts.mails import Outcome, mail_configured, mail_try
 from gateway.accounts.roles import USER, role_set
 from gateway.accounts.settings import ROLES
-from gateway.jobs import enqueue
+from gateway.jobs import enqueue, enqueue_again
 from gateway.keys import key_hash
 from gateway.models import Invitation
 from memories.audit.log import Action, Actor, actor_of, audit_record
@@ -95,7 +95,7 @@ def invitation_mail(invitation_id: str, origin: str, attempt: str = "0") -> bool
     if outcome is Outcome.SENT:
         Invitation.objects.filter(pk=row.pk).update(mailed_at=timezone.now())
     if outcome is Outcome.LATER:
-        mail_again(TASK, invitation_id, origin, attempt=attempt)
+        enqueue_again(TASK, invitation_id, origin, attempt=attempt)
     return outcome is Outcome.SENT
 
 

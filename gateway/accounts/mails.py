@@ -10,16 +10,14 @@ from django.core.mail import EmailMessage
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 
-from gateway.jobs import enqueue_later
 from gateway.oauth.addresses import public_origin
 
-_PAUSES = (60, 300, 900, 3600)  # seconds before each further attempt; greylisting takes some minutes
 _TEMPORARY = range(400, 500)  # SMTP reply codes
 logger = logging.getLogger("daybook.mail")
 
 
 class Outcome(StrEnum):
-    """The result of an attempt to send a mail."""
+    """The result of an attempt to send a mail or an alert."""
 
     SENT = "sent"
     LATER = "to be tried again"
@@ -39,12 +37,6 @@ def mail_origin(request: HttpRequest) -> str:
     return next((one for one in trusted if one.startswith("https:")), str(trusted[0]))
 
 
-def mail_send(to: list[str], subject: str, template: str, **context: object) -> bool:
-    """Send a mail to each address separately. Return True if the server accepted all of them."""
-    outcomes = [mail_try(address, subject, template, **context) for address in to]
-    return outcomes.count(Outcome.SENT) == len(to)
-
-
 def mail_try(to: str, subject: str, template: str, **context: object) -> Outcome:
     """Render a template and mail it to one address. The class of an error is logged, without the address."""
     if not mail_configured():
@@ -56,13 +48,6 @@ def mail_try(to: str, subject: str, template: str, **context: object) -> Outcome
         logger.warning("A mail (%s) was not sent: %s.", template, type(error).__name__)
         return Outcome.LATER if _is_temporary(error) else Outcome.REFUSED
     return Outcome.SENT if sent else Outcome.REFUSED
-
-
-def mail_again(task: str, *arguments: str, attempt: str) -> None:
-    """Schedule a mail's job again after a pause, with the next attempt's number as its last argument. After the last
-    attempt, do nothing."""
-    if int(attempt) < len(_PAUSES):
-        enqueue_later(task, *arguments, str(int(attempt) + 1), seconds=_PAUSES[int(attempt)])
 
 
 def _is_temporary(error: Exception) -> bool:

@@ -22,8 +22,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from gateway.accounts.logins import logins_end, logins_of
-from gateway.accounts.mails import Outcome, mail_again, mail_configured, mail_origin, mail_try
-from gateway.jobs import enqueue
+from gateway.accounts.mails import Outcome, mail_configured, mail_origin, mail_try
+from gateway.jobs import enqueue, enqueue_again
 from gateway.requests import counted_address, network_of
 from gateway.sockets import recheck_logins
 from memories.audit.log import NOBODY, Action, actor_of, audit_record
@@ -72,7 +72,7 @@ def password_mail(user_ids: str, origin: str, attempt: str = "0") -> int:
     ids = [int(part) for part in user_ids.split(",") if part]
     outcomes = {user.pk: _mail(user, origin) for user in User.objects.filter(pk__in=ids, is_active=True)}
     if later := [str(pk) for pk, outcome in outcomes.items() if outcome is Outcome.LATER]:
-        mail_again(TASK, ",".join(later), origin, attempt=attempt)
+        enqueue_again(TASK, ",".join(later), origin, attempt=attempt)
     return list(outcomes.values()).count(Outcome.SENT)
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
 from django.http import HttpRequest
 from pydantic import ValidationError
@@ -85,7 +86,9 @@ class AgentAdmin(TrialAdmin, ServiceAdmin):
     ordering = ("name",)
     fieldsets = _fieldsets()
     changed = moment_column("updated_at", "Changed")
-    model_name = column("Model", lambda agent: ", ".join(as_list(agent_settings(agent).model)) or "the default")
+    model_name = column(
+        "Model", lambda agent: ", ".join(as_list(agent_settings(agent).model)) or f"{settings.DAYBOOK_MODEL} (default)"
+    )
 
     @admin.display(description="Memory")
     def memory(self, agent: Agent) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.utils.html import escape
 from pydantic import BaseModel, ValidationError
 from unfold.widgets import (
@@ -110,6 +111,8 @@ def _field(name: str, part: Mapping[str, Any], definitions: Mapping[str, Any]) -
 
 def _help(part: Mapping[str, Any]) -> str:
     described = str(part.get("description", ""))
+    if "DAYBOOK_MODEL" in described:
+        described += f" DAYBOOK_MODEL is {settings.DAYBOOK_MODEL}."
     return f"{described} Separate several with commas." if _is_text_or_list(part) else described
 
 

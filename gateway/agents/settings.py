@@ -29,7 +29,8 @@ FORMS = ("text", "list")
 """The two forms of a setting that is a text or a list of texts. Pydantic puts these names into error paths."""
 _BY_FORM = Discriminator(lambda value: FORMS[isinstance(value, list | tuple)])
 _SEVERAL = Field(strict=False, min_length=1, max_length=MAX_TARGETS)
-_Model = Annotated[str, StringConstraints(max_length=200)]
+_Model = Annotated[str, StringConstraints(max_length=200, strip_whitespace=True)]  # blank: empty, so the default
+_RoleModel = Annotated[str, StringConstraints(max_length=300, strip_whitespace=True)]
 _Named = Annotated[_Model, StringConstraints(min_length=1)]
 Models = Annotated[Annotated[_Model, Tag("text")] | Annotated[tuple[_Named, ...], _SEVERAL, Tag("list")], _BY_FORM]
 Upstreams = Annotated[Annotated[Name, Tag("text")] | Annotated[tuple[Name, ...], _SEVERAL, Tag("list")], _BY_FORM]
@@ -114,9 +115,8 @@ class AgentSettings(_Strict):
     memory_review_interval: int = Field(
         0, ge=0, le=1000, description="User turns between background reviews; 0 = none after turns."
     )
-    memory_review_model: str = Field(
+    memory_review_model: _Model = Field(
         "",
-        max_length=200,
         description="Model of the reviews, on the agent's upstream unless written upstream/model; empty: the agent's.",
     )
     memory_review_timeout: int = Field(30, ge=1, le=3000, description="Time limit of one review attempt, in seconds.")
@@ -242,12 +242,9 @@ class ModelRoles(_Strict):
     """Models of background work by role, written model or upstream/model. They apply to agents on the default upstream,
     and to agents on the upstream that they name; an agent on another upstream uses its own model."""
 
-    default: str = Field(
-        "", max_length=300, description="Reads past sessions; model or upstream/model. Empty: DAYBOOK_MODEL."
-    )
-    smol: str = Field(
+    default: _RoleModel = Field("", description="Reads past sessions; model or upstream/model. Empty: DAYBOOK_MODEL.")
+    smol: _RoleModel = Field(
         "",
-        max_length=300,
         description="Writes documents and search words; model or upstream/model. Empty: the default role.",
     )
 

@@ -1,5 +1,6 @@
 """Errors in the format of the Anthropic Messages API."""
 
+from collections.abc import Container
 from typing import Any
 
 from gateway.errors import RequestRefused
@@ -24,9 +25,10 @@ _TOO_LONG = "prompt is too long"
 _TOO_LONG_CODE = "context_length_exceeded"
 
 
-def is_anthropic(path: str) -> bool:
-    """Return True if a path belongs to the Messages API."""
-    return path == PATH or path.startswith(PATH + "/")
+def is_anthropic(path: str, headers: Container[str] = ()) -> bool:
+    """Return True if a path belongs to the Messages API, or if it is below /v1 and the headers are those of Anthropic's
+    clients, which also read lists of models there and try addresses that Daybook lacks."""
+    return path == PATH or path.startswith(PATH + "/") or ("anthropic-version" in headers and path.startswith("/v1/"))
 
 
 def anthropic_status(error: DomainError) -> int:

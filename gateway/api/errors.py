@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 from django.core.exceptions import BadRequest, RequestDataTooBig
@@ -29,10 +29,10 @@ class MethodNotAllowed(DomainError):
     code, http_status = "method_not_allowed", 405
 
 
-def error_response(error: DomainError, path: str) -> HttpResponse:
-    """Return an error as JSON, in the format of the API at this path."""
+def error_response(error: DomainError, path: str, headers: Container[str] = ()) -> HttpResponse:
+    """Return an error as JSON, in the format of the API at this path or of the client that sent these headers."""
     body, status = error.as_json(), error.http_status
-    if is_anthropic(path):
+    if is_anthropic(path, headers):
         body, status = anthropic_error(error), anthropic_status(error)
     response = HttpResponse(json.dumps(body), content_type="application/json", status=status, headers=error.headers)
     if retry_after := error.details.get("retry_after"):
@@ -118,7 +118,7 @@ def as_domain_error(error: Exception) -> DomainError:
 
 def install_handlers(api: NinjaAPI) -> None:
     def respond(request: HttpRequest, error: Any) -> HttpResponse:
-        return error_response(as_domain_error(error), request.path_info)
+        return error_response(as_domain_error(error), request.path_info, request.headers)
 
     for kind in (DomainError, ValidationError, AuthenticationError, Http404, HttpError, RequestDataTooBig, Exception):
         api.add_exception_handler(kind, respond)

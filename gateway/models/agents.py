@@ -41,7 +41,7 @@ class LearnedChange(models.Model):
     parameter = models.CharField(max_length=200)
     value = models.CharField(max_length=100, default="null", help_text="As JSON.")
     condition = models.CharField(max_length=5, blank=True)
-    words = models.CharField(max_length=400, help_text="The server's error message.")
+    words = models.CharField("server's message", max_length=400, help_text="The server's error message.")
     learned_at = models.DateTimeField(default=timezone.now)
     expires_at = models.DateTimeField()
 

@@ -97,7 +97,7 @@ class UsageDay(models.Model):
 
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="usage_days")
     day = models.DateField()
-    key_id = models.UUIDField(default=NO_KEY, help_text="The key that was used; all zeros: a login.")
+    key_id = models.UUIDField("API key", default=NO_KEY, help_text="The key that was used; all zeros: a login.")
     agent = models.CharField(
         max_length=64, blank=True, help_text="Empty if the requests named a model instead of an agent."
     )

@@ -11,9 +11,9 @@ class Worker(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     host = models.CharField(max_length=255)
-    pid = models.PositiveIntegerField()
-    started_at = models.DateTimeField(default=timezone.now)
-    beat_at = models.DateTimeField(default=timezone.now)
+    pid = models.PositiveIntegerField("process ID")
+    started_at = models.DateTimeField("started", default=timezone.now)
+    beat_at = models.DateTimeField("last heartbeat", default=timezone.now)
 
     def __str__(self) -> str:
         return f"{self.host}:{self.pid}"

@@ -23,7 +23,7 @@ class Run(models.Model):
         STOPPED = "stopped"
         AWAITING_CLIENT_TOOLS = "awaiting_client_tools"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    id = models.UUIDField("ID", primary_key=True, default=uuid7, editable=False)
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="runs")
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="runs")
     turn = models.PositiveIntegerField(help_text="Number of the turn in its session; a regeneration keeps it.")
@@ -44,7 +44,7 @@ class Run(models.Model):
     history_hash_after = models.CharField(max_length=64, blank=True)
     user_key = models.CharField(max_length=64, blank=True, help_text="Hash of the canonical user message.")
     idempotency_key = models.CharField(max_length=255, blank=True)
-    request_id = models.CharField(max_length=64)
+    request_id = models.CharField("request ID", max_length=64)
     model = models.CharField(max_length=200, blank=True)
     text = models.TextField(blank=True, help_text="The answer so far; saved repeatedly while it is streamed.")
     reasoning = models.TextField(blank=True, help_text="The model's reasoning, cut to a maximum length.")

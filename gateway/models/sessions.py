@@ -26,18 +26,20 @@ class Session(models.Model):
         ACTIVE = "active"
         ENDED = "ended"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    id = models.UUIDField("ID", primary_key=True, default=uuid7, editable=False)
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="sessions")
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="sessions")
     title = models.CharField(max_length=200, blank=True)
     state = models.CharField(max_length=6, choices=State.choices, default=State.ACTIVE)
     temporary = models.BooleanField(default=False)
-    external_id = models.CharField(max_length=255, null=True, blank=True)  # noqa: DJ001 - NULL is outside its constraint
+    external_id = models.CharField("external ID", max_length=255, null=True, blank=True)  # noqa: DJ001 - NULL is outside its constraint
     parent_id = models.UUIDField(null=True, blank=True, help_text="The session it was forked from.")
     turns = models.PositiveIntegerField(default=0)
     turns_since_memory_review = models.PositiveIntegerField(default=0)
-    reviewed_through = models.PositiveIntegerField(default=0, help_text="Number of the last reviewed message.")
-    message_seq = models.PositiveIntegerField(default=0, help_text="Number of the newest message.")
+    reviewed_through = models.PositiveIntegerField(
+        "last reviewed message", default=0, help_text="Number of the last reviewed message."
+    )
+    message_seq = models.PositiveIntegerField("newest message", default=0, help_text="Number of the newest message.")
     compaction_epoch = models.PositiveIntegerField(default=0, help_text="Grows with every compaction.")
     history_hash = models.CharField(
         max_length=64, blank=True, help_text="Identifies the conversation so far by its content."

@@ -61,17 +61,17 @@ class AuditEntry(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     at = models.DateTimeField(default=timezone.now)
     actor = models.CharField(max_length=255, blank=True, help_text="Name of the account; empty if it is not known.")
-    actor_id = models.CharField(max_length=80, blank=True, help_text="user:ID, key:ID or system.")
+    actor_id = models.CharField("actor ID", max_length=80, blank=True, help_text="user:ID, key:ID or system.")
     # No `choices`, since a new action would make SQLite rebuild the table and lose the triggers.
     action = models.CharField(max_length=20)
     kind = models.CharField(max_length=64, blank=True, help_text="Kind of object, such as memory or session.")
-    object_id = models.CharField(max_length=80, blank=True)
+    object_id = models.CharField("object ID", max_length=80, blank=True)
     owner = models.CharField(max_length=255, blank=True, help_text="Name of the person whose object it is.")
-    owner_id = models.CharField(max_length=40, blank=True)
+    owner_id = models.CharField("owner ID", max_length=40, blank=True)
     count = models.PositiveIntegerField(default=1, help_text="Number of objects.")
     note = models.CharField(max_length=200, blank=True, help_text="A sentence by Daybook; it never quotes a person.")
-    address = models.CharField(max_length=64, blank=True, help_text="Network address of the client.")
-    request_id = models.CharField(max_length=64, blank=True)
+    address = models.CharField("network address", max_length=64, blank=True, help_text="Network address of the client.")
+    request_id = models.CharField("request ID", max_length=64, blank=True)
 
     objects = AppendOnlyQuerySet.as_manager()
 

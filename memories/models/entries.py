@@ -56,7 +56,7 @@ class Memory(Evidenced):
     )
     write_origin = models.CharField(max_length=20, choices=WriteOrigin.choices)
     pinned = models.BooleanField(default=False)
-    expires_at = models.DateTimeField(null=True, blank=True)
+    expires_at = models.DateTimeField("expires", null=True, blank=True)
     usage_count = models.PositiveIntegerField(default=0)
     last_used_at = models.DateTimeField(null=True, blank=True)
     version = models.PositiveIntegerField(default=1)

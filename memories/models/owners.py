@@ -17,11 +17,13 @@ class Owner(models.Model):
     )
     parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.CASCADE, related_name="end_users")
     namespace = models.CharField(max_length=64, blank=True)
-    external_id = models.CharField(max_length=255, blank=True)
-    memory_seq = models.PositiveBigIntegerField(default=0, help_text="Number of the newest memory.")
-    notification_seq = models.PositiveBigIntegerField(default=0, help_text="Number of the newest notification.")
+    external_id = models.CharField("external ID", max_length=255, blank=True)
+    memory_seq = models.PositiveBigIntegerField("newest memory", default=0, help_text="Number of the newest memory.")
+    notification_seq = models.PositiveBigIntegerField(
+        "newest notification", default=0, help_text="Number of the newest notification."
+    )
     time_zone = models.CharField(max_length=64, default="UTC")
-    created_at = models.DateTimeField(default=timezone.now)
+    created_at = models.DateTimeField("created", default=timezone.now)
 
     class Meta:
         constraints = [
@@ -48,9 +50,9 @@ class Book(models.Model):
     epoch = models.PositiveIntegerField(
         default=1, help_text="Increases when earlier background work must be discarded."
     )
-    next_expiry_at = models.DateTimeField(null=True, blank=True)
-    last_write_at = models.DateTimeField(null=True, blank=True)
-    created_at = models.DateTimeField(default=timezone.now)
+    next_expiry_at = models.DateTimeField("next expiry", null=True, blank=True)
+    last_write_at = models.DateTimeField("last write", null=True, blank=True)
+    created_at = models.DateTimeField("created", default=timezone.now)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["owner", "name"], name="book_name_once_per_owner")]
@@ -66,8 +68,8 @@ class BookLimits(models.Model):
     """The limits of books with this name, in characters; 0 = no limit. The gateway derives them from its agents."""
 
     name = models.CharField(max_length=64, unique=True)
-    user_char_limit = models.PositiveIntegerField()
-    memory_char_limit = models.PositiveIntegerField()
+    user_char_limit = models.PositiveIntegerField("user limit (characters)")
+    memory_char_limit = models.PositiveIntegerField("memory limit (characters)")
 
     class Meta:
         verbose_name_plural = "book limits"

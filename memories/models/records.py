@@ -46,13 +46,13 @@ class Notification(models.Model):
 
     id = models.BigAutoField(primary_key=True)
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="notifications")
-    seq = models.PositiveBigIntegerField()
+    seq = models.PositiveBigIntegerField("number")
     kind = models.CharField(max_length=32, choices=Kind.choices)
     book = models.CharField(max_length=64, blank=True, help_text="Name of the book it is about; empty: none.")
     text = models.TextField(blank=True)
-    review_id = models.UUIDField(null=True, blank=True)
-    memory_numbers = models.JSONField(default=list)
-    created_at = models.DateTimeField(default=timezone.now)
+    review_id = models.UUIDField("review", null=True, blank=True)
+    memory_numbers = models.JSONField("memories", default=list)
+    created_at = models.DateTimeField("created", default=timezone.now)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["owner", "seq"], name="notification_seq_once_per_owner")]

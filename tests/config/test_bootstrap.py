@@ -1,8 +1,10 @@
 """config.processes.bootstrap: the first administrator, the first API key, and the copy before a migration."""
 
+import fcntl
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -45,11 +47,33 @@ def test_later_starts_create_nothing() -> None:
 
 @pytest.mark.django_db
 def test_given_credentials_are_used_and_not_returned(settings: Settings) -> None:
-    settings.DAYBOOK_ADMIN_USER, settings.DAYBOOK_ADMIN_PASSWORD = "ada", "short"
+    settings.DAYBOOK_ADMIN_USER, settings.DAYBOOK_ADMIN_PASSWORD = "ada", "correct horse"
     settings.DAYBOOK_API_KEY = GIVEN_KEY
     assert first_credentials() == ("ada", "", "")
-    assert User.objects.get(username="ada").check_password("short")
+    assert User.objects.get(username="ada").check_password("correct horse")
     assert ApiKey.objects.get().sha256 == key_hash(GIVEN_KEY)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("password", ["x", "password123", "administrator-1", '"correct horse"'])
+def test_a_password_that_no_account_may_have_is_refused_and_nothing_is_created(
+    settings: Settings, password: str
+) -> None:
+    settings.DAYBOOK_ADMIN_USER, settings.DAYBOOK_ADMIN_PASSWORD = "administrator", password
+    with pytest.raises(
+        ConfigurationError, match=r"^DAYBOOK_ADMIN_PASSWORD is a value that is not shown[.;] [^\n]+$"
+    ) as caught:
+        first_credentials()
+    assert password not in str(caught.value).split()
+    assert (User.objects.count(), ApiKey.objects.count()) == (0, 0)
+
+
+@pytest.mark.django_db
+def test_a_weak_password_given_for_an_existing_administrator_is_ignored(settings: Settings) -> None:
+    User.objects.create_superuser("admin", password="x")
+    settings.DAYBOOK_ADMIN_PASSWORD, settings.DAYBOOK_API_KEY = "x", GIVEN_KEY
+    assert first_credentials() == ("", "", "")
+    assert User.objects.get().check_password("x")
 
 
 @pytest.mark.django_db
@@ -169,3 +193,31 @@ def test_a_start_completes_one_that_was_killed_after_its_last_migration() -> Non
         if connection.vendor == "sqlite":
             cursor.execute("SELECT count(*) FROM sqlite_master WHERE name = 'gateway_message_added'")
             assert cursor.fetchone() == (1,)
+
+
+@pytest.mark.django_db
+def test_a_start_that_waits_for_another_one_says_so(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    other = _lock_of_another_start(settings.DAYBOOK_HOME)
+    said: list[str] = []
+
+    def say(line: str) -> None:
+        said.append(line)
+        other.close()
+
+    monkeypatch.setattr(bootstrap.logger, "warning", say)
+    for _ in range(2):
+        with bootstrap._exclusive():
+            pass
+    assert said == ["Another start prepares this database; this one waits until it has finished."]
+
+
+def _lock_of_another_start(home: Path) -> Any:
+    """Return what holds the lock until it is closed."""
+    if connection.vendor == "sqlite":
+        file = (home / "up.lock").open("w")
+        fcntl.flock(file, fcntl.LOCK_EX)
+        return file
+    postgres: Any = connection
+    other = postgres.Database.connect(**postgres.get_connection_params())
+    other.execute("SELECT pg_advisory_lock(%s)", [bootstrap._LOCK_NUMBER])
+    return other

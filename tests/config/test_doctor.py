@@ -138,6 +138,15 @@ def test_a_run_long_after_its_lease_is_stuck(worker: None, expired: timedelta, l
 
 
 @pytest.mark.django_db
+def test_agents_without_a_model_are_named_with_the_default_one(worker: None, settings: Settings) -> None:
+    settings.DAYBOOK_MODEL = "house-model"
+    Agent.objects.create(name="own", settings={"model": "its-own"})
+    Agent.objects.create(name="plain", settings={"model": " "})
+    texts = [finding.text for finding in findings() if finding.check == "agents"]
+    assert texts == ["plain: no model is named, so DAYBOOK_MODEL (house-model) answers"]
+
+
+@pytest.mark.django_db
 def test_pending_migrations_are_a_failure(worker: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "pending_migrations", lambda: ["gateway.0002_more", "reviews.0002_more"])
     found = {finding.check: finding for finding in findings()}["migrations"]

@@ -78,6 +78,46 @@ def test_a_wrong_variable_is_named_in_a_one_line_error(monkeypatch: pytest.Monke
         load_environment()
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DAYBOOK_MODEL", '"gpt-5"'),
+        ("DAYBOOK_HOME", "'/srv/daybook'"),
+        ("DAYBOOK_ALLOWED_HOSTS", '"chat.example.org"'),
+        ("OPENAI_BASE_URL", '"http://127.0.0.1:1234/v1"'),
+        ("OPENAI_API_KEY", '"sk-1"'),
+        ("DAYBOOK_PORT", '"8000"'),
+    ],
+)
+def test_quotation_marks_that_docker_leaves_in_a_value_are_named(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError, match=rf"^{name} is .*; it is in quotation marks, .*: leave them out\.$"):
+        load_environment()
+
+
+def test_quotation_marks_around_an_upstreams_key_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAYBOOK_UPSTREAM_LOCAL_URL", "http://127.0.0.1:1234/v1")
+    monkeypatch.setenv("DAYBOOK_UPSTREAM_LOCAL_KEY", "'sk-1'")
+    with pytest.raises(ConfigurationError, match=r"^DAYBOOK_UPSTREAM_LOCAL_KEY is a value .* in quotation marks, "):
+        upstreams(load_environment())
+
+
+def test_quotation_marks_within_a_value_and_in_secret_keys_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAYBOOK_MAIL_FROM", '"Daybook" <daybook@example.org>')
+    monkeypatch.setenv("DAYBOOK_SECRET_KEY", '"a key that signed cookies so far"')
+    env = load_environment()
+    assert env.mail_from.startswith('"')
+    assert env.secret_key.get_secret_value().startswith('"')
+
+
+@pytest.mark.parametrize(("name", "value"), [("model", " gpt-5 "), ("host", "::1 "), ("home", " /srv/daybook")])
+def test_spaces_around_a_value_are_removed(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(f"DAYBOOK_{name.upper()}", value)
+    assert str(getattr(load_environment(), name)) == value.strip()
+
+
 def test_a_number_is_shown_although_its_name_has_key_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DAYBOOK_KEYWORDS_SECONDS", "0")
     with pytest.raises(ConfigurationError, match=r"^DAYBOOK_KEYWORDS_SECONDS is '0'; "):
@@ -143,3 +183,19 @@ def test_a_folder_that_is_closed_is_not_one_to_read(tmp_path: Path, monkeypatch:
     ]
     monkeypatch.setattr("os.access", lambda *_: False)  # root may read everything
     assert not is_readable_folder(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["home", "agents", "prompts", "static", "embedding_path"])
+def test_a_tilde_in_a_path_is_the_home_folder_of_the_user(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    """Shells expand it, but not in env files and not between quotation marks."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv(f"DAYBOOK_{name.upper()}", "~/daybook")
+    assert getattr(load_environment(), name) == tmp_path / "daybook"
+
+
+def test_a_tilde_of_an_unknown_user_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAYBOOK_HOME", "~no-such-user/daybook")
+    with pytest.raises(ConfigurationError, match=r"^DAYBOOK_HOME is '~no-such-user/daybook'; [^\n]*home folder"):
+        load_environment()

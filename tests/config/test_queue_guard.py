@@ -1,14 +1,16 @@
-"""KernelLock of config.processes.queue_guard. tests/e2e/test_killed_reviews.py kills the queue's processes."""
+"""KernelLock and StopEvent of config.processes.queue_guard. tests/e2e/test_killed_reviews.py kills the queue's
+processes."""
 
 import os
 import signal
 from collections.abc import Callable, Iterator
 from multiprocessing.sharedctypes import Value
+from types import FrameType
 from typing import Any
 
 import pytest
 
-from config.processes.queue_guard import KernelLock
+from config.processes.queue_guard import KernelLock, StopEvent
 from tests.waiting import eventually
 
 
@@ -39,13 +41,17 @@ def in_fork() -> Iterator[Callable[[Callable[[], object]], int]]:
 
 
 def _is_free(lock: KernelLock) -> bool:
-    """Return True if another process can acquire the lock immediately."""
+    return _returns_at_once(lock.acquire)
+
+
+def _returns_at_once(call: Callable[[], object]) -> bool:
+    """Return True if a call in another process returns immediately."""
     pid = os.fork()
     if pid == 0:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(1)  # kills it while it waits
         try:
-            lock.acquire()
+            call()
         finally:
             os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
@@ -67,3 +73,29 @@ def test_the_lock_is_reentrant() -> None:
         counted.value += 1  # acquires it again
         assert not _is_free(lock)
     assert _is_free(lock)
+
+
+def test_an_event_can_be_set_although_a_process_was_killed_that_waited_for_it() -> None:
+    event = StopEvent()
+    waiting, say_waiting = os.pipe()
+
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        os.write(say_waiting, b".")
+
+    def wait_in_a_fork() -> None:
+        signal.signal(signal.SIGALRM, interrupted)
+        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)  # interrupts the wait, which continues
+        event.wait(60)
+
+    pid = os.fork()
+    if pid == 0:
+        try:
+            wait_in_a_fork()
+        finally:
+            os._exit(0)
+    for _ in range(3):
+        os.read(waiting, 1)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    assert _returns_at_once(event.set)
+    assert event.wait(0)

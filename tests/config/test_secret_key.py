@@ -43,3 +43,10 @@ def test_on_one_machine_any_given_key_is_accepted(tmp_path: Path, monkeypatch: p
     for name in ("DATABASE_URL", "REDIS_URL"):
         monkeypatch.delenv(name, raising=False)
     assert secret_key(environment("a"), tmp_path) == "a"
+
+
+@pytest.mark.parametrize("content", ["", "\n"])
+def test_an_empty_key_file_is_refused_in_one_line(tmp_path: Path, content: str) -> None:
+    (tmp_path / "secret_key").write_text(content)
+    with pytest.raises(ConfigurationError, match=r"^DAYBOOK_HOME is '.*'; secret_key in it is empty[^\n]*$"):
+        secret_key(environment(""), tmp_path)

@@ -147,3 +147,8 @@ def test_idle_connections_are_kept_longer_than_clients_and_proxies_keep_theirs(
     with socket.socket() as listener:
         serve_uvicorn.serve(listener)
     assert served[0].timeout_keep_alive > 60  # nginx keeps idle connections to its upstreams for 60 s
+
+
+def test_an_ipv6_address_in_brackets_says_to_leave_them_out() -> None:
+    with pytest.raises(ConfigurationError, match=r"^DAYBOOK_HOST is '\[::1\]'; it is not an address \(.*brackets\)\.$"):
+        listening_socket("[::1]", 0)

@@ -34,6 +34,12 @@ def test_a_storage_with_options_is_accepted() -> None:
     assert storage(value) == value
 
 
+def test_a_tilde_in_the_folder_is_the_home_folder_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    value = {"BACKEND": LOCAL, "OPTIONS": {"location": "~/files"}}
+    assert storage(value)["OPTIONS"] == {"location": "/home/ada/files"}
+
+
 @pytest.mark.parametrize(
     "value",
     [

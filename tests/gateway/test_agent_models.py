@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from pydantic import ValidationError
 from pytest_django.fixtures import Settings
 
 from gateway.admin.schema_form import schema_initial
@@ -18,7 +19,7 @@ from gateway.agents.model_choice import (
     may_embed,
     review_target,
 )
-from gateway.agents.settings import AgentSettings, agents_file_schema
+from gateway.agents.settings import AgentSettings, ModelRoles, agents_file_schema
 from gateway.models import Agent
 from gateway.services import configuration_save
 from gateway.upstream import ModelTarget
@@ -91,6 +92,29 @@ def test_the_schema_accepts_a_string_or_a_list() -> None:
     model = agents_file_schema()["$defs"]["AgentSettings"]["properties"]["model"]
     assert [form["type"] for form in model["oneOf"]] == ["string", "array"]
     assert model["oneOf"][1]["maxItems"] == 5
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\t\r\n"])
+def test_a_blank_model_is_the_default_one(blank: str) -> None:
+    agent = AgentSettings(model=blank, memory_review_model=blank)
+    assert (agent.model, agent.memory_review_model) == ("", "")
+    assert agent_target(agent).model == "house-model"
+    assert (ModelRoles(default=blank).default, ModelRoles(smol=blank).smol) == ("", "")
+
+
+def test_white_space_around_a_model_is_no_part_of_its_name() -> None:
+    assert AgentSettings(model=" gpt-5\r\n").model == "gpt-5"
+    assert AgentSettings(model=("gpt-5 ", "\tqwen")).model == ("gpt-5", "qwen")
+    with pytest.raises(ValidationError):
+        AgentSettings(model=("gpt-5", " "))
+
+
+@pytest.mark.django_db
+def test_the_admin_names_the_default_model(client: Client) -> None:
+    client.force_login(User.objects.create_superuser("root"))
+    agent = agent_make("assistant", model="")
+    assert "house-model (default)" in client.get("/admin/gateway/agent/").content.decode()
+    assert "DAYBOOK_MODEL is " in client.get(f"/admin/gateway/agent/{agent.pk}/change/").content.decode()
 
 
 @pytest.mark.django_db

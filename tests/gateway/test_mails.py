@@ -11,7 +11,7 @@ from django_q.models import OrmQ, Schedule
 from django_q.scheduler import scheduler
 
 from gateway.accounts.invitations import invitation_create, invitation_mail
-from gateway.accounts.mails import mail_send
+from gateway.accounts.mails import Outcome, mail_try
 from gateway.accounts.password_reset import password_mail
 from memories.ids import uuid7
 from tests.gateway.mail_server import MailServer, mail_server
@@ -34,7 +34,8 @@ def server(settings: Any) -> Generator[MailServer]:
 def test_an_invalid_address_does_not_affect_the_others(
     server: MailServer, caplog: pytest.LogCaptureFixture, address: str
 ) -> None:
-    assert mail_send([address, "root@example.org"], "Attention", "alert", said="Five failed.") is False
+    outcomes = [mail_try(to, "Attention", "alert", said="Five failed.") for to in (address, "root@example.org")]
+    assert outcomes == [Outcome.REFUSED, Outcome.SENT]
     assert server.recipients == ["root@example.org"]
     [line] = caplog.messages
     assert line.startswith("A mail (alert) was not sent: ")
@@ -43,7 +44,7 @@ def test_an_invalid_address_does_not_affect_the_others(
 
 @pytest.mark.parametrize("address", ["übung@example.org", "root@exämple.org", '"a b"@example.org', "a@[127.0.0.1]"])
 def test_international_and_unusual_addresses_are_accepted(server: MailServer, address: str) -> None:
-    assert mail_send([address], "Attention", "alert", said="Five failed.") is True
+    assert mail_try(address, "Attention", "alert", said="Five failed.") is Outcome.SENT
     assert len(server.recipients) == 1
 
 

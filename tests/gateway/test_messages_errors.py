@@ -72,6 +72,39 @@ async def test_a_too_large_body_has_anthropics_error_format(alice: Owner, settin
     assert response_headers["request-id"] == "mine"
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "content_type", "with_key", "expected"),
+    [
+        ("POST", "/v1/files", "application/json", False, (401, "authentication_error")),
+        ("GET", "/v1/models", "application/json", False, (401, "authentication_error")),
+        ("GET", "/v1/models/no-such-agent", "application/json", True, (404, "not_found_error")),
+        ("GET", "/v1/files", "application/json", True, (404, "not_found_error")),
+        ("GET", "/v1/nothing/", "application/json", True, (404, "not_found_error")),
+        ("DELETE", "/v1/models", "application/json", True, (405, "invalid_request_error")),
+        ("POST", "/v1/files", "text/plain", True, (404, "not_found_error")),
+        ("POST", "/v1/files", "application/json", True, (413, "request_too_large")),
+    ],
+)
+async def test_errors_elsewhere_have_anthropics_format_for_its_sdk(
+    alice: Owner, settings: Any, method: str, path: str, content_type: str, with_key: bool, expected: tuple[int, str]
+) -> None:
+    settings.DAYBOOK_MAX_BODY = 1000
+    headers = {"x_api_key": (await in_thread(key_make, alice))[1]} if with_key else {}
+    content = b" " * 2000 if expected[0] == 413 else b"{}"
+    status, body, response_headers = await raw(
+        method, path, content, content_type, x_request_id="mine", anthropic_version="2023-06-01", **headers
+    )
+    assert (status, body["error"]["type"]) == expected
+    assert (body["type"], body["request_id"], response_headers["request-id"]) == ("error", "mine", "mine")
+
+
+@pytest.mark.parametrize("path", ["/api/nothing", "/mcp"])
+async def test_the_other_apis_have_their_own_error_format(alice: Owner, path: str) -> None:
+    _, body, response_headers = await raw("POST", path, anthropic_version="2023-06-01")
+    assert body["error"]["code"] == "unauthorized"
+    assert "request-id" not in response_headers
+
+
 async def test_other_paths_keep_openais_error_format(alice: Owner) -> None:
     status, body, response_headers = await raw("POST", "/v1/chat/completions")
     assert (status, body["error"]["code"]) == (401, "unauthorized")

@@ -11,6 +11,7 @@ import pytest
 import time_machine
 from django.core import mail
 from django.utils import timezone
+from django_q.models import Schedule
 from standardwebhooks import Webhook as StandardWebhook
 
 from config.processes.worker import SWEEPS
@@ -22,6 +23,7 @@ from reviews.alerts import BLOCKED_WRITES, CONSECUTIVE_FAILURES, alert_send, ale
 from reviews.models import ReviewRun
 from tests.factories import key_make
 from tests.gateway.receivers import Receiver
+from tests.gateway.test_mails import queued_later
 from tests.gateway.test_password_reset import SERVER
 
 pytestmark = pytest.mark.django_db
@@ -172,7 +174,8 @@ def test_a_refused_mail_address_does_not_affect_the_others(
         return send(message)
 
     monkeypatch.setattr(mail.EmailMessage, "send", refuse_gone)
-    assert alert_send("reviews_failing", "The last 5 reviews failed.") == 0, "not everybody was notified"
+    assert alert_send("reviews_failing", "The last 5 reviews failed.") == 1
+    assert not Schedule.objects.exists(), "a refusal is final"
     assert [message.to for message in mail.outbox] == [["root@example.org"]]
     assert "A mail (alert) was not sent: SMTPRecipientsRefused." in caplog.text
     assert "gone@example.org" not in caplog.text
@@ -210,6 +213,42 @@ def test_a_failed_delivery_is_logged_without_the_url(receiver: Receiver, caplog:
     assert alert_send("reviews_failing", "The last 5 reviews failed.") == 0
     assert "An alert (reviews_failing) was not delivered: It answered 500." in caplog.text
     assert "hidden" not in caplog.text
+
+
+def test_an_alert_is_mailed_again_to_those_who_did_not_get_it(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.ALERTS_MAIL = ["busy@example.org", "root@example.org"]
+    send, refusals = mail.EmailMessage.send, ["busy@example.org"]
+
+    def refuse_once(message: mail.EmailMessage) -> int:
+        if message.to[0] in refusals:
+            refusals.remove(message.to[0])
+            raise smtplib.SMTPServerDisconnected
+        return send(message)
+
+    monkeypatch.setattr(mail.EmailMessage, "send", refuse_once)
+    assert alert_send("reviews_failing", "The last 5 reviews failed.") == 1
+    assert alert_send(*queued_later()) == 1
+    assert [message.to for message in mail.outbox] == [["root@example.org"], ["busy@example.org"]]
+    assert not Schedule.objects.exists()
+
+
+def test_an_alert_is_posted_again_under_its_id_until_it_is_given_up(receiver: Receiver, settings: Any) -> None:
+    settings.ALERTS_SECRET = "whsec_" + base64.b64encode(b"0123456789" * 3).decode()
+    receiver.answers += [(503, {})] * 5
+    job = ["reviews_failing", "The last 5 reviews failed."]
+    for _ in range(4):
+        assert alert_send(*job) == 0
+        job = queued_later()
+    assert alert_send(*job) == 0
+    assert not Schedule.objects.exists(), "it is given up"
+    assert len(receiver.received) == 5
+    assert len({headers["webhook-id"] for headers, _ in receiver.received}) == 1
+
+
+def test_an_alert_is_not_posted_again_to_an_address_that_is_gone(receiver: Receiver) -> None:
+    receiver.answers.append((410, {}))
+    assert alert_send("reviews_failing", "The last 5 reviews failed.") == 0
+    assert not Schedule.objects.exists()
 
 
 def test_the_check_is_one_of_the_workers_sweeps() -> None:

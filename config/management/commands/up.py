@@ -78,7 +78,7 @@ class Command(BaseCommand):
             children.append((name, pid))
         if (pid := fork("daybook-worker")) == 0:
             listener.close()
-            sys.exit(run_worker(workers))
+            sys.exit(run_worker(workers, prepared=True))
         return [*children, ("worker", pid)]
 
     def _spawn(self, listener: socket, names: Sequence[str], *, host: str, workers: int) -> list[tuple[str, int]]:

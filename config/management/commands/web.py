@@ -7,9 +7,11 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
+from config.processes.database_wait import DatabaseWait
 from config.processes.forking import die_with_parent, name_process
 from config.serving.serve import allow_host, listening_socket, serve
 from config.serving.warm import warm_up
+from memories.database.access import disconnect
 
 
 class Command(BaseCommand):
@@ -31,4 +33,7 @@ class Command(BaseCommand):
         warm_up()
         allow_host(host)
         with listening_socket(host, port) if listener is None else socket.socket(fileno=listener) as listening:
+            if listener is None:  # otherwise `up` has prepared the database
+                DatabaseWait("The web server").check()
+                disconnect()
             serve(settings.DAYBOOK_SERVER, listening)

@@ -1,0 +1,77 @@
+"""What processes say and do while the database cannot be used."""
+
+import logging
+from typing import NoReturn
+
+import pytest
+from django.db import OperationalError
+
+from config import health
+from config.processes import database_wait
+from config.processes.database_wait import DatabaseWait
+from config.processes.worker import SweepLoop
+
+EMPTY = "this database is still empty. Run `python manage.py up` (or `prepare`) first."
+
+
+@pytest.fixture(autouse=True)
+def _records(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="daybook.database")
+
+
+def test_a_process_says_once_a_minute_what_it_waits_for(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reasons = iter([EMPTY] * 150 + [""])
+    monkeypatch.setattr(database_wait, "unusable_reason", lambda: next(reasons))
+    seconds = [0.0]
+    monkeypatch.setattr("gateway.jobs.time.monotonic", lambda: seconds[0])
+
+    def pause(pause: float) -> bool:
+        seconds[0] += pause
+        return False
+
+    assert DatabaseWait("The worker").until_usable(pause)
+    waiting = f"The worker waits for the database: {EMPTY}"
+    assert caplog.messages == [waiting] * 3 + ["The worker waits no longer: the database can be used."]
+
+
+def test_a_process_that_never_waited_says_nothing(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database_wait, "unusable_reason", lambda: "")
+    assert DatabaseWait("The worker").until_usable(lambda seconds: pytest.fail("there was nothing to wait for"))
+    assert caplog.messages == []
+
+
+def test_a_waiting_process_can_be_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database_wait, "unusable_reason", lambda: EMPTY)
+    assert not DatabaseWait("The worker").until_usable(lambda seconds: True)
+
+
+@pytest.mark.django_db
+def test_a_migrated_database_is_usable() -> None:
+    assert health.unusable_reason() == ""
+
+
+@pytest.mark.django_db
+def test_without_the_database_a_round_is_one_line_and_no_sweep_runs(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def beat(worker_id: object) -> NoReturn:
+        raise OperationalError("connection refused")
+
+    ran: list[str] = []
+    loop = SweepLoop([lambda: ran.append("swept")])
+    with monkeypatch.context() as away:
+        away.setattr("config.heartbeat.beat", beat)
+        for _ in range(3):
+            loop.round()
+    assert ran == []
+    (line,) = caplog.messages
+    assert line.startswith("The worker waits for the database: ")
+    assert line.endswith("can't be used: connection refused.")
+    assert all(record.exc_info is None for record in caplog.records)
+    loop.round()
+    assert ran == ["swept"]
+    assert caplog.messages[1:] == ["The worker waits no longer: the database can be used."]
