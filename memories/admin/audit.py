@@ -9,9 +9,9 @@ from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import column, moment_column
 from memories.admin.filters import DayFilter, choice_filter, text_filter
 from memories.api.audit import audit_lines
+from memories.api.export import download
 from memories.audit.log import KIND, Action, actor_of, audit_entries, audit_record, audit_sentence
 from memories.models import AuditEntry
-from memories.portability import download
 
 
 @admin.register(AuditEntry)

@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from ninja import Router
 
 from memories.api.bodies import EMPTY_AS_NONE, inline_enum
+from memories.api.export import CONTENT_TYPE, download
 from memories.audit.log import KIND, Action, actor_of_caller, audit_entries, audit_record
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_thread
@@ -18,7 +19,7 @@ from memories.ids import parse_uuid
 from memories.limits import PageSize, ShortText
 from memories.models import AuditEntry
 from memories.pagination import DEFAULT_LIMIT, list_json
-from memories.portability import CONTENT_TYPE, download, paged
+from memories.selectors import paged
 
 router = Router()
 PERMISSION = "memories.view_auditentry"
