@@ -19,7 +19,6 @@ from memories.tokens import cut_to_tokens
 from prompts.consolidation import guidance
 
 _WEIGH_INTERVAL_SECONDS = 1.0  # views grow while they are searched, but computing the total size takes a while
-_MAX_TOOL_NAMES = 4  # cached guidance texts per session; the name depends on the client's tools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,16 +29,10 @@ class SessionSnapshot:
     version: tuple[int, ...]  # of its other inputs: the agent's settings, the session's compactions
     frozen: FrozenBlock
     summary: str = ""  # truncated to the session's limit
-    _guidance: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def guidance(self, read_tool: str) -> str:
         """Return the Memory Guidance block that names this tool, or "". The result for a name never changes."""
-        text = self._guidance.get(read_tool)
-        if text is None:
-            text = guidance(self.summary, read_tool=read_tool)
-            if len(self._guidance) < _MAX_TOOL_NAMES:
-                self._guidance[read_tool] = text
-        return text
+        return guidance(self.summary, read_tool=read_tool)
 
     def is_current(self, state: BookState, version: tuple[int, ...]) -> bool:
         """Return True if the snapshot is of this state of the book and this version."""
