@@ -15,7 +15,7 @@ from memories.models import Book, ChangeSet, Memory
 from memories.pagination import parse_number
 
 Row = TypeVar("Row", bound=Model)
-_MAX_UNDO_CHAIN = 20  # undos of undos that are followed
+MAX_UNDO_CHAIN = 100  # undos of undos that are followed
 _KEYS_PAGE = 5_000
 PAGE = 500  # rows of a page of `paged`
 
@@ -93,8 +93,10 @@ def undo_steps(owner_id: UUID, sets: Iterable[UUID]) -> Iterator[tuple[UUID, Cha
     """Yield the undos of these change sets, the undos of those, and so on, as `(original, undo, distance)`. One query
     for each distance."""
     root_of = {pk: pk for pk in sets}
-    for distance in range(1, _MAX_UNDO_CHAIN + 1):
-        steps = ChangeSet.objects.filter(owner_id=owner_id, undoes_id__in=list(root_of)) if root_of else ()
+    for distance in range(1, MAX_UNDO_CHAIN + 1):
+        if not root_of:
+            return
+        steps = ChangeSet.objects.filter(owner_id=owner_id, undoes_id__in=list(root_of))
         root_of = {step.pk: root_of[step.undoes_id] for step in steps if step.undoes_id}
         for step in steps:
             yield root_of[step.pk], step, distance
