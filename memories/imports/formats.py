@@ -103,7 +103,7 @@ def _parse_json_file(file: SourceFile, chosen: str) -> Slices[JsonFile | None]:
 
 
 def _detect_format(json: JsonFile) -> Format:
-    for number, member in enumerate(json.parts.members[:_SAMPLED_MEMBERS], start=1):
+    for number, member in enumerate(json.members[:_SAMPLED_MEMBERS], start=1):
         try:
             item = json.item(number, member)
         except InvalidRequest:

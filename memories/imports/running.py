@@ -130,10 +130,12 @@ class _ImportWriter:
                 done = ImportReport()
                 with size.measured(), self._writing(book) as writer:
                     _require_same_epoch(writer, book)
-                    if writer.book.generation != state.generation:  # somebody else wrote to the book
-                        state = BookImportState.load_locked(writer.book, rows)
-                    _write(writer, rows, state, done)
-                state = state.advance(writer.book)
+                    unchanged = writer.book.generation == state.generation  # else somebody else wrote to the book
+                    _write(writer, rows, state if unchanged else BookImportState.load_locked(writer.book, rows), done)
+                if unchanged:
+                    state.generation = writer.book.generation
+                else:
+                    state = None  # to be loaded again
                 self._record_change_set(writer)
                 numbers += writer.numbers
                 self.report.merge(done)
