@@ -38,7 +38,7 @@ def snapshot_of(*contents: str, frozen_chars: int = 0, max_memories: int = 20) -
             content=content,
             keywords=(),
             pinned=False,
-            content_changed_at=NOW,
+            said_at=NOW,
         )
         for n, content in enumerate(contents, start=1)
     )
