@@ -12,7 +12,8 @@ from uuid import UUID
 from django.conf import settings
 
 from memories.lru_cache import LRUCache
-from memories.messaging.invalidation import Forgotten, Kind, register_cache, watch
+from memories.messaging.invalidation import Kind, register_cache, watch
+from memories.models import Invalidation
 from memories.recall.book_views import BookState, BookView, load_view
 from memories.recall.frozen import FrozenBlock, freeze
 from memories.tokens import cut_to_tokens
@@ -110,7 +111,7 @@ class Snapshots:
             self._forgettings += 1
             self._sessions.pop(session_id, None)
 
-    def forget(self, forgotten: Forgotten) -> None:
+    def forget(self, forgotten: Invalidation) -> None:
         """Drop what was forgotten. For a deleted session, all views of its owner are dropped, since they cache terms of
         its messages."""
         if forgotten.kind == Kind.SESSION_ENDED:

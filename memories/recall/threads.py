@@ -17,8 +17,8 @@ from django.conf import settings
 from memories.database.statements import Insert, RowFactory
 from memories.ids import uuid7, uuid7_after
 from memories.lru_cache import LRUCache
-from memories.messaging.invalidation import Forgotten, Kind, register_cache, watch
-from memories.models import ThreadRecord
+from memories.messaging.invalidation import Kind, register_cache, watch
+from memories.models import Invalidation, ThreadRecord
 from memories.registered import Registered
 from search.entries import Entry
 from search.index import BookIndex
@@ -217,7 +217,7 @@ class ThreadCache:
             self._threads.pop(session_id, None)
             self._views.pop(session_id, None)
 
-    def forget(self, forgotten: Forgotten) -> None:
+    def forget(self, forgotten: Invalidation) -> None:
         """Drop what was forgotten. Forgetting a book does not affect threads."""
         if forgotten.session_id is not None:
             self.drop(forgotten.session_id)

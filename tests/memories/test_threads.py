@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memories.messaging.invalidation import Forgotten, Kind
+from memories.messaging.invalidation import Kind
+from memories.models import Invalidation
 from memories.recall.threads import ThreadCache, ThreadTurn, ThreadView, outside_window
 
 WORDS = st.text(alphabet="ab cd\n", min_size=1, max_size=12).filter(str.strip)
@@ -100,7 +101,7 @@ def test_a_view_is_removed_with_its_session(kind: Kind) -> None:
     cache, turn = ThreadCache(), turn_of("The code?", ["On the door."])
     cache.append(OWNER, SESSION, turn, after=None)
     cache.view(SESSION, outside_window([turn], [])).search("code", limit=5)
-    cache.forget(Forgotten(kind=kind, owner_id=OWNER, session_id=None if kind == Kind.OWNER else SESSION))
+    cache.forget(Invalidation(kind=kind, owner_id=OWNER, session_id=None if kind == Kind.OWNER else SESSION))
     assert cache._views == {}
     cache.view(SESSION, outside_window([turn], []))  # by a turn that read the thread before
     assert cache._views == {}
