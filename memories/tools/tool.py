@@ -183,11 +183,8 @@ def _definition(tool: Tool) -> ConstantDict:
 
 def schema(arguments: type[Arguments]) -> dict[str, Any]:
     """Return the JSON Schema of a tool's arguments, without the titles that pydantic derives from names."""
-    found = arguments.model_json_schema()
-    found.pop("title", None)
+    found: dict[str, Any] = _plain(arguments.model_json_schema(), {})
     found.pop("description", None)
-    for value in found.get("properties", {}).values():
-        value.pop("title", None)
     return found
 
 
@@ -216,10 +213,13 @@ def _plain(schema: Any, types: dict[str, Any]) -> Any:
         return schema
     if "$ref" in schema:
         return _plain(types[schema["$ref"].rpartition("/")[2]], types)
-    named = {"properties": {name: _plain(part, types) for name, part in schema.get("properties", {}).items()}}
-    rest = {key: _plain(part, types) for key, part in schema.items() if key not in {"title", "description"}}
-    described = {"description": schema["description"]} if isinstance(schema.get("description"), str) else {}
-    return {**described, **rest, **(named if "properties" in schema else {})}
+    plain = {}
+    for key, part in schema.items():
+        if key == "properties":
+            plain[key] = {name: _plain(value, types) for name, value in part.items()}
+        elif key != "title":
+            plain[key] = _plain(part, types)
+    return plain
 
 
 def failure(code: str, message: str, **details: Any) -> dict[str, Any]:
