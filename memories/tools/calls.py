@@ -52,12 +52,14 @@ async def searched_vectors(calls: Sequence[ToolCall], owner_id: UUID, book: str)
 def run_calls(calls: Sequence[ToolCall], scope: ToolScope) -> ToolResults:
     """Execute the calls of a step in order, with its writes as one change set. Synchronous; uses the database."""
     checked = [(call, _checked(call)) for call in calls]
-    if not any_writes(calls):
-        step = ToolResults()
-        run = ToolRun(scope, Book.objects.get(pk=scope.book.book_id), None, step, _held(scope))
-        step.results = {call.id: _json(_result(call, arguments, run)) for call, arguments in checked}
-        return step
-    return _write(checked, scope)
+    step, held = ToolResults(), HeldWrites(session_id=scope.session_id, agent=scope.agent)
+    if any_writes(calls):
+        results = _write(checked, scope, step, held)
+    else:
+        run = ToolRun(scope, Book.objects.get(pk=scope.book.book_id), None, step, held)
+        results = {call.id: _result(call, arguments, run) for call, arguments in checked}
+    step.results = {call_id: json.dumps(result, ensure_ascii=False) for call_id, result in results.items()}
+    return step
 
 
 def parse_arguments(tool: Tool, call: ToolCall) -> Arguments | dict[str, Any]:
@@ -92,8 +94,12 @@ def _scan_ahead(calls: Sequence[ToolCall]) -> None:
             scan(arguments)
 
 
-def _write(checked: Sequence[tuple[ToolCall, Arguments | dict[str, Any]]], scope: ToolScope) -> ToolResults:
-    step = ToolResults()
+def _write(
+    checked: Sequence[tuple[ToolCall, Arguments | dict[str, Any]]],
+    scope: ToolScope,
+    step: ToolResults,
+    held: HeldWrites,
+) -> dict[str, dict[str, Any]]:
     source = Source(
         actor=scope.actor,
         origin=WriteOrigin.TOOL,
@@ -104,7 +110,6 @@ def _write(checked: Sequence[tuple[ToolCall, Arguments | dict[str, Any]]], scope
     )
     if scope.conversation is not None:
         scope.conversation.prepare()  # before the lock is taken
-    held = _held(scope)
     with book_writing(Book(pk=scope.book.book_id), source) as writer:
         run = ToolRun(scope, writer.book, writer, step, held)
         is_as_read = writer.book.epoch == scope.book.epoch
@@ -120,12 +125,7 @@ def _write(checked: Sequence[tuple[ToolCall, Arguments | dict[str, Any]]], scope
         for result in results.values():
             if earlier := asked_before.get(result.get("proposal_id", "")):
                 result |= {"proposal_id": earlier.id} | ({"message": TURNED_DOWN} if earlier.rejected else {})
-    step.results = {call_id: _json(result) for call_id, result in results.items()}
-    return step
-
-
-def _held(scope: ToolScope) -> HeldWrites:
-    return HeldWrites(session_id=scope.session_id, agent=scope.agent)
+    return results
 
 
 def _checked(call: ToolCall) -> Arguments | dict[str, Any]:
@@ -135,10 +135,6 @@ def _checked(call: ToolCall) -> Arguments | dict[str, Any]:
 
 def _result(call: ToolCall, arguments: Arguments | dict[str, Any], run: ToolRun) -> dict[str, Any]:
     return arguments if isinstance(arguments, dict) else TOOLS[call.name].handler(run, arguments)
-
-
-def _json(result: dict[str, Any]) -> str:
-    return json.dumps(result, ensure_ascii=False)
 
 
 def _no_such_tool(call: ToolCall) -> dict[str, Any]:
