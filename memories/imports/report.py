@@ -107,7 +107,7 @@ class ImportReport:
         self.held -= 1
         self.refused += 1
         self.waiting = [waiting for waiting in self.waiting if waiting["line"] != entry.line]
-        message = "It was rejected before; you are still approve again."
+        message = "It was rejected before. You can still approve it on the reviews page."
         self._add_problem({"line": entry.line, "place": entry.place, "code": "turned_down", "message": message})
 
     def preview(self, entry: Entry, fields: MemoryFields) -> None:
