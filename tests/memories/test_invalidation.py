@@ -169,7 +169,7 @@ def test_a_thread_read_before_a_forgetting_is_not_cached(session: Session, monke
 
     monkeypatch.setattr("memories.recall.threads.thread_reader._value", forget_meanwhile)
     thread_cache.read(session.owner_id, session.pk)
-    assert thread_cache._threads == {}
+    assert thread_cache._sessions == {}
 
 
 def test_idle_cache_entries_are_dropped_by_a_poll(
@@ -183,7 +183,7 @@ def test_idle_cache_entries_are_dropped_by_a_poll(
     settings.SNAPSHOT_IDLE_SECONDS = -1
     watcher.poll()
     assert snapshots.sizes()[:2] == (0, 0)
-    assert thread_cache._threads == {}
+    assert thread_cache._sessions == {}
 
 
 def test_all_caches_are_cleared_if_the_table_cannot_be_read(alice: Owner, watcher: Watcher) -> None:

@@ -109,7 +109,7 @@ def test_a_view_is_removed_with_its_session(kind: Kind) -> None:
 
 def test_the_least_recently_used_views_are_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memories.recall.threads.MAX_VIEW_BYTES", 1)
-    monkeypatch.setattr("memories.recall.threads._WEIGH_INTERVAL_SECONDS", 0)
+    monkeypatch.setattr("memories.recall.session_cache.WEIGH_INTERVAL_SECONDS", 0)
     cache, turn = ThreadCache(), turn_of("The code?", ["On the door."])
     for number in (1, 2, 3):
         cache.append(OWNER, UUID(int=number), turn, after=None)
