@@ -70,33 +70,27 @@ class _Rows:
 NO_ROWS = _Rows()
 
 
+@dataclass(eq=False, repr=False)
 class BookView:
     """The entries of a book that may be injected, and the index over them. Immutable. The index is built at the first
     search, since a book that fits into the frozen block needs none."""
 
-    def __init__(
-        self,
-        state: BookState,
-        entries: tuple[ViewEntry, ...],
-        summary: str = "",
-        vectors: BookVectors = NO_VECTORS,
-        expires_at: datetime | None = None,
-        rows: _Rows = NO_ROWS,
-    ) -> None:
-        self.state = state
-        self.entries = entries
-        self.summary = summary
-        self.expires_at = expires_at  # when the first entry expires
-        self.rows = rows
-        self._vectors = vectors
-        self.by_number = {entry.number: entry for entry in entries}
+    state: BookState
+    entries: tuple[ViewEntry, ...]
+    summary: str = ""
+    vectors: BookVectors = NO_VECTORS
+    expires_at: datetime | None = None  # when the first entry expires
+    rows: _Rows = NO_ROWS
+
+    def __post_init__(self) -> None:
+        self.by_number = {entry.number: entry for entry in self.entries}
         self._lock = threading.Lock()
         self._blocks: dict[tuple[int, int], FrozenBlock] = {}
 
     @cached_property
     def _index(self) -> BookIndex:
         book = (self.state.owner_id, self.state.book_id)
-        return BookIndex.build(self.entries, book=book, vectors=self._vectors.by_number or None)
+        return BookIndex.build(self.entries, book=book, vectors=self.vectors.by_number or None)
 
     def analyse(self) -> None:
         """Cache the text analyses of the entries under this book, so that they are dropped when the book is
@@ -116,7 +110,7 @@ class BookView:
     @property
     def vector_model(self) -> str:
         """The embedding model of the index's vectors, or ""."""
-        return self._vectors.model
+        return self.vectors.model
 
     @property
     def index_ready(self) -> bool:
@@ -243,19 +237,11 @@ _LIVE_ROWS = Select(
 
 
 def _convert_row(columns: RawRow, row_hash: int, older: Sequence[str]) -> _ConvertedRow:
-    row = _with_verdict(_Row._make(columns), older)
-    return _ConvertedRow(row_hash, _view_entry(row), row.blocked, row.expires_at)
-
-
-def _with_verdict(row: _Row, older: Sequence[str]) -> _Row:
-    if is_verdict_for(row.scan_hash, row.content, row.keywords, older, row.metadata):
-        return row
-    verdict = verdict_of(row.content, row.keywords, row.metadata)
-    return row._replace(scan_hash=verdict.scan_hash, scan_rule=verdict.rule)
-
-
-def _view_entry(row: _Row) -> ViewEntry:
-    return ViewEntry(
+    row = _Row._make(columns)
+    if not is_verdict_for(row.scan_hash, row.content, row.keywords, older, row.metadata):
+        verdict = verdict_of(row.content, row.keywords, row.metadata)
+        row = row._replace(scan_hash=verdict.scan_hash, scan_rule=verdict.rule)
+    entry = ViewEntry(
         number=row.number,
         target=row.target,
         category=row.category,
@@ -264,3 +250,4 @@ def _view_entry(row: _Row) -> ViewEntry:
         pinned=row.pinned,
         said_at=row.content_changed_at,
     )
+    return _ConvertedRow(row_hash, entry, row.blocked, row.expires_at)
