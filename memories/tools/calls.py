@@ -6,12 +6,14 @@ scanned before the book is locked (`run_in_lane`)."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
 
 from pydantic import ValidationError
 
 from memories.database.access import in_read_thread, in_thread
+from memories.entry_rules import clean_content, clean_keywords
 from memories.errors import DomainError
 from memories.evidence import HeldWrites, proposal_store
 from memories.json_input import read_json
@@ -22,7 +24,8 @@ from memories.services import Source, book_writing
 from memories.tools.reading import SEARCH_MEMORIES, SearchMemories
 from memories.tools.table import TOOLS
 from memories.tools.tool import Arguments, Tool, ToolCall, ToolResults, ToolRun, ToolScope, failure
-from memories.verdicts import INLINE_SCAN_CHARS
+from memories.tools.writing import AddMemory, UpdateMemory
+from memories.verdicts import INLINE_SCAN_CHARS, verdict_of
 
 TURNED_DOWN = "The person was asked about this before and did not want it. Do not try again; go on."
 CLEARED = failure(
@@ -87,11 +90,10 @@ def any_writes(calls: Sequence[ToolCall]) -> bool:
 
 def _scan_ahead(calls: Sequence[ToolCall]) -> None:
     """Scan the texts that these calls will write. Errors are ignored here, as the handlers find them again."""
-    for call in calls:
-        arguments = _checked(call)
-        scan = TOOLS[call.name].scan_ahead if call.name in TOOLS else None
-        if scan is not None and not isinstance(arguments, dict):
-            scan(arguments)
+    for arguments in map(_checked, calls):
+        if isinstance(arguments, AddMemory | UpdateMemory):
+            with suppress(DomainError):
+                verdict_of(clean_content(arguments.content), clean_keywords(arguments.keywords or ()))
 
 
 def _write(

@@ -144,9 +144,8 @@ class Words:
 class Tool:
     """An entry of the table of tools. `handler` returns the result for the model, with `ok`.
 
-    `scan_ahead` scans the texts that the arguments would store, before the book is locked and without queries. `detail`
-    names an argument to show to people: it replaces `{}` in `detailed`, which the page uses instead of `words` if the
-    model gave that argument."""
+    `detail` names an argument to show to people: it replaces `{}` in `detailed`, which the page uses instead of `words`
+    if the model gave that argument."""
 
     name: str
     title: str  # for people, in clients of /mcp
@@ -154,7 +153,6 @@ class Tool:
     arguments: type[Arguments]
     handler: Callable[[ToolRun, Any], dict[str, Any]]
     result: type  # the TypedDict of what the handler returns with `ok: true`
-    scan_ahead: Callable[[Any], None] | None = None
     stages: frozenset[Stage]
     writes: bool = False
     destructive: bool = False  # changes or removes what was stored before
