@@ -75,12 +75,8 @@ class UndoListener:
 
 
 _listeners: list[UndoListener] = []
-
-
-def register_undo_listener(listener: UndoListener) -> None:
-    """Register a listener; called from AppConfig.ready()."""
-    if listener not in _listeners:
-        _listeners.append(listener)
+register_undo_listener = _listeners.append
+"""Registers a listener; called from AppConfig.ready()."""
 
 
 def change_set_get(owner_id: UUID, change_set_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> ChangeSet:
