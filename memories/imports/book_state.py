@@ -99,9 +99,9 @@ class BookImportState:
                 self.budgets.take(target, length)
                 if writer is not None:
                     writer.gather_added(fields, scan_hash=row.scan_hash)
-                report.new += 1
+                report.add_memory(row.entry, fields)
         except OverBudget as error:
-            report.refuse(row.entry.line, row.entry.place, error)
+            report.refuse(row.entry, error)
             return
         self.keys.add(key)
 
@@ -117,7 +117,7 @@ def check_entries(
             fields = fields_cleaned(entry.fields)
             cleaned.append((entry, fields, key_of(fields.content or "")))
         except (InvalidRequest, TooLarge) as error:
-            report.refuse(entry.line, entry.place, error)
+            report.refuse(entry, error)
     state.load_named(book, [entry for entry, _, _ in cleaned])
     allowed: list[CheckedEntry] = []
     began = time.monotonic()

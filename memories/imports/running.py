@@ -68,7 +68,7 @@ def import_slices(
         conversation_store().check(owner_id, contents.book, limits)
     report = ImportReport(formats=list(contents.formats))
     for refused in contents.refused:
-        report.refuse(refused.line, refused.place, refused.error)
+        report.refuse(refused, refused.error)
     work = _ImportPreview(owner_id, report) if request.preview else _ImportWriter(owner_id, report, actor, limits)
     with refusals_stored():
         for name in names:
@@ -92,10 +92,7 @@ class _ImportPreview:
         state = yield from BookImportState.load(book, name)
         for batch in BatchSize().parts(entries):
             for row in (yield from check_entries(book, batch, state, self.report)):
-                before = self.report.new
                 state.apply(row, self.report, None)
-                if self.report.new > before:
-                    self.report.preview(row.entry, row.fields)
             yield
 
     @reads
