@@ -74,15 +74,6 @@ def thread_changed(*, owner_id: UUID, session_id: UUID) -> None:
         records.filter(id=newest).update(id=uuid7())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadHit:
-    """A part of an earlier turn that matches a query."""
-
-    run_id: UUID
-    turn: int
-    text: str
-
-
 class ThreadView:
     """The recorded turns of a session that are no longer in the context window, for searching. If only one side of a
     turn is still in the window, that side is "" here."""
@@ -107,13 +98,13 @@ class ThreadView:
         sides = [(turn, ((turn.user, "user"), (turn.assistant, "assistant"))) for turn in self.outside]
         return [(turn, text, speaker) for turn, both in sides for text, speaker in both if text]
 
-    def search(self, query: str, *, limit: int) -> list[ThreadHit]:
-        """Return the best parts, best first. A query without content words ("ok", "go on") returns the newest turns,
-        newest first."""
+    def search(self, query: str, *, limit: int) -> list[tuple[ThreadTurn, str]]:
+        """Return the best parts, best first, each as its turn and text. A query without content words ("ok", "go on")
+        returns the newest turns, newest first."""
         if not (extract_keywords(query) and message_of(searched_part(query)).tokens):
             # The sort is stable, so a turn's question stays before its answer.
             newest = sorted(self.parts, key=lambda part: -part[0].turn)
-            return [_hit(turn, text) for turn, text, _ in newest[:limit]]
+            return [part[:2] for part in newest[:limit]]
         if self._index is None:
             self._index = BookIndex.build(
                 [
@@ -121,11 +112,7 @@ class ThreadView:
                     for number, (turn, text, speaker) in enumerate(self.parts)
                 ]
             )
-        return [_hit(*self.parts[hit.number][:2]) for hit in self._index.search(query, limit=limit)]
-
-
-def _hit(turn: ThreadTurn, text: str) -> ThreadHit:
-    return ThreadHit(run_id=turn.run_id, turn=turn.turn, text=text)
+        return [self.parts[hit.number][:2] for hit in self._index.search(query, limit=limit)]
 
 
 class CachedThread(NamedTuple):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memories.recall.book_views import BookState, BookView
 from memories.recall.frozen import ViewEntry, freeze
 from memories.recall.snapshot import SessionSnapshot
-from memories.recall.threads import ThreadHit, ThreadTurn, ThreadView
+from memories.recall.threads import ThreadTurn, ThreadView
 from memories.recall.two_lanes import (
     SHORT_TERM_BYTES,
     SNIPPET_BYTES,
@@ -123,7 +123,7 @@ async def test_a_conversation_searched_before_needs_no_worker_thread(
     where: list[threading.Thread] = []
     search = ThreadView.search
 
-    def watched(self: ThreadView, query: str, *, limit: int) -> list[ThreadHit]:
+    def watched(self: ThreadView, query: str, *, limit: int) -> list[tuple[ThreadTurn, str]]:
         where.append(threading.current_thread())
         return search(self, query, limit=limit)
 
