@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from itertools import groupby, pairwise
 from typing import Literal, NamedTuple
 
 _PIECES = re.compile(r"\s+|\w+(?:[:.,/'’-]\w+)*|[^\w\s]")
@@ -27,20 +26,17 @@ def word_diff(before: str, after: str) -> tuple[Piece, ...]:
     if before != after and longest > _MAX_PIECES:
         return Piece("del", before), Piece("ins", after)
     head = common_prefix(old, new)
-    matcher = SequenceMatcher(None, _keys(old[head:]), _keys(new[head:]), autojunk=longest > _MAX_COMPARED)
-    found: list[Piece] = [Piece("same", text) for text in old[:head]]
-    for _, start_old, end_old, start_new, end_new in matcher.get_opcodes():
-        gone, come = old[head + start_old : head + end_old], new[head + start_new : head + end_new]
-        same = common_prefix(gone[::-1], come[::-1])
-        found += [Piece("del", text) for text in gone[: len(gone) - same]]
-        found += [Piece("ins", text) for text in come[: len(come) - same]]
-        found += [Piece("same", text) for text in come[len(come) - same :]]
-    return tuple(Piece(kind, "".join(piece.text for piece in run)) for kind, run in groupby(found, lambda p: p.kind))
-
-
-def _keys(pieces: Sequence[str]) -> list[str]:
-    """Return what is compared. White space counts together with the word before it: a space alone is everywhere."""
-    return [before + piece if piece.isspace() else piece for before, piece in pairwise(["", *pieces])]
+    tail = common_prefix(old[head:][::-1], new[head:][::-1])
+    changed_old, changed_new = old[head : len(old) - tail], new[head : len(new) - tail]
+    matcher = SequenceMatcher(None, changed_old, changed_new, autojunk=longest > _MAX_COMPARED)
+    found: list[tuple[Literal["same", "del", "ins"], list[str]]] = [("same", old[:head])]
+    for operation, start_old, end_old, start_new, end_new in matcher.get_opcodes():
+        if operation == "equal":
+            found.append(("same", changed_old[start_old:end_old]))
+        else:
+            found += [("del", changed_old[start_old:end_old]), ("ins", changed_new[start_new:end_new])]
+    found.append(("same", old[len(old) - tail :]))
+    return tuple(Piece(kind, "".join(pieces)) for kind, pieces in found if pieces)
 
 
 def common_prefix(left: Sequence[str], right: Sequence[str]) -> int:
