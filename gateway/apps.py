@@ -20,11 +20,11 @@ class GatewayConfig(AppConfig):
         from gateway.sessions.message_index import triggers_ensure
         from gateway.sockets import close_login
         from gateway.thread_reader import read_turns
+        from memories.api.export import register_exporter
         from memories.forgetting import Eraser, register_eraser
         from memories.health import register_facts_reader
         from memories.history.provenance import key_names_reader, names_reader
         from memories.imports.conversations import conversation_store
-        from memories.portability import register_exporter
         from memories.recall.query_vectors import query_embedder
         from memories.recall.threads import thread_reader
 

@@ -8,7 +8,7 @@ from django.db.models import Q
 
 from gateway.attachments.reading import content_read
 from gateway.models import Message, Run, Session
-from memories.portability import paged
+from memories.selectors import paged
 from memories.services.erasing import ErasureStep, updating
 
 

@@ -1,6 +1,5 @@
 """The current state of a book, which decides whether a snapshot is fresh or stale."""
 
-from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
@@ -10,22 +9,15 @@ from memories.models import Book
 from memories.recall.book_views import BookState
 from memories.services import book_expiry_note, book_get_or_create
 
-_BY_NAME = Select(
-    lambda: Book.objects.filter(**given(Book, "owner", "name")).values_list(
-        "pk", "generation", "epoch", "next_expiry_at"
-    )
-)
+_BY_NAME = Select(lambda: Book.objects.filter(**given(Book, "owner", "name")))
 
 
 def book_state(owner_id: UUID, name: str) -> BookState:
     """Return the current state of a book, created if missing. Expired memories raise its generation first."""
-    found = _BY_NAME.row(owner=owner_id, name=name)
-    if found is None or (found[-1] and found[-1] <= timezone.now()):
-        book = book_get_or_create(owner_id, name)
-        if book.next_expiry_at and book.next_expiry_at <= timezone.now():
-            book = book_expiry_note(book)
-        return BookState.of(book)
-    return _state(owner_id, name, found)
+    book = _BY_NAME.instance(owner=owner_id, name=name) or book_get_or_create(owner_id, name)
+    if book.next_expiry_at and book.next_expiry_at <= timezone.now():
+        book = book_expiry_note(book)
+    return BookState.of(book)
 
 
 def book_state_to_read(owner_id: UUID, name: str) -> BookState:
@@ -36,10 +28,5 @@ def book_state_to_read(owner_id: UUID, name: str) -> BookState:
 
 def existing_book_state(owner_id: UUID, name: str) -> BookState | None:
     """Return the state of a book for reading, or None if it does not exist yet."""
-    found = _BY_NAME.row(owner=owner_id, name=name)
-    return _state(owner_id, name, found) if found else None
-
-
-def _state(owner_id: UUID, name: str, found: tuple[Any, ...]) -> BookState:
-    book_id, generation, epoch, _ = found
-    return BookState(book_id=book_id, owner_id=owner_id, name=name, generation=generation, epoch=epoch)
+    book = _BY_NAME.instance(owner=owner_id, name=name)
+    return BookState.of(book) if book else None

@@ -57,12 +57,8 @@ class Eraser:
 
 
 _erasers: list[Eraser] = []
-
-
-def register_eraser(eraser: Eraser) -> None:
-    """Register the eraser of an app of a higher layer; called from AppConfig.ready()."""
-    if eraser not in _erasers:
-        _erasers.append(eraser)
+register_eraser = _erasers.append
+"""Registers the eraser of an app of a higher layer; called from AppConfig.ready()."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

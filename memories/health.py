@@ -36,12 +36,8 @@ class Facts:
 # (books of one owner, now) -> facts by book; the number of queries must not depend on the number of books.
 FactsReader = Callable[[Sequence[Book], datetime], Mapping[UUID, Facts]]
 _readers: list[FactsReader] = []
-
-
-def register_facts_reader(reader: FactsReader) -> None:
-    """Register a reader of another app; called from AppConfig.ready()."""
-    if reader not in _readers:
-        _readers.append(reader)
+register_facts_reader = _readers.append
+"""Registers a reader of another app; called from AppConfig.ready()."""
 
 
 def health_of_books(owner_id: UUID, *, limits: KeyLimits = UNLIMITED) -> list[dict[str, Any]]:

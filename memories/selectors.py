@@ -15,8 +15,9 @@ from memories.models import Book, ChangeSet, Memory
 from memories.pagination import parse_number
 
 Row = TypeVar("Row", bound=Model)
-_MAX_UNDO_CHAIN = 20  # undos of undos that are followed
+MAX_UNDO_CHAIN = 100  # undos of undos that are followed
 _KEYS_PAGE = 5_000
+PAGE = 500  # rows of a page of `paged`
 
 
 def row_by_id(rows: QuerySet[Row], given: str) -> Row | None:
@@ -92,8 +93,10 @@ def undo_steps(owner_id: UUID, sets: Iterable[UUID]) -> Iterator[tuple[UUID, Cha
     """Yield the undos of these change sets, the undos of those, and so on, as `(original, undo, distance)`. One query
     for each distance."""
     root_of = {pk: pk for pk in sets}
-    for distance in range(1, _MAX_UNDO_CHAIN + 1):
-        steps = ChangeSet.objects.filter(owner_id=owner_id, undoes_id__in=list(root_of)) if root_of else ()
+    for distance in range(1, MAX_UNDO_CHAIN + 1):
+        if not root_of:
+            return
+        steps = ChangeSet.objects.filter(owner_id=owner_id, undoes_id__in=list(root_of))
         root_of = {step.pk: root_of[step.undoes_id] for step in steps if step.undoes_id}
         for step in steps:
             yield root_of[step.pk], step, distance
@@ -116,3 +119,23 @@ def live_keys(book: Book) -> Iterator[set[str]]:
     while page:
         yield {key for _, key in page}
         page = list(rows.filter(number__gt=page[-1][0])[:_KEYS_PAGE]) if len(page) == _KEYS_PAGE else []
+
+
+def paged(rows: "QuerySet[Row]", *keys: str) -> Iterator[Row]:
+    """Yield the rows ordered by the columns `keys`, which are unique together, reading page by page. No statement is
+    open between pages, so the next one may be read in another thread."""
+    rows = rows.order_by(*keys)
+    page = list(rows[:PAGE])
+    while page:
+        yield from page
+        if len(page) < PAGE:
+            return
+        page = list(rows.filter(_after(page[-1], keys))[:PAGE])
+
+
+def _after(row: Model, keys: Sequence[str]) -> Q:
+    """Return the condition for rows after this one in the order of `keys`."""
+    first, *others = keys
+    value = getattr(row, first)
+    behind = Q(**{f"{first}__gt": value})
+    return behind | (Q(**{first: value}) & _after(row, others)) if others else behind

@@ -3,8 +3,8 @@
 Verdicts are cached by a hash of the text and the rules, without the text, until something is forgotten. Scanning the
 same text again, such as a refused one, only costs the hash."""
 
+import math
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -12,6 +12,7 @@ from types import MappingProxyType
 import scanning
 from memories.artifacts.cleaning import scan_document
 from memories.database.access import in_read_thread
+from memories.lru_cache import LRUCache
 from memories.messaging.invalidation import register_cache
 from memories.metadata import metadata_words
 from memories.models import ScanRenewal
@@ -36,7 +37,7 @@ class ScanVerdict:
 
 
 _lock = threading.Lock()
-_cache: "OrderedDict[tuple[str, bool], ScanVerdict]" = OrderedDict()
+_cache: LRUCache[tuple[str, bool], ScanVerdict] = LRUCache()
 
 
 def verdict_of(content: str, keywords: Sequence[str], metadata: Mapping[str, str] = NO_METADATA) -> ScanVerdict:
@@ -103,9 +104,7 @@ def _scan_cached(content: str, keywords: Sequence[str], *, document: bool) -> Sc
     scan_hash = scanning.scan_hash(content, keywords)
     key = scan_hash, document
     with _lock:
-        known = _cache.get(key)
-        if known is not None:
-            _cache.move_to_end(key)
+        if known := _cache.touch(key):
             return known
     if document:
         judged = _verdict(scan_hash, scan_document(content), ())
@@ -113,9 +112,8 @@ def _scan_cached(content: str, keywords: Sequence[str], *, document: bool) -> Sc
         verdict = scanning.scan(content, keywords)
         judged = _verdict(scan_hash, verdict.findings, verdict.doubts)
     with _lock:
-        _cache[key] = judged
-        while len(_cache) > _MAX_CACHED:
-            _cache.popitem(last=False)
+        _cache.put(key, judged)
+        _cache.trim(math.inf, _MAX_CACHED)
     return judged
 
 

@@ -9,12 +9,12 @@ class ReviewsConfig(AppConfig):
         # Models can be imported only now.
         from gateway.chat.held_notes import held_of_review, held_of_session
         from gateway.hooks import sessions_forgotten, turn_completed
+        from memories.api.export import register_exporter
         from memories.evidence import ProposalStore, proposal_store
         from memories.forgetting import Eraser, register_eraser
         from memories.health import register_facts_reader
         from memories.history.provenance import reviewed_turns_reader
         from memories.history.undo import UndoListener, register_undo_listener
-        from memories.portability import register_exporter
         from reviews import held_notes
         from reviews.approvals import imported_withdraw
         from reviews.consolidation import clear

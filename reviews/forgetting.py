@@ -10,7 +10,7 @@ from django.db.models.functions import Cast
 
 from gateway.models import Session
 from memories.models import Book
-from memories.portability import paged
+from memories.selectors import paged
 from memories.services import books_of_owner_lock
 from memories.services.erasing import ErasureStep, each_page, updating
 from reviews.consolidation.clear import notes_forget

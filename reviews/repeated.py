@@ -21,7 +21,7 @@ MAX_RUNS = 200
 MAX_WRITES = 2_000
 """How many earlier reviews and writes are compared, newest first."""
 _WAITS = "It is already waiting for a decision."
-_REJECTED = "It was rejected before; you can still approve it."
+_REJECTED = "It was rejected before. You can still approve it on the reviews page."
 _Key = tuple[str, str, str]
 _Earlier = tuple[ReviewRun, ReviewWrite]
 

@@ -13,7 +13,7 @@ from gateway.api.session_json import message_json, session_json
 from gateway.attachments.reading import content_read
 from gateway.models import Message, Session
 from gateway.runs.attached import attached_parts, first_text, name_of
-from memories.portability import paged
+from memories.selectors import paged
 
 _NAME_LENGTH = 60
 

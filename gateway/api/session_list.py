@@ -16,6 +16,7 @@ from gateway.sessions.keeping import session_change, session_discard, session_re
 from gateway.sessions.search import MAX_QUERY, search_sessions
 from gateway.sessions.tags import MAX_TAGS, TAG_LENGTH, tagged
 from memories.api.bodies import Body
+from memories.api.export import download
 from memories.api.operations import reading, writing
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread
@@ -23,7 +24,6 @@ from memories.ids import parse_uuid
 from memories.limits import PageSize, ShortText
 from memories.models import Owner
 from memories.pagination import DEFAULT_LIMIT, list_json, page_json, parse_cursor, parse_number
-from memories.portability import download
 
 router = Router()
 Title = Annotated[str, Field(max_length=services.MAX_TITLE)]

@@ -23,7 +23,7 @@ from gateway.attachments.uses import deletion_begin, deletion_end, is_deletion_d
 from gateway.jobs import enqueue, lease_extend, lease_is_held, lease_release, lease_take
 from gateway.models import Message, Session
 from gateway.runs.window import HAS_PARTS
-from memories.portability import paged
+from memories.selectors import paged
 
 TASK = "gateway.attachments.sweep.attachments_tidy"
 LEASE = "attachments"

@@ -23,7 +23,8 @@ from gateway.turns.events import Delta, Done, Recalled, ToolUsed, TurnOptions
 from gateway.turns.serializing import done_json, run_json
 from memories.database.access import in_thread
 from memories.errors import DomainError, NotFound
-from memories.messaging.invalidation import Forgotten, register_cache
+from memories.messaging.invalidation import register_cache
+from memories.models import Invalidation
 
 logger = logging.getLogger("daybook.live")
 
@@ -142,7 +143,7 @@ class LiveTurn:
 _live: dict[UUID, LiveTurn] = {}
 
 
-def forget(forgotten: Forgotten) -> None:
+def forget(forgotten: Invalidation) -> None:
     """Stop the live turns of a deleted session. If a memory was forgotten, remove the recalled memories from the
     owner's live turns; the answers stay in the transcript. Safe from any thread."""
     for turn in list(_live.values()):

@@ -12,6 +12,7 @@ from ninja import Router
 from memories.api import answers
 from memories.api.answers import as_shape
 from memories.api.bodies import EMPTY_AS_NONE, inline_enum
+from memories.api.export import CONTENT_TYPE, download
 from memories.audit.log import KIND, Action, actor_of_caller, audit_entries, audit_record
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_thread
@@ -20,7 +21,7 @@ from memories.ids import parse_uuid
 from memories.limits import PageSize, ShortText
 from memories.models import AuditEntry
 from memories.pagination import DEFAULT_LIMIT, list_json
-from memories.portability import CONTENT_TYPE, download, paged
+from memories.selectors import paged
 
 router = Router()
 PERMISSION = "memories.view_auditentry"

@@ -7,6 +7,7 @@ from django.http import HttpResponseBase
 from ninja import Router
 from pydantic import Field
 
+from memories.api.export import CONTENT_TYPE, download, export_lines
 from memories.audit.log import Action, actor_of_caller, audit_record_own
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread, in_thread
@@ -16,7 +17,6 @@ from memories.imports.files import Upload
 from memories.imports.formats import AUTO, FORMATS, IMPORT_TYPES
 from memories.imports.running import ImportRequest, import_slices
 from memories.limits import ShortText
-from memories.portability import CONTENT_TYPE, download, export_lines
 from memories.selectors import require_book
 from memories.services import check_book_name
 

@@ -1,7 +1,6 @@
 """The scan of long documents, and the cleaning of a model's output before it is stored.
 Pure functions; called by memories.artifacts.store and reviews.consolidation."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import scanning
@@ -56,21 +55,14 @@ def clean_output(text: str, *, max_secrets: int) -> CleanedOutput:
 
 
 def _without_blocked_lines(text: str) -> tuple[str, int]:
+    """Return the text without the lines that the scan blocks, and their number."""
     findings = scan_document(text)
-    if not findings:
-        return text, 0
     kept = []
-    dropped = 0
-    for start, end, line in _lines(text):
+    end = dropped = 0
+    for line in text.splitlines(keepends=True):
+        start, end = end, end + len(line)
         if any(finding.start < end and start < finding.end for finding in findings):
             dropped += 1
         else:
             kept.append(line)
     return "".join(kept), dropped
-
-
-def _lines(text: str) -> Iterator[tuple[int, int, str]]:
-    at = 0
-    for line in text.splitlines(keepends=True):
-        yield at, at + len(line), line
-        at += len(line)

@@ -66,7 +66,9 @@ class Select(_Statement, Generic[M]):
 
     def rows(self, **values: Any) -> list[tuple[Any, ...]]:
         """Return the rows, with values converted as Django's fields do."""
-        return self._rows(connections[_DEFAULT], values)[1]
+        compiled = self.compiled(connections[_DEFAULT])
+        found = compiled.fetch(compiled.params(values))
+        return [compiled.convert(row) for row in found] if compiled.converters else found
 
     def as_stored(self, **values: Any) -> tuple[list[tuple[Any, ...]], Callable[[tuple[Any, ...]], tuple[Any, ...]]]:
         """Return the rows as the driver returns them, and a function that converts one as `rows` does."""
@@ -79,19 +81,13 @@ class Select(_Statement, Generic[M]):
 
     def instances(self, **values: Any) -> list[M]:
         """Return the rows as instances of the model. Not for `values_list` query sets."""
-        compiled, rows = self._rows(connections[_DEFAULT], values)
-        return [self._build_model.from_db(_DEFAULT, compiled.names, row) for row in rows]
+        rows = self.rows(**values)
+        names = self.compiled(connections[_DEFAULT]).names
+        return [self._build_model.from_db(_DEFAULT, names, row) for row in rows]
 
     def instance(self, **values: Any) -> M | None:
         """Return the first row as an instance of the model, or None."""
         return next(iter(self.instances(**values)), None)
-
-    def _rows(
-        self, connection: BaseDatabaseWrapper, values: Mapping[str, Any]
-    ) -> tuple[Compiled, list[tuple[Any, ...]]]:
-        compiled = self.compiled(connection)
-        found = compiled.fetch(compiled.params(values))
-        return compiled, [compiled.convert(row) for row in found] if compiled.converters else found
 
     def _compile(self, connection: BaseDatabaseWrapper) -> Compiled:
         queryset = self._build()

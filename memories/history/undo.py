@@ -24,6 +24,7 @@ from memories.errors import InvalidRequest, NotFound
 from memories.evidence import proposal_store
 from memories.imports.conversations import conversation_store
 from memories.models import ChangeSet, Memory, Revision
+from memories.selectors import MAX_UNDO_CHAIN, undo_steps
 from memories.services import (
     BookWriter,
     Source,
@@ -35,7 +36,6 @@ from memories.services import (
 )
 
 ATOMIC = 100  # memories that are undone in a single transaction at most
-_MAX_CHAIN = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +75,8 @@ class UndoListener:
 
 
 _listeners: list[UndoListener] = []
-
-
-def register_undo_listener(listener: UndoListener) -> None:
-    """Register a listener; called from AppConfig.ready()."""
-    if listener not in _listeners:
-        _listeners.append(listener)
+register_undo_listener = _listeners.append
+"""Registers a listener; called from AppConfig.ready()."""
 
 
 def change_set_get(owner_id: UUID, change_set_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> ChangeSet:
@@ -153,7 +149,8 @@ class _Undoing:
             if listener.lock is not None:
                 listener.lock(self.root)
         with book_writing(self.change_set.book, self.source, change_set=self.new, silent=True) as writer:
-            family = _family(self.change_set)
+            steps = undo_steps(self.change_set.owner_id, [self.change_set.pk])
+            family = {self.change_set.pk, *(undo.pk for _, undo, _ in steps)}
             self._revert(writer, memories, family)
             if last and self.only is None:
                 self.documents, self.documents_skipped = artifacts_undo(writer, self.change_set, family)
@@ -204,23 +201,10 @@ def memory_restore(memory: Memory, revision: Revision, source: Source) -> WriteR
 def _root(change_set: ChangeSet) -> tuple[ChangeSet, int]:
     """Return the original change set of a chain of undos, and the length of the chain."""
     depth = 0
-    while change_set.undoes_id is not None and depth < _MAX_CHAIN:
+    while change_set.undoes_id is not None and depth < MAX_UNDO_CHAIN:
         change_set = ChangeSet.objects.select_related("book").get(owner_id=change_set.owner_id, pk=change_set.undoes_id)
         depth += 1
     return change_set, depth
-
-
-def _family(change_set: ChangeSet) -> set[UUID]:
-    """Return the ids of the change set, its undos, their undos, and so on."""
-    family = {change_set.pk}
-    newest = family
-    for _ in range(_MAX_CHAIN):
-        undos = ChangeSet.objects.filter(owner_id=change_set.owner_id, undoes_id__in=newest)
-        newest = set(undos.values_list("pk", flat=True))
-        if not newest:
-            break
-        family |= newest
-    return family
 
 
 def _unchanged_since(owner_id: UUID, memories: set[UUID], family: set[UUID]) -> set[UUID]:

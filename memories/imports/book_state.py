@@ -18,7 +18,6 @@ from memories.selectors import known_keys, live_keys, live_rows
 from memories.services import BookWriter, Budgets, MemoryFields, fields_cleaned
 
 _API_PRECISION = timedelta(milliseconds=1)
-_SINGLE_BATCH = -1  # generation of a state that was read under the book's lock, for one batch only
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class BookImportState:
     def load_locked(cls, book: Book, rows: Sequence[CheckedEntry]) -> "BookImportState":
         """Return the state of a locked book as far as one batch needs it."""
         keys = known_keys(book, [row.key for row in rows])
-        state = cls(Budgets.of(book, book.name), _SINGLE_BATCH, keys=keys)
+        state = cls(Budgets.of(book, book.name), book.generation, keys=keys)
         state.load_named(book, [row.entry for row in rows])
         return state
 
@@ -68,13 +67,6 @@ class BookImportState:
         named = {entry.number for entry in entries if entry.number is not None} - self.rows.keys()
         if book is not None and named:
             self.rows |= live_rows(book, numbers=sorted(named))
-
-    def advance(self, book: Book) -> "BookImportState | None":
-        """Return the state after a batch was written to the book, or None if it must be loaded again."""
-        if self.generation == _SINGLE_BATCH:
-            return None
-        self.generation = book.generation
-        return self
 
     def changed_memory(self, entry: Entry, key: str) -> Memory | None:
         """Return the memory whose content an entry would replace, or None if it would add one or is known already."""
@@ -107,9 +99,9 @@ class BookImportState:
                 self.budgets.take(target, length)
                 if writer is not None:
                     writer.gather_added(fields, scan_hash=row.scan_hash)
-                report.new += 1
+                report.add_memory(row.entry, fields)
         except OverBudget as error:
-            report.refuse(row.entry.line, row.entry.place, error)
+            report.refuse(row.entry, error)
             return
         self.keys.add(key)
 
@@ -125,7 +117,7 @@ def check_entries(
             fields = fields_cleaned(entry.fields)
             cleaned.append((entry, fields, key_of(fields.content or "")))
         except (InvalidRequest, TooLarge) as error:
-            report.refuse(entry.line, entry.place, error)
+            report.refuse(entry, error)
     state.load_named(book, [entry for entry, _, _ in cleaned])
     allowed: list[CheckedEntry] = []
     began = time.monotonic()

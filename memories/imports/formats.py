@@ -34,22 +34,20 @@ class Format:
 
     name: str
     label: str
-    read_text: Callable[[SourceFile, ImportContents], Slices[None]]
+    read_text: Callable[[SourceFile, ImportContents], Slices[None]] = read_text
     read_json: Callable[[JsonFile, ImportContents], Slices[None]] | None = None
     recognises: Callable[[Item], bool] = lambda item: False
 
 
 _TABLE = (
     Format(name="jsonl", label="Daybook export, or JSON Lines", read_text=read_jsonl),
-    Format(name="chatgpt", label="ChatGPT", read_text=read_text, read_json=read_chatgpt, recognises=is_chatgpt),
+    Format(name="chatgpt", label="ChatGPT", read_json=read_chatgpt, recognises=is_chatgpt),
     Format(name="claude", label="Claude", read_text=read_markdown, read_json=read_claude, recognises=is_claude),
-    Format(name="letta", label="Letta", read_text=read_text, read_json=read_letta, recognises=is_letta),
-    Format(
-        name="openwebui", label="Open WebUI", read_text=read_text, read_json=read_openwebui, recognises=is_openwebui
-    ),
-    Format(name="mem0", label="mem0", read_text=read_text, read_json=read_mem0, recognises=is_mem0),
+    Format(name="letta", label="Letta", read_json=read_letta, recognises=is_letta),
+    Format(name="openwebui", label="Open WebUI", read_json=read_openwebui, recognises=is_openwebui),
+    Format(name="mem0", label="mem0", read_json=read_mem0, recognises=is_mem0),
     Format(name="markdown", label="Markdown list", read_text=read_markdown),
-    Format(name="text", label="Text, one memory per line or paragraph", read_text=read_text),
+    Format(name="text", label="Text, one memory per line or paragraph"),
 )
 FORMATS = {format.name: format for format in _TABLE}
 """Formats by name. If several recognise an item, the first one is used."""
@@ -103,7 +101,7 @@ def _parse_json_file(file: SourceFile, chosen: str) -> Slices[JsonFile | None]:
 
 
 def _detect_format(json: JsonFile) -> Format:
-    for number, member in enumerate(json.parts.members[:_SAMPLED_MEMBERS], start=1):
+    for number, member in enumerate(json.members[:_SAMPLED_MEMBERS], start=1):
         try:
             item = json.item(number, member)
         except InvalidRequest:

@@ -5,11 +5,9 @@ object; a value that is a list counts as its elements."""
 import re
 import time
 from dataclasses import dataclass
-from typing import Any
 
 from memories.database.batches import SLICE_SECONDS, Slices
 from memories.errors import InvalidRequest
-from memories.json_input import read_json
 from memories.limits import IMPORT_LINES
 
 # An unterminated string matches to the end of the text: retrying after each quote would take quadratic time.
@@ -28,19 +26,7 @@ class Member:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Members:
-    """The members of a text, in order."""
-
-    text: str
-    members: list[Member]
-
-    def value(self, member: Member, what: str) -> Any:
-        """Parse a member. `what` names it in errors. Raises InvalidRequest."""
-        return read_json(self.text[member.start : member.end], what=what, repair=True)
-
-
-def members_of(text: str, what: str) -> Slices[Members]:
+def members_of(text: str, what: str) -> Slices[list[Member]]:
     """Locate the members of a JSON text, in slices; `what` names the text in errors. Raises InvalidRequest if it is
     truncated, continues after its end, or has too many members."""
     scan = _MemberScan(what)
@@ -52,7 +38,7 @@ def members_of(text: str, what: str) -> Slices[Members]:
             began = time.monotonic()
     if scan.depth or not scan.finished:
         raise scan.error("it is cut off")
-    return Members(text, scan.members)
+    return scan.members
 
 
 class _MemberScan:

@@ -47,8 +47,10 @@ class _PassageBuilder:
             yield from _split_passage(Passage(self.line, " ".join(self.lines), titles))
         self.lines = []
 
-    def start(self, line: int, words: str) -> None:
-        self.line, self.lines = line, [words]
+    def add(self, line: int, words: str) -> None:
+        if not self.lines:
+            self.line = line
+        self.lines.append(words)
 
     def heading(self, level: int, title: str) -> None:
         self.headings = [(above, known) for above, known in self.headings if above < level] + [(level, title)]
@@ -75,11 +77,9 @@ def markdown_passages(text: str) -> Iterator[Passage]:
             yield from builder.flush()
         elif bullet := _BULLET.fullmatch(line):
             yield from builder.flush()
-            builder.start(number, bullet[1])
-        elif builder.lines:
-            builder.lines.append(line)
+            builder.add(number, bullet[1])
         else:
-            builder.start(number, line)
+            builder.add(number, line)
     yield from builder.flush()
 
 
@@ -93,11 +93,7 @@ def text_passages(text: str) -> Iterator[Passage]:
             yield from builder.flush()
         if line:
             bullet = _BULLET.fullmatch(line)
-            words = bullet[1] if bullet else line
-            if builder.lines:
-                builder.lines.append(words)
-            else:
-                builder.start(number, words)
+            builder.add(number, bullet[1] if bullet else line)
     yield from builder.flush()
 
 

@@ -13,7 +13,8 @@ from django.utils.dateparse import parse_datetime
 from memories.errors import InvalidRequest
 from memories.imports.contents import ImportContents
 from memories.imports.files import SourceFile
-from memories.imports.json_members import Member, Members
+from memories.imports.json_members import Member
+from memories.json_input import read_json
 
 _EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
 _LATEST_SECONDS = 10_000_000_000
@@ -35,7 +36,7 @@ class JsonFile:
     """A JSON file whose members are located but not parsed yet."""
 
     source: SourceFile
-    parts: Members
+    members: list[Member]
 
     def place(self, words: str) -> str:
         return self.source.place(words)
@@ -43,14 +44,15 @@ class JsonFile:
     def item(self, number: int, member: Member) -> Item:
         """Parse a member. Raises InvalidRequest."""
         place = self.place(f"{member.key or 'entry'} {number}")
-        return Item(member.key, number, place, self.parts.value(member, place))
+        value = read_json(self.source.text[member.start : member.end], what=place, repair=True)
+        return Item(member.key, number, place, value)
 
 
 def each_item(file: JsonFile, contents: ImportContents) -> Iterator[Item | None]:
     """Yield the items of a file, and None where a slice may end. Invalid items are recorded as refused."""
     read = 0
     counts: dict[str, int] = {}
-    for member in file.parts.members:
+    for member in file.members:
         number = counts[member.key] = counts.get(member.key, 0) + 1
         try:
             item = file.item(number, member)

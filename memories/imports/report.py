@@ -6,7 +6,7 @@ from typing import Any
 
 from memories.errors import BlockedByScan, DomainError
 from memories.evidence import HoldReason
-from memories.imports.contents import Conversation, Entry
+from memories.imports.contents import Conversation, Entry, RefusedEntry
 from memories.models import Memory
 from memories.services import MemoryFields
 
@@ -82,17 +82,15 @@ class ImportReport:
         self.waiting += other.waiting[: MAX_SHOWN - len(self.waiting)]
         self.to_propose += other.to_propose
 
-    def refuse(self, line: int, place: str, error: DomainError) -> None:
+    def refuse(self, entry: Entry | RefusedEntry, error: DomainError) -> None:
         """Count an entry that is left out because it is invalid or over budget."""
         self.refused += 1
-        self._add_problem({"line": line, "place": place, "code": error.code, "message": str(error)})
+        self._add_problem(entry, error.code, str(error))
 
     def block(self, entry: Entry, error: BlockedByScan) -> None:
         """Count an entry that the scan blocks."""
         self.blocked += 1
-        self._add_problem(
-            {"line": entry.line, "place": entry.place, "code": error.code, "message": str(error), **error.details}
-        )
+        self._add_problem(entry, error.code, str(error), **error.details)
 
     def hold(self, entry: Entry, fields: MemoryFields, doubt: HoldReason, changes: Memory | None) -> None:
         """Count an entry that waits for a decision."""
@@ -107,11 +105,11 @@ class ImportReport:
         self.held -= 1
         self.refused += 1
         self.waiting = [waiting for waiting in self.waiting if waiting["line"] != entry.line]
-        message = "It was rejected before; you are still approve again."
-        self._add_problem({"line": entry.line, "place": entry.place, "code": "turned_down", "message": message})
+        self._add_problem(entry, "turned_down", "It was rejected before. You can still approve it on the reviews page.")
 
-    def preview(self, entry: Entry, fields: MemoryFields) -> None:
-        """List a memory that would be added."""
+    def add_memory(self, entry: Entry, fields: MemoryFields) -> None:
+        """Count a new memory."""
+        self.new += 1
         if len(self.added) < MAX_SHOWN:
             self.added.append(
                 {"line": entry.line, "content": fields.content, "target": fields.target, "category": fields.category}
@@ -125,6 +123,7 @@ class ImportReport:
             messages = len(conversation.messages)
             self.titles.append({"title": conversation.title, "messages": messages, "created_at": conversation.began_at})
 
-    def _add_problem(self, problem: dict[str, Any]) -> None:
+    def _add_problem(self, entry: Entry | RefusedEntry, code: str, message: str, **details: Any) -> None:
         if len(self.problems) < MAX_PROBLEMS:
+            problem = {"line": entry.line, "place": entry.place, "code": code, "message": message, **details}
             self.problems.append(problem)

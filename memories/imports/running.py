@@ -69,7 +69,7 @@ def import_slices(
         conversation_store().check(owner_id, contents.book, limits)
     report = ImportReport(formats=list(contents.formats))
     for refused in contents.refused:
-        report.refuse(refused.line, refused.place, refused.error)
+        report.refuse(refused, refused.error)
     work = _ImportPreview(owner_id, report) if request.preview else _ImportWriter(owner_id, report, actor, limits)
     with refusals_stored():
         for name in names:
@@ -93,10 +93,7 @@ class _ImportPreview:
         state = yield from BookImportState.load(book, name)
         for batch in BatchSize().parts(entries):
             for row in (yield from check_entries(book, batch, state, self.report)):
-                before = self.report.new
                 state.apply(row, self.report, None)
-                if self.report.new > before:
-                    self.report.preview(row.entry, row.fields)
             yield
 
     @reads
@@ -131,10 +128,12 @@ class _ImportWriter:
                 done = ImportReport()
                 with size.measured(), self._writing(book) as writer:
                     _require_same_epoch(writer, book)
-                    if writer.book.generation != state.generation:  # somebody else wrote to the book
-                        state = BookImportState.load_locked(writer.book, rows)
-                    _write(writer, rows, state, done)
-                state = state.advance(writer.book)
+                    unchanged = writer.book.generation == state.generation  # else somebody else wrote to the book
+                    _write(writer, rows, state if unchanged else BookImportState.load_locked(writer.book, rows), done)
+                if unchanged:
+                    state.generation = writer.book.generation
+                else:
+                    state = None  # to be loaded again
                 self._record_change_set(writer)
                 numbers += writer.numbers
                 self.report.merge(done)

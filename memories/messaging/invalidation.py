@@ -32,23 +32,8 @@ _PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forgotten:
-    """What was forgotten: an owner, a book (or a part of it), or a session, which was deleted or only ended."""
-
-    kind: str
-    owner_id: UUID
-    book_id: UUID | None = None
-    session_id: UUID | None = None
-
-    @property
-    def words_are_gone(self) -> bool:
-        """Whether the data was deleted from the database too, unlike for a session that only ended."""
-        return self.kind != Kind.SESSION_ENDED
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Cache:
-    forget: Callable[[Forgotten], None]
+    forget: Callable[[Invalidation], None]
     trim: Callable[[], None] | None = None
     clear: Callable[[], None] | None = None
 
@@ -57,7 +42,7 @@ _caches: list[_Cache] = []
 
 
 def register_cache(
-    forget: Callable[[Forgotten], None],
+    forget: Callable[[Invalidation], None],
     *,
     trim: Callable[[], None] | None = None,
     clear: Callable[[], None] | None = None,
@@ -71,8 +56,7 @@ def register_cache(
 def publish(kind: Kind, *, owner_id: UUID, book_id: UUID | None = None, session_id: UUID | None = None) -> None:
     """Tell every process what is forgotten; call this at the end of the forgetting transaction, since other processes
     expect its number for _SETTLED_SECONDS only."""
-    Invalidation.objects.create(kind=kind, owner_id=owner_id, book_id=book_id, session_id=session_id)
-    forgotten = Forgotten(kind=kind, owner_id=owner_id, book_id=book_id, session_id=session_id)
+    forgotten = Invalidation.objects.create(kind=kind, owner_id=owner_id, book_id=book_id, session_id=session_id)
     transaction.on_commit(lambda: apply(forgotten), robust=True)
 
 
@@ -97,7 +81,7 @@ def publish_replaced(newest: int, owners: set[UUID]) -> None:
             cursor.execute(statement)
 
 
-def apply(forgotten: Forgotten) -> None:
+def apply(forgotten: Invalidation) -> None:
     """Drop what was forgotten from the caches of this process."""
     search.forget(lambda book: _concerns(forgotten, book))
     scanning.forget_words()
@@ -105,7 +89,7 @@ def apply(forgotten: Forgotten) -> None:
         cache.forget(forgotten)
 
 
-def _concerns(forgotten: Forgotten, book: search.BookKey | None) -> bool:
+def _concerns(forgotten: Invalidation, book: search.BookKey | None) -> bool:
     """Return True if the texts of a book are forgotten; None stands for texts of conversations, outside of books."""
     if book is None:
         return forgotten.kind != Kind.BOOK
@@ -144,19 +128,15 @@ class Watcher:
         now = time.monotonic()
         applied, after = 0, self._floor
         while True:
-            rows = list(
-                Invalidation.objects.filter(pk__gt=after)
-                .order_by("pk")
-                .values_list("pk", "kind", "owner_id", "book_id", "session_id")[:_PAGE]
-            )
-            for number, kind, owner_id, book_id, session_id in rows:
-                if number not in self._seen:
-                    self._seen[number] = now
-                    apply(Forgotten(kind=kind, owner_id=owner_id, book_id=book_id, session_id=session_id))
+            rows = list(Invalidation.objects.filter(pk__gt=after).order_by("pk")[:_PAGE])
+            for row in rows:
+                if row.pk not in self._seen:
+                    self._seen[row.pk] = now
+                    apply(row)
                     applied += 1
             if len(rows) < _PAGE:
                 break
-            after = rows[-1][0]
+            after = rows[-1].pk
         self._floor = max([self._floor, *(pk for pk, at in self._seen.items() if now - at > _SETTLED_SECONDS)])
         self._seen = {number: at for number, at in self._seen.items() if number > self._floor}
         for cache in _caches:

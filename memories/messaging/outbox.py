@@ -4,7 +4,7 @@ Written by memories.services and reviews; read by gateway.consumers and the API.
 import asyncio
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
@@ -80,11 +80,9 @@ def _send(layer: BaseChannelLayer, group: str, message: dict[str, Any]) -> None:
     runner.run(asyncio.wait_for(layer.group_send(group, message), ANSWER_SECONDS))
 
 
-def next_numbers(owner_id: UUID, column: str, count: int) -> range:
+def next_numbers(owner_id: UUID, column: Literal["notification_seq", "memory_seq"], count: int) -> range:
     """Increment a counter of the owner by `count` and return the new numbers, in one statement. The owner's row is
     locked until the commit."""
-    if column not in {"notification_seq", "memory_seq"}:
-        raise ValueError(column)
     table = connection.ops.quote_name(Owner._meta.db_table)
     field = Owner._meta.get_field("id")
     sql = f"UPDATE {table} SET {column} = {column} + %s WHERE id = %s RETURNING {column}"  # noqa: S608 - names are ours

@@ -52,8 +52,8 @@ class Erasure(models.Model):
 
 
 class Invalidation(models.Model):
-    """A message to every process that an owner, book or session was forgotten. Append-only, and kept for a day. There
-    are no foreign keys, since the rows may have been deleted already."""
+    """A message to every process that an owner, a book (or a part of it) or a session was forgotten, which was deleted
+    or only ended. Append-only, and kept for a day. There are no foreign keys, since the rows may have been deleted."""
 
     class Kind(models.TextChoices):
         OWNER = "owner"
@@ -73,3 +73,8 @@ class Invalidation(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.id}"
+
+    @property
+    def words_are_gone(self) -> bool:
+        """Whether the data was deleted from the database too, unlike for a session that only ended."""
+        return self.kind != self.Kind.SESSION_ENDED

@@ -24,7 +24,6 @@ from memories.recall.vectors import BookVectors, vectors_of_book
 from memories.selectors import unexpired
 from memories.verdicts import is_verdict_for, older_rules, verdict_of
 from search.analysis import PROCESS_CACHE
-from search.entries import Entry
 from search.index import BookIndex
 
 _ENTRY_OVERHEAD = 600  # bytes
@@ -56,7 +55,6 @@ class _ConvertedRow(NamedTuple):
 
     row_hash: int
     entry: ViewEntry
-    found: Entry
     blocked: bool
     expires_at: datetime | None
 
@@ -72,45 +70,32 @@ class _Rows:
 NO_ROWS = _Rows()
 
 
+@dataclass(eq=False, repr=False)
 class BookView:
     """The entries of a book that may be injected, and the index over them. Immutable. The index is built at the first
     search, since a book that fits into the frozen block needs none."""
 
-    def __init__(
-        self,
-        state: BookState,
-        entries: tuple[ViewEntry, ...],
-        summary: str = "",
-        vectors: BookVectors = NO_VECTORS,
-        expires_at: datetime | None = None,
-        rows: _Rows = NO_ROWS,
-    ) -> None:
-        self.state = state
-        self.entries = entries
-        self.summary = summary
-        self.expires_at = expires_at  # when the first entry expires
-        self.rows = rows
-        self._vectors = vectors
-        self.by_number = {entry.number: entry for entry in entries}
+    state: BookState
+    entries: tuple[ViewEntry, ...]
+    summary: str = ""
+    vectors: BookVectors = NO_VECTORS
+    expires_at: datetime | None = None  # when the first entry expires
+    rows: _Rows = NO_ROWS
+
+    def __post_init__(self) -> None:
+        self.by_number = {entry.number: entry for entry in self.entries}
         self._lock = threading.Lock()
         self._blocks: dict[tuple[int, int], FrozenBlock] = {}
 
     @cached_property
     def _index(self) -> BookIndex:
         book = (self.state.owner_id, self.state.book_id)
-        return BookIndex.build(self._found, book=book, vectors=self._vectors.by_number or None)
-
-    @cached_property
-    def _found(self) -> Sequence[Entry]:
-        """The entries in the form that the search index takes."""
-        if self.rows.converted:
-            return [row.found for row in self.rows.converted.values() if not row.blocked]
-        return [_search_entry(entry) for entry in self.entries]
+        return BookIndex.build(self.entries, book=book, vectors=self.vectors.by_number or None)
 
     def analyse(self) -> None:
         """Cache the text analyses of the entries under this book, so that they are dropped when the book is
         forgotten."""
-        PROCESS_CACHE.analyse(self._found, (self.state.owner_id, self.state.book_id))
+        PROCESS_CACHE.analyse(self.entries, (self.state.owner_id, self.state.book_id))
 
     def is_fresh_for(self, state: BookState) -> bool:
         """Return True if the view is not older than `state`, and no entry has expired since it was read."""
@@ -125,7 +110,7 @@ class BookView:
     @property
     def vector_model(self) -> str:
         """The embedding model of the index's vectors, or ""."""
-        return self._vectors.model
+        return self.vectors.model
 
     @property
     def index_ready(self) -> bool:
@@ -192,8 +177,7 @@ def index_over(views: Sequence[BookView]) -> BookIndex:
         return nonempty[0].index
     for view in nonempty:
         view.analyse()
-    entries = sorted((entry for view in nonempty for entry in view.entries), key=lambda entry: entry.number)
-    return BookIndex.build([_search_entry(entry) for entry in entries])
+    return BookIndex.build(sorted((entry for view in nonempty for entry in view.entries), key=lambda e: e.number))
 
 
 @contextmanager
@@ -253,37 +237,17 @@ _LIVE_ROWS = Select(
 
 
 def _convert_row(columns: RawRow, row_hash: int, older: Sequence[str]) -> _ConvertedRow:
-    row = _with_verdict(_Row._make(columns), older)
-    entry = _view_entry(row)
-    return _ConvertedRow(row_hash, entry, _search_entry(entry), row.blocked, row.expires_at)
-
-
-def _with_verdict(row: _Row, older: Sequence[str]) -> _Row:
-    if is_verdict_for(row.scan_hash, row.content, row.keywords, older, row.metadata):
-        return row
-    verdict = verdict_of(row.content, row.keywords, row.metadata)
-    return row._replace(scan_hash=verdict.scan_hash, scan_rule=verdict.rule)
-
-
-def _view_entry(row: _Row) -> ViewEntry:
-    return ViewEntry(
+    row = _Row._make(columns)
+    if not is_verdict_for(row.scan_hash, row.content, row.keywords, older, row.metadata):
+        verdict = verdict_of(row.content, row.keywords, row.metadata)
+        row = row._replace(scan_hash=verdict.scan_hash, scan_rule=verdict.rule)
+    entry = ViewEntry(
         number=row.number,
         target=row.target,
         category=row.category,
         content=row.content,
         keywords=tuple(row.keywords),
         pinned=row.pinned,
-        content_changed_at=row.content_changed_at,
+        said_at=row.content_changed_at,
     )
-
-
-def _search_entry(entry: ViewEntry) -> Entry:
-    # Without session_id: entries that were saved in one session need not be related.
-    return Entry(
-        number=entry.number,
-        content=entry.content,
-        keywords=entry.keywords,
-        category=entry.category,
-        target=entry.target,
-        said_at=entry.content_changed_at,
-    )
+    return _ConvertedRow(row_hash, entry, row.blocked, row.expires_at)

@@ -9,19 +9,16 @@ from datetime import datetime
 
 from memories.models import Target
 from prompts.memory import MemoryLine, memory_block
+from search.entries import Entry
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ViewEntry:
-    """A memory that may be injected, in the generation of its view."""
+@dataclass(frozen=True, kw_only=True)
+class ViewEntry(Entry):
+    """A memory that may be injected, in the generation of its view. `said_at` is the last change of its content. It has
+    no `session_id`: entries that were saved in one session need not be related."""
 
-    number: int
-    target: str
-    category: str
-    content: str
-    keywords: tuple[str, ...]
+    said_at: datetime
     pinned: bool
-    content_changed_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +47,7 @@ def render(entries: Sequence[ViewEntry]) -> str:
 
 
 def _choose(entries: Sequence[ViewEntry], *, limit: int, char_limit: int) -> list[ViewEntry]:
-    ranked = sorted(
-        entries, key=lambda e: (not e.pinned, e.target != Target.USER, -e.content_changed_at.timestamp(), e.number)
-    )
+    ranked = sorted(entries, key=lambda e: (not e.pinned, e.target != Target.USER, -e.said_at.timestamp(), e.number))
     chosen: list[ViewEntry] = []
     remaining = char_limit
     for entry in ranked:

@@ -4,21 +4,19 @@ A view is shared by all sessions of one book and generation (memories.recall.boo
 generation when it opens: if it equals that of the snapshot, injection needs no query; otherwise the snapshot is stale,
 whichever process wrote. So correctness does not depend on hints between processes."""
 
-import threading
-import time
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from django.conf import settings
 
-from memories.lru_cache import LRUCache
-from memories.messaging.invalidation import Forgotten, Kind, register_cache, watch
+from memories.messaging.invalidation import Kind, register_cache, watch
+from memories.models import Invalidation
 from memories.recall.book_views import BookState, BookView, load_view
 from memories.recall.frozen import FrozenBlock, freeze
+from memories.recall.session_cache import SessionCache
 from memories.tokens import cut_to_tokens
 from prompts.consolidation import guidance
 
-_WEIGH_INTERVAL_SECONDS = 1.0  # views grow while they are searched, but computing the total size takes a while
 _MAX_TOOL_NAMES = 4  # cached guidance texts per session; the name depends on the client's tools
 
 
@@ -46,15 +44,8 @@ class SessionSnapshot:
         return self.view.state == state and self.version == version
 
 
-@dataclass(slots=True)
-class Snapshots:
-    """The snapshots of this process by session, and the shared views by book; both bounded. Thread-safe."""
-
-    _sessions: LRUCache[UUID, SessionSnapshot] = field(default_factory=LRUCache)
-    _views: LRUCache[UUID, BookView] = field(default_factory=LRUCache)
-    _lock: threading.RLock = field(default_factory=threading.RLock)
-    _forgettings: int = 0
-    _weigh_at: float = 0.0  # time.monotonic(); 0 after a new view, to compute the size at once
+class Snapshots(SessionCache[SessionSnapshot, BookView]):
+    """The snapshots of this process by session, and the shared views by book."""
 
     def warm(self, session_id: UUID, state: BookState, version: tuple[int, ...]) -> SessionSnapshot | None:
         """Return the session's snapshot if it is current. No query."""
@@ -82,7 +73,7 @@ class Snapshots:
         summary = cut_to_tokens(view.summary, guidance_tokens) if guidance_tokens else ""
         snapshot = SessionSnapshot(view=view, version=version, frozen=frozen, summary=summary)
         with self._lock:
-            if forgettings == self._forgettings:  # else the data may have been forgotten, and serves only this turn
+            if forgettings == self._forgettings:
                 self._keep(session_id, snapshot)
         return snapshot
 
@@ -102,22 +93,12 @@ class Snapshots:
             self._keep(session_id, snapshot)
             return snapshot
 
-    def _keep(self, session_id: UUID, snapshot: SessionSnapshot) -> None:
-        self._sessions.put(session_id, snapshot)
-        self._trim_to_size()
+    def _keep(self, session_id: UUID, value: SessionSnapshot) -> None:
+        super()._keep(session_id, value)
+        self._views.trim(settings.SNAPSHOT_IDLE_SECONDS)
+        self._trim_views(settings.SNAPSHOT_BYTES)
 
-    def peek(self, session_id: UUID) -> SessionSnapshot | None:
-        """Return the cached snapshot of a session, fresh or not, without counting as a use."""
-        with self._lock:
-            return self._sessions.peek(session_id)
-
-    def drop(self, session_id: UUID) -> None:
-        """Forget the snapshot of a session that ended or was deleted."""
-        with self._lock:
-            self._forgettings += 1
-            self._sessions.pop(session_id, None)
-
-    def forget(self, forgotten: Forgotten) -> None:
+    def forget(self, forgotten: Invalidation) -> None:
         """Drop what was forgotten. For a deleted session, all views of its owner are dropped, since they cache terms of
         its messages."""
         if forgotten.kind == Kind.SESSION_ENDED:
@@ -133,18 +114,6 @@ class Snapshots:
             self._forgettings += 1
             self._views.remove_if(gone)
             self._sessions.remove_if(lambda kept: gone(kept.view))
-
-    def trim(self) -> None:
-        """Drop sessions and views that were not used for SNAPSHOT_IDLE_SECONDS."""
-        with self._lock:
-            self._sessions.trim(settings.SNAPSHOT_IDLE_SECONDS)
-            self._views.trim(settings.SNAPSHOT_IDLE_SECONDS)
-
-    def clear(self) -> None:
-        with self._lock:
-            self._forgettings += 1
-            self._sessions.clear()
-            self._views.clear()
 
     def sizes(self) -> tuple[int, int, int]:
         """Return the number of sessions, the number of views, and the size of the views in bytes."""
@@ -166,19 +135,8 @@ class Snapshots:
             newer = present is None or present.state.generation <= view.state.generation
             if newer and forgettings == self._forgettings:
                 self._views.put(state.book_id, view)
-                self._weigh_at = 0.0
+                self._weigh_at = 0.0  # compute the size at once
             return view
-
-    def _trim_to_size(self) -> None:
-        self._sessions.trim(settings.SNAPSHOT_IDLE_SECONDS, settings.SNAPSHOT_SESSIONS)
-        self._views.trim(settings.SNAPSHOT_IDLE_SECONDS)
-        if time.monotonic() < self._weigh_at:
-            return
-        self._weigh_at = time.monotonic() + _WEIGH_INTERVAL_SECONDS
-        total = sum(view.nbytes for _, view in self._views.values())
-        while len(self._views) > 1 and total > settings.SNAPSHOT_BYTES:
-            _, (_, dropped) = self._views.popitem(last=False)
-            total -= dropped.nbytes
 
 
 snapshots = Snapshots()

@@ -3,22 +3,18 @@
 Thread records only refer to runs. The gateway stores the texts and registers a function that reads them when Django
 starts. Turns are cached in process, beside the session's snapshot, and appended when a run closes."""
 
-import threading
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
 from uuid import UUID
 
-from django.conf import settings
-
 from memories.database.statements import Insert, RowFactory
 from memories.ids import uuid7, uuid7_after
-from memories.lru_cache import LRUCache
-from memories.messaging.invalidation import Forgotten, Kind, register_cache, watch
-from memories.models import ThreadRecord
+from memories.messaging.invalidation import Kind, register_cache, watch
+from memories.models import Invalidation, ThreadRecord
+from memories.recall.session_cache import SessionCache
 from memories.registered import Registered
 from search.entries import Entry
 from search.index import BookIndex
@@ -52,7 +48,6 @@ class ThreadTurn:
 
 MAX_VIEW_BYTES = 32_000_000
 """Memory for the indexes of threads in one process: enough for about 100 of 50 turns."""
-_WEIGH_INTERVAL_SECONDS = 1.0  # computing the total size takes a while
 
 _NEW = RowFactory(ThreadRecord)
 _INSERT: Insert[ThreadRecord] = Insert(ThreadRecord)
@@ -79,15 +74,6 @@ def thread_changed(*, owner_id: UUID, session_id: UUID) -> None:
         records.filter(id=newest).update(id=uuid7())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadHit:
-    """A part of an earlier turn that matches a query."""
-
-    run_id: UUID
-    turn: int
-    text: str
-
-
 class ThreadView:
     """The recorded turns of a session that are no longer in the context window, for searching. If only one side of a
     turn is still in the window, that side is "" here."""
@@ -112,13 +98,13 @@ class ThreadView:
         sides = [(turn, ((turn.user, "user"), (turn.assistant, "assistant"))) for turn in self.outside]
         return [(turn, text, speaker) for turn, both in sides for text, speaker in both if text]
 
-    def search(self, query: str, *, limit: int) -> list[ThreadHit]:
-        """Return the best parts, best first. A query without content words ("ok", "go on") returns the newest turns,
-        newest first."""
+    def search(self, query: str, *, limit: int) -> list[tuple[ThreadTurn, str]]:
+        """Return the best parts, best first, each as its turn and text. A query without content words ("ok", "go on")
+        returns the newest turns, newest first."""
         if not (extract_keywords(query) and message_of(searched_part(query)).tokens):
             # The sort is stable, so a turn's question stays before its answer.
             newest = sorted(self.parts, key=lambda part: -part[0].turn)
-            return [_hit(turn, text) for turn, text, _ in newest[:limit]]
+            return [part[:2] for part in newest[:limit]]
         if self._index is None:
             self._index = BookIndex.build(
                 [
@@ -126,11 +112,7 @@ class ThreadView:
                     for number, (turn, text, speaker) in enumerate(self.parts)
                 ]
             )
-        return [_hit(*self.parts[hit.number][:2]) for hit in self._index.search(query, limit=limit)]
-
-
-def _hit(turn: ThreadTurn, text: str) -> ThreadHit:
-    return ThreadHit(run_id=turn.run_id, turn=turn.turn, text=text)
+        return [self.parts[hit.number][:2] for hit in self._index.search(query, limit=limit)]
 
 
 class CachedThread(NamedTuple):
@@ -142,15 +124,8 @@ class CachedThread(NamedTuple):
     turns: tuple[ThreadTurn, ...]
 
 
-@dataclass(slots=True)
-class ThreadCache:
-    """The turns of recently used sessions, and their last searched views, by session id; bounded. Thread-safe."""
-
-    _threads: LRUCache[UUID, CachedThread] = field(default_factory=LRUCache)
-    _views: LRUCache[UUID, ThreadView] = field(default_factory=LRUCache)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _forgettings: int = 0
-    _weigh_at: float = 0.0  # time.monotonic()
+class ThreadCache(SessionCache[CachedThread, ThreadView]):
+    """The turns of recently used sessions, and their last searched views, by session id."""
 
     def known(self, session_id: UUID, newest: UUID | None) -> tuple[ThreadTurn, ...] | None:
         """Return the session's turns if they were read with `newest` as the newest record; no query. They may include
@@ -158,10 +133,10 @@ class ThreadCache:
         if newest is None:
             return ()
         with self._lock:
-            cached = self._threads.peek(session_id)
+            cached = self._sessions.peek(session_id)
             if cached is None or cached.newest != newest:
                 return None
-            return self._threads.put(session_id, cached).turns
+            return self._sessions.put(session_id, cached).turns
 
     def view(self, session_id: UUID, view: ThreadView) -> ThreadView:
         """Return the view of the session's last turn if it has the same content, since its index is built already. Else
@@ -170,15 +145,10 @@ class ThreadCache:
             kept = self._views.peek(session_id)
             if kept is not None and kept.outside == view.outside:
                 view = kept
-            if view.outside and session_id in self._threads:  # else the data may have been forgotten
+            if view.outside and session_id in self._sessions:  # else the data may have been forgotten
                 self._views.put(session_id, view)
-                self._trim_to_size()
+                self._trim_views(MAX_VIEW_BYTES)
             return view
-
-    def peek(self, session_id: UUID) -> CachedThread | None:
-        """Return the cached turns of a session, current or not, without counting as a use."""
-        with self._lock:
-            return self._threads.peek(session_id)
 
     def read(self, owner_id: UUID, session_id: UUID, newest: UUID | None = None) -> tuple[ThreadTurn, ...]:
         """Read all recorded turns from the database. `newest` is the session's newest record, even if its run was
@@ -190,7 +160,7 @@ class ThreadCache:
         if newest is None and turns:
             newest = turns[-1].record_id
         with self._lock:
-            if forgettings == self._forgettings:  # else the data may have been forgotten, and serves only this turn
+            if forgettings == self._forgettings:
                 self._keep(session_id, CachedThread(owner_id, newest, turns))
         return turns
 
@@ -198,53 +168,26 @@ class ThreadCache:
         """Add the turn that was just recorded, if the cached turns were read with `after` as the newest record (None:
         the session had no record). A turn with the number of an earlier one replaces it and all later ones."""
         with self._lock:
-            cached = self._threads.peek(session_id) if after else CachedThread(owner_id, None, ())
+            cached = self._sessions.peek(session_id) if after else CachedThread(owner_id, None, ())
             if cached is None or cached.newest != after:
                 return
             turns = (*(known for known in cached.turns if known.turn < turn.turn), turn)
             self._keep(session_id, CachedThread(owner_id, turn.record_id, turns))
 
-    def clear(self) -> None:
-        with self._lock:
-            self._forgettings += 1
-            self._threads.clear()
-            self._views.clear()
-
     def drop(self, session_id: UUID) -> None:
-        """Drop a session that ended, was deleted or had a turn replaced."""
         with self._lock:
-            self._forgettings += 1
-            self._threads.pop(session_id, None)
+            super().drop(session_id)
             self._views.pop(session_id, None)
 
-    def forget(self, forgotten: Forgotten) -> None:
+    def forget(self, forgotten: Invalidation) -> None:
         """Drop what was forgotten. Forgetting a book does not affect threads."""
         if forgotten.session_id is not None:
             self.drop(forgotten.session_id)
         elif forgotten.kind == Kind.OWNER:
             with self._lock:
                 self._forgettings += 1
-                self._threads.remove_if(lambda cached: cached.owner_id == forgotten.owner_id)
+                self._sessions.remove_if(lambda cached: cached.owner_id == forgotten.owner_id)
                 self._views.clear()  # they can be built again; their owners are not known
-
-    def trim(self) -> None:
-        """Drop threads and views that were not used for SNAPSHOT_IDLE_SECONDS."""
-        with self._lock:
-            self._threads.trim(settings.SNAPSHOT_IDLE_SECONDS)
-            self._views.trim(settings.SNAPSHOT_IDLE_SECONDS)
-
-    def _trim_to_size(self) -> None:
-        if time.monotonic() < self._weigh_at:
-            return
-        self._weigh_at = time.monotonic() + _WEIGH_INTERVAL_SECONDS
-        total = sum(view.nbytes for _, view in self._views.values())
-        while len(self._views) > 1 and total > MAX_VIEW_BYTES:
-            _, (_, dropped) = self._views.popitem(last=False)
-            total -= dropped.nbytes
-
-    def _keep(self, session_id: UUID, cached: CachedThread) -> None:
-        self._threads.put(session_id, cached)
-        self._threads.trim(settings.SNAPSHOT_IDLE_SECONDS, settings.SNAPSHOT_SESSIONS)
 
 
 thread_cache = ThreadCache()

@@ -1,6 +1,7 @@
 """The contents of the rows that a write stores, for single and bulk writes. No queries."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.utils import timezone
@@ -29,21 +30,16 @@ _CLEANERS: dict[str, Callable[[Any], Any]] = {
     "metadata": clean_metadata,
     "pinned": bool,
 }
+_DEFAULTS: dict[str, Any] = {  # of a new memory
+    "content": "", "target": Target.MEMORY, "category": "general", "keywords": (), "metadata": {},
+}  # fmt: skip
 _ADDED_FIELDS: dict[str, Any] = {"metadata": {}}  # fields that older revisions lack, with their values then
 
 
 def fields_cleaned(fields: MemoryFields) -> MemoryFields:
     """Return the fields of a new memory in their stored form, with defaults. Raises InvalidRequest, TooLarge."""
-    return MemoryFields(
-        content=clean_content(fields.content or ""),
-        target=clean_target(fields.target or Target.MEMORY),
-        category=clean_category(fields.category or "general"),
-        keywords=clean_keywords(fields.keywords or ()),
-        metadata=clean_metadata(fields.metadata or {}),
-        pinned=fields.pinned,
-        expires_at=clean_expiry(fields.expires_at),
-        evidence=fields.evidence,
-    )
+    cleaned = {name: _CLEANERS[name](getattr(fields, name) or default) for name, default in _DEFAULTS.items()}
+    return replace(fields, **cleaned, expires_at=clean_expiry(fields.expires_at))
 
 
 def evidence_of(source: Source, fields: MemoryFields) -> Evidence:
@@ -57,12 +53,8 @@ def memory_new(book: Book, source: Source, fields: MemoryFields, *, scan_hash: s
     memory = Memory(
         owner_id=book.owner_id,
         book=book,
-        target=str(fields.target),
-        category=str(fields.category),
-        content=str(fields.content),
+        **{name: getattr(fields, name) for name in _DEFAULTS},
         content_key=content_key(str(fields.content)),
-        keywords=list(fields.keywords or ()),
-        metadata=dict(fields.metadata or {}),
         write_origin=source.origin,
         pinned=bool(fields.pinned),
         expires_at=fields.expires_at,

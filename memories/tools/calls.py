@@ -6,12 +6,14 @@ scanned before the book is locked (`run_in_lane`)."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
 
 from pydantic import ValidationError
 
 from memories.database.access import in_read_thread, in_thread
+from memories.entry_rules import clean_content, clean_keywords
 from memories.errors import DomainError
 from memories.evidence import HeldWrites, proposal_store
 from memories.json_input import read_json
@@ -22,7 +24,8 @@ from memories.services import Source, book_writing
 from memories.tools.reading import SEARCH_MEMORIES, SearchMemories
 from memories.tools.table import TOOLS
 from memories.tools.tool import Arguments, Tool, ToolCall, ToolResults, ToolRun, ToolScope, failure
-from memories.verdicts import INLINE_SCAN_CHARS
+from memories.tools.writing import AddMemory, UpdateMemory
+from memories.verdicts import INLINE_SCAN_CHARS, verdict_of
 
 TURNED_DOWN = "The person was asked about this before and did not want it. Do not try again; go on."
 CLEARED = failure(
@@ -52,12 +55,14 @@ async def searched_vectors(calls: Sequence[ToolCall], owner_id: UUID, book: str)
 def run_calls(calls: Sequence[ToolCall], scope: ToolScope) -> ToolResults:
     """Execute the calls of a step in order, with its writes as one change set. Synchronous; uses the database."""
     checked = [(call, _checked(call)) for call in calls]
-    if not any_writes(calls):
-        step = ToolResults()
-        run = ToolRun(scope, Book.objects.get(pk=scope.book.book_id), None, step, _held(scope))
-        step.results = {call.id: _json(_result(call, arguments, run)) for call, arguments in checked}
-        return step
-    return _write(checked, scope)
+    step, held = ToolResults(), HeldWrites(session_id=scope.session_id, agent=scope.agent)
+    if any_writes(calls):
+        results = _write(checked, scope, step, held)
+    else:
+        run = ToolRun(scope, Book.objects.get(pk=scope.book.book_id), None, step, held)
+        results = {call.id: _result(call, arguments, run) for call, arguments in checked}
+    step.results = {call_id: json.dumps(result, ensure_ascii=False) for call_id, result in results.items()}
+    return step
 
 
 def parse_arguments(tool: Tool, call: ToolCall) -> Arguments | dict[str, Any]:
@@ -85,15 +90,18 @@ def any_writes(calls: Sequence[ToolCall]) -> bool:
 
 def _scan_ahead(calls: Sequence[ToolCall]) -> None:
     """Scan the texts that these calls will write. Errors are ignored here, as the handlers find them again."""
-    for call in calls:
-        arguments = _checked(call)
-        scan = TOOLS[call.name].scan_ahead if call.name in TOOLS else None
-        if scan is not None and not isinstance(arguments, dict):
-            scan(arguments)
+    for arguments in map(_checked, calls):
+        if isinstance(arguments, AddMemory | UpdateMemory):
+            with suppress(DomainError):
+                verdict_of(clean_content(arguments.content), clean_keywords(arguments.keywords or ()))
 
 
-def _write(checked: Sequence[tuple[ToolCall, Arguments | dict[str, Any]]], scope: ToolScope) -> ToolResults:
-    step = ToolResults()
+def _write(
+    checked: Sequence[tuple[ToolCall, Arguments | dict[str, Any]]],
+    scope: ToolScope,
+    step: ToolResults,
+    held: HeldWrites,
+) -> dict[str, dict[str, Any]]:
     source = Source(
         actor=scope.actor,
         origin=WriteOrigin.TOOL,
@@ -104,7 +112,6 @@ def _write(checked: Sequence[tuple[ToolCall, Arguments | dict[str, Any]]], scope
     )
     if scope.conversation is not None:
         scope.conversation.prepare()  # before the lock is taken
-    held = _held(scope)
     with book_writing(Book(pk=scope.book.book_id), source) as writer:
         run = ToolRun(scope, writer.book, writer, step, held)
         is_as_read = writer.book.epoch == scope.book.epoch
@@ -120,12 +127,7 @@ def _write(checked: Sequence[tuple[ToolCall, Arguments | dict[str, Any]]], scope
         for result in results.values():
             if earlier := asked_before.get(result.get("proposal_id", "")):
                 result |= {"proposal_id": earlier.id} | ({"message": TURNED_DOWN} if earlier.rejected else {})
-    step.results = {call_id: _json(result) for call_id, result in results.items()}
-    return step
-
-
-def _held(scope: ToolScope) -> HeldWrites:
-    return HeldWrites(session_id=scope.session_id, agent=scope.agent)
+    return results
 
 
 def _checked(call: ToolCall) -> Arguments | dict[str, Any]:
@@ -135,10 +137,6 @@ def _checked(call: ToolCall) -> Arguments | dict[str, Any]:
 
 def _result(call: ToolCall, arguments: Arguments | dict[str, Any], run: ToolRun) -> dict[str, Any]:
     return arguments if isinstance(arguments, dict) else TOOLS[call.name].handler(run, arguments)
-
-
-def _json(result: dict[str, Any]) -> str:
-    return json.dumps(result, ensure_ascii=False)
 
 
 def _no_such_tool(call: ToolCall) -> dict[str, Any]:

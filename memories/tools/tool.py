@@ -144,9 +144,8 @@ class Words:
 class Tool:
     """An entry of the table of tools. `handler` returns the result for the model, with `ok`.
 
-    `scan_ahead` scans the texts that the arguments would store, before the book is locked and without queries. `detail`
-    names an argument to show to people: it replaces `{}` in `detailed`, which the page uses instead of `words` if the
-    model gave that argument."""
+    `detail` names an argument to show to people: it replaces `{}` in `detailed`, which the page uses instead of `words`
+    if the model gave that argument."""
 
     name: str
     title: str  # for people, in clients of /mcp
@@ -154,7 +153,6 @@ class Tool:
     arguments: type[Arguments]
     handler: Callable[[ToolRun, Any], dict[str, Any]]
     result: type  # the TypedDict of what the handler returns with `ok: true`
-    scan_ahead: Callable[[Any], None] | None = None
     stages: frozenset[Stage]
     writes: bool = False
     destructive: bool = False  # changes or removes what was stored before
@@ -183,11 +181,8 @@ def _definition(tool: Tool) -> ConstantDict:
 
 def schema(arguments: type[Arguments]) -> dict[str, Any]:
     """Return the JSON Schema of a tool's arguments, without the titles that pydantic derives from names."""
-    found = arguments.model_json_schema()
-    found.pop("title", None)
+    found: dict[str, Any] = _plain(arguments.model_json_schema(), {})
     found.pop("description", None)
-    for value in found.get("properties", {}).values():
-        value.pop("title", None)
     return found
 
 
@@ -216,10 +211,13 @@ def _plain(schema: Any, types: dict[str, Any]) -> Any:
         return schema
     if "$ref" in schema:
         return _plain(types[schema["$ref"].rpartition("/")[2]], types)
-    named = {"properties": {name: _plain(part, types) for name, part in schema.get("properties", {}).items()}}
-    rest = {key: _plain(part, types) for key, part in schema.items() if key not in {"title", "description"}}
-    described = {"description": schema["description"]} if isinstance(schema.get("description"), str) else {}
-    return {**described, **rest, **(named if "properties" in schema else {})}
+    plain = {}
+    for key, part in schema.items():
+        if key == "properties":
+            plain[key] = {name: _plain(value, types) for name, value in part.items()}
+        elif key != "title":
+            plain[key] = _plain(part, types)
+    return plain
 
 
 def failure(code: str, message: str, **details: Any) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from django.db import transaction
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from memories.entry_rules import clean_content, clean_keywords
 from memories.errors import DomainError, OverBudget
 from memories.evidence import Proposal, WriteHeld, evidence_for
 from memories.limits import MAX_NUMBER
@@ -18,7 +17,6 @@ from memories.pagination import parse_number
 from memories.selectors import live_memories
 from memories.services import BookWriter, Budgets, MemoryFields, WriteResult, proposal_of
 from memories.tools.tool import Arguments, BoundedKeywords, BoundedQuote, Stage, Tool, ToolRun, Words, failure
-from memories.verdicts import verdict_of
 
 NEARLY_FULL = 0.9
 HELD = "{reason} It waits until the person has decided about it. Do not try again; go on."
@@ -87,13 +85,6 @@ def changes_of_run(owner_id: UUID, run_id: UUID) -> list[dict[str, Any]]:
     of_run = Revision.objects.filter(owner_id=owner_id, change_set__run_id=run_id, change_set__kind=ChangeSet.Kind.TOOL)
     revisions = of_run.select_related("memory")
     return [change_json(revision) for revision in revisions.order_by("id")]
-
-
-def _scan(arguments: "AddMemory | UpdateMemory") -> None:
-    try:
-        verdict_of(clean_content(arguments.content), clean_keywords(arguments.keywords or ()))
-    except DomainError:
-        return  # the handler reports the refusal
 
 
 def _add(run: ToolRun, arguments: AddMemory) -> dict[str, Any]:
@@ -185,7 +176,6 @@ ADD_MEMORY = Tool(
     arguments=AddMemory,
     handler=_add,
     result=Written,
-    scan_ahead=_scan,
     stages=_STAGES,
     writes=True,
     words=Words("Writing a memory…", "Wrote a memory."),
@@ -197,7 +187,6 @@ UPDATE_MEMORY = Tool(
     arguments=UpdateMemory,
     handler=_update,
     result=Written,
-    scan_ahead=_scan,
     stages=_STAGES,
     writes=True,
     destructive=True,

@@ -11,7 +11,7 @@ from memories.api.serializers import artifact_json
 from memories.health import WARNING, Facts
 from memories.models import Artifact, Book
 from memories.number_words import counted
-from memories.portability import paged
+from memories.selectors import paged
 from reviews.models import ConsolidationRun, Extraction
 from reviews.selectors import newest_by_book
 

@@ -18,7 +18,7 @@ from memories.models import Memory, Revision, Owner
 from memories.services import memory_state
 from reviews.models import ReviewRun, Extraction
 from gateway.models import Message, Session, Run
-from memories.portability import export_lines
+from memories.api.export import export_lines
 
 for memory in Memory.objects.all():
     steps = list(Revision.objects.filter(memory=memory).order_by("version"))

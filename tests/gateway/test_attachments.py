@@ -34,11 +34,11 @@ from gateway.runs.native import open_native
 from gateway.runs.requested import V1Request
 from gateway.runs.v1 import open_v1
 from gateway.services import session_delete
+from memories.api.export import export_lines
 from memories.database.access import in_thread
 from memories.ids import uuid7
 from memories.json_output import LONG
 from memories.models import Owner
-from memories.portability import export_lines
 from tests.conftest import Api
 from tests.factories import caller_make, key_make, session_make
 from tests.gateway.attachments import LARGE, PNG, TEXT, paper, picture, sound, storage_folder, stored_files, sweep_run

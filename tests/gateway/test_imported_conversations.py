@@ -14,6 +14,7 @@ from gateway.agents.settings import ConsolidationSettings
 from gateway.chat.session_list import found_page, session_page
 from gateway.chat.transcript import conversation as transcript
 from gateway.models import Agent, Message, Run, Session
+from memories.api.export import export_lines
 from memories.caller import KeyLimits
 from memories.database.access import in_thread
 from memories.errors import Conflict, NotFound
@@ -21,7 +22,6 @@ from memories.history.undo import change_set_get
 from memories.ids import parse_uuid
 from memories.imports import conversations as parts
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, WriteOrigin
-from memories.portability import export_lines
 from memories.services import Source, book_get_or_create
 from reviews.consolidation.selection import eligible
 from reviews.models import ReviewRun

@@ -12,8 +12,8 @@ from gateway.models import Run, Session
 from gateway.turns import live
 from gateway.upstream import Chunk, ModelRequest
 from memories.database.access import in_thread
-from memories.messaging.invalidation import Forgotten, Kind
-from memories.models import Memory, Owner
+from memories.messaging.invalidation import Kind
+from memories.models import Invalidation, Memory, Owner
 from tests.conftest import Api
 from tests.factories import memory_make
 from tests.scripted_model import Hangs, ScriptedModel, calls
@@ -36,10 +36,10 @@ async def test_deleting_a_session_ends_its_live_turn(
 ) -> None:
     model.script(Hangs(("Once",)))
     turn, request_task = await begin_turn(alice_api, session)
-    live.forget(Forgotten(kind=Kind.SESSION_ENDED, owner_id=alice.pk, session_id=session.pk))
-    live.forget(Forgotten(kind=Kind.OWNER, owner_id=alice.pk))
+    live.forget(Invalidation(kind=Kind.SESSION_ENDED, owner_id=alice.pk, session_id=session.pk))
+    live.forget(Invalidation(kind=Kind.OWNER, owner_id=alice.pk))
     assert turn.final is None
-    await asyncio.to_thread(live.forget, Forgotten(kind=Kind.SESSION, owner_id=alice.pk, session_id=session.pk))
+    await asyncio.to_thread(live.forget, Invalidation(kind=Kind.SESSION, owner_id=alice.pk, session_id=session.pk))
     await request_task
     assert live._live == {}
     assert (await in_thread(Run.objects.get)).state == Run.State.STOPPED
@@ -52,7 +52,7 @@ async def test_a_reconnecting_browser_sees_no_forgotten_memory(
     model.script(Hangs(("Once",)))
     turn, request_task = await begin_turn(alice_api, session)
     assert "Quillonthorpe" in str(turn.events)
-    live.forget(Forgotten(kind=Kind.OWNER, owner_id=alice.pk))
+    live.forget(Invalidation(kind=Kind.OWNER, owner_id=alice.pk))
     assert [name for _, (name, _) in turn.events] == ["recalled"]
     assert "Quillonthorpe" not in str(turn.events)
     turn.stop()

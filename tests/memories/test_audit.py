@@ -15,7 +15,8 @@ from django.db import DatabaseError, connection, transaction
 from django.test import Client
 from django.utils import timezone
 
-from memories import portability
+from memories import selectors
+from memories.api import export
 from memories.audit import log
 from memories.audit.log import NOBODY, SYSTEM, Action, Actor, audit_entry, audit_purge, audit_record, audit_sentence
 from memories.audit.triggers import create_statements
@@ -152,7 +153,8 @@ async def test_reading_a_page_of_the_log_is_recorded() -> None:
 
 async def test_an_export_reads_the_log_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     api = await auditor_api()
-    monkeypatch.setattr(portability, "PAGE", 2)
+    for module in (export, selectors):
+        monkeypatch.setattr(module, "PAGE", 2)
     for _ in range(5):
         await in_thread(audit_record, Action.VIEW, actor=BOB, kind="memory")
     response = await api.raw("GET", "/api/audit?action=view", accept="application/x-ndjson")
@@ -213,7 +215,8 @@ def test_the_admin_shows_and_filters_sentences(alice: Owner) -> None:
 
 
 def test_the_admins_export_is_streamed_in_pages_and_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(portability, "PAGE", 2)
+    for module in (export, selectors):
+        monkeypatch.setattr(module, "PAGE", 2)
     audit_record(Action.SIGN_IN, actor=Actor("charlie", "user:3"))
     audit_record(Action.VIEW, actor=Actor("charlie", "user:3"), kind="memory")
     response: Any = staff_client(superuser=True).get("/admin/memories/auditentry/export/")

@@ -8,10 +8,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from memories.api.export import export_lines
 from memories.database.access import in_thread
 from memories.errors import NotFound
 from memories.models import Memory, Owner, WriteOrigin
-from memories.portability import export_lines
 from memories.services import MemoryFields, Source, book_writing
 from memories.sweep import memories_sweep
 from reviews.consolidation.clear import contents_of

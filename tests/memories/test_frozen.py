@@ -20,7 +20,7 @@ def entry(
         content=content,
         keywords=("hidden",),
         pinned=pinned,
-        content_changed_at=START + timedelta(days=day),
+        said_at=START + timedelta(days=day),
     )
 
 

@@ -8,7 +8,9 @@ import pytest
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
-from memories import portability
+from memories import selectors
+from memories.api import export
+from memories.api.export import LONG, export_lines, in_chunks
 from memories.database import batches
 from memories.database.access import in_thread
 from memories.database.batches import BatchSize, finish, in_slices
@@ -20,7 +22,7 @@ from memories.imports.formats import read_upload
 from memories.imports.running import ImportRequest, import_slices
 from memories.limits import IMPORT_LINE_LENGTH, IMPORT_LINES
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
-from memories.portability import LONG, PAGE, export_lines, in_chunks
+from memories.selectors import PAGE
 from memories.services import Source, book_limits_set, writing
 from tests.conftest import Api
 from tests.factories import memory_make
@@ -197,7 +199,8 @@ async def test_the_api_imports_what_it_exports(alice: Owner, alice_api: Api, cha
 
 def test_an_export_reads_its_rows_in_pages(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     page = 20
-    monkeypatch.setattr(portability, "PAGE", page)
+    for module in (export, selectors):
+        monkeypatch.setattr(module, "PAGE", page)
     import_text(alice.pk, lines(page + 3), actor="user:1", preview=False)
     with CaptureQueriesContext(connection) as queries:
         chunks = list(in_chunks(export_lines(alice.pk)))

@@ -137,7 +137,7 @@ def test_any_bytes_and_a_damaged_archive(data: bytes, at: int, format: str) -> N
 def test_the_members_of_a_list_are_its_elements(values: list[Any]) -> None:
     text = json.dumps(values, allow_nan=False) if _is_json(values) else "[]"
     members = finish(members_of(text, "The file"))
-    found = [json.loads(members.text[member.start : member.end]) for member in members.members]
+    found = [json.loads(text[member.start : member.end]) for member in members]
     assert found == (values if _is_json(values) else [])
 
 
@@ -146,8 +146,9 @@ def test_the_members_of_a_list_are_its_elements(values: list[Any]) -> None:
     st.dictionaries(st.text("abc", min_size=1), st.lists(st.text()) | st.text() | st.dictionaries(st.text(), st.text()))
 )
 def test_the_members_of_an_object_are_its_values_and_the_items_of_its_lists(data: dict[str, Any]) -> None:
-    members = finish(members_of(json.dumps(data), "The file"))
-    found = [(member.key, json.loads(members.text[member.start : member.end])) for member in members.members]
+    text = json.dumps(data)
+    members = finish(members_of(text, "The file"))
+    found = [(member.key, json.loads(text[member.start : member.end])) for member in members]
     expected = [(key, item) for key, value in data.items() for item in (value if isinstance(value, list) else [value])]
     assert found == expected
 

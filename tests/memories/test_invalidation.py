@@ -13,7 +13,7 @@ from gateway.models import Session
 from gateway.services import session_delete, session_end
 from memories.books import book_state
 from memories.messaging import invalidation
-from memories.messaging.invalidation import Forgotten, Kind, Watcher
+from memories.messaging.invalidation import Kind, Watcher
 from memories.models import Book, Invalidation, Memory, Owner, WriteOrigin
 from memories.recall.book_views import BookState, BookView, load_view
 from memories.recall.snapshot import SessionSnapshot, snapshots
@@ -29,9 +29,9 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def received(monkeypatch: pytest.MonkeyPatch) -> list[Forgotten]:
+def received(monkeypatch: pytest.MonkeyPatch) -> list[Invalidation]:
     """The invalidations that a cache receives."""
-    messages: list[Forgotten] = []
+    messages: list[Invalidation] = []
     monkeypatch.setattr(invalidation, "_caches", [invalidation._Cache(forget=messages.append)])
     return messages
 
@@ -71,7 +71,7 @@ def test_every_kind_of_forgetting_is_received_once(
     session: Session,
     alice: Owner,
     watcher: Watcher,
-    received: list[Forgotten],
+    received: list[Invalidation],
     forget: Callable[[Session], object],
     kind: Kind,
 ) -> None:
@@ -94,7 +94,7 @@ def test_a_poll_is_one_query(alice: Owner, watcher: Watcher, django_assert_num_q
 
 
 def test_a_row_committed_after_a_later_one_is_applied(
-    alice: Owner, watcher: Watcher, received: list[Forgotten]
+    alice: Owner, watcher: Watcher, received: list[Invalidation]
 ) -> None:
     first, second = (Invalidation(pk=1000 + n, kind=Kind.OWNER, owner_id=alice.pk) for n in (1, 2))
     second.save(force_insert=True)
@@ -114,7 +114,7 @@ def test_settled_rows_are_not_read_again(alice: Owner, watcher: Watcher, monkeyp
 
 
 def test_caches_are_invalidated_only_after_a_commit(
-    alice: Owner, received: list[Forgotten], django_capture_on_commit_callbacks: Any
+    alice: Owner, received: list[Invalidation], django_capture_on_commit_callbacks: Any
 ) -> None:
     def publish_and_fail() -> None:
         with transaction.atomic():
@@ -137,12 +137,12 @@ def test_only_snapshots_of_the_owner_or_book_are_dropped(alice: Owner, charlie: 
     snapshot_of(alice, alices)
     snapshot_of(charlie, other)
     book = Book.objects.get(owner=alice)
-    invalidation.apply(Forgotten(kind=Kind.BOOK, owner_id=alice.pk, book_id=uuid4()))
+    invalidation.apply(Invalidation(kind=Kind.BOOK, owner_id=alice.pk, book_id=uuid4()))
     assert snapshots.peek(alices)
-    invalidation.apply(Forgotten(kind=Kind.BOOK, owner_id=alice.pk, book_id=book.pk))
+    invalidation.apply(Invalidation(kind=Kind.BOOK, owner_id=alice.pk, book_id=book.pk))
     assert snapshots.peek(alices) is None
     assert snapshots.peek(other)
-    invalidation.apply(Forgotten(kind=Kind.OWNER, owner_id=charlie.pk))
+    invalidation.apply(Invalidation(kind=Kind.OWNER, owner_id=charlie.pk))
     assert snapshots.peek(other) is None
     assert snapshots.sizes()[1] == 0
 
@@ -153,7 +153,7 @@ def test_a_view_read_before_a_forgetting_is_not_cached(alice: Owner, monkeypatch
 
     def forget_meanwhile(state: BookState, earlier: BookView | None) -> Any:
         view = load_view(state, earlier)
-        invalidation.apply(Forgotten(kind=Kind.OWNER, owner_id=alice.pk))
+        invalidation.apply(Invalidation(kind=Kind.OWNER, owner_id=alice.pk))
         return view
 
     monkeypatch.setattr("memories.recall.snapshot.load_view", forget_meanwhile)
@@ -164,12 +164,12 @@ def test_a_view_read_before_a_forgetting_is_not_cached(alice: Owner, monkeypatch
 
 def test_a_thread_read_before_a_forgetting_is_not_cached(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     def forget_meanwhile(owner_id: UUID, session_id: UUID, after: UUID | None) -> list[Any]:
-        invalidation.apply(Forgotten(kind=Kind.OWNER, owner_id=owner_id))
+        invalidation.apply(Invalidation(kind=Kind.OWNER, owner_id=owner_id))
         return []
 
     monkeypatch.setattr("memories.recall.threads.thread_reader._value", forget_meanwhile)
     thread_cache.read(session.owner_id, session.pk)
-    assert thread_cache._threads == {}
+    assert thread_cache._sessions == {}
 
 
 def test_idle_cache_entries_are_dropped_by_a_poll(
@@ -183,7 +183,7 @@ def test_idle_cache_entries_are_dropped_by_a_poll(
     settings.SNAPSHOT_IDLE_SECONDS = -1
     watcher.poll()
     assert snapshots.sizes()[:2] == (0, 0)
-    assert thread_cache._threads == {}
+    assert thread_cache._sessions == {}
 
 
 def test_all_caches_are_cleared_if_the_table_cannot_be_read(alice: Owner, watcher: Watcher) -> None:
@@ -205,7 +205,7 @@ def test_the_analysis_of_other_books_stays_cached(alice: Owner, charlie: Owner) 
         assert snapshot_of(owner).view.index
     vocabulary = PROCESS_CACHE.vocabulary()
     assert any("quillon" in spelling for spelling in vocabulary._numbers)
-    invalidation.apply(Forgotten(kind=Kind.OWNER, owner_id=alice.pk))
+    invalidation.apply(Invalidation(kind=Kind.OWNER, owner_id=alice.pk))
     assert not any("quillon" in spelling for spelling in [*vocabulary._numbers, *vocabulary._spellings])
     misses = PROCESS_CACHE.misses
     snapshots.clear()
@@ -226,5 +226,5 @@ def test_the_message_cache_is_cleared_by_any_forgetting(alice: Owner) -> None:
     memory_make(alice, "Keeps a heron called Quillonthorpe.")
     snapshot_of(alice).view.index.search("Where is my heron?", limit=5)
     assert message_of.cache_info().currsize
-    invalidation.apply(Forgotten(kind=Kind.SESSION, owner_id=uuid4(), session_id=uuid4()))
+    invalidation.apply(Invalidation(kind=Kind.SESSION, owner_id=uuid4(), session_id=uuid4()))
     assert not message_of.cache_info().currsize

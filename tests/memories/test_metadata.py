@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from memories.api.export import export_lines
 from memories.books import book_state
 from memories.database.access import in_thread
 from memories.database.batches import finish
@@ -13,7 +14,6 @@ from memories.errors import BlockedByScan, InvalidRequest
 from memories.history.undo import change_set_get, undo_slices
 from memories.metadata import clean_metadata
 from memories.models import Memory, Owner, Revision, WriteOrigin
-from memories.portability import export_lines
 from memories.recall.book_views import load_view
 from memories.services import MemoryFields, Source, book_writing
 from memories.sweep import verdicts_renew

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from gateway.models import Agent
+from memories.api.export import export_lines
 from memories.database.access import in_thread
 from memories.errors import InvalidRequest
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision
-from memories.portability import export_lines
 from memories.services import book_limits_set
 from tests.conftest import Api
 from tests.factories import memory_make

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memories.recall.book_views import BookState, BookView
 from memories.recall.frozen import ViewEntry, freeze
 from memories.recall.snapshot import SessionSnapshot
-from memories.recall.threads import ThreadHit, ThreadTurn, ThreadView
+from memories.recall.threads import ThreadTurn, ThreadView
 from memories.recall.two_lanes import (
     SHORT_TERM_BYTES,
     SNIPPET_BYTES,
@@ -38,7 +38,7 @@ def snapshot_of(*contents: str, frozen_chars: int = 0, max_memories: int = 20) -
             content=content,
             keywords=(),
             pinned=False,
-            content_changed_at=NOW,
+            said_at=NOW,
         )
         for n, content in enumerate(contents, start=1)
     )
@@ -123,7 +123,7 @@ async def test_a_conversation_searched_before_needs_no_worker_thread(
     where: list[threading.Thread] = []
     search = ThreadView.search
 
-    def watched(self: ThreadView, query: str, *, limit: int) -> list[ThreadHit]:
+    def watched(self: ThreadView, query: str, *, limit: int) -> list[tuple[ThreadTurn, str]]:
         where.append(threading.current_thread())
         return search(self, query, limit=limit)
 

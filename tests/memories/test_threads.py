@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memories.messaging.invalidation import Forgotten, Kind
+from memories.messaging.invalidation import Kind
+from memories.models import Invalidation
 from memories.recall.threads import ThreadCache, ThreadTurn, ThreadView, outside_window
 
 WORDS = st.text(alphabet="ab cd\n", min_size=1, max_size=12).filter(str.strip)
@@ -49,12 +50,12 @@ def test_a_turn_outside_the_window_is_returned_whole(user: str, steps: list[str]
 def test_a_message_in_the_window_is_blanked_and_not_searched() -> None:
     view = outside_window([turn_of("Where is the code?", ["On the blue door."])], [("Where is the code?", ["…"])])
     assert [turn.user for turn in view.outside] == [""]
-    assert [hit.text for hit in view.search("blue code", limit=5)] == ["On the blue door."]
+    assert [text for _, text in view.search("blue code", limit=5)] == ["On the blue door."]
 
 
 def test_the_limit_also_applies_to_the_newest_turns() -> None:
     view = ThreadView([turn_of(f"Chapter {n}", ["Fine."], number=n) for n in range(1, 9)])
-    assert [(hit.turn, hit.text) for hit in view.search("ok", limit=3)] == [
+    assert [(turn.turn, text) for turn, text in view.search("ok", limit=3)] == [
         (8, "Chapter 8"),
         (8, "Fine."),
         (7, "Chapter 7"),
@@ -77,22 +78,22 @@ def test_the_next_turn_reuses_the_index_if_the_same_turns_are_outside() -> None:
     cache.append(OWNER, SESSION, first, after=None)
     searched = cache.view(SESSION, outside_window([first], []))
     assert not searched.index_ready
-    assert "On the door." in [hit.text for hit in searched.search("code door", limit=5)]
+    assert "On the door." in [text for _, text in searched.search("code door", limit=5)]
     cache.append(OWNER, SESSION, second, after=first.record_id)
     again = cache.view(SESSION, outside_window([first, second], [("And?", ["Red."])]))
     assert again is searched
     assert again.index_ready
     grown = cache.view(SESSION, outside_window([first, second], [("And?", [])]))
-    assert "Red." in [hit.text for hit in grown.search("red", limit=5)]
+    assert "Red." in [text for _, text in grown.search("red", limit=5)]
 
 
 def test_a_message_that_left_the_window_is_found() -> None:
     cache, turn = ThreadCache(), turn_of("The code?", ["On the door."])
     cache.append(OWNER, SESSION, turn, after=None)
     half = cache.view(SESSION, outside_window([turn], [("The code?", [])]))
-    assert "The code?" not in [hit.text for hit in half.search("my code", limit=5)]
+    assert "The code?" not in [text for _, text in half.search("my code", limit=5)]
     whole = cache.view(SESSION, outside_window([turn], []))
-    assert "The code?" in [hit.text for hit in whole.search("my code", limit=5)]
+    assert "The code?" in [text for _, text in whole.search("my code", limit=5)]
 
 
 @pytest.mark.parametrize("kind", [Kind.OWNER, Kind.SESSION, Kind.SESSION_ENDED])
@@ -100,7 +101,7 @@ def test_a_view_is_removed_with_its_session(kind: Kind) -> None:
     cache, turn = ThreadCache(), turn_of("The code?", ["On the door."])
     cache.append(OWNER, SESSION, turn, after=None)
     cache.view(SESSION, outside_window([turn], [])).search("code", limit=5)
-    cache.forget(Forgotten(kind=kind, owner_id=OWNER, session_id=None if kind == Kind.OWNER else SESSION))
+    cache.forget(Invalidation(kind=kind, owner_id=OWNER, session_id=None if kind == Kind.OWNER else SESSION))
     assert cache._views == {}
     cache.view(SESSION, outside_window([turn], []))  # by a turn that read the thread before
     assert cache._views == {}
@@ -108,7 +109,7 @@ def test_a_view_is_removed_with_its_session(kind: Kind) -> None:
 
 def test_the_least_recently_used_views_are_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memories.recall.threads.MAX_VIEW_BYTES", 1)
-    monkeypatch.setattr("memories.recall.threads._WEIGH_INTERVAL_SECONDS", 0)
+    monkeypatch.setattr("memories.recall.session_cache.WEIGH_INTERVAL_SECONDS", 0)
     cache, turn = ThreadCache(), turn_of("The code?", ["On the door."])
     for number in (1, 2, 3):
         cache.append(OWNER, UUID(int=number), turn, after=None)

@@ -6,8 +6,8 @@ import pytest
 
 from gateway.models import Session
 from gateway.services import session_delete
+from memories.api.export import export_lines
 from memories.models import Memory, Owner
-from memories.portability import export_lines
 from reviews.frozen import read_frozen
 from reviews.models import ReviewRun
 from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say

@@ -8,10 +8,10 @@ from django.conf import settings
 from django.utils import timezone
 
 from gateway.services import session_delete
+from memories.api.export import export_lines
 from memories.audit.log import AuditEntry
 from memories.database.access import in_thread
 from memories.models import Memory, Owner
-from memories.portability import export_lines
 from reviews.models import ReviewRun
 from reviews.sweep import reviews_sweep
 from tests.conftest import Api

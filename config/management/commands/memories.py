@@ -10,6 +10,7 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
+from memories.api.export import export_lines
 from memories.audit.log import SYSTEM, Action, audit_record
 from memories.database.batches import finish
 from memories.errors import DomainError
@@ -20,7 +21,6 @@ from memories.imports.report import ImportReport
 from memories.imports.running import ImportRequest, import_slices
 from memories.models import Owner
 from memories.number_words import counted
-from memories.portability import export_lines
 from memories.selectors import require_book
 from memories.services import owner_for_user
 

@@ -7,11 +7,11 @@ import pytest
 
 from gateway.models import Agent
 from gateway.services import configuration_save, settings_check
+from memories.api.export import export_lines
 from memories.database.access import in_thread
 from memories.errors import InvalidRequest
 from memories.health import health_of_books
 from memories.models import Owner
-from memories.portability import export_lines
 from reviews.consolidation.answers import parse_extraction, parse_synthesis
 from reviews.consolidation.errors import AnswerUnusable
 from reviews.models import ConsolidationRun, Extraction

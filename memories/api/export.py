@@ -2,23 +2,22 @@
 values of a line's `type` are public. Rows are read in pages, so that no database thread is occupied for long."""
 
 import json
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
-from django.db.models import F, Model, Q, QuerySet
+from django.db.models import F
 from django.http import StreamingHttpResponse
 
 from memories.api.serializers import memory_json, revision_json
 from memories.database.access import in_read_thread
 from memories.models import Memory, Revision
+from memories.selectors import PAGE, paged
 
 FORMAT = "daybook-export"
 CONTENT_TYPE = "application/x-ndjson"
-PAGE = 500
 LONG = 1_000_000  # characters after which a chunk is sent: lines may contain files
-M = TypeVar("M", bound=Model)
 
 Exporter = Callable[[UUID], Iterator[dict[str, Any]]]
 _exporters: dict[str, Exporter] = {}
@@ -46,26 +45,6 @@ def export_lines(owner_id: UUID, *, book: str | None = None) -> Iterator[str]:
         for exporter in _exporters.values():
             for row in exporter(owner_id):
                 yield _line(row)
-
-
-def paged(rows: "QuerySet[M]", *keys: str) -> Iterator[M]:
-    """Yield the rows ordered by the columns `keys`, which are unique together, reading page by page. No statement is
-    open between pages, so the next one may be read in another thread."""
-    rows = rows.order_by(*keys)
-    page = list(rows[:PAGE])
-    while page:
-        yield from page
-        if len(page) < PAGE:
-            return
-        page = list(rows.filter(_after(page[-1], keys))[:PAGE])
-
-
-def _after(row: Model, keys: Sequence[str]) -> Q:
-    """Return the condition for rows after this one in the order of `keys`."""
-    first, *others = keys
-    value = getattr(row, first)
-    behind = Q(**{f"{first}__gt": value})
-    return behind | (Q(**{first: value}) & _after(row, others)) if others else behind
 
 
 def in_chunks(lines: Iterator[str]) -> Iterator[str]:
