@@ -15,7 +15,7 @@ from markdown_it.token import Token
 
 from gateway.chat.highlight import Budget, highlight
 from gateway.chat.markdown import MARKDOWN, MAX_CHARS, MAX_MARKS, clean, count_marks, environment, unrendered
-from memories.history.word_diff import common_prefix
+from memories.history.matching import common_prefix
 
 _HIGHLIGHT_SECONDS = 1.0
 """Processor seconds for highlighting one answer while it is streamed."""

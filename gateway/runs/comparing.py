@@ -13,6 +13,7 @@ from uuid import UUID
 from gateway.runs.call_ids import runs_called
 from gateway.runs.fingerprint import ChatMessage, last_user_index, text_of
 from gateway.runs.wrappers import own_words
+from memories.history.matching import common_prefix
 
 END_CHARS = 4_000  # characters compared at the beginning and at the end of a text
 # The newest messages of a request are compared. Earlier ones say little about where the conversation continues.
@@ -102,7 +103,7 @@ def similarity(one: ComparableMessage, other: ComparableMessage) -> float:
         return LITERAL
     if len(short.key) >= _MIN_CONTAINED and short.key in long.key:
         return LITERAL
-    common = _common_prefix_length(short.key, long.key), _common_prefix_length(short.key[::-1], long.key[::-1])
+    common = common_prefix(short.key, long.key), common_prefix(short.key[::-1], long.key[::-1])
     if one.from_user and max(common) >= _MIN_COMMON_END:  # a condensed message keeps the words at one end
         return ALIKE
     fewer = min(one.trigrams, other.trigrams, key=len)
@@ -133,11 +134,6 @@ def _bigram_similarity(short: str, long: str) -> float:
         return 0.0
     pairs, other_pairs = set(pairwise(short)), set(pairwise(long))
     return 2 * len(pairs & other_pairs) / (len(pairs) + len(other_pairs)) if pairs and other_pairs else 0.0
-
-
-def _common_prefix_length(one: str, other: str) -> int:
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (here, there) in pairs if here != there), min(len(one), len(other)))
 
 
 def one_is_prefix(given: ComparableMessage, recorded: ComparableMessage) -> bool:

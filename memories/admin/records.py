@@ -12,7 +12,7 @@ from memories.admin.filters import OWNER_FILTER, DayFilter, choice_filter, text_
 from memories.api.audit import audit_lines
 from memories.audit.log import KIND, Action, actor_of, audit_entries, audit_record, audit_sentence
 from memories.models import AuditEntry, Book, BookLimits, Notification, Owner
-from memories.portability import download
+from memories.api.export import download
 
 
 @admin.register(Owner)

@@ -1,9 +1,9 @@
 """A document in the page's drawer, rendered, and its history as changed lines."""
 
-from difflib import SequenceMatcher
 from typing import Any
 
 from gateway.chat.markdown import render_markdown
+from memories.history.matching import equal_runs
 from memories.history.word_diff import Piece, word_diff
 from memories.models import Artifact, ArtifactRevision, WriteOrigin
 from memories.number_words import counted
@@ -65,11 +65,12 @@ def changed_lines(before: str, after: str) -> list[tuple[Piece, ...]]:
     if not before:
         return [(Piece("same", line),) for line in after.splitlines() if line.strip()]
     old, new = before.splitlines(), after.splitlines()
-    steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    stretches = (
-        ("\n".join(old[a:b]).strip(), "\n".join(new[c:d]).strip()) for kind, a, b, c, d in steps if kind != "equal"
-    )
-    return [word_diff(was, now) for was, now in stretches if was or now]
+    blocks = []
+    left = right = 0
+    for start_old, start_new, length in equal_runs(old, new):
+        blocks.append(("\n".join(old[left:start_old]).strip(), "\n".join(new[right:start_new]).strip()))
+        left, right = start_old + length, start_new + length
+    return [word_diff(was, now) for was, now in blocks if was or now]
 
 
 def _about(artifact: Artifact, viewer: Viewer) -> str:

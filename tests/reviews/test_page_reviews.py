@@ -424,3 +424,9 @@ def test_only_changed_lines_are_compared() -> None:
     assert pieces == [(("same", "b "), ("del", "one"), ("ins", "two"))]
     assert changed_lines("", "new\n\nlines") == [(("same", "new"),), (("same", "lines"),)]
     assert changed_lines("same", "same") == []
+
+
+def test_many_repeated_lines_are_shown_as_replaced_as_a_whole() -> None:
+    """Comparing each line with each equal one took 45 s for these."""
+    before, after = "a\nb\n" * 1_000, "b\na\n" * 1_000
+    assert changed_lines(before, after) == [(("del", before.strip()), ("ins", after.strip()))]
