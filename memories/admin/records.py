@@ -10,9 +10,9 @@ from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import column, list_link, moment_column
 from memories.admin.filters import OWNER_FILTER, DayFilter, choice_filter, text_filter, words_filter
 from memories.api.audit import audit_lines
+from memories.api.export import download
 from memories.audit.log import KIND, Action, actor_of, audit_entries, audit_record, audit_sentence
 from memories.models import AuditEntry, Book, BookLimits, Notification, Owner
-from memories.api.export import download
 
 
 @admin.register(Owner)
