@@ -15,10 +15,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from gateway.messages import ChatMessage
 from gateway.runs.fingerprint import text_of
 from gateway.runs.wrappers import without_reminders
 
-ChatMessage = dict[str, Any]
 _FILE = Path(__file__).with_suffix(".toml")
 # Characters at both ends that are searched for the words; these prompts have the conversation in between.
 _HEAD, _TAIL = 4_000, 200

@@ -10,12 +10,12 @@ from uuid import UUID
 from gateway.attachments.decoding import bytes_in, joined_data
 from gateway.attachments.files import ReadFailure, file_load
 from gateway.attachments.references import Attached, Part, attached, attached_in, data_of, with_data
+from gateway.messages import ChatMessage
 from gateway.runs.attached import name_of
 from gateway.runs.context import TurnContext
 
 READ_SECONDS = 20.0
 
-ChatMessage = dict[str, Any]
 _Load = Callable[[UUID, str, int], bytes | ReadFailure]
 
 

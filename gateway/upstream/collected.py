@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.errors import UpstreamUnreachable
+from gateway.messages import content_text
 from gateway.upstream.answer import NO_CHOICE, Chunk, choices_of
 from gateway.upstream.calls import CallAccumulator, PartialCall, call_json
 from gateway.upstream.kept import FieldAccumulator, PartAccumulator, SizeBudget
-from gateway.upstream.outgoing import content_text
 from memories.errors import TooLarge
 from memories.storable import storable_text
 

@@ -2,15 +2,10 @@
 model: in earlier turns, or in this one before it failed."""
 
 from collections.abc import Sequence
-from typing import Any
 
+from gateway.messages import PARAGRAPH, ChatMessage, content_text
 from gateway.tool_calls import calls_in
-from gateway.upstream.outgoing import content_text
 from prompts.conversation import CALLED_TOOLS, RESULT_AS_TEXT
-
-_GAP = "\n\n"
-
-ChatMessage = dict[str, Any]
 
 
 def calls_as_text(messages: Sequence[ChatMessage], names: frozenset[str]) -> list[ChatMessage]:
@@ -26,7 +21,7 @@ def calls_as_text(messages: Sequence[ChatMessage], names: frozenset[str]) -> lis
             if results is None:
                 converted.append(results := {"role": "user", "content": text})
             else:
-                results["content"] += _GAP + text
+                results["content"] += PARAGRAPH + text
             continue
         results = None
         calls = {str(call.get("id")): str((call.get("function") or {}).get("name")) for call in calls_in(message)}
