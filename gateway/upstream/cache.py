@@ -15,10 +15,10 @@ from django.db import DatabaseError
 from django.utils import timezone
 from pydantic import ValidationError
 
-from gateway.agents.upstream_options import UpstreamSettings
 from gateway.models import Configuration, LearnedChange
 from gateway.upstream.changes import Change
 from gateway.upstream.learned import change_of, learned_now, learned_store, row_of
+from gateway.upstream_options import UpstreamSettings
 from memories.database.access import write_later
 
 logger = logging.getLogger("daybook.upstreams")

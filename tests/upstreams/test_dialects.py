@@ -13,11 +13,11 @@ from django.conf import settings as django_settings
 from pytest_django.fixtures import Settings
 
 from config.environment import ConfigurationError, Environment, upstreams
-from gateway.agents.upstream_options import DIALECTS as NAMES
-from gateway.agents.upstream_options import UpstreamOptions
 from gateway.upstream import EMBEDDINGS, ModelRequest, wire
 from gateway.upstream.call_ids import SHAPES
 from gateway.upstream.dialects import ADDRESSES, DIALECTS, PORTS, Dialect, dialect_at, dialect_of
+from gateway.upstream_options import DIALECTS as NAMES
+from gateway.upstream_options import UpstreamOptions
 from tests.upstreams import test_matrix
 from tests.upstreams.rules import RULES
 

@@ -18,11 +18,11 @@ from pytest_django.fixtures import Settings
 
 from config.doctor import Level, findings
 from gateway.agents.file import export
-from gateway.agents.upstream_options import UpstreamOptions
 from gateway.models import Configuration, LearnedChange
 from gateway.upstream.cache import upstream_cache
 from gateway.upstream.changes import Change, Kind
 from gateway.upstream.dialects import dialect_of
+from gateway.upstream_options import UpstreamOptions
 from memories.models import AuditEntry
 from tests.admin_rows import staff_client
 
