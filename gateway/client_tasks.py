@@ -77,8 +77,7 @@ def is_client_task(
     for where, message in _places(messages):
         text = without_reminders(text_of(message.get("content")))
         head, tail = _folded(text[:_HEAD]), _folded(text[-_TAIL:])
-        beginnings, possible = _possible(where, signs)
-        if head.startswith(beginnings) and any(known.fits(head, tail) for known in possible):
+        if any(known.fits(head, tail) for known in _possible(where, signs)):
             return True
     return False
 
@@ -111,13 +110,11 @@ def known_requests() -> tuple[KnownRequest, ...]:
 
 
 @cache
-def _possible(where: str, signs: frozenset[str]) -> tuple[tuple[str, ...], tuple[KnownRequest, ...]]:
-    """Return the possible beginnings of known tasks for this place with these signs, and the tasks. "" stands for any
-    beginning. Most messages begin with none of these, and need not be compared with each task."""
-    possible = tuple(
+def _possible(where: str, signs: frozenset[str]) -> tuple[KnownRequest, ...]:
+    """Return the known tasks at a place in requests with these signs."""
+    return tuple(
         known for known in known_requests() if known.where == where and any(wanted <= signs for wanted in known.signs)
     )
-    return tuple(words for known in possible for words in known.starts or ("",)), possible
 
 
 def _is_declared(headers: Mapping[str, str], metadata: Mapping[str, Any]) -> bool:

@@ -15,8 +15,8 @@ from django.db import Error as DatabaseError
 
 from gateway.agents.configuration import prices, prices_of
 from gateway.agents.model_choice import agent_target
-from gateway.agents.parameters import with_defaults
 from gateway.agents.rows import agent_find, agent_settings, require_key
+from gateway.agents.settings import with_defaults
 from gateway.limits.allowances import NO_ALLOWANCE, Allowance, allowed
 from gateway.limits.spending import ModelUse, Spender, spending_store
 from gateway.messages import content_text

@@ -15,7 +15,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 
 from gateway.agents.trial import MAX_CHARS, SECONDS, trial_run
 from gateway.models import Agent
-from gateway.requests import request_id_for
+from gateway.requests import request_id
 from memories.admin.access import action_record
 from memories.admin.base import DaybookAdmin
 from memories.errors import DomainError
@@ -68,7 +68,7 @@ class TrialAdmin(DaybookAdmin):
         try:
             # async_to_sync runs it in the server's event loop, which holds the connections to the model server.
             ask = async_to_sync(trial_run)
-            return {"trial": ask(agent, form.cleaned_data["message"], request_id=request_id_for(request))}
+            return {"trial": ask(agent, form.cleaned_data["message"], request_id=request_id.get())}
         except DomainError as refusal:
             return {"trial_error": str(refusal), "trial_code": refusal.code}
 

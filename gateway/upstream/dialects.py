@@ -162,11 +162,4 @@ def dialect_at(url: str) -> str:
     for address, name in ADDRESSES.items():
         if host == address or host.endswith(("." + address, "-" + address)):
             return name
-    return PORTS.get(_port(url), "")
-
-
-def _port(url: str) -> int:
-    try:
-        return urlsplit(url).port or 0
-    except ValueError:
-        return 0
+    return PORTS.get(parts.port or 0, "")
