@@ -14,7 +14,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from gateway.agents.configuration import consolidation_settings
-from gateway.limits.money import Money, Tokens, dollars, token_sums
+from gateway.limits.money import Money, dollars, token_sums
 from gateway.models import Run
 from memories.models import Owner
 from reviews.admin.dashboard.figures import Usage
@@ -120,9 +120,8 @@ def _by_owner(
 
     tokens = Counter[UUID]()
     for pk, model, total, written in period.read(f"{table.__name__}-owners", column, groups):
-        tokens_used = Tokens.of(total, written)
-        tokens[pk] += tokens_used.total
-        spent[pk] += money.cost(model, tokens_used)
+        tokens[pk] += int(total or 0)
+        spent[pk] += money.cost(model, total, written)
     return tokens
 
 
