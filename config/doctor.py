@@ -31,10 +31,9 @@ from gateway.attachments.files import is_local, storage_try
 from gateway.limits.money import cost_of, dollars
 from gateway.models import Agent, Run
 from gateway.upstream import is_demo, missing_upstream
-from gateway.upstream.cache import upstream_cache
+from gateway.upstream.cache import change_of, learned_now, upstream_cache
 from gateway.upstream.dialects import Dialect, dialect_of
 from gateway.upstream.faults import certificate_fault, speaks_no_tls
-from gateway.upstream.learned import change_of, learned_now
 from gateway.webhooks.addresses import literal_refused
 from gateway.webhooks.services import webhooks_of_older_keys
 from memories.number_words import counted

@@ -1,25 +1,30 @@
 """The gateway's sweeps in the worker: runs of dead processes, runs that wait for client tools, usage counters, memories
 without search words or vectors, records of failed jobs, deleted and temporary sessions, and accounts."""
 
-from datetime import timedelta
+from collections import Counter
+from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.conf import settings
 from django.contrib.sessions.models import Session as LoginSession
+from django.db import connection, transaction
 from django.utils import timezone
 
 from gateway import embeddings, keyword_generation
 from gateway.accounts.invitations import invitations_purge
 from gateway.accounts.sign_in import attempts_purge
 from gateway.jobs import jobs_purge
-from gateway.models import ApiKey
+from gateway.models import ApiKey, Run
 from gateway.oauth.connections import connections_sweep
 from gateway.oauth.registration import registrations_sweep
-from gateway.recall_counts import count_recalls
 from gateway.runs.lapsed import stop_lapsed
 from gateway.runs.waiting import complete_waiting
 from gateway.sessions.keeping import sessions_purge
 from gateway.sessions.message_index import erased_purge
-from gateway.upstream.learned import learned_purge
+from gateway.upstream.cache import learned_purge
+from memories.services import usage_add
+
+_RUNS_COUNTED_AT_ONCE = 500
 
 
 def runs_sweep() -> None:
@@ -51,3 +56,27 @@ def accounts_sweep() -> None:
     learned_purge(now)
     connections_sweep(now)
     registrations_sweep(now)
+
+
+def count_recalls() -> int:
+    """Count the long-term recalls of completed runs that have not been counted yet. Return the number of runs. Safe in
+    several workers, since the worker that marks a run counts it."""
+    uncounted = Run.objects.filter(state=Run.State.COMPLETED, usage_counted=False)
+    ids = list(uncounted.order_by("id").values_list("pk", flat=True)[:_RUNS_COUNTED_AT_ONCE])
+    if not ids:
+        return 0
+    skip = connection.features.has_select_for_update_skip_locked
+    with transaction.atomic():
+        rows = Run.objects.select_for_update(skip_locked=skip).only("owner_id", "recalled", "started_at")
+        runs = list(rows.filter(pk__in=ids, usage_counted=False))
+        counts: dict[UUID, Counter[int]] = {}
+        used_at: dict[UUID, datetime] = {}
+        for run in runs:
+            for item in run.recalled:
+                if item.get("lane") == "long_term" and item.get("memory_id"):
+                    counts.setdefault(run.owner_id, Counter())[int(item["memory_id"])] += 1
+                    used_at[run.owner_id] = max(run.started_at, used_at.get(run.owner_id, run.started_at))
+        for owner_id in sorted(counts):
+            usage_add(owner_id, counts[owner_id], used_at[owner_id])
+        Run.objects.filter(pk__in=[run.pk for run in runs]).update(usage_counted=True)
+    return len(runs)

@@ -14,7 +14,6 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from gateway.accounts.devices import device_words
 from gateway.models import Login
 from gateway.sockets import close_sockets
 from memories.audit.log import Action, Actor, audit_record
@@ -26,6 +25,27 @@ logger = logging.getLogger("daybook.sign_in")
 SEEN_SECONDS = 300.0
 """How often the time of a browser's last use is updated."""
 _MAX_RECENT = 10_000
+# The first match counts, since browsers also claim to be the ones they derive from.
+_BROWSERS = (
+    ("Edg", "Edge"),
+    ("OPR/", "Opera"),
+    ("SamsungBrowser/", "Samsung Internet"),
+    ("Firefox/", "Firefox"),
+    ("FxiOS/", "Firefox"),
+    ("CriOS/", "Chrome"),
+    ("Chrome/", "Chrome"),
+    ("Safari/", "Safari"),
+)
+_SYSTEMS = (
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Android", "Android"),
+    ("CrOS", "ChromeOS"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "macOS"),
+    ("Linux", "Linux"),
+)
+_MAX_HEADER_CHARS = 1_000
 _lock = threading.Lock()
 _recent: "OrderedDict[str, float]" = OrderedDict()
 
@@ -106,3 +126,11 @@ def _store(key: str, user_id: int, device: str) -> None:
     Login.objects.update_or_create(
         session_id=key, defaults={"user_id": user_id, "device": device, "started_at": now, "seen_at": now}
     )
+
+
+def device_words(user_agent: str) -> str:
+    """Return a description of a User-Agent header; “A browser” if it is not recognised."""
+    header = user_agent[:_MAX_HEADER_CHARS]
+    browser = next((name for token, name in _BROWSERS if token in header), "A browser")
+    system = next((name for token, name in _SYSTEMS if token in header), "")
+    return f"{browser} on {system}" if system else browser

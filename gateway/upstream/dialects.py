@@ -27,7 +27,7 @@ class Dialect:
     query: Mapping[str, str] = field(default_factory=dict)
     alternate_roles: bool = False  # user and assistant must alternate, beginning with the user
     system_first: bool = False  # only one system message, at the start
-    call_ids: str = "short"  # see gateway.upstream.call_ids
+    call_ids: str = "short"  # see gateway.upstream.calls
     stream_options: bool = True
     replay_reasoning: bool = True  # send an answer's kept fields back to the server it came from
     connect_seconds: float | None = None

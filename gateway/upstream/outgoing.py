@@ -6,7 +6,7 @@ from typing import Any
 
 from gateway.messages import PARAGRAPH, ChatMessage, content_text, joined_content
 from gateway.tool_calls import calls_in, object_text
-from gateway.upstream.call_ids import SHAPES, replacement_id
+from gateway.upstream.calls import SHAPES, replacement_id
 from gateway.upstream.custom_tools import with_functions
 from gateway.upstream.dialects import Dialect
 from gateway.upstream.kept import KeptFields, kept_of

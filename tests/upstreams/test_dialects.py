@@ -14,7 +14,7 @@ from pytest_django.fixtures import Settings
 
 from config.environment import ConfigurationError, Environment, upstreams
 from gateway.upstream import EMBEDDINGS, ModelRequest, wire
-from gateway.upstream.call_ids import SHAPES
+from gateway.upstream.calls import SHAPES
 from gateway.upstream.dialects import ADDRESSES, DIALECTS, PORTS, Dialect, dialect_at, dialect_of
 from gateway.upstream_options import DIALECTS as NAMES
 from gateway.upstream_options import UpstreamOptions
