@@ -180,6 +180,11 @@ def keys_of(caller: Caller) -> QuerySet[ApiKey]:
     return rows.filter(_has_hash(caller.key_sha256, now)) if caller.key_sha256 else rows
 
 
+def sent_key() -> QuerySet[ApiKey]:
+    """Return a queryset for statements: the key with the id `key`, if it is valid at `now` and has the hash `sha256`."""
+    return _valid_at(_now).filter(_has_hash(_sha256, _now), pk=Given("key", ApiKey, "pk"))
+
+
 def key_by_id(key_id: UUID) -> ApiKey | None:
     """Return a valid key by its id, or None."""
     return _BY_ID.instance(now=timezone.now(), pk=key_id)

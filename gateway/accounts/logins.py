@@ -3,8 +3,6 @@ ended there, by a password change, or by an administrator. Synchronous; uses the
 
 import logging
 import threading
-import time
-from collections import OrderedDict
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.contrib.sessions.models import Session as LoginSession
@@ -18,6 +16,7 @@ from gateway.models import Login
 from gateway.sockets import close_sockets
 from memories.audit.log import Action, Actor, audit_record
 from memories.database.access import write_later
+from memories.lru_cache import LRUCache
 from memories.models import Owner
 from memories.number_words import counted
 
@@ -47,7 +46,7 @@ _SYSTEMS = (
 )
 _MAX_HEADER_CHARS = 1_000
 _lock = threading.Lock()
-_recent: "OrderedDict[str, float]" = OrderedDict()
+_recent: LRUCache[str, bool] = LRUCache()
 
 
 def login_begin(request: HttpRequest, user: AbstractBaseUser) -> None:
@@ -107,14 +106,11 @@ def logins_end(user: AbstractBaseUser, rows: "QuerySet[Login]", *, by: Actor) ->
 
 def _mark_seen(key: str) -> bool:
     """Remember that the login is being recorded. Return False if it already was within SEEN_SECONDS."""
-    now = time.monotonic()
     with _lock:
-        if now - _recent.get(key, -SEEN_SECONDS) < SEEN_SECONDS:
+        _recent.trim(SEEN_SECONDS, _MAX_RECENT)
+        if key in _recent:
             return False
-        _recent[key] = now
-        _recent.move_to_end(key)
-        if len(_recent) > _MAX_RECENT:
-            _recent.popitem(last=False)
+        _recent.put(key, True)
     return True
 
 
