@@ -181,7 +181,7 @@ def keys_of(caller: Caller) -> QuerySet[ApiKey]:
 
 
 def sent_key() -> QuerySet[ApiKey]:
-    """Return a queryset for statements: the key with the id `key`, if it is valid at `now` and has the hash `sha256`."""
+    """Return a queryset for a statement: the key with the id `key`, if valid at `now` and with the hash `sha256`."""
     return _valid_at(_now).filter(_has_hash(_sha256, _now), pk=Given("key", ApiKey, "pk"))
 
 

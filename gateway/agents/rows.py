@@ -25,8 +25,8 @@ _checked: VersionCache[AgentSettings] = {}
 
 
 def agent_and_key(name: str, caller: Caller) -> tuple[Agent | None, bool]:
-    """Return the agent of that name, and whether the caller's API key is valid. The agent is shared between requests and
-    must not be changed."""
+    """Return the agent of that name, and whether the caller's API key is valid. The agent is shared between requests
+    and must not be changed."""
     row = _AGENT_AND_KEY.row(name=name, key=caller.key_id, sha256=caller.key_sha256, now=timezone.now())
     if row is None:
         return None, False
