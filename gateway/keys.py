@@ -16,7 +16,7 @@ from gateway.sockets import recheck_logins
 from gateway.webhooks.services import webhook_warnings
 from memories.audit.log import SYSTEM, Action, Actor, audit_record
 from memories.caller import Caller, KeyLimits, SpendingLimits
-from memories.database.statements import Given, Select, given
+from memories.database.statements import Given, Select
 from memories.entry_rules import clean_moment
 from memories.errors import Conflict, InvalidRequest
 from memories.health import WARNING, Facts
@@ -163,9 +163,6 @@ _now, _sha256 = Given("now", ApiKey, "expires_at"), Given("sha256", ApiKey, "sha
 _BY_HASH = Select(lambda: _valid_at(_now).filter(_has_hash(_sha256, _now)).order_by("pk")[:1])
 
 
-_BY_ID = Select(lambda: _valid_at(_now).filter(**given(ApiKey, "pk")))
-
-
 def key_find(sha256: str) -> ApiKey | None:
     """Return the valid key with this hash, which may be that from before a rotation."""
     return _BY_HASH.instance(now=timezone.now(), sha256=sha256)
@@ -187,7 +184,7 @@ def sent_key() -> QuerySet[ApiKey]:
 
 def key_by_id(key_id: UUID) -> ApiKey | None:
     """Return a valid key by its id, or None."""
-    return _BY_ID.instance(now=timezone.now(), pk=key_id)
+    return valid_keys().filter(pk=key_id).first()
 
 
 def key_limits(key: ApiKey) -> KeyLimits:

@@ -59,7 +59,7 @@ class ResilientModel:
         jitter: Callable[[float], float] = _jitter,
     ) -> None:
         self.wire, self.sleep, self.clock, self.jitter = wire, sleep, clock, jitter
-        self.circuits: defaultdict[tuple[str, str], Circuit] = defaultdict(partial(Circuit.of, clock))
+        self.circuits: defaultdict[tuple[str, str], Circuit] = defaultdict(partial(Circuit, clock))
         """By upstream and model."""
         self.limits: dict[str, ConcurrencyLimit] = {}
 
