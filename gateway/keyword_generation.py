@@ -92,12 +92,10 @@ def _words_of(rows: list[Memory], target: ModelTarget, *, owner: str) -> dict[in
     """Return the words of a batch. If a server refuses the batch because of its content, the halves are requested
     separately, so that one refused memory does not affect the others. Raises DomainErrors, ValueError."""
     prompt = keyword_generation_prompt([(row.number, row.content) for row in rows])
-    messages = ({"role": "user", "content": prompt},)
+    messages, seconds = ({"role": "user", "content": prompt},), settings.COMPACTION_SECONDS
     try:
-        asking = ask(
-            target, messages, seconds=settings.COMPACTION_SECONDS, owner=owner, request_id="keyword-generation"
-        )
-        return parse_answer(run_async(asking).visible_text)
+        answer = ask(target, messages, seconds=seconds, owner=owner, request_id="keyword-generation")
+        return parse_answer(run_async(answer).visible_text)
     except RequestRefused as refusal:
         if refusal.upstream_code not in _CONTENT_CODES:
             raise
