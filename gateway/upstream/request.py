@@ -91,7 +91,8 @@ class ModelRequest:
 
     def dialect(self) -> Dialect:
         dialect = dialect_of(self.upstream)
-        return replace(dialect, custom_tools=False) if self.functions_only and not dialect.custom_tools else dialect
+        needs_functions = self.functions_only and not dialect.custom_tools
+        return dialect.with_options({"custom_tools": False}) if needs_functions else dialect
 
     def without_optional_tools(self) -> "ModelRequest":
         """Return the request without its optional tools. If no tool remains, earlier calls of them become text."""
@@ -120,7 +121,7 @@ class ModelRequest:
             body.pop("stream_options", None)
         dialect = dialect or self.dialect()
         if self.path == EMBEDDINGS:  # the dialect's `set` is for models that write text
-            dialect = replace(dialect, set={})
+            dialect = dialect.model_copy(update={"set": {}})
         return request_body(body, dialect, upstream=self.upstream)
 
     def headers(self) -> dict[str, str]:
