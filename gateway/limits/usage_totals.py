@@ -5,9 +5,9 @@ from typing import Any
 
 from django.db.models import QuerySet, Sum
 
+from gateway.limits.spending import FIGURES
 from gateway.models import UsageDay
 
-FIGURES = ("turns", "requests", "input_tokens", "output_tokens", "cached_tokens", "unpriced_requests", "cost")
 COLUMNS = {"day": "day", "person": "owner_id", "key": "key_id", "agent": "agent", "model": "model"}
 """The groupings of totals, with their columns."""
 DEFAULT_DAYS = 30
