@@ -1,14 +1,15 @@
-"""Model usage, which is collected during an answer and added to the totals of the day in one statement."""
+"""Model usage, which is collected during an answer and added to the totals of the day in one statement; and the sums of
+these totals, for GET /api/usage and the admin's usage page."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import cache, partial
 from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import F, Sum
+from django.db.models import F, QuerySet, Sum
 from django.utils import timezone
 
 from gateway.agents.settings import Price
@@ -22,6 +23,11 @@ from memories.tokens import text_tokens
 _MODEL_CHARS = 200
 FIGURES = ("turns", "requests", "input_tokens", "output_tokens", "cached_tokens", "unpriced_requests", "cost")
 """The columns of UsageDay that are added up."""
+COLUMNS = {"day": "day", "person": "owner_id", "key": "key_id", "agent": "agent", "model": "model"}
+"""The groupings of totals, with their columns."""
+DEFAULT_DAYS = 30
+MAX_DAYS = 400
+"""Maximum number of days in one request for totals."""
 _KEY_COLUMNS = ("owner_id", "day", "key_id", "agent", "model")
 
 
@@ -142,3 +148,25 @@ def figure_of(usage: Mapping[str, Any], name: str) -> int:
     """Return a number in a usage, or 0 if it is missing or not an integer."""
     value = usage.get(name)
     return max(value, 0) if isinstance(value, int) else 0
+
+
+def first_day(last: date) -> date:
+    """Return the first day for a request that names only the last one."""
+    return last - timedelta(days=min(DEFAULT_DAYS - 1, last.toordinal() - 1))
+
+
+def totals(rows: "QuerySet[UsageDay]", by: str, *, limit: int, order: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    """Return the sums of rows grouped by one of COLUMNS, each as a dictionary of that column and FIGURES. Returns at
+    most `limit` + 1 groups: the extra one shows that there are more. They are sorted by `order`, then days newest first
+    and everything else by tokens. One query."""
+    column = COLUMNS[by]
+    sums = {f"all_{name}": Sum(name) for name in FIGURES}
+    groups = rows.order_by().values(column).annotate(**sums)
+    default = ("-day",) if by == "day" else ("-all_input_tokens", "-all_output_tokens", column)
+    found = groups.order_by(*order, *default)[: limit + 1]
+    return [{column: group[column], **{name: group[f"all_{name}"] for name in FIGURES}} for group in found]
+
+
+def is_priced(group: dict[str, Any]) -> bool:
+    """Return True if any request in a total had a price."""
+    return bool(group["requests"] > group["unpriced_requests"])
