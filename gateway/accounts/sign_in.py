@@ -91,12 +91,6 @@ class AttemptsHandler(AxesDatabaseHandler):  # type: ignore[misc]  # axes ships 
             audit_record(Action.SIGN_IN_REFUSED, actor=NOBODY, kind=kind, object_id=key, owner=owner)
             logger.warning("too many failed sign-ins from %s: it has to wait", client_address(request))
 
-    def wait_minutes(self, request: HttpRequest, credentials: dict[str, Any] | None) -> int:
-        """Return for how many more minutes sign-in is refused: at least 1, at most the cool-off time."""
-        newest = [rows.aggregate(at=Max("attempt_time"))["at"] for rows in self.get_user_attempts(request, credentials)]
-        ends = max((at for at in newest if at), default=timezone.now()) + settings.AXES_COOLOFF_TIME
-        return max(1, -int((timezone.now() - ends).total_seconds() // 60))
-
 
 class SignIn(LoginView):
     """`/login/`. 429 with Retry-After after too many failures, 503 if too many people are signing in."""
@@ -178,8 +172,11 @@ def signed_out(sender: Any, request: HttpRequest | None, user: AbstractBaseUser 
 
 
 def _wait_minutes(request: HttpRequest, name: str) -> int:
-    handler = AxesProxyHandler.get_implementation()
-    return int(handler.wait_minutes(request, {"username": name}))
+    """Return for how many more minutes sign-in is refused: at least 1, at most the cool-off time."""
+    attempts = AxesProxyHandler.get_implementation().get_user_attempts(request, {"username": name})
+    newest = [rows.aggregate(at=Max("attempt_time"))["at"] for rows in attempts]
+    ends = max((at for at in newest if at), default=timezone.now()) + settings.AXES_COOLOFF_TIME
+    return max(1, -int((timezone.now() - ends).total_seconds() // 60))
 
 
 def _too_many(minutes: int) -> str:
