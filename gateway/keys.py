@@ -237,14 +237,12 @@ def end_user_record(key: ApiKey, namespace: str, external_id: str, *, write: boo
     return rows.exclude(end_user_seen=seen).update(end_users_mixed_at=timezone.now()) == 1
 
 
-def key_warnings(owner_id: UUID | None = None) -> list[str]:
-    """Return a line for each key, of this owner or of all, that several people share."""
-    mixed = ApiKey.objects.filter(revoked_at__isnull=True, end_users_mixed_at__isnull=False).order_by("created_at")
-    if owner_id is not None:
-        mixed = mixed.filter(owner_id=owner_id)
+def key_warnings(owner_id: UUID) -> list[str]:
+    """Return a line for each key of an owner that several people share."""
+    mixed = ApiKey.objects.filter(owner_id=owner_id, revoked_at__isnull=True, end_users_mixed_at__isnull=False)
     return [
         f"The API key {key} was used for several end users and is not trusted to name them; they get no memory."
-        for key in mixed
+        for key in mixed.order_by("created_at")
     ]
 
 
