@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from gateway.messages import ChatMessage
+from gateway.messages import SYSTEM_ROLES, ChatMessage
 from gateway.runs.fingerprint import text_of
 from gateway.runs.wrappers import without_reminders
 
@@ -23,7 +23,6 @@ _FILE = Path(__file__).with_suffix(".toml")
 # Characters at both ends that are searched for the words; these prompts have the conversation in between.
 _HEAD, _TAIL = 4_000, 200
 _TINY = 64  # output tokens
-_SYSTEM_ROLES = frozenset({"system", "developer"})
 _MEMORY_TOOLS = frozenset({"set_memory", "delete_memory"})
 _ANSWER_TOOLS = frozenset({"respond_in_schema"})
 _TASK_KEYS = ("task", "task_name", "request_type")
@@ -85,10 +84,10 @@ def is_client_task(
 def _places(messages: Sequence[ChatMessage]) -> Iterator[tuple[str, ChatMessage]]:
     """Yield the messages that may contain the words, each with its place: a system message at the beginning as
     `system`, and the last user message and the system messages after it as `user`."""
-    if messages[0].get("role") in _SYSTEM_ROLES:
+    if messages[0].get("role") in SYSTEM_ROLES:
         yield "system", messages[0]
     for message in reversed(messages):
-        if message.get("role") == "user" or message.get("role") in _SYSTEM_ROLES:
+        if message.get("role") == "user" or message.get("role") in SYSTEM_ROLES:
             yield "user", message
         if message.get("role") == "user":
             return

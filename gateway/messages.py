@@ -4,6 +4,7 @@ from typing import Any
 
 ChatMessage = dict[str, Any]
 """A message of a chat completion. Clients and model servers send it, so any field may be missing or malformed."""
+SYSTEM_ROLES = frozenset({"system", "developer"})
 PARAGRAPH = "\n\n"
 
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 from gateway.agents.rows import agent_find
 from gateway.attachments.storing import has_large_data
 from gateway.errors import SessionBusy
-from gateway.messages import joined_content
+from gateway.messages import SYSTEM_ROLES, joined_content
 from gateway.models import Message
 from gateway.runs import fingerprint
 from gateway.runs.attached import text_without_files
@@ -159,7 +159,7 @@ def split_system(messages: Sequence[dict[str, Any]]) -> tuple[SystemContent, tup
     """Return the client's leading system and developer messages joined into one content, and the other messages. The
     content is a string, unless a part has more fields than its text, such as `cache_control`."""
     leading = 0
-    while leading < len(messages) and messages[leading].get("role") in {"system", "developer"}:
+    while leading < len(messages) and messages[leading].get("role") in SYSTEM_ROLES:
         leading += 1
     content: SystemContent = ""
     for message in messages[:leading]:

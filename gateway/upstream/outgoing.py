@@ -4,7 +4,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gateway.messages import PARAGRAPH, ChatMessage, content_text, joined_content
+from gateway.messages import PARAGRAPH, SYSTEM_ROLES, ChatMessage, content_text, joined_content
 from gateway.tool_calls import calls_in, object_text
 from gateway.upstream.calls import SHAPES, replacement_id
 from gateway.upstream.custom_tools import with_functions
@@ -13,7 +13,6 @@ from gateway.upstream.kept import KeptFields, kept_of
 from gateway.upstream.paths import without
 from prompts.conversation import EMPTY_TURN, MEDIA_FOLLOWS, MEDIA_OF_TOOL, NO_RESULT, ORPHANED_RESULT
 
-_SYSTEM_ROLES = frozenset({"system", "developer"})
 _PLAIN_FIELDS = frozenset({"role", "content"})
 _REASONING_FIELDS = frozenset({"reasoning_content", "reasoning", "reasoning_details", "thinking"})
 _MEDIA_TYPES = frozenset({"image_url", "video_url", "input_audio", "file"})
@@ -221,8 +220,8 @@ def _split_media(content: Any) -> tuple[list[Any], list[Any]]:
 
 
 def _single_system_message(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-    system = [message for message in messages if message.get("role") in _SYSTEM_ROLES]
-    rest = [message for message in messages if message.get("role") not in _SYSTEM_ROLES]
+    system = [message for message in messages if message.get("role") in SYSTEM_ROLES]
+    rest = [message for message in messages if message.get("role") not in SYSTEM_ROLES]
     text = PARAGRAPH.join(filter(None, (content_text(message.get("content"), gap=PARAGRAPH) for message in system)))
     return [{"role": "system", "content": text}, *rest] if text else rest
 
