@@ -24,17 +24,16 @@ from config.checks import FALLBACK_HINT
 from config.contradictions import contradictions
 from config.databases import connection_refusal
 from config.health import pending_migrations
-from gateway.agents.configuration import price_of
+from gateway.agents.configuration import prices
 from gateway.agents.model_choice import BackgroundModels, agent_upstreams
 from gateway.agents.rows import agent_settings
 from gateway.attachments.files import is_local, storage_try
 from gateway.limits.money import cost_of, dollars
 from gateway.models import Agent, Run
 from gateway.upstream import is_demo, missing_upstream
-from gateway.upstream.cache import upstream_cache
+from gateway.upstream.cache import change_of, learned_now, upstream_cache
 from gateway.upstream.dialects import Dialect, dialect_of
 from gateway.upstream.faults import certificate_fault, speaks_no_tls
-from gateway.upstream.learned import change_of, learned_now
 from gateway.webhooks.addresses import literal_refused
 from gateway.webhooks.services import webhooks_of_older_keys
 from memories.number_words import counted
@@ -210,7 +209,7 @@ def _vectors() -> Iterator[Finding]:
     text = f"{total - missing['rows']} of {total} memories have one of {settings.EMBEDDING_MODEL}"
     if missing["rows"]:
         tokens = max(1, missing["characters"] // CHARS_PER_TOKEN)
-        price = price_of(settings.EMBEDDING_MODEL)
+        price = prices().get(settings.EMBEDDING_MODEL)
         cost = f", {dollars(cost_of(price, tokens, 0))}" if price else ""
         text += f"; left: {missing['rows']}, about {tokens:,} tokens{cost}"
     yield Finding("vectors", Level.OK, text)

@@ -12,7 +12,7 @@ from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_va
 from pydantic_settings import SettingsConfigDict
 
 from config.account_environment import AccountEnvironment, is_web_address
-from gateway.agents.upstream_options import read_at_once, read_dialect, read_options
+from gateway.upstream_options import read_at_once, read_dialect, read_options
 
 _UPSTREAM = re.compile(r"^DAYBOOK_UPSTREAM_([A-Z0-9_]+)_(URL|KEY|DIALECT|OPTIONS|AT_ONCE)$")
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")

@@ -9,11 +9,11 @@ from django.views.generic import RedirectView, TemplateView
 from config import health
 from config.api import api, v1
 from config.metrics import metrics
-from gateway.accounts import invitation_page, openid, password_reset, sign_in
+from gateway.accounts import invitations, openid, password_reset, sign_in
 from gateway.chat import account, account_apps, account_logins
 from gateway.chat import views as chat
 from gateway.mcp.api import mcp
-from gateway.oauth import consent, endpoints, metadata, registration
+from gateway.oauth import consent, endpoints, registration
 from memories.page import views as memories
 from reviews.page import views as reviews
 
@@ -64,14 +64,14 @@ urlpatterns = [
     path("login/sso/callback/", openid.openid_callback, name="openid-callback"),
     path("password/forgotten/", password_reset.password_forgotten, name="password-forgotten"),
     path("password/forgotten/<uidb64>/<token>/", password_reset.NewPassword.as_view(), name="password_reset_confirm"),
-    path("invitation/<str:token>/", invitation_page.invitation, name="invitation"),
+    path("invitation/<str:token>/", invitations.invitation, name="invitation"),
     path("logout/", auth_views.LogoutView.as_view(), name="logout"),
     path("admin/login/", sign_in.admin_sign_in),
     path("admin/password_change/", RedirectView.as_view(url="/account/")),
     path("admin/", admin.site.urls),
-    path(".well-known/oauth-protected-resource", metadata.protected_resource),
-    path(".well-known/oauth-protected-resource/mcp", metadata.protected_resource),
-    path(".well-known/oauth-authorization-server", metadata.authorization_server),
+    path(".well-known/oauth-protected-resource", endpoints.protected_resource),
+    path(".well-known/oauth-protected-resource/mcp", endpoints.protected_resource),
+    path(".well-known/oauth-authorization-server", endpoints.authorization_server),
     path("oauth/register", registration.register),
     path("oauth/authorize", consent.authorize),
     path("oauth/token", endpoints.token),

@@ -4,7 +4,7 @@ Caller with an owner; the layers below do not know Django users."""
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from uuid import UUID
 
 from django.conf import settings
@@ -40,13 +40,8 @@ _CACHE_SIZE = 10_000
 _USE_SECONDS = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class _CachedCaller:
-    caller: Caller
-    at: float
-
-
-_cache: "OrderedDict[tuple[str, str, str], _CachedCaller]" = OrderedDict()
+# The callers of keys and end users, each with the time of its look-up.
+_cache: "OrderedDict[tuple[str, str, str], tuple[Caller, float]]" = OrderedDict()
 
 
 def forget_keys() -> None:
@@ -82,7 +77,7 @@ def end_user(header: Header) -> tuple[str, str]:
 def known_key(header: Header) -> bool:
     """Return True if this process accepted the key in these headers within the last minute."""
     entry = _cache.get((key_hash(given_key(header)), *end_user(header)))
-    return entry is not None and time.monotonic() - entry.at <= _CACHE_SECONDS
+    return entry is not None and time.monotonic() - entry[1] <= _CACHE_SECONDS
 
 
 async def caller_by_key(request: HttpRequest, *, cached: bool) -> Caller:
@@ -94,14 +89,16 @@ async def caller_by_key(request: HttpRequest, *, cached: bool) -> Caller:
     cache_key = (key_hash(plain), *end_user(request.headers.get))
     entry = _cache.get(cache_key) if cached else None
     now = time.monotonic()
-    if entry is None or now - entry.at > _CACHE_SECONDS:
-        entry = _CachedCaller(await caller_of_key(*cache_key), now)
-        if entry.caller.trusted or not cache_key[2]:  # not for end users of untrusted keys: a second one changes it
-            _cache[cache_key] = entry
+    if entry is not None and now - entry[1] <= _CACHE_SECONDS:
+        caller = entry[0]
+    else:
+        caller = await caller_of_key(*cache_key)
+        if caller.trusted or not cache_key[2]:  # not for end users of untrusted keys: a second one changes it
+            _cache[cache_key] = caller, now
         if len(_cache) > _CACHE_SIZE:
             _cache.popitem(last=False)
-    await count_request(str(entry.caller.key_id), entry.caller.requests_per_minute)
-    return entry.caller
+    await count_request(str(caller.key_id), caller.requests_per_minute)
+    return caller
 
 
 async def caller_by_token(plain: str, resource: str, header: Header) -> Caller:

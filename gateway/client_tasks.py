@@ -15,15 +15,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from gateway.messages import SYSTEM_ROLES, ChatMessage
 from gateway.runs.fingerprint import text_of
 from gateway.runs.wrappers import without_reminders
 
-ChatMessage = dict[str, Any]
 _FILE = Path(__file__).with_suffix(".toml")
 # Characters at both ends that are searched for the words; these prompts have the conversation in between.
 _HEAD, _TAIL = 4_000, 200
 _TINY = 64  # output tokens
-_SYSTEM_ROLES = frozenset({"system", "developer"})
 _MEMORY_TOOLS = frozenset({"set_memory", "delete_memory"})
 _ANSWER_TOOLS = frozenset({"respond_in_schema"})
 _TASK_KEYS = ("task", "task_name", "request_type")
@@ -77,8 +76,7 @@ def is_client_task(
     for where, message in _places(messages):
         text = without_reminders(text_of(message.get("content")))
         head, tail = _folded(text[:_HEAD]), _folded(text[-_TAIL:])
-        beginnings, possible = _possible(where, signs)
-        if head.startswith(beginnings) and any(known.fits(head, tail) for known in possible):
+        if any(known.fits(head, tail) for known in _possible(where, signs)):
             return True
     return False
 
@@ -86,10 +84,10 @@ def is_client_task(
 def _places(messages: Sequence[ChatMessage]) -> Iterator[tuple[str, ChatMessage]]:
     """Yield the messages that may contain the words, each with its place: a system message at the beginning as
     `system`, and the last user message and the system messages after it as `user`."""
-    if messages[0].get("role") in _SYSTEM_ROLES:
+    if messages[0].get("role") in SYSTEM_ROLES:
         yield "system", messages[0]
     for message in reversed(messages):
-        if message.get("role") == "user" or message.get("role") in _SYSTEM_ROLES:
+        if message.get("role") == "user" or message.get("role") in SYSTEM_ROLES:
             yield "user", message
         if message.get("role") == "user":
             return
@@ -111,13 +109,11 @@ def known_requests() -> tuple[KnownRequest, ...]:
 
 
 @cache
-def _possible(where: str, signs: frozenset[str]) -> tuple[tuple[str, ...], tuple[KnownRequest, ...]]:
-    """Return the possible beginnings of known tasks for this place with these signs, and the tasks. "" stands for any
-    beginning. Most messages begin with none of these, and need not be compared with each task."""
-    possible = tuple(
+def _possible(where: str, signs: frozenset[str]) -> tuple[KnownRequest, ...]:
+    """Return the known tasks at a place in requests with these signs."""
+    return tuple(
         known for known in known_requests() if known.where == where and any(wanted <= signs for wanted in known.signs)
     )
-    return tuple(words for known in possible for words in known.starts or ("",)), possible
 
 
 def _is_declared(headers: Mapping[str, str], metadata: Mapping[str, Any]) -> bool:

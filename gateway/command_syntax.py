@@ -63,8 +63,7 @@ def parse_command(text: str, *, native: bool = False) -> ParsedCommand | None:
     text = text.strip()
     if native and len(text) == len(NATIVE_HELP) and text.lower() == NATIVE_HELP:
         return ParsedCommand(verb="help")
-    # Called for all messages of a conversation, so the common case is decided without the regular expression.
-    match = _WHOLE.fullmatch(text) if text[: len(COMMAND)].lower() == COMMAND else None
+    match = _WHOLE.fullmatch(text)
     if match is None:
         return None
     verb = (match["confirmed"] or match["verb"] or "help").lower()

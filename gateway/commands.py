@@ -19,6 +19,7 @@ from gateway.command_syntax import (
     parse_command,
     without_commands,
 )
+from gateway.messages import SYSTEM_ROLES
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.candidates import find_continuation
@@ -164,7 +165,7 @@ def _store(session: Session, text: str, reply: CommandReply, *, commands_key: st
 
 
 def _last_user_text(messages: Sequence[dict[str, Any]]) -> str:
-    others = [message for message in messages if message.get("role") not in {"system", "developer"}]
+    others = [message for message in messages if message.get("role") not in SYSTEM_ROLES]
     last = others[-1] if others else {}
     return command_text(last.get("content")) if last.get("role") == "user" else ""
 

@@ -203,11 +203,11 @@ class Throttle:
     """Limits how often this process checks for one kind of work, so that it need not do so in every sweep."""
 
     def __init__(self) -> None:
-        self._checked_at: float | None = None
+        self._checked_at = -math.inf
 
     def elapsed(self) -> float:
         """Return the seconds since the last check; infinite before the first one."""
-        return math.inf if self._checked_at is None else time.monotonic() - self._checked_at
+        return time.monotonic() - self._checked_at
 
     def check(self, *, pause: float = 0.0) -> bool:
         """Record a check and return True, unless the last one was less than `pause` seconds ago."""
@@ -218,7 +218,7 @@ class Throttle:
 
     def reset(self) -> None:
         """Forget the last check."""
-        self._checked_at = None
+        self._checked_at = -math.inf
 
 
 def retry_pause(error: DomainError, *, least: float) -> float:

@@ -16,7 +16,7 @@ from gateway.sockets import recheck_logins
 from gateway.webhooks.services import webhook_warnings
 from memories.audit.log import SYSTEM, Action, Actor, audit_record
 from memories.caller import Caller, KeyLimits, SpendingLimits
-from memories.database.statements import Given, Select, given
+from memories.database.statements import Given, Select
 from memories.entry_rules import clean_moment
 from memories.errors import Conflict, InvalidRequest
 from memories.health import WARNING, Facts
@@ -165,9 +165,6 @@ _now, _sha256 = Given("now", ApiKey, "expires_at"), Given("sha256", ApiKey, "sha
 _BY_HASH = Select(lambda: _valid_at(_now).filter(_has_hash(_sha256, _now)).order_by("pk")[:1])
 
 
-_BY_ID = Select(lambda: _valid_at(_now).filter(**given(ApiKey, "pk")))
-
-
 def key_find(sha256: str) -> ApiKey | None:
     """Return the valid key with this hash, which may be that from before a rotation."""
     return _BY_HASH.instance(now=timezone.now(), sha256=sha256)
@@ -182,9 +179,14 @@ def keys_of(caller: Caller) -> QuerySet[ApiKey]:
     return rows.filter(_has_hash(caller.key_sha256, now)) if caller.key_sha256 else rows
 
 
+def sent_key() -> QuerySet[ApiKey]:
+    """Return a queryset for a statement: the key with the id `key`, if valid at `now` and with the hash `sha256`."""
+    return _valid_at(_now).filter(_has_hash(_sha256, _now), pk=Given("key", ApiKey, "pk"))
+
+
 def key_by_id(key_id: UUID) -> ApiKey | None:
     """Return a valid key by its id, or None."""
-    return _BY_ID.instance(now=timezone.now(), pk=key_id)
+    return valid_keys().filter(pk=key_id).first()
 
 
 def key_limits(key: ApiKey) -> KeyLimits:
@@ -237,14 +239,12 @@ def end_user_record(key: ApiKey, namespace: str, external_id: str, *, write: boo
     return rows.exclude(end_user_seen=seen).update(end_users_mixed_at=timezone.now()) == 1
 
 
-def key_warnings(owner_id: UUID | None = None) -> list[str]:
-    """Return a line for each key, of this owner or of all, that several people share."""
-    mixed = ApiKey.objects.filter(revoked_at__isnull=True, end_users_mixed_at__isnull=False).order_by("created_at")
-    if owner_id is not None:
-        mixed = mixed.filter(owner_id=owner_id)
+def key_warnings(owner_id: UUID) -> list[str]:
+    """Return a line for each key of an owner that several people share."""
+    mixed = ApiKey.objects.filter(owner_id=owner_id, revoked_at__isnull=True, end_users_mixed_at__isnull=False)
     return [
         f"The API key {key} was used for several end users and is not trusted to name them; they get no memory."
-        for key in mixed
+        for key in mixed.order_by("created_at")
     ]
 
 

@@ -91,8 +91,11 @@ def _words_in(data: dict[str, Any]) -> dict[int, list[str]]:
 def _words_of(rows: list[Memory], target: ModelTarget, *, owner: str) -> dict[int, list[str]]:
     """Return the words of a batch. If a server refuses the batch because of its content, the halves are requested
     separately, so that one refused memory does not affect the others. Raises DomainErrors, ValueError."""
+    prompt = keyword_generation_prompt([(row.number, row.content) for row in rows])
+    messages, seconds = ({"role": "user", "content": prompt},), settings.COMPACTION_SECONDS
     try:
-        return parse_answer(run_async(_words_for(rows, target, owner=owner)))
+        answer = ask(target, messages, seconds=seconds, owner=owner, request_id="keyword-generation")
+        return parse_answer(run_async(answer).visible_text)
     except RequestRefused as refusal:
         if refusal.upstream_code not in _CONTENT_CODES:
             raise
@@ -100,13 +103,6 @@ def _words_of(rows: list[Memory], target: ModelTarget, *, owner: str) -> dict[in
             return {}
     middle = len(rows) // 2
     return _words_of(rows[:middle], target, owner=owner) | _words_of(rows[middle:], target, owner=owner)
-
-
-async def _words_for(rows: list[Memory], target: ModelTarget, *, owner: str) -> str:
-    prompt = keyword_generation_prompt([(row.number, row.content) for row in rows])
-    messages = ({"role": "user", "content": prompt},)
-    seconds = settings.COMPACTION_SECONDS
-    return (await ask(target, messages, seconds=seconds, owner=owner, request_id="keyword-generation")).visible_text
 
 
 def _store(book: Book, rows: list[Memory], words: dict[int, list[str]]) -> int:

@@ -15,10 +15,11 @@ from django.db import Error as DatabaseError
 
 from gateway.agents.configuration import prices, prices_of
 from gateway.agents.model_choice import agent_target
-from gateway.agents.parameters import with_defaults
 from gateway.agents.rows import agent_find, agent_settings, require_key
+from gateway.agents.settings import with_defaults
 from gateway.limits.allowances import NO_ALLOWANCE, Allowance, allowed
 from gateway.limits.spending import ModelUse, Spender, spending_store
+from gateway.messages import content_text
 from gateway.models import Run
 from gateway.requests import request_id
 from gateway.runs.candidates import find_continuation
@@ -32,7 +33,6 @@ from gateway.turns.events import Delta, Done
 from gateway.upstream import CHAT, COMPLETIONS, EMBEDDINGS, ModelRequest, ModelTarget, is_demo, model
 from gateway.upstream.answer import choices_of
 from gateway.upstream.in_process import IN_PROCESS
-from gateway.upstream.outgoing import content_text
 from gateway.upstream.usage import usage_of
 from memories.caller import Caller
 from memories.database.access import in_patient_thread, in_read_thread

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from contextvars import ContextVar
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -70,9 +71,15 @@ def network_of(address: str) -> str:
     return str(IPv6Address(int(found) >> 64 << 64))
 
 
-def request_id_for(request: HttpRequest) -> str:
-    """Return the client's x-request-id if it is valid, otherwise a new id."""
-    return request_id_of(request.headers.get("x-request-id", ""))
+def origin_allowed(origin: str, host: str) -> bool:
+    """Return True if the page of a websocket or of an MCP client belongs to `host` or is a trusted origin. Both
+    arguments are values of request headers."""
+    if origin in settings.TRUSTED_ORIGINS:
+        return True
+    try:
+        return urlsplit(origin).netloc.lower() == host.lower()
+    except ValueError:  # such as http://[::1
+        return False
 
 
 def request_id_of(given: str) -> str:

@@ -10,7 +10,7 @@ from django.http.request import split_domain_port, validate_host
 from django.urls import path, re_path
 
 from gateway.consumers import NotificationConsumer
-from gateway.origins import origin_allowed
+from gateway.requests import origin_allowed
 
 
 class OriginCheck:

@@ -5,7 +5,7 @@ import hashlib
 from typing import Any
 from uuid import UUID
 
-from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session as LoginSession
 from django.db import transaction
 from django.db.models import Exists
@@ -41,7 +41,5 @@ def recheck_logins(owner_id: UUID) -> None:
 def login_valid(user_id: int, session_key: str, auth_hash: str) -> bool:
     """Return True if a login is still valid: user active, same password, not logged out. One query."""
     alive = LoginSession.objects.filter(session_key=session_key, expire_date__gt=timezone.now())
-    user = (
-        get_user_model()._default_manager.filter(pk=user_id, is_active=True).annotate(logged_in=Exists(alive)).first()
-    )
+    user = User.objects.filter(pk=user_id, is_active=True).annotate(logged_in=Exists(alive)).first()
     return user is not None and user.logged_in and constant_time_compare(user.get_session_auth_hash(), auth_hash)

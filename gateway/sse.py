@@ -4,9 +4,11 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from django.http import StreamingHttpResponse
+
+E = TypeVar("E")
 
 
 def event(name: str, data: Any, *, id: int | None = None) -> bytes:
@@ -115,6 +117,26 @@ class KeepAliveStream:
             self._ready.put_nowait(self._keep_alive)
         self._quiet = True
         self._timer = asyncio.get_running_loop().call_later(KEEP_ALIVE_SECONDS, self._send_keep_alive)
+
+
+async def with_pauses(events: AsyncGenerator[E], seconds: Callable[[], float | None]) -> AsyncGenerator[E | None]:
+    """Yield the events of a generator, and None after `seconds()` without one; None there means no limit. Before each
+    wait it is called anew. The generator is closed at the end."""
+    async with aclosing(events):
+        following = asyncio.ensure_future(anext(events, None))
+        try:
+            while True:
+                await asyncio.wait({following}, timeout=seconds())
+                if not following.done():
+                    yield None
+                elif (event := following.result()) is None:
+                    return
+                else:
+                    following = asyncio.ensure_future(anext(events, None))
+                    yield event
+        finally:
+            following.cancel()
+            await asyncio.wait({following})
 
 
 class EventStream(StreamingHttpResponse):

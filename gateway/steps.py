@@ -9,12 +9,12 @@ from typing import Any
 
 from gateway.errors import UpstreamUnreachable
 from gateway.limits.spending import ModelUse
+from gateway.messages import content_text
 from gateway.telemetry import NOTHING, Span, begin
 from gateway.upstream import ModelRequest, model
 from gateway.upstream.answer import NO_CHOICE, choices_of
 from gateway.upstream.calls import CallAccumulator, PartialCall, StepCall
 from gateway.upstream.kept import FieldAccumulator, KeptFields, PartAccumulator, SizeBudget, with_kept
-from gateway.upstream.outgoing import content_text
 from gateway.upstream.reasoning import reasoning_in, without_thinking
 from gateway.upstream.usage import usage_of
 from memories.errors import TooLarge

@@ -1,25 +1,31 @@
 """The gateway's sweeps in the worker: runs of dead processes, runs that wait for client tools, usage counters, memories
 without search words or vectors, records of failed jobs, deleted and temporary sessions, and accounts."""
 
-from datetime import timedelta
+from collections import Counter
+from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.conf import settings
 from django.contrib.sessions.models import Session as LoginSession
+from django.db import connection, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from gateway import embeddings, keyword_generation
 from gateway.accounts.invitations import invitations_purge
 from gateway.accounts.sign_in import attempts_purge
 from gateway.jobs import jobs_purge
-from gateway.models import ApiKey
+from gateway.models import ApiKey, Run
 from gateway.oauth.connections import connections_sweep
 from gateway.oauth.registration import registrations_sweep
-from gateway.recall_counts import count_recalls
 from gateway.runs.lapsed import stop_lapsed
 from gateway.runs.waiting import complete_waiting
 from gateway.sessions.keeping import sessions_purge
 from gateway.sessions.message_index import erased_purge
-from gateway.upstream.learned import learned_purge
+from gateway.upstream.cache import learned_purge
+from memories.services import usage_add
+
+_RUNS_COUNTED_AT_ONCE = 500
 
 
 def runs_sweep() -> None:
@@ -51,3 +57,33 @@ def accounts_sweep() -> None:
     learned_purge(now)
     connections_sweep(now)
     registrations_sweep(now)
+
+
+def count_recalls() -> int:
+    """Count the long-term recalls of completed runs that have not been counted yet. Return the number of runs. Safe in
+    several workers, since the worker that marks a run counts it."""
+    uncounted = Run.objects.filter(state=Run.State.COMPLETED, usage_counted=False)
+    ids = list(uncounted.order_by("id").values_list("pk", flat=True)[:_RUNS_COUNTED_AT_ONCE])
+    if not ids:
+        return 0
+    owners = Run.objects.filter(pk__in=ids).order_by().values_list("owner_id", flat=True).distinct()
+    return sum(_count(owner_id, uncounted.filter(pk__in=ids)) for owner_id in list(owners))
+
+
+@transaction.atomic
+def _count(owner_id: UUID, uncounted: "QuerySet[Run]") -> int:
+    """Count the recalls of an owner's runs, and return the number of runs."""
+    skip = connection.features.has_select_for_update_skip_locked
+    rows = uncounted.filter(owner_id=owner_id).select_for_update(skip_locked=skip)
+    runs = list(rows.only("recalled", "started_at"))
+    counts: Counter[int] = Counter()
+    used_at: list[datetime] = []
+    for run in runs:
+        for item in run.recalled:
+            if item.get("lane") == "long_term" and item.get("memory_id"):
+                counts[int(item["memory_id"])] += 1
+                used_at.append(run.started_at)
+    if counts:
+        usage_add(owner_id, counts, max(used_at))
+    Run.objects.filter(pk__in=[run.pk for run in runs]).update(usage_counted=True)
+    return len(runs)

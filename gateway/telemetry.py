@@ -57,7 +57,6 @@ class Span:
 
 
 NOTHING = Span()
-_NO_SPAN = nullcontext(NOTHING)
 
 
 def _is_on() -> bool:
@@ -79,13 +78,9 @@ def begin(name: str, attributes: Attributes, *, parent: Span = NOTHING) -> Span:
     return Span(_tracer.start_span(name, context=context, attributes=dict(attributes), record_exception=False))
 
 
-def span(name: str, attributes: Attributes, *, parent: Span = NOTHING) -> AbstractContextManager[Span]:
-    """Begin a span that is current within the block. For functions and coroutines, not for generators."""
-    return _span(name, attributes, parent) if _is_on() else _NO_SPAN
-
-
 @contextmanager
-def _span(name: str, attributes: Attributes, parent: Span) -> Iterator[Span]:
+def span(name: str, attributes: Attributes, *, parent: Span = NOTHING) -> Iterator[Span]:
+    """Begin a span that is current within the block. For functions and coroutines, not for generators."""
     begun = begin(name, attributes, parent=parent)
     try:
         with begun.current():

@@ -11,6 +11,7 @@ from django.db import Error as DatabaseError
 
 from gateway.authentication import still_allowed
 from gateway.runs.access import RECHECK_SECONDS
+from gateway.sse import with_pauses
 from gateway.turns.live import LiveEvent, error_event
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread
@@ -46,24 +47,13 @@ async def _while_allowed(
     """Yield events, and raise Unauthorized once access has ended, even while no event arrives."""
     clock = asyncio.get_running_loop().time
     due = clock() + RECHECK_SECONDS
-    async with aclosing(events):
-        following = asyncio.ensure_future(anext(events, None))
-        try:
-            while True:
-                await asyncio.wait({following}, timeout=max(0.0, due - clock()))
-                if clock() >= due:
-                    await _recheck(request)
-                    due = clock() + RECHECK_SECONDS
-                if not following.done():
-                    continue
-                event = following.result()
-                if event is None:
-                    return
-                following = asyncio.ensure_future(anext(events, None))
+    async with aclosing(with_pauses(events, lambda: max(0.0, due - clock()))) as watched:
+        async for event in watched:
+            if clock() >= due:
+                await _recheck(request)
+                due = clock() + RECHECK_SECONDS
+            if event is not None:
                 yield event
-        finally:
-            following.cancel()
-            await asyncio.wait({following})
 
 
 async def _recheck(request: ApiRequest) -> None:

@@ -29,7 +29,7 @@ from gateway.requests import (
     content_policy,
     is_api,
     request_id,
-    request_id_for,
+    request_id_of,
     trace_context,
     trace_context_of,
 )
@@ -151,7 +151,7 @@ class RequestBoundary:
 
     @staticmethod
     def _enter(request: HttpRequest) -> None:
-        request_id.set(request_id_for(request))
+        request_id.set(request_id_of(request.headers.get("x-request-id", "")))
         headers = request.headers
         trace_context.set(trace_context_of(headers.get("traceparent", ""), headers.get("tracestate", "")))
         windows.set({})

@@ -1,28 +1,37 @@
-"""Invitations: links, created by an administrator, with which one person can create an account.
+"""Invitations: links, created by an administrator, with which one person can create an account; and the page
+`/invitation/TOKEN/`, where that person chooses a name and a password.
 
 The token of a link is derived from the signing key, as webhook secrets are, so it need not be stored for a mail that is
 sent later. The row is found by the token's hash, even after the signing key was replaced."""
 
 import base64
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
+from django.conf import settings
+from django.contrib.auth import login
 from django.contrib.auth.forms import UserCreationForm
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
 
 from gateway.accounts.mails import Outcome, mail_configured, mail_try
 from gateway.accounts.roles import USER, role_set
 from gateway.accounts.settings import ROLES
+from gateway.accounts.sign_in import PASSWORD_BACKEND
 from gateway.jobs import enqueue, enqueue_again
 from gateway.keys import key_hash
 from gateway.models import Invitation
 from memories.audit.log import Action, Actor, actor_of, audit_record
-from memories.errors import Conflict, Forbidden, InvalidRequest
+from memories.errors import Conflict, Forbidden, InvalidRequest, Overloaded
 from memories.ids import uuid7
 from memories.services import owner_for_user
 
@@ -126,3 +135,31 @@ def _token(invitation_id: UUID) -> str:
 
 def _path(token: str) -> str:
     return reverse("invitation", args=[token])
+
+
+class AccountForm(UserCreationForm):  # type: ignore[type-arg]  # not generic at run time
+    """A name and a password, twice."""
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+def invitation(request: HttpRequest, token: str) -> HttpResponse:
+    """Show the form, or create the account and sign the person in. 404 if the invitation is no longer open."""
+    row = invitation_find(token) if settings.PASSWORDS else None
+    if row is None:
+        return _invitation_page(request, status=404, over=True)
+    if request.user.is_authenticated:
+        return _invitation_page(request, somebody=request.user)
+    form = AccountForm(request.POST or None)
+    if not form.is_valid():
+        return _invitation_page(request, status=400 if form.is_bound else 200, form=form, invited=row)
+    try:
+        user = invitation_accept(row, form)
+    except (Conflict, Overloaded) as refusal:
+        return _invitation_page(request, status=refusal.http_status, form=form, invited=row, refusal=str(refusal))
+    login(request, user, backend=PASSWORD_BACKEND)
+    return redirect("/")
+
+
+def _invitation_page(request: HttpRequest, *, status: int = 200, **context: Any) -> HttpResponse:
+    return render(request, "gateway/invitation.html", context, status=status)

@@ -3,8 +3,6 @@ ended there, by a password change, or by an administrator. Synchronous; uses the
 
 import logging
 import threading
-import time
-from collections import OrderedDict
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.contrib.sessions.models import Session as LoginSession
@@ -14,11 +12,11 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from gateway.accounts.devices import device_words
 from gateway.models import Login
 from gateway.sockets import close_sockets
 from memories.audit.log import Action, Actor, audit_record
 from memories.database.access import write_later
+from memories.lru_cache import LRUCache
 from memories.models import Owner
 from memories.number_words import counted
 
@@ -26,8 +24,29 @@ logger = logging.getLogger("daybook.sign_in")
 SEEN_SECONDS = 300.0
 """How often the time of a browser's last use is updated."""
 _MAX_RECENT = 10_000
+# The first match counts, since browsers also claim to be the ones they derive from.
+_BROWSERS = (
+    ("Edg", "Edge"),
+    ("OPR/", "Opera"),
+    ("SamsungBrowser/", "Samsung Internet"),
+    ("Firefox/", "Firefox"),
+    ("FxiOS/", "Firefox"),
+    ("CriOS/", "Chrome"),
+    ("Chrome/", "Chrome"),
+    ("Safari/", "Safari"),
+)
+_SYSTEMS = (
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Android", "Android"),
+    ("CrOS", "ChromeOS"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "macOS"),
+    ("Linux", "Linux"),
+)
+_MAX_HEADER_CHARS = 1_000
 _lock = threading.Lock()
-_recent: "OrderedDict[str, float]" = OrderedDict()
+_recent: LRUCache[str, bool] = LRUCache()
 
 
 def login_begin(request: HttpRequest, user: AbstractBaseUser) -> None:
@@ -87,14 +106,11 @@ def logins_end(user: AbstractBaseUser, rows: "QuerySet[Login]", *, by: Actor) ->
 
 def _mark_seen(key: str) -> bool:
     """Remember that the login is being recorded. Return False if it already was within SEEN_SECONDS."""
-    now = time.monotonic()
     with _lock:
-        if now - _recent.get(key, -SEEN_SECONDS) < SEEN_SECONDS:
+        _recent.trim(SEEN_SECONDS, _MAX_RECENT)
+        if key in _recent:
             return False
-        _recent[key] = now
-        _recent.move_to_end(key)
-        if len(_recent) > _MAX_RECENT:
-            _recent.popitem(last=False)
+        _recent.put(key, True)
     return True
 
 
@@ -106,3 +122,11 @@ def _store(key: str, user_id: int, device: str) -> None:
     Login.objects.update_or_create(
         session_id=key, defaults={"user_id": user_id, "device": device, "started_at": now, "seen_at": now}
     )
+
+
+def device_words(user_agent: str) -> str:
+    """Return a description of a User-Agent header; “A browser” if it is not recognised."""
+    header = user_agent[:_MAX_HEADER_CHARS]
+    browser = next((name for token, name in _BROWSERS if token in header), "A browser")
+    system = next((name for token, name in _SYSTEMS if token in header), "")
+    return f"{browser} on {system}" if system else browser

@@ -10,7 +10,7 @@ from authlib.integrations.django_client import OAuth
 from django.conf import settings
 from django.contrib.auth import login
 from django.db import connection
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -42,7 +42,7 @@ def openid_begin(request: HttpRequest) -> HttpResponse:
     """`/login/sso/`: redirect to the provider."""
     configured: OpenID | None = settings.OIDC
     if configured is None:
-        return render(request, "gateway/not_found.html", status=404)
+        raise Http404
     next_url = request.GET.get("next", "")
     safe = url_has_allowed_host_and_scheme(next_url, {request.get_host()}, require_https=request.is_secure())
     request.session[_NEXT] = next_url if safe else "/"
@@ -64,7 +64,7 @@ def openid_callback(request: HttpRequest) -> HttpResponse:
     """`/login/sso/callback/`: sign in a person whom the provider redirected back."""
     configured: OpenID | None = settings.OIDC
     if configured is None:
-        return render(request, "gateway/not_found.html", status=404)
+        raise Http404
     try:
         _release_connection()
         person = _person(_claims(request, configured), configured)

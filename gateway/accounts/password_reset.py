@@ -50,12 +50,12 @@ def password_forgotten(request: HttpRequest) -> HttpResponse:
     form = PasswordResetForm(request.POST or None)
     if not form.is_valid():
         return render(request, "gateway/password_forgotten.html", {"form": form}, status=400 if form.is_bound else 200)
-    if _request_count_from(counted_address(request)) >= MAX_PER_ADDRESS:
+    if _requests_from(counted_address(request)) >= MAX_PER_ADDRESS:
         page = render(request, "gateway/password_forgotten.html", {"form": form, "too_many": True}, status=429)
         page.headers["Retry-After"] = "3600"
         return page
     matching = form.get_users(form.cleaned_data["email"])
-    users = [user for user in matching if _request_count(kind="user", object_id=str(user.pk)) < MAX_PER_ACCOUNT]
+    users = [user for user in matching if _requests_for(user) < MAX_PER_ACCOUNT]
     users = users[:_MAX_ACCOUNTS]
     for user in users:
         owner = Owner.objects.filter(user=user).select_related("user").first()
@@ -118,16 +118,16 @@ def _mail(user: User, origin: str) -> Outcome:
     return mail_try(user.email, "Reset your Daybook password", "password", name=name, address=f"{origin}{link}")
 
 
-def _request_count(**about: str) -> int:
-    """Return the number of matching requests within the last hour, from the audit log."""
-    return _recent_requests().filter(**about).count()
+def _requests_for(user: Any) -> int:
+    return _recent_requests().filter(kind="user", object_id=str(user.pk)).count()
 
 
-def _request_count_from(network: str) -> int:
+def _requests_from(network: str) -> int:
     return sum(network_of(address) == network for address in _recent_requests().values_list("address", flat=True))
 
 
 def _recent_requests() -> "QuerySet[AuditEntry]":
+    """Return the requests of the last hour, which are in the audit log."""
     now, hour = timezone.now(), timedelta(hours=1)
     # The upper bound excludes entries made while the clock was ahead.
     past_hour = {"id__gte": first_id(now - hour), "id__lt": first_id(now + hour)}

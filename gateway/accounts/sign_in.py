@@ -10,9 +10,9 @@ from axes.handlers.database import AxesDatabaseHandler
 from axes.handlers.proxy import AxesProxyHandler
 from axes.models import AccessAttempt
 from django.conf import settings
-from django.contrib.auth import authenticate, get_user_model
+from django.contrib.auth import authenticate
 from django.contrib.auth.forms import AuthenticationForm
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import AbstractBaseUser, User
 from django.contrib.auth.views import LoginView
 from django.db.models import Max, Sum
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
@@ -43,8 +43,8 @@ _DONE = {"password": "Password changed. Sign in with the new one."}
 def account_name(request: HttpRequest | None, credentials: dict[str, Any] | None) -> str:
     """Return the name under which failures are counted: the username, or a keyed hash of the typed text if there is no
     such account (people type passwords into the wrong field)."""
-    typed = str((credentials or {}).get(get_user_model().USERNAME_FIELD) or "")
-    if get_user_model()._default_manager.filter(**{get_user_model().USERNAME_FIELD: typed}).exists():
+    typed = str((credentials or {}).get("username") or "")
+    if User.objects.filter(username=typed).exists():
         return typed
     return f"?{salted_hmac('daybook.sign_in', typed).hexdigest()[:32]}"
 
@@ -80,7 +80,7 @@ class AttemptsHandler(AxesDatabaseHandler):  # type: ignore[misc]  # axes ships 
         request.axes_locked_out = locked = stripped.axes_locked_out  # type: ignore[attr-defined]
         if refused:
             return
-        user = get_user_model()._default_manager.filter(username=account_name(request, credentials)).first()
+        user = User.objects.filter(username=account_name(request, credentials)).first()
         owner = Owner.objects.filter(user=user).select_related("user").first() if user else None
         kind, key = ("user", user.pk) if user else ("", "")
         audit_record(Action.SIGN_IN_FAILED, actor=NOBODY, kind=kind, object_id=key, owner=owner)
@@ -90,12 +90,6 @@ class AttemptsHandler(AxesDatabaseHandler):  # type: ignore[misc]  # axes ships 
         if locked:
             audit_record(Action.SIGN_IN_REFUSED, actor=NOBODY, kind=kind, object_id=key, owner=owner)
             logger.warning("too many failed sign-ins from %s: it has to wait", client_address(request))
-
-    def wait_minutes(self, request: HttpRequest, credentials: dict[str, Any] | None) -> int:
-        """Return for how many more minutes sign-in is refused: at least 1, at most the cool-off time."""
-        newest = [rows.aggregate(at=Max("attempt_time"))["at"] for rows in self.get_user_attempts(request, credentials)]
-        ends = max((at for at in newest if at), default=timezone.now()) + settings.AXES_COOLOFF_TIME
-        return max(1, -int((timezone.now() - ends).total_seconds() // 60))
 
 
 class SignIn(LoginView):
@@ -178,8 +172,11 @@ def signed_out(sender: Any, request: HttpRequest | None, user: AbstractBaseUser 
 
 
 def _wait_minutes(request: HttpRequest, name: str) -> int:
-    handler = AxesProxyHandler.get_implementation()
-    return int(handler.wait_minutes(request, {"username": name}))
+    """Return for how many more minutes sign-in is refused: at least 1, at most the cool-off time."""
+    attempts = AxesProxyHandler.get_implementation().get_user_attempts(request, {"username": name})
+    newest = [rows.aggregate(at=Max("attempt_time"))["at"] for rows in attempts]
+    ends = max((at for at in newest if at), default=timezone.now()) + settings.AXES_COOLOFF_TIME
+    return max(1, -int((timezone.now() - ends).total_seconds() // 60))
 
 
 def _too_many(minutes: int) -> str:

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 
 from gateway.models import LearnedChange
 from gateway.services import learned_changes_forget
-from gateway.upstream.learned import change_of
+from gateway.upstream.cache import change_of
 from memories.admin.base import DaybookAdmin
 from memories.admin.columns import column, moment_column
 

@@ -1,9 +1,13 @@
-"""“Try it” on an agent's page: sends a message to the saved agent and shows the answer."""
+"""“Try it” on an agent's page: sends a message to the saved agent and shows the answer, as in the first turn of a
+temporary session. A trial reads and writes no memory, stores no session, run or message, and does not count towards
+limits."""
 
+import time
 from typing import Any
 
 from asgiref.sync import async_to_sync
 from django import forms
+from django.conf import settings
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
@@ -13,12 +17,17 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from gateway.agents.trial import MAX_CHARS, SECONDS, trial_run
+from gateway.agents.model_choice import agent_target
+from gateway.agents.rows import agent_settings
+from gateway.model_call import ask
 from gateway.models import Agent
-from gateway.requests import request_id_for
+from gateway.requests import request_id
 from memories.admin.access import action_record
 from memories.admin.base import DaybookAdmin
 from memories.errors import DomainError
+
+SECONDS = 60
+MAX_CHARS = 8000  # maximum length of a message
 
 
 class TrialForm(forms.Form):
@@ -67,10 +76,32 @@ class TrialAdmin(DaybookAdmin):
         action_record(request, Agent, "Tried.", [agent])
         try:
             # async_to_sync runs it in the server's event loop, which holds the connections to the model server.
-            ask = async_to_sync(trial_run)
-            return {"trial": ask(agent, form.cleaned_data["message"], request_id=request_id_for(request))}
+            return {"trial": async_to_sync(_trial_run)(agent, form.cleaned_data["message"])}
         except DomainError as refusal:
             return {"trial_error": str(refusal), "trial_code": refusal.code}
+
+
+async def _trial_run(agent: Agent, message: str) -> dict[str, Any]:
+    """Send a message to the agent as saved, for at most SECONDS, with its instructions but without our tools, which are
+    about memory. Return the answer for the template. Raises DomainErrors."""
+    checked = agent_settings(agent)
+    target = agent_target(checked)
+    instructions = [{"role": "system", "content": checked.instructions}] if checked.instructions else []
+    started = time.monotonic()
+    result = await ask(
+        target,
+        [*instructions, {"role": "user", "content": message}],
+        seconds=min(SECONDS, settings.RUN_SECONDS),
+        parameters=checked.parameters,
+        request_id=request_id.get(),
+    )
+    return {
+        "answer": result.text,
+        "model": result.model or target.model,
+        "usage": result.usage,
+        "finish_reason": result.finish_reason,
+        "seconds": time.monotonic() - started,
+    }
 
 
 def _offer(agent: Agent) -> dict[str, Any]:

@@ -12,8 +12,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 
 from gateway.limits.money import dollars
-from gateway.limits.spending import today
-from gateway.limits.usage_totals import COLUMNS, MAX_DAYS, first_day, is_priced, totals
+from gateway.limits.spending import COLUMNS, MAX_DAYS, first_day, is_priced, today, totals
 from gateway.models import Agent, ApiKey, UsageDay
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import viewable_url

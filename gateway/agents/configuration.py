@@ -31,11 +31,6 @@ def prices_of(agent: Agent) -> dict[str, Price]:
     return cached_by_version(_prices, agent, prices)
 
 
-def price_of(model: str) -> Price | None:
-    """Return the price of a model, or None. One query."""
-    return prices().get(model)
-
-
 def model_roles() -> ModelRoles:
     """Return the models of background work. One query."""
     return ModelRoles.model_validate(_section("model_roles"))

@@ -1,21 +1,19 @@
 """Finds agents by name, and checks the caller's key, in the opening transaction of every turn. It is a single statement
-written by hand, since the ORM took longer to build it each time than the database to execute it."""
+that the ORM compiles once."""
 
 from collections.abc import Callable
 from typing import TypeVar
 from uuid import UUID
 
-from django.contrib.auth import get_user_model
-from django.db import connection
+from django.db.models import Exists
 from django.utils import timezone
 
 from gateway.agents.settings import AgentSettings
-from gateway.keys import keys_of
-from gateway.models import Agent, ApiKey
+from gateway.keys import keys_of, sent_key
+from gateway.models import Agent
 from memories.caller import Caller
-from memories.database.statements import RawStatement
+from memories.database.statements import Select, given
 from memories.errors import ModelNotFound, Unauthorized
-from memories.models import Owner
 
 KEY_REVOKED = "This API key was revoked, or it has expired."
 # The agents last read, by name. A row is read again when its id or version has changed.
@@ -27,34 +25,21 @@ _checked: VersionCache[AgentSettings] = {}
 
 
 def agent_and_key(name: str, caller: Caller) -> tuple[Agent | None, bool]:
-    """Return the agent of that name, and whether the caller's key is valid (as in gateway.keys.keys_of). The agent is
-    shared between requests and must not be changed."""
-    key = ApiKey._meta.get_field("id").get_db_prep_value(caller.key_id, connection) if caller.key_id else None
-    now = ApiKey._meta.get_field("expires_at").get_db_prep_value(timezone.now(), connection)
-    row = _AGENT_AND_KEY.row([key, now, caller.key_sha256, caller.key_sha256, now, name])
+    """Return the agent of that name, and whether the caller's API key is valid. The agent is shared between requests
+    and must not be changed."""
+    row = _AGENT_AND_KEY.row(name=name, key=caller.key_id, sha256=caller.key_sha256, now=timezone.now())
     if row is None:
         return None, False
-    agent_id, version, key_valid = UUID(str(row[0])), int(row[1]), bool(row[2])
+    agent_id, version, key_valid = row
     agent = _agents.get(name)
     if agent is None or (agent.pk, agent.version) != (agent_id, version):
         agent = _agents[name] = Agent.objects.get(pk=agent_id)
     return agent, key_valid
 
 
-def _statement() -> str:
-    agents, keys = Agent._meta.db_table, ApiKey._meta.db_table
-    owners, users = Owner._meta.db_table, get_user_model()._meta.db_table
-    return (
-        f"SELECT agent.id, agent.version, EXISTS(SELECT 1 FROM {keys} AS api_key"  # noqa: S608 - names are ours
-        f" JOIN {owners} AS owner ON owner.id = api_key.owner_id JOIN {users} AS person ON person.id = owner.user_id"
-        " WHERE api_key.id = %s AND api_key.revoked_at IS NULL AND person.is_active"
-        " AND (api_key.expires_at IS NULL OR api_key.expires_at > %s)"
-        " AND (%s IN ('', api_key.sha256) OR (api_key.previous_sha256 = %s AND api_key.previous_until > %s)))"
-        f" FROM {agents} AS agent WHERE agent.name = %s"
-    )
-
-
-_AGENT_AND_KEY = RawStatement(_statement)
+_AGENT_AND_KEY = Select(
+    lambda: Agent.objects.filter(**given(Agent, "name")).values_list("id", "version", Exists(sent_key()))
+)
 
 
 def require_agent(caller: Caller, name: str, *, param: str = "model") -> None:

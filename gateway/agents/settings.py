@@ -2,6 +2,7 @@
 texts and the validation of both are derived from these models."""
 
 import json
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -18,7 +19,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from gateway.agents.upstream_options import UpstreamSettings
+from gateway.upstream_options import UpstreamSettings
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 
@@ -44,6 +45,9 @@ RESERVED = frozenset(
     }
 )  # fmt: skip
 
+# Parameters with the same meaning: if a client gives one of them, defaults for the others do not apply.
+_ALIKE = (frozenset({"max_tokens", "max_completion_tokens"}), frozenset({"reasoning_effort", "reasoning", "thinking"}))
+
 
 def _checked_parameters(value: dict[str, Any]) -> dict[str, Any]:
     """Return default parameters unchanged. Raises ValueError if they are not allowed."""
@@ -55,6 +59,14 @@ def _checked_parameters(value: dict[str, Any]) -> dict[str, Any]:
 
 
 Parameters = Annotated[dict[str, JsonValue], AfterValidator(_checked_parameters)]
+
+
+def with_defaults(given: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the client's parameters, with defaults for those that it omits. A null removes a parameter."""
+    if not defaults:
+        return given
+    overridden = set(given).union(*(names for names in _ALIKE if names & given.keys()))
+    return {name: value for name, value in defaults.items() if name not in overridden} | given
 
 
 class _Strict(BaseModel):

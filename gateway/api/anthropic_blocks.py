@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gateway.api.openai_body import short_name
+from gateway.messages import PARAGRAPH, ChatMessage
 from memories.errors import InvalidRequest
 
 Block = dict[str, Any]
-ChatMessage = dict[str, Any]
-_GAP = "\n\n"
 _EMPTY_RESULT = " "  # some servers refuse an empty string
 _ERROR = "Error:"
 _MAX_NAME_CHARS = 150
@@ -51,7 +50,7 @@ def content_of(parts: Sequence[dict[str, Any]]) -> Any:
 
 def joined_text(blocks: Sequence[Block]) -> str:
     texts = (block.get("text") for block in blocks if block.get("type") == "text")
-    return _GAP.join(text for text in texts if isinstance(text, str) and text)
+    return PARAGRAPH.join(text for text in texts if isinstance(text, str) and text)
 
 
 def assistant_message(blocks: Sequence[Block], where: str) -> ChatMessage:
@@ -67,7 +66,7 @@ def result_message(block: Block, where: str) -> ChatMessage:
     if block.get("is_error"):
         parts = [{"type": "text", "text": _ERROR}, *parts]
     texts = [part["text"] for part in parts if part["type"] == "text"]
-    content: Any = _GAP.join(texts) or _EMPTY_RESULT
+    content: Any = PARAGRAPH.join(texts) or _EMPTY_RESULT
     if len(texts) < len(parts) or "cache_control" in block:
         content = parts or [{"type": "text", "text": _EMPTY_RESULT}]
         if cache_control := block.get("cache_control"):
@@ -112,7 +111,7 @@ def _search_result(block: Block, where: str) -> dict[str, Any]:
 def _file_text(block: Block, *texts: Any) -> dict[str, Any]:
     """Return the text of a file as a part. As in the chat, its first line names the file, which marks the text as not
     written by the person."""
-    text = _GAP.join(str(text) for text in texts if text)
+    text = PARAGRAPH.join(str(text) for text in texts if text)
     name = " ".join(str(block.get("title") or "document").translate(_NO_BRACKETS).split())[:_MAX_NAME_CHARS]
     return {"type": "text", "text": text and f"[File {name}]\n{text}"}
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from gateway.api.anthropic_blocks import (
     Block,
-    ChatMessage,
     assistant_message,
     blocks_of,
     content_of,
@@ -25,7 +24,7 @@ from gateway.api.openai_body import (
     short_name,
     typed_field,
 )
-from gateway.upstream.outgoing import joined_content
+from gateway.messages import ChatMessage, joined_content
 from memories.errors import InvalidRequest
 
 _ROLES = ("user", "assistant", "system")

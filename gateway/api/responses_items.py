@@ -7,8 +7,8 @@ from typing import Any
 
 from gateway.api.openai_body import short_name
 from gateway.errors import PreviousResponseNotFound
+from gateway.messages import ChatMessage, joined_content
 from gateway.runs.call_ids import run_of_call
-from gateway.upstream.outgoing import joined_content
 from memories.errors import InvalidRequest
 from memories.limits import MESSAGES, TOOLS
 from prompts.conversation import NO_RESULT
@@ -20,7 +20,6 @@ _INPUT_ROLES = frozenset({"user", "system", "developer"})
 _CALLS = {"function_call": ("function", "arguments", "{}"), "custom_tool_call": ("custom", "input", "")}
 
 Item = dict[str, Any]
-ChatMessage = dict[str, Any]
 
 
 def read_items(given: Any) -> list[Item]:

@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from gateway.limits.spending import today
-from gateway.limits.usage_totals import COLUMNS, FIGURES, MAX_DAYS, first_day, is_priced, totals
+from gateway.limits.spending import COLUMNS, FIGURES, MAX_DAYS, first_day, is_priced, today, totals
 from gateway.models import ApiKey, UsageDay
 from memories.api.operations import reading
 from memories.caller import ApiRequest

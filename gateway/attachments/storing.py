@@ -23,6 +23,7 @@ from gateway.attachments.references import (
     with_data,
 )
 from gateway.attachments.uses import uses_cancel, uses_reserve
+from gateway.messages import ChatMessage
 from gateway.runs.fingerprint import part_digest
 from memories.database.access import in_thread
 from memories.errors import DomainError
@@ -31,8 +32,6 @@ MIN_CHARS = 2_000
 """Shorter texts are not worth a file."""
 STORE_SECONDS = 20.0
 logger = logging.getLogger("daybook.attachments")
-
-ChatMessage = dict[str, Any]
 
 
 def large_texts(content: Any) -> Iterator[str]:

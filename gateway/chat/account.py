@@ -11,8 +11,8 @@ from zoneinfo import available_timezones
 from django.contrib.auth import logout, update_session_auth_hash
 from django.contrib.auth.forms import PasswordChangeForm
 from django.db import OperationalError
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import redirect, render
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
@@ -88,7 +88,7 @@ def account(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 def password(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """Change the password and end the user's other logins. 404 for accounts without a password."""
     if not has_password(user_of(request)):
-        return render(request, "gateway/not_found.html", status=404)
+        raise Http404
     try:
         password_is_correct(request, user_of(request), request.POST.get("old_password", ""))
         form = _PasswordForm(user_of(request), request.POST)
@@ -137,10 +137,7 @@ def key_create(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 @form_view
 def key_revoke(request: HttpRequest, viewer: Viewer, key_id: UUID) -> HttpResponse:
     """Revoke one of the viewer's keys; 404 for another owner's."""
-    key = plain_keys().filter(owner=viewer.owner, pk=key_id).first()
-    if key is None:
-        return render(request, "gateway/not_found.html", status=404)
-    api_key_revoke(key, by=actor_of(request.user))
+    api_key_revoke(get_object_or_404(plain_keys(), owner=viewer.owner, pk=key_id), by=actor_of(request.user))
     forget_keys()
     return redirect("/account/?done=revoked")
 
@@ -183,9 +180,7 @@ def _identity_refusal(request: HttpRequest, user: Any) -> str:
 def deleting(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
     """The progress and the receipt of a deletion. The login is gone by then, so anyone with the URL may see this page,
     which shows only numbers."""
-    erasure = Erasure.objects.filter(pk=erasure_id).exclude(scope=Erasure.Scope.MEMORIES).first()
-    if erasure is None:
-        return render(request, "gateway/not_found.html", status=404)
+    erasure = get_object_or_404(Erasure.objects.exclude(scope=Erasure.Scope.MEMORIES), pk=erasure_id)
     return render(request, "gateway/account_deleted.html", _progress(erasure))
 
 

@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect
 
 from gateway.models import ApiKey
 from gateway.oauth.addresses import resource_of
@@ -17,10 +17,7 @@ from memories.viewers import Viewer, form_view
 @form_view
 def app_end(request: HttpRequest, viewer: Viewer, key_id: UUID) -> HttpResponse:
     """Disconnect one of the viewer's apps; 404 for another owner's."""
-    key = _rows(viewer).filter(pk=key_id).first()
-    if key is None:
-        return render(request, "gateway/not_found.html", status=404)
-    app_disconnect(key, by=actor_of(request.user))
+    app_disconnect(get_object_or_404(_rows(viewer), pk=key_id), by=actor_of(request.user))
     return redirect("/account/?done=disconnected")
 
 

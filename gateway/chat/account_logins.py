@@ -3,8 +3,8 @@
 from typing import Any
 from uuid import UUID
 
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
 
 from gateway.accounts.logins import login_seen, logins_end, logins_of, other_logins
 from gateway.models import Login
@@ -24,7 +24,7 @@ def login_end(request: HttpRequest, viewer: Viewer, login_id: UUID) -> HttpRespo
     """Sign one of the viewer's browsers out; 404 for another user's."""
     user = user_of(request)
     if not logins_end(user, logins_of(user).filter(pk=login_id), by=actor_of(user)):
-        return render(request, "gateway/not_found.html", status=404)
+        raise Http404
     return redirect("/account/?done=signed-out")
 
 

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from gateway.chat.live_markdown import LiveMarkdown
+from gateway.sse import with_pauses
 
 MIN_INTERVAL_SECONDS = 0.06
 """Minimum time between two renderings."""
@@ -24,32 +25,23 @@ async def as_html(events: AsyncGenerator[_Event], scope: str) -> AsyncGenerator[
     live = LiveMarkdown(scope)
     clock = asyncio.get_running_loop().time
     due, delta_number, pending = 0.0, 0, False
-    async with aclosing(events):
-        next_event = asyncio.ensure_future(anext(events, None))
-        try:
-            while True:
-                await asyncio.wait({next_event}, timeout=max(0.0, due - clock()) if pending else None)
-                name, final = "", False
-                if next_event.done():
-                    event = next_event.result()
-                    if event is None:
-                        return
-                    next_event = asyncio.ensure_future(anext(events, None))
-                    number, (name, data) = event
-                    final = name in ("done", "error")
-                    if name == "delta":
-                        delta_number, pending = number, True
-                        live.add(data["text"])
-                if final or (pending and clock() >= due):
-                    html, cost = await asyncio.to_thread(_render, live, final)
-                    due, pending = clock() + max(MIN_INTERVAL_SECONDS, _PAUSE_FACTOR * cost), False
-                    if html["blocks"]:
-                        yield delta_number, ("html", html)
-                if name not in ("", "delta"):
-                    yield number, (name, data)
-        finally:
-            next_event.cancel()
-            await asyncio.wait({next_event})
+    pauses = with_pauses(events, lambda: max(0.0, due - clock()) if pending else None)
+    async with aclosing(pauses):
+        async for event in pauses:
+            name, final = "", False
+            if event is not None:
+                number, (name, data) = event
+                final = name in ("done", "error")
+                if name == "delta":
+                    delta_number, pending = number, True
+                    live.add(data["text"])
+            if final or (pending and clock() >= due):
+                html, cost = await asyncio.to_thread(_render, live, final)
+                due, pending = clock() + max(MIN_INTERVAL_SECONDS, _PAUSE_FACTOR * cost), False
+                if html["blocks"]:
+                    yield delta_number, ("html", html)
+            if name not in ("", "delta"):
+                yield number, (name, data)
 
 
 def _render(live: LiveMarkdown, complete: bool) -> tuple[dict[str, Any], float]:

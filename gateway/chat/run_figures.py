@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from gateway.agents.settings import Price
-from gateway.limits.money import Money, Tokens, dollars, usage_words
+from gateway.limits.money import Money, dollars, usage_words
 from gateway.models import Run
 
 
@@ -22,5 +22,5 @@ def run_figures(run: Run, prices: Mapping[str, Price]) -> Sequence[tuple[str, st
 
 def cost_words(run: Run, prices: Mapping[str, Price]) -> str:
     """Return the cost of a run's tokens, or "" if its model has no price or reported no tokens."""
-    tokens = Tokens.of(run.usage.get("total_tokens"), run.usage.get("completion_tokens"))
-    return dollars(Money(prices).cost(run.model, tokens)) if run.model in prices and tokens.total else ""
+    total, written = run.usage.get("total_tokens"), run.usage.get("completion_tokens")
+    return dollars(Money(prices).cost(run.model, total, written)) if run.model in prices and total else ""

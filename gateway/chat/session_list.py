@@ -28,20 +28,11 @@ _MAX_DERIVED_TITLE = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionRow:
-    id: UUID
-    title: str
-    pinned: bool
-    archived: bool
-    tags: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionGroup:
-    """Sessions under one heading. `continued`: the previous page ended with the same heading."""
+    """Sessions with their titles under one heading. `continued`: the previous page ended with the same heading."""
 
     label: str
-    rows: Sequence[SessionRow]
+    rows: Sequence[tuple[Session, str]]
     continued: bool = False
 
 
@@ -49,7 +40,8 @@ class SessionGroup:
 class FoundRow:
     """A session that a search found. `more` counts its matching messages that are not listed."""
 
-    row: SessionRow
+    session: Session
+    title: str
     hits: Sequence[dict[str, Any]]  # author, date, and text in matching and other pieces, of each listed message
     more: int
 
@@ -106,7 +98,7 @@ def session_page(
     found = list(rows[: PAGE_SESSIONS + 1])
     shown = found[:PAGE_SESSIONS]
     groups = _by_period(shown, zone, before.at if before else None)
-    if first := [_row(session) for session in pinned]:
+    if first := _with_titles(pinned):
         groups.insert(0, SessionGroup(label="Pinned", rows=first))
     more = len(found) > PAGE_SESSIONS
     archived_sessions = Session.objects.filter(owner_id=owner_id, temporary=False, archived_at__isnull=False)
@@ -143,18 +135,12 @@ def _by_period(sessions: Iterable[Session], zone: ZoneInfo, before: datetime | N
     groups: list[SessionGroup] = []
     for words, rows in groupby(sessions, lambda session: label(session.last_active_at)):
         continued = not groups and before is not None and label(before) == words
-        groups.append(SessionGroup(label=words, rows=[_row(row) for row in rows], continued=continued))
+        groups.append(SessionGroup(label=words, rows=_with_titles(rows), continued=continued))
     return groups
 
 
-def _row(session: Session) -> SessionRow:
-    return SessionRow(
-        id=session.pk,
-        title=title_of(session),
-        pinned=session.pinned_at is not None,
-        archived=session.archived_at is not None,
-        tags=session.tag_list,
-    )
+def _with_titles(sessions: Iterable[Session]) -> list[tuple[Session, str]]:
+    return [(session, title_of(session)) for session in sessions]
 
 
 def _found_row(found: FoundSession, zone: ZoneInfo, today: date) -> FoundRow:
@@ -167,7 +153,7 @@ def _found_row(found: FoundSession, zone: ZoneInfo, today: date) -> FoundRow:
         }
         for hit in found.hits
     ]
-    return FoundRow(row=_row(found.session), hits=hits, more=found.count - len(hits))
+    return FoundRow(session=found.session, title=title_of(found.session), hits=hits, more=found.count - len(hits))
 
 
 def _only_ingested() -> Q:

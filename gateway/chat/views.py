@@ -5,7 +5,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 
 from gateway.agents.settings import AgentSettings
@@ -14,7 +14,7 @@ from gateway.attachments.reading import bytes_of
 from gateway.chat.held_notes import held_of_review
 from gateway.chat.labels import ERROR_WORDS, day_words, margin_day, review_words
 from gateway.chat.memory_notes import written_by_review
-from gateway.chat.pages import COMMAND_LINES, page
+from gateway.chat.pages import COMMAND_LINES
 from gateway.chat.session_list import found_page, page_cursor, session_page, title_of, titled
 from gateway.chat.transcript import TranscriptPage, conversation, turn_of_run, turns_since
 from gateway.models import Agent, Message, Run, Session
@@ -50,10 +50,7 @@ def chat_new(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 @page_view
 def chat_session(request: HttpRequest, viewer: Viewer, session_id: UUID) -> HttpResponse:
     """`/c/<session>/`: one session; 404 for another owner's."""
-    session = _sessions(viewer).filter(pk=session_id).first()
-    if session is None:
-        return render(request, "gateway/not_found.html", page(request), status=404)
-    return _chat_page(request, viewer, session)
+    return _chat_page(request, viewer, get_object_or_404(_sessions(viewer), pk=session_id))
 
 
 @fragment_view
@@ -175,7 +172,7 @@ def _chat_page(request: HttpRequest, viewer: Viewer, session: Session | None) ->
         "most_tags": MAX_TAGS,
         "longest_tag": TAG_LENGTH,
     }
-    return render(request, "gateway/chat.html", page(request) | context)
+    return render(request, "gateway/chat.html", context)
 
 
 def _seq(text: str) -> int | None:

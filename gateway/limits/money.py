@@ -15,19 +15,6 @@ _MAX_NAMED = 5
 _DETAILS = (("prompt_tokens_details", "cached_tokens"), ("completion_tokens_details", "reasoning_tokens"))
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """Tokens of one model: the total, and those that it wrote."""
-
-    total: int
-    written: int
-
-    @classmethod
-    def of(cls, total: float | None, written: float | None) -> "Tokens":
-        """Return the tokens in the two columns of `token_sums`."""
-        return cls(int(total or 0), int(written or 0))
-
-
 @dataclass(slots=True)
 class Money:
     """Prices by model. Collects models without a price whose cost is requested."""
@@ -45,17 +32,18 @@ class Money:
         """The names of some models that were used and have no price."""
         return tuple(sorted(self._unpriced)[:_MAX_NAMED])
 
-    def cost(self, model: str, tokens: Tokens) -> float:
-        """Return the cost of a model's tokens, in the currency of the prices; 0 if it has no price."""
-        price = self.prices.get(model)
+    def cost(self, model: str, total: float | None, written: float | None) -> float:
+        """Return the cost of a model's tokens, in the currency of the prices; 0 if it has no price. The tokens, all and
+        those that it wrote, are as in the columns of `token_sums`."""
+        price, total, written = self.prices.get(model), total or 0, written or 0
         if price is None:
-            if tokens.total and model:
+            if total and model:
                 self._unpriced.add(model)
             return 0.0
-        return cost_of(price, max(0, tokens.total - tokens.written), tokens.written)
+        return cost_of(price, max(0, total - written), written)
 
 
-def cost_of(price: Price, read: int, written: int) -> float:
+def cost_of(price: Price, read: float, written: float) -> float:
     """Return the cost of tokens at a price."""
     return (read * price.input + written * price.output) / _MILLION
 

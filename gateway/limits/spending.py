@@ -1,14 +1,15 @@
-"""Model usage, which is collected during an answer and added to the totals of the day in one statement."""
+"""Model usage, which is collected during an answer and added to the totals of the day in one statement; and the sums of
+these totals, for GET /api/usage and the admin's usage page."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import cache, partial
 from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import F, Sum
+from django.db.models import F, QuerySet, Sum
 from django.utils import timezone
 
 from gateway.agents.settings import Price
@@ -20,7 +21,13 @@ from memories.models import Owner
 from memories.tokens import text_tokens
 
 _MODEL_CHARS = 200
-_SUMMED = ("turns", "requests", "unpriced_requests", "input_tokens", "output_tokens", "cached_tokens", "cost")
+FIGURES = ("turns", "requests", "input_tokens", "output_tokens", "cached_tokens", "unpriced_requests", "cost")
+"""The columns of UsageDay that are added up."""
+COLUMNS = {"day": "day", "person": "owner_id", "key": "key_id", "agent": "agent", "model": "model"}
+"""The groupings of totals, with their columns."""
+DEFAULT_DAYS = 30
+MAX_DAYS = 400
+"""Maximum number of days in one request for totals."""
 _KEY_COLUMNS = ("owner_id", "day", "key_id", "agent", "model")
 
 
@@ -35,6 +42,11 @@ class ModelUse:
     usage: Mapping[str, Any] = field(default_factory=dict)
     messages: Sequence[dict[str, Any]] = ()
     text: str = ""
+
+    @property
+    def answered_by(self) -> str:
+        """The name of the model, cut to the length of the column."""
+        return (self.model or self.requested)[:_MODEL_CHARS]
 
     def tokens(self) -> tuple[int, int, int]:
         """Return the input tokens, the output tokens, and the number of input tokens that were cached."""
@@ -57,40 +69,19 @@ class Spender:
     prices: Mapping[str, Price]
 
 
-@dataclass(slots=True)
-class _Total:
-    requests: int = 0
-    unpriced_requests: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
-    cost: float = 0.0
-    turns: int = 0
-
-    def add(self, use: ModelUse, prices: Mapping[str, Price]) -> None:
-        read, written, cached = use.tokens()
-        price = prices.get(use.model) or prices.get(use.requested)
-        self.requests += 1
-        self.input_tokens += read
-        self.output_tokens += written
-        self.cached_tokens += cached
-        if price is None:
-            self.unpriced_requests += 1
-        else:
-            self.cost += cost_of(price, read, written)
-
-
 def spending_store(spender: Spender, uses: Sequence[ModelUse], *, turns: int = 0) -> None:
     """Add model requests to the totals of today (UTC), and `turns` to the total of the last request's model. One
     statement, or none without requests. Nothing is stored for an owner who was deleted.
 
     Call it last in a transaction, since all answers of a key update the same rows."""
-    totals: dict[str, _Total] = {}
+    totals: dict[str, dict[str, float]] = {}
     for use in uses:
-        totals.setdefault((use.model or use.requested)[:_MODEL_CHARS], _Total()).add(use, spender.prices)
+        total = totals.setdefault(use.answered_by, dict.fromkeys(FIGURES, 0))
+        for name, number in _figures(use, spender.prices).items():
+            total[name] += number
     if not totals:
         return
-    totals[(uses[-1].model or uses[-1].requested)[:_MODEL_CHARS]].turns += turns
+    totals[uses[-1].answered_by]["turns"] += turns
     place = [
         *(
             UsageDay._meta.get_field(name).get_db_prep_value(value, connection)  # type: ignore[union-attr]
@@ -103,8 +94,16 @@ def spending_store(spender: Spender, uses: Sequence[ModelUse], *, turns: int = 0
         spender.agent,
     ]
     # Sorted, so that concurrent transactions lock the rows in the same order.
-    rows = [[*place, model, *(getattr(total, name) for name in _SUMMED)] for model, total in sorted(totals.items())]
+    rows = [[*place, model, *total.values()] for model, total in sorted(totals.items())]
     _statement(len(rows)).execute([value for row in rows for value in row])
+
+
+def _figures(use: ModelUse, prices: Mapping[str, Price]) -> dict[str, float]:
+    """Return what a request adds to FIGURES."""
+    read, written, cached = use.tokens()
+    figures = {"requests": 1, "input_tokens": read, "output_tokens": written, "cached_tokens": cached}
+    price = prices.get(use.model) or prices.get(use.requested)
+    return figures | ({"cost": cost_of(price, read, written)} if price else {"unpriced_requests": 1})
 
 
 @cache
@@ -114,9 +113,9 @@ def _statement(rows: int) -> RawStatement:
 
 def _sql(rows: int) -> str:
     table, owners = UsageDay._meta.db_table, Owner._meta.db_table
-    columns = ", ".join((*_KEY_COLUMNS, *_SUMMED))
-    row = f"({', '.join(['%s'] * len((*_KEY_COLUMNS, *_SUMMED)))})"
-    added = ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in _SUMMED)
+    columns = ", ".join((*_KEY_COLUMNS, *FIGURES))
+    row = f"({', '.join(['%s'] * len((*_KEY_COLUMNS, *FIGURES)))})"
+    added = ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in FIGURES)
     return (
         f"WITH used({columns}) AS (VALUES {', '.join([row] * rows)}) "  # noqa: S608 - names are ours
         f"INSERT INTO {table} ({columns}) SELECT {columns} FROM used"
@@ -149,3 +148,25 @@ def figure_of(usage: Mapping[str, Any], name: str) -> int:
     """Return a number in a usage, or 0 if it is missing or not an integer."""
     value = usage.get(name)
     return max(value, 0) if isinstance(value, int) else 0
+
+
+def first_day(last: date) -> date:
+    """Return the first day for a request that names only the last one."""
+    return last - timedelta(days=min(DEFAULT_DAYS - 1, last.toordinal() - 1))
+
+
+def totals(rows: "QuerySet[UsageDay]", by: str, *, limit: int, order: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    """Return the sums of rows grouped by one of COLUMNS, each as a dictionary of that column and FIGURES. Returns at
+    most `limit` + 1 groups: the extra one shows that there are more. They are sorted by `order`, then days newest first
+    and everything else by tokens. One query."""
+    column = COLUMNS[by]
+    sums = {f"all_{name}": Sum(name) for name in FIGURES}
+    groups = rows.order_by().values(column).annotate(**sums)
+    default = ("-day",) if by == "day" else ("-all_input_tokens", "-all_output_tokens", column)
+    found = groups.order_by(*order, *default)[: limit + 1]
+    return [{column: group[column], **{name: group[f"all_{name}"] for name in FIGURES}} for group in found]
+
+
+def is_priced(group: dict[str, Any]) -> bool:
+    """Return True if any request in a total had a price."""
+    return bool(group["requests"] > group["unpriced_requests"])

@@ -17,7 +17,7 @@ from gateway.mcp import messages, prompts, protocol, resources, tools
 from gateway.mcp.messages import Message, RpcError
 from gateway.oauth.addresses import challenge, resource_of
 from gateway.oauth.tokens import is_access_token
-from gateway.origins import origin_allowed
+from gateway.requests import origin_allowed
 from memories import tools as memory_tools
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread

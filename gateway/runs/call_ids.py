@@ -4,9 +4,9 @@ import re
 from typing import Any
 from uuid import UUID
 
+from gateway.messages import ChatMessage
 from gateway.tool_calls import calls_in
 
-ChatMessage = dict[str, Any]
 _CALL_ID = re.compile(r"call_([0-9a-f]{32})_\d+")
 
 

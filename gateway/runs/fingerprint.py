@@ -16,10 +16,10 @@ from uuid import UUID
 
 from gateway.attachments.references import Hashed, Part, data_of
 from gateway.command_syntax import is_command
+from gateway.messages import ChatMessage
 from gateway.models import Run
 from memories.json_output import LongTextEncoder
 
-ChatMessage = dict[str, Any]
 COMMANDS_ONLY = "command:"
 
 

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gateway.messages import ChatMessage
 from gateway.runs.call_ids import call_ids
 from gateway.runs.fingerprint import last_user_index, strip_whitespace, text_of
 from gateway.tool_calls import calls_in
 from gateway.upstream.kept import kept_of, with_kept
-
-ChatMessage = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

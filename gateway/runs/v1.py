@@ -12,6 +12,7 @@ from django.utils import timezone
 from gateway.agents.rows import agent_find
 from gateway.attachments.storing import has_large_data
 from gateway.errors import SessionBusy
+from gateway.messages import SYSTEM_ROLES, joined_content
 from gateway.models import Message
 from gateway.runs import fingerprint
 from gateway.runs.attached import text_without_files
@@ -27,7 +28,6 @@ from gateway.runs.responses import response_store
 from gateway.runs.rows import messages_insert, run_open, session_touch, title_of, turn_context
 from gateway.runs.waiting import end_waiting
 from gateway.runs.wrappers import own_words
-from gateway.upstream.outgoing import joined_content
 from memories.caller import Caller
 from memories.database.shared import is_shared, shareable
 from memories.errors import InvalidRequest
@@ -154,7 +154,7 @@ def split_client_notes(messages: Sequence[dict[str, Any]]) -> tuple[Sequence[dic
 def split_system(messages: Sequence[dict[str, Any]]) -> tuple[SystemContent, tuple[dict[str, Any], ...]]:
     """Return the client's leading system and developer messages joined into one content, and the other messages. The
     content is a string, unless a part has more fields than its text, such as `cache_control`."""
-    leading = list(takewhile(lambda message: message.get("role") in {"system", "developer"}, messages))
+    leading = list(takewhile(lambda message: message.get("role") in SYSTEM_ROLES, messages))
     content: SystemContent = ""
     for message in leading:
         given = message.get("content")

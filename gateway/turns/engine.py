@@ -10,7 +10,7 @@ from django.conf import settings
 
 from gateway import telemetry
 from gateway.agents.model_choice import agent_target
-from gateway.agents.parameters import with_defaults
+from gateway.agents.settings import with_defaults
 from gateway.compaction import fit_context
 from gateway.errors import RunSuperseded, TooManySteps, public_error
 from gateway.limits.spending import ModelUse

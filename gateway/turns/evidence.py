@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+from gateway.messages import ChatMessage
 from gateway.models import Message
 from gateway.runs.answers import answers_elsewhere
 from gateway.runs.context import TurnContext
@@ -13,7 +14,6 @@ from memories.evidence import Conversation, Speaker, Utterance
 from memories.recall.two_lanes import Injection
 
 _MAX_ROWS = 400
-ChatMessage = dict[str, Any]
 
 
 def conversation_of(

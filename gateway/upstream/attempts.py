@@ -59,7 +59,7 @@ class ResilientModel:
         jitter: Callable[[float], float] = _jitter,
     ) -> None:
         self.wire, self.sleep, self.clock, self.jitter = wire, sleep, clock, jitter
-        self.circuits: defaultdict[tuple[str, str], Circuit] = defaultdict(partial(Circuit.of, clock))
+        self.circuits: defaultdict[tuple[str, str], Circuit] = defaultdict(partial(Circuit, clock))
         """By upstream and model."""
         self.limits: dict[str, ConcurrencyLimit] = {}
 
@@ -156,7 +156,8 @@ class _AttemptSequence:
         else:
             recorded, pause = True, 0.0
             circuit.record(probes, ok=True, connected=True)
-            self._record_answer(target, started_at)
+            self._request.log.answered_by = target
+            self._record(target, "", started_at)
         finally:
             if not recorded:
                 circuit.release(probes)
@@ -223,13 +224,6 @@ class _AttemptSequence:
     def _advance(self) -> None:
         self._position, self._retries = self._position + 1, 0
 
-    def _record_answer(self, target: ModelTarget, started_at: float) -> None:
-        self._request.log.answered_by = target
-        if self._request.log.attempts:
-            self._record(target, "", started_at)
-        else:
-            self._count(target, "ok")
-
     def _counted_as(self, target: ModelTarget) -> ModelTarget:
         """Return the key under which faults are counted. A server without /completions may still be healthy for chats.
         Clients choose names of embedding models freely, so all of an upstream's are counted together."""
@@ -238,12 +232,12 @@ class _AttemptSequence:
             return target
         return ModelTarget(target.upstream, path if path == EMBEDDINGS else f"{target.model} {path}")
 
-    def _count(self, target: ModelTarget, outcome: str) -> None:
-        counted = self._counted_as(target)
-        outcomes[counted.upstream, counted.model, outcome] += 1
-
     def _record(self, target: ModelTarget, fault: str, started_at: float) -> None:
-        self._count(target, fault or "ok")
+        """Count an attempt, and log it unless the first one succeeded. An empty `fault` means success."""
+        counted = self._counted_as(target)
+        outcomes[counted.upstream, counted.model, fault or "ok"] += 1
+        if not fault and not self._request.log.attempts:
+            return
         seconds = round(self._model.clock() - started_at, 3)
         entry = {"upstream": target.upstream, "model": target.model, "fault": fault, "seconds": seconds}
         self._request.log.attempts.append(entry)

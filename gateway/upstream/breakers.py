@@ -76,17 +76,12 @@ class Breaker:
         self._until = max(self._until, now + self._rest)
 
 
-@dataclass(slots=True)
 class Circuit:
     """The two breakers of a model. `any_fault` counts all faults and applies to requests that another model can answer;
     `connection` counts failed connections and applies to all other requests."""
 
-    any_fault: Breaker
-    connection: Breaker
-
-    @classmethod
-    def of(cls, clock: Callable[[], float]) -> "Circuit":
-        return cls(Breaker(clock), Breaker(clock))
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.any_fault, self.connection = Breaker(clock), Breaker(clock)
 
     def seconds(self, *, alone: bool) -> float:
         """Return the seconds until a request may pass. `alone`: no other model can answer it."""

@@ -1,19 +1,33 @@
 """Assembles the tool calls of one model step from their pieces: calls of functions, whose arguments are JSON, and of
-custom tools, whose input is free text."""
+custom tools, whose input is free text.
 
+The model's own id of a call is sent back unchanged, since some models read it. It is replaced only if it is missing,
+repeated or too long, or if it comes from another model and has a shape that the server refuses. The replacement has
+nine letters and digits, which every server accepts, and depends only on the id it replaces, so that a growing
+conversation keeps its prefix for prompt caches."""
+
+import hashlib
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.tool_calls import ObjectEnd
-from gateway.upstream.call_ids import MAX_ID_CHARS, replacement_id
 from gateway.upstream.kept import FieldAccumulator, SizeBudget
 from memories.errors import TooLarge
 from memories.storable import storable_text
 from memories.tools import ToolCall
 
 MAX_CALLS = 128  # per step
+MAX_ID_CHARS = 128  # the length of the database column
+SHAPES = {
+    "any": re.compile(r".{1,128}", re.DOTALL),
+    "short": re.compile(r".{1,40}", re.DOTALL),  # OpenAI
+    "word": re.compile(r"[A-Za-z0-9_-]{1,64}"),  # Anthropic
+    "nine": re.compile(r"[A-Za-z0-9]{9}"),  # Mistral
+}
+_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,3 +137,20 @@ def _begins_another(known: PartialCall, call_id: str, name: str) -> bool:
     if call_id:
         return bool(known.id) and known.id != call_id
     return known.end.reached(known.arguments)
+
+
+def replacement_id(unusable: str, *, taken: Container[str]) -> str:
+    """Return a nine-character id for an unusable one: always the same one, unless it is taken."""
+    attempt = 0
+    while (new := _nine_characters(f"{attempt}:{unusable}")) in taken:
+        attempt += 1
+    return new
+
+
+def _nine_characters(text: str) -> str:
+    number = int.from_bytes(hashlib.sha256(text.encode("utf-8", "replace")).digest()[:8], "big")
+    characters = []
+    for _ in range(9):
+        number, position = divmod(number, len(_ALPHABET))
+        characters.append(_ALPHABET[position])
+    return "".join(characters)

@@ -1,13 +1,12 @@
 """Builds a completion from the chunks of a stream, for models that only stream."""
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.errors import UpstreamUnreachable
+from gateway.messages import content_text
 from gateway.upstream.answer import NO_CHOICE, Chunk, choices_of
 from gateway.upstream.calls import CallAccumulator, PartialCall, call_json
 from gateway.upstream.kept import FieldAccumulator, PartAccumulator, SizeBudget
-from gateway.upstream.outgoing import content_text
 from memories.errors import TooLarge
 from memories.storable import storable_text
 
@@ -16,21 +15,15 @@ _CHUNK_FIELDS = frozenset({"choices", "object"})
 _CHOICE_FIELDS = frozenset({"index", "delta", "logprobs"})
 
 
-@dataclass(slots=True)
 class _Choice:
     """One choice that is streamed in pieces."""
 
-    budget: SizeBudget
-    texts: list[str] = field(default_factory=list)
-    fields: dict[str, Any] = field(default_factory=dict)
-    logprobs: FieldAccumulator = field(init=False)
-    extra: FieldAccumulator = field(init=False)
-    parts: PartAccumulator = field(init=False)
-    calls: CallAccumulator = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.logprobs, self.extra = FieldAccumulator(self.budget), FieldAccumulator(self.budget)
-        self.parts, self.calls = PartAccumulator(self.budget), CallAccumulator(self.budget, self.budget.spend)
+    def __init__(self, budget: SizeBudget) -> None:
+        self.budget = budget
+        self.texts: list[str] = []
+        self.fields: dict[str, Any] = {}
+        self.logprobs, self.extra = FieldAccumulator(budget), FieldAccumulator(budget)
+        self.parts, self.calls = PartAccumulator(budget), CallAccumulator(budget, budget.spend)
 
     def add(self, choice: dict[str, Any]) -> None:
         given = choice.get("delta")

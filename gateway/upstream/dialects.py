@@ -3,41 +3,30 @@ environment, the agents file or the admin, where an administrator may also overr
 the source of each rule."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from pydantic import ConfigDict
 
 from gateway.upstream.cache import upstream_cache
+from gateway.upstream_options import UpstreamOptions
 
 _NOTHING: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
-    """What a server accepts. Names in `drop` may be paths into lists and objects: `messages.name` is the name of every
-    message."""
+class Dialect(UpstreamOptions):
+    """What a server accepts: the options that an administrator may change, and more. Names in `drop` may be paths into
+    lists and objects: `messages.name` is the name of every message."""
+
+    model_config = ConfigDict(frozen=True)
 
     name: str = "openai"
-    drop: tuple[str, ...] = ()
-    rename: Mapping[str, str] = field(default_factory=dict)
-    set: Mapping[str, Any] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)  # {key} is replaced by the upstream's key
-    query: Mapping[str, str] = field(default_factory=dict)
-    alternate_roles: bool = False  # user and assistant must alternate, beginning with the user
-    system_first: bool = False  # only one system message, at the start
-    call_ids: str = "short"  # see gateway.upstream.call_ids
-    stream_options: bool = True
-    replay_reasoning: bool = True  # send an answer's kept fields back to the server it came from
-    connect_seconds: float | None = None
-    first_byte_seconds: float | None = None
-    idle_seconds: float | None = None
     # Placeholders for required fields that were lost: in every assistant message, in those with calls, and in the first
     # call within the current turn.
-    message_placeholders: Mapping[str, Any] = field(default_factory=dict)
-    calls_placeholders: Mapping[str, Any] = field(default_factory=dict)
-    call_placeholders: Mapping[str, Any] = field(default_factory=dict)
+    message_placeholders: dict[str, Any] = {}
+    calls_placeholders: dict[str, Any] = {}
+    call_placeholders: dict[str, Any] = {}
     text_results: bool = False  # tool results must be text, not parts
     null_content: bool = True  # accepts `null` as the content of an assistant message with calls
     metadata_without_store: bool = True  # accepts `metadata` without `store`
@@ -62,9 +51,9 @@ class Dialect:
             if isinstance(value, Mapping):
                 value = {**own, **value}
             elif isinstance(value, list | tuple):
-                value = (*own, *value)
+                value = [*own, *value]
             changes[name] = value
-        return replace(self, **changes)
+        return self.model_copy(update=changes)
 
 
 _OLD_TOKEN_LIMIT = {"max_completion_tokens": "max_tokens"}
@@ -76,7 +65,7 @@ DIALECTS: Mapping[str, Dialect] = {
         Dialect(name="azure", headers={"api-key": "{key}"}, metadata_without_store=False, custom_tools=True),
         Dialect(
             name="gemini",
-            drop=("seed", "store", "metadata", "prompt_cache_key", "frequency_penalty", "top_k", "reasoning"),
+            drop=["seed", "store", "metadata", "prompt_cache_key", "frequency_penalty", "top_k", "reasoning"],
             call_ids="any",
             call_placeholders={"extra_content": {"google": {"thought_signature": "skip_thought_signature_validator"}}},
         ),
@@ -84,15 +73,15 @@ DIALECTS: Mapping[str, Dialect] = {
         Dialect(name="deepseek", message_placeholders={"reasoning_content": " "}),
         Dialect(
             name="mistral",
-            drop=("user", "store", "messages.name", "messages.reasoning_content"),
+            drop=["user", "store", "messages.name", "messages.reasoning_content"],
             rename={**_OLD_TOKEN_LIMIT, "seed": "random_seed"},
             system_first=True,
             alternate_roles=True,
             call_ids="nine",
             stream_options=False,
         ),
-        Dialect(name="xai", drop=("messages.name", "tools.function.strict")),
-        Dialect(name="groq", drop=("metadata", "messages.reasoning_content", "messages.reasoning_details")),
+        Dialect(name="xai", drop=["messages.name", "tools.function.strict"]),
+        Dialect(name="groq", drop=["metadata", "messages.reasoning_content", "messages.reasoning_details"]),
         Dialect(name="together"),
         Dialect(name="openrouter", call_ids="any"),
         Dialect(name="cohere"),
@@ -100,7 +89,7 @@ DIALECTS: Mapping[str, Dialect] = {
         Dialect(name="kimi", call_ids="any", calls_placeholders={"reasoning_content": " "}),
         Dialect(
             name="zai",
-            drop=("messages.name", "tools.function.strict", "frequency_penalty", "presence_penalty"),
+            drop=["messages.name", "tools.function.strict", "frequency_penalty", "presence_penalty"],
             rename=_OLD_TOKEN_LIMIT,
             stream_options=False,
         ),
@@ -162,11 +151,4 @@ def dialect_at(url: str) -> str:
     for address, name in ADDRESSES.items():
         if host == address or host.endswith(("." + address, "-" + address)):
             return name
-    return PORTS.get(_port(url), "")
-
-
-def _port(url: str) -> int:
-    try:
-        return urlsplit(url).port or 0
-    except ValueError:
-        return 0
+    return PORTS.get(parts.port or 0, "")

@@ -4,21 +4,18 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from gateway.messages import PARAGRAPH, SYSTEM_ROLES, ChatMessage, content_text, joined_content
 from gateway.tool_calls import calls_in, object_text
-from gateway.upstream.call_ids import SHAPES, replacement_id
+from gateway.upstream.calls import SHAPES, replacement_id
 from gateway.upstream.custom_tools import with_functions
 from gateway.upstream.dialects import Dialect
 from gateway.upstream.kept import KeptFields, kept_of
 from gateway.upstream.paths import without
 from prompts.conversation import EMPTY_TURN, MEDIA_FOLLOWS, MEDIA_OF_TOOL, NO_RESULT, ORPHANED_RESULT
 
-_SYSTEM_ROLES = frozenset({"system", "developer"})
 _PLAIN_FIELDS = frozenset({"role", "content"})
 _REASONING_FIELDS = frozenset({"reasoning_content", "reasoning", "reasoning_details", "thinking"})
 _MEDIA_TYPES = frozenset({"image_url", "video_url", "input_audio", "file"})
-_GAP = "\n\n"
-
-ChatMessage = dict[str, Any]
 
 
 def request_body(body: Mapping[str, Any], dialect: Dialect, *, upstream: str) -> dict[str, Any]:
@@ -203,8 +200,8 @@ def _text_results(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
             continue
         media, rest = _split_media(message.get("content"))
         if str(message.get("tool_call_id")) not in call_ids:
-            text = content_text(message.get("content"), gap=_GAP)
-            moved += [{"type": "text", "text": _GAP.join(filter(None, (ORPHANED_RESULT, text)))}, *media]
+            text = content_text(message.get("content"), gap=PARAGRAPH)
+            moved += [{"type": "text", "text": PARAGRAPH.join(filter(None, (ORPHANED_RESULT, text)))}, *media]
             continue
         if media:
             message = {**message, "content": rest or MEDIA_FOLLOWS}
@@ -223,9 +220,9 @@ def _split_media(content: Any) -> tuple[list[Any], list[Any]]:
 
 
 def _single_system_message(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-    system = [message for message in messages if message.get("role") in _SYSTEM_ROLES]
-    rest = [message for message in messages if message.get("role") not in _SYSTEM_ROLES]
-    text = _GAP.join(filter(None, (content_text(message.get("content"), gap=_GAP) for message in system)))
+    system = [message for message in messages if message.get("role") in SYSTEM_ROLES]
+    rest = [message for message in messages if message.get("role") not in SYSTEM_ROLES]
+    text = PARAGRAPH.join(filter(None, (content_text(message.get("content"), gap=PARAGRAPH) for message in system)))
     return [{"role": "system", "content": text}, *rest] if text else rest
 
 
@@ -261,31 +258,10 @@ def _joined_assistant(first: ChatMessage, second: ChatMessage) -> ChatMessage:
     return joined
 
 
-def joined_content(first: Any, second: Any, *, gap: str = _GAP) -> Any:
-    """Join the contents of two messages, as text with a gap, or as parts if either has parts."""
-    if not first or not second:
-        return first or second
-    if isinstance(first, str) and isinstance(second, str):
-        return first + gap + second
-    return [*_parts(first), *_parts(second)]
-
-
-def _parts(content: Any) -> list[Any]:
-    return content if isinstance(content, list) else [{"type": "text", "text": content}]
-
-
 def _as_text(message: ChatMessage) -> ChatMessage:
-    return {**message, "content": content_text(message.get("content"), gap=_GAP)}
+    return {**message, "content": content_text(message.get("content"), gap=PARAGRAPH)}
 
 
 def _without_null(message: ChatMessage) -> ChatMessage:
     is_null = message.get("role") == "assistant" and message.get("content") is None
     return {**message, "content": ""} if is_null else message
-
-
-def content_text(content: Any, *, gap: str = "") -> str:
-    """Return the text of a message's or delta's content. Text in several parts is joined with the gap."""
-    if isinstance(content, list):
-        texts = (content_text(part.get("text"), gap=gap) for part in content if isinstance(part, dict))
-        return gap.join(text for text in texts if text)
-    return content if isinstance(content, str) else ""

@@ -1,19 +1,21 @@
 """A request to a model server with its time limits, and the protocol of the clients that answer it."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from django.conf import settings
 
 from gateway.errors import UpstreamSilent
+from gateway.messages import PARAGRAPH, ChatMessage, content_text
 from gateway.telemetry import NOTHING, Span
+from gateway.tool_calls import calls_in
 from gateway.upstream.answer import Chunk
 from gateway.upstream.dialects import Dialect, dialect_of
 from gateway.upstream.outgoing import request_body
-from gateway.upstream.toolless import calls_as_text
 from memories.errors import DomainError, UpstreamTimeout
+from prompts.conversation import CALLED_TOOLS, RESULT_AS_TEXT
 
 CHAT, COMPLETIONS, EMBEDDINGS = "/chat/completions", "/completions", "/embeddings"
 """Endpoint paths, relative to the upstream's base URL."""
@@ -89,7 +91,8 @@ class ModelRequest:
 
     def dialect(self) -> Dialect:
         dialect = dialect_of(self.upstream)
-        return replace(dialect, custom_tools=False) if self.functions_only and not dialect.custom_tools else dialect
+        needs_functions = self.functions_only and not dialect.custom_tools
+        return dialect.with_options({"custom_tools": False}) if needs_functions else dialect
 
     def without_optional_tools(self) -> "ModelRequest":
         """Return the request without its optional tools. If no tool remains, earlier calls of them become text."""
@@ -98,7 +101,7 @@ class ModelRequest:
             return self
         parts = ((tool, tool.get("function")) for tool in self.tools)
         tools = tuple(tool for tool, part in parts if not isinstance(part, dict) or part.get("name") not in optional)
-        messages = self.messages if tools else tuple(calls_as_text(self.messages, optional))
+        messages = self.messages if tools else tuple(_calls_as_text(self.messages, optional))
         return replace(self, tools=tools, messages=messages, optional_tools=frozenset())
 
     def body(self, *, stream: bool, dialect: Dialect | None = None) -> dict[str, Any]:
@@ -118,12 +121,38 @@ class ModelRequest:
             body.pop("stream_options", None)
         dialect = dialect or self.dialect()
         if self.path == EMBEDDINGS:  # the dialect's `set` is for models that write text
-            dialect = replace(dialect, set={})
+            dialect = dialect.model_copy(update={"set": {}})
         return request_body(body, dialect, upstream=self.upstream)
 
     def headers(self) -> dict[str, str]:
         """Return headers that identify the request and its trace to the server."""
         return {**({"x-request-id": self.request_id} if self.request_id else {}), **self.span.headers()}
+
+
+def _calls_as_text(messages: Sequence[ChatMessage], names: frozenset[str]) -> list[ChatMessage]:
+    """Return the messages with calls of these tools and their results as text, for a model that does not support tools:
+    another one made the calls, in earlier turns or in this one before it failed. A message that also calls other tools
+    is unchanged."""
+    converted: list[ChatMessage] = []
+    tool_names: dict[str, str] = {}  # by call id
+    results: ChatMessage | None = None  # the user message that collects consecutive results
+    for message in messages:
+        role = message.get("role")
+        if role == "tool" and (name := tool_names.get(str(message.get("tool_call_id")))):
+            text = RESULT_AS_TEXT.format(name=name, result=content_text(message.get("content")))
+            if results is None:
+                converted.append(results := {"role": "user", "content": text})
+            else:
+                results["content"] += PARAGRAPH + text
+            continue
+        results = None
+        calls = {str(call.get("id")): str((call.get("function") or {}).get("name")) for call in calls_in(message)}
+        if calls and names >= set(calls.values()):
+            tool_names |= calls
+            text = content_text(message.get("content")) or CALLED_TOOLS.format(names=", ".join(calls.values()))
+            message = {"role": role, "content": text}
+        converted.append(message)
+    return converted
 
 
 class Deadlines:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gateway.agents.configuration import consolidation_settings, price_of
+from gateway.agents.configuration import consolidation_settings, prices
 from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.settings import ConsolidationSettings
 from gateway.limits.money import cost_of
@@ -76,7 +76,7 @@ def _quotas(run: ConsolidationRun, limits: ConsolidationSettings) -> list[tuple[
     rows = [("Tokens", f"{run.tokens:,} of at most {limits.max_tokens_per_run:,}")]
     # The price of the model that reads the book's sessions, if an upstream may be used for the book.
     book, models = run.book.name, BackgroundModels.now(run.book.name)
-    price = None if models.obstacle(book) else price_of(models.of_book(book, "default").model)
+    price = None if models.obstacle(book) else prices().get(models.of_book(book, "default").model)
     if price is not None:
         written = min(run.tokens, run.requests * ANSWER_TOKENS)
         cost, tokens = cost_of(price, run.tokens - written, written), limits.max_tokens_per_run

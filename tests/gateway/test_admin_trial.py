@@ -8,7 +8,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from gateway.agents import trial
+from gateway.admin import trial
 from gateway.errors import UpstreamUnreachable
 from gateway.models import Agent, Message, Run, Session
 from memories.models import AuditEntry, Memory, Revision

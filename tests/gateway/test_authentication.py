@@ -88,17 +88,17 @@ async def test_a_too_long_end_user_id_is_refused(alice: Owner, agent: Agent) -> 
 
 
 async def test_an_untrusted_key_with_one_end_user_has_memory(
-    alice_api: Api, agent: Agent, model: ScriptedModel
+    alice: Owner, alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     model.script(REMEMBER, "Noted.", "You are.")
     await ask(alice_api, "I'm vegetarian", headers=openwebui_headers("u1"))
     await ask(alice_api, "Am I?", headers=openwebui_headers("u1"))
     assert "Is vegetarian." in str(model.calls[2].messages)
-    assert await in_thread(key_warnings) == []
+    assert await in_thread(key_warnings, alice.pk) == []
 
 
 async def test_an_untrusted_key_with_two_end_users_has_no_memory_for_them(
-    alice_api: Api, agent: Agent, model: ScriptedModel
+    alice: Owner, alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     model.script(REMEMBER, "Noted.", "Who knows.", "Who knows.", "You are.")
     await ask(alice_api, "I'm vegetarian", headers=openwebui_headers("u1"))
@@ -113,7 +113,7 @@ async def test_an_untrusted_key_with_two_end_users_has_no_memory_for_them(
     # Requests without an end user are the key owner's own.
     await ask(alice_api, "And I?")
     assert "Is vegetarian." in str(model.calls[4].messages)
-    (warning,) = await in_thread(key_warnings)
+    (warning,) = await in_thread(key_warnings, alice.pk)
     assert "several end users" in warning
     _, health = await alice_api.get("/api/memories/health")
     assert warning in health["data"][0]["text"]

@@ -13,7 +13,7 @@ from ninja.errors import ValidationError
 from config.api import api
 from gateway.api.errors import as_domain_error, error_response
 from gateway.api.openai_body import read_body
-from gateway.origins import origin_allowed
+from gateway.requests import origin_allowed
 from gateway.routing import websocket_application
 from memories.database.access import in_thread
 from memories.errors import InvalidRequest

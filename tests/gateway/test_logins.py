@@ -14,8 +14,7 @@ from django.utils import timezone
 from pytest_django.fixtures import DjangoCaptureOnCommitCallbacks
 
 from gateway import sockets
-from gateway.accounts.devices import device_words
-from gateway.accounts.logins import forget_recent_logins
+from gateway.accounts.logins import device_words, forget_recent_logins
 from gateway.authentication import find_caller
 from gateway.keys import key_hash
 from gateway.models import ApiKey, Login

@@ -275,7 +275,7 @@ async def test_v1_a_conversation_that_begins_with_commands_continues_in_their_se
         row = Session.objects.get()
         kinds = list(Message.objects.order_by("seq").values_list("kind", flat=True))
         listed = session_page(alice.pk, ZoneInfo("UTC")).groups[0].rows
-        return row.turns, kinds, [shown.title for shown in listed]
+        return row.turns, kinds, [title for _, title in listed]
 
     assert await in_thread(stored) == (2, ["command"] * 4 + ["chat"] * 4, ["Hi"])
 

@@ -1,7 +1,7 @@
-"""gateway.recall_counts: use counters of recalled memories"""
+"""gateway.sweep: use counters of recalled memories"""
 
 from gateway.models import Run, Session
-from gateway.recall_counts import count_recalls
+from gateway.sweep import count_recalls
 from memories.models import Book, Memory, Owner
 from tests.factories import memory_make
 

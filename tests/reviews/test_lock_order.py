@@ -6,8 +6,8 @@ import pytest
 from django.utils import timezone
 
 from gateway.models import Agent, Run, Session
-from gateway.recall_counts import count_recalls
 from gateway.services import session_delete
+from gateway.sweep import count_recalls
 from memories.database.batches import finish
 from memories.errors import UpstreamError
 from memories.models import ChangeSet, Lease, Memory, Owner, WriteOrigin

@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,11 @@ from django.conf import settings as django_settings
 from pytest_django.fixtures import Settings
 
 from config.environment import ConfigurationError, Environment, upstreams
-from gateway.agents.upstream_options import DIALECTS as NAMES
-from gateway.agents.upstream_options import UpstreamOptions
 from gateway.upstream import EMBEDDINGS, ModelRequest, wire
-from gateway.upstream.call_ids import SHAPES
+from gateway.upstream.calls import SHAPES
 from gateway.upstream.dialects import ADDRESSES, DIALECTS, PORTS, Dialect, dialect_at, dialect_of
+from gateway.upstream_options import DIALECTS as NAMES
+from gateway.upstream_options import UpstreamOptions
 from tests.upstreams import test_matrix
 from tests.upstreams.rules import RULES
 
@@ -27,10 +26,6 @@ LOCAL = "http://127.0.0.1:8080/v1"
 
 def test_the_environment_and_the_gateway_know_the_same_dialects() -> None:
     assert set(NAMES) == set(DIALECTS) == set(RULES)
-    placeholders = {"message_placeholders", "calls_placeholders", "call_placeholders"}
-    without_option = {"name", "text_results", "null_content", "metadata_without_store", *placeholders}
-    without_option |= {"custom_tools"}
-    assert set(UpstreamOptions.model_fields) == {part.name for part in fields(Dialect)} - without_option
     assert set(UpstreamOptions.model_fields["call_ids"].annotation.__args__) == set(SHAPES)  # type: ignore[union-attr]
     assert all(dialect.call_ids in SHAPES for dialect in DIALECTS.values())
     assert {*ADDRESSES.values(), *PORTS.values()} <= set(DIALECTS)

@@ -21,8 +21,7 @@ from gateway.services import agent_save, learned_changes_forget
 from gateway.sweep import accounts_sweep
 from gateway.upstream import ModelRequest, OpenAIModel
 from gateway.upstream import cache as cache_module
-from gateway.upstream.cache import UpstreamCache, upstream_cache
-from gateway.upstream.learned import MAX_PER_MODEL, change_of
+from gateway.upstream.cache import MAX_PER_MODEL, UpstreamCache, change_of, upstream_cache
 from gateway.upstream.refusals import changes_for
 from memories.database.access import in_thread
 from memories.errors import DomainError

@@ -17,8 +17,8 @@ from gateway.agents.model_choice import ModelTarget
 from gateway.errors import ToolsRefused
 from gateway.models import Agent, LearnedChange, Run
 from gateway.upstream import OpenAIModel, ResilientModel
+from gateway.upstream.cache import change_of
 from gateway.upstream.error_body import refuses_tools
-from gateway.upstream.learned import change_of
 from memories.database.access import in_thread
 from memories.models import Memory, Owner, Target
 from reviews.frozen import FrozenConversation

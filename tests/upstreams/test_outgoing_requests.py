@@ -223,7 +223,7 @@ def test_fields_are_renamed_set_and_dropped_at_any_depth() -> None:
     dialect = Dialect(
         rename={"max_completion_tokens": "max_tokens"},
         set={"reasoning_effort": "none"},
-        drop=("seed", "messages.name", "tools.function.strict"),
+        drop=["seed", "messages.name", "tools.function.strict"],
         stream_options=False,
     )
     tools = [{"type": "function", "function": {"name": "look", "strict": True}}]

@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from datetime import timedelta
 from typing import Any
 
-from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
@@ -110,8 +110,7 @@ def _limits(key: ApiKey) -> str:
 
 
 def _owner(name: str) -> Owner:
-    users = get_user_model()._default_manager
-    user = users.filter(**{get_user_model().USERNAME_FIELD: name}).first()
+    user = User.objects.filter(username=name).first()
     if user is None:
         raise CommandError(f"There is no user {name}.")
     return owner_for_user(user)

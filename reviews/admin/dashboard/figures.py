@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models import CharField, Count, Sum
 
-from gateway.limits.money import Money, Tokens, dollars, token_sums
+from gateway.limits.money import Money, dollars, token_sums
 from gateway.models import Run
 from memories.admin.badges import ORIGINS
 from memories.models import Revision, ScanDay, WriteOrigin
@@ -51,8 +51,8 @@ class Usage:
     tokens: CountsByDay = field(default_factory=Counter)
     spent: dict[date, float] = field(default_factory=lambda: defaultdict(float))
 
-    def add(self, word: str, day: date, tokens: Tokens, cost: float) -> None:
-        self.tokens[day, word] += tokens.total
+    def add(self, word: str, day: date, tokens: float | None, cost: float) -> None:
+        self.tokens[day, word] += int(tokens or 0)
         self.spent[day] += cost
 
     def total(self, word: str) -> int:
@@ -66,13 +66,11 @@ def day_charts(period: Period, money: Money) -> tuple[tuple[Chart, ...], Usage]:
     for day, state, model, number, total, written in _read_by_model(period, Run, "started_at"):
         turns[day, "Turns"] += number
         turns[day, "Failed"] += number if state == Run.State.FAILED else 0
-        tokens = Tokens.of(total, written)
-        usage.add("Turns", day, tokens, money.cost(model, tokens))
+        usage.add("Turns", day, total, money.cost(model, total, written))
     for day, state, model, number, total, written in _read_by_model(period, ReviewRun, "created_at"):
         states[state] += number
         reviews[day, _REVIEW_LINES.get(state, _OTHERS)] += number
-        tokens = Tokens.of(total, written)
-        usage.add("Reviews", day, tokens, money.cost(model, tokens))
+        usage.add("Reviews", day, total, money.cost(model, total, written))
     consolidated = ConsolidationRun.objects.annotate(day=day_of("created_at")).order_by().values_list("day")
     for day, number in period.read("consolidation", "created_at", consolidated.annotate(Sum("tokens"))):
         usage.tokens[day, "Consolidation"] += number

@@ -11,7 +11,7 @@ from django.db.models import Count, QuerySet, Sum, UUIDField
 from django.http import HttpRequest
 
 from gateway.agents.configuration import consolidation_settings
-from gateway.limits.money import Money, Tokens, dollars, token_sums
+from gateway.limits.money import Money, dollars, token_sums
 from gateway.models import Run
 from memories.admin.columns import viewable_url
 from memories.models import Owner
@@ -114,9 +114,8 @@ def _by_owner(
     groups = rows.values_list("whose", "model").annotate(**token_sums()).filter(tokens__gt=0).order_by("-tokens")
     tokens = Counter[UUID]()
     for pk, model, total, written in period.read(f"{table.__name__}-owners", column, groups, _MAX_GROUPS):
-        tokens_used = Tokens.of(total, written)
-        tokens[pk] += tokens_used.total
-        spent[pk] += money.cost(model, tokens_used)
+        tokens[pk] += int(total or 0)
+        spent[pk] += money.cost(model, total, written)
     return tokens
 
 

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.db.models import Count, Model, Q, QuerySet, Sum
 from django.http import HttpRequest
 
-from gateway.limits.money import Money, Tokens, dollars, token_sums
+from gateway.limits.money import Money, dollars, token_sums
 from gateway.models import Run, Session, UsageDay
 from memories.admin.badges import memory_state_query
 from memories.admin.columns import viewable_url
@@ -89,7 +89,7 @@ def _cost_today(money: Money, day: date) -> tuple[str, str]:
     cost = UsageDay.objects.filter(pk__in=newest, day=day).aggregate(cost=Sum("cost"))["cost"] or 0.0
     reviews = ReviewRun.objects.filter(pk__gte=first_id(day_start(day))).order_by()
     for model, total, written in reviews.values_list("model").annotate(**token_sums()):
-        cost += money.cost(model, Tokens.of(total, written))
+        cost += money.cost(model, total, written)
     return dollars(cost), "turns and reviews"
 
 

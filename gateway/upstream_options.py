@@ -1,7 +1,7 @@
 """The options of an upstream's dialect. The environment, the agents file and the admin validate them with one model.
 
-The module does not use Django, since the environment is read before Django is set up. The dialects themselves are in
-gateway.upstream.dialects; a test compares the two."""
+The module does not use Django, since the environment is read before Django is set up. gateway.upstream.dialects extends
+the options to dialects."""
 
 import json
 import re
@@ -39,12 +39,14 @@ class UpstreamOptions(BaseModel):
     query: dict[str, str] = Field({}, description="Query parameters, sent with every request.")
     alternate_roles: bool = Field(False, description="Roles must alternate, beginning with the user.")
     system_first: bool = Field(False, description="Only the first message may be a system message.")
-    call_ids: Literal["any", "short", "word", "nine"] = Field("any", description="Ids of tool calls that are accepted.")
+    call_ids: Literal["any", "short", "word", "nine"] = Field(
+        "short", description="Ids of tool calls that are accepted."
+    )
     stream_options: bool = Field(True, description="Whether stream_options is sent.")
     replay_reasoning: bool = Field(True, description="Whether the model's own reasoning is sent to it again.")
-    connect_seconds: float = Field(1, gt=0, le=86_400, description="Time to connect.")
-    first_byte_seconds: float = Field(1, gt=0, le=86_400, description="Maximum time until an answer begins.")
-    idle_seconds: float = Field(1, gt=0, le=86_400, description="Maximum silence once an answer has begun.")
+    connect_seconds: float = Field(0, gt=0, le=86_400, description="Time to connect.")
+    first_byte_seconds: float = Field(0, gt=0, le=86_400, description="Maximum time until an answer begins.")
+    idle_seconds: float = Field(0, gt=0, le=86_400, description="Maximum silence once an answer has begun.")
 
     @model_validator(mode="after")
     def _check_names(self) -> "UpstreamOptions":

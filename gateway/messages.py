@@ -1,0 +1,29 @@
+"""Messages as chat completions have them, and their text."""
+
+from typing import Any
+
+ChatMessage = dict[str, Any]
+"""A message of a chat completion. Clients and model servers send it, so any field may be missing or malformed."""
+SYSTEM_ROLES = frozenset({"system", "developer"})
+PARAGRAPH = "\n\n"
+
+
+def content_text(content: Any, *, gap: str = "") -> str:
+    """Return the text of a message's or delta's content. Text in several parts is joined with the gap."""
+    if isinstance(content, list):
+        texts = (content_text(part.get("text"), gap=gap) for part in content if isinstance(part, dict))
+        return gap.join(text for text in texts if text)
+    return content if isinstance(content, str) else ""
+
+
+def joined_content(first: Any, second: Any, *, gap: str = PARAGRAPH) -> Any:
+    """Join the contents of two messages, as text with a gap, or as parts if either has parts."""
+    if not first or not second:
+        return first or second
+    if isinstance(first, str) and isinstance(second, str):
+        return first + gap + second
+    return [*_parts(first), *_parts(second)]
+
+
+def _parts(content: Any) -> list[Any]:
+    return content if isinstance(content, list) else [{"type": "text", "text": content}]
