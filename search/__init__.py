@@ -8,7 +8,7 @@ listed above it. docs/search.md explains the design.
     languages        function words, stemmers and other word lists
     times            whether a text asks for or states a time, and the dates it names
     tokens           splits a text into search terms
-    vectors          static word embeddings, and products of rows
+    vectors          static word embeddings
     analysis         per-entry analysis, cached in the process
     postings         BM25 over sparse arrays
     context_window   neighbouring entries of a session, and how evidence spreads between them
