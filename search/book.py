@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import chain, count
 from typing import Final
 
@@ -44,11 +44,6 @@ class EntryFacts:
     """Year * 12 + month - 1, 0 if unknown."""
     languages: tuple[str, ...]
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the arrays."""
-        return 38 * len(self.lengths)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BookArrays:
@@ -87,12 +82,6 @@ class BookArrays:
     centre: Floats
     window: ContextWindow
     facts: EntryFacts
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        values = [getattr(self, field.name) for field in fields(self)]
-        return sum(value.nbytes for value in values if hasattr(value, "nbytes"))
 
     def places_of(self, terms: Sequence[str]) -> Ints:
         """Return the indexes of terms, -1 for terms that the book does not contain."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from functools import lru_cache, partial
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,9 +67,9 @@ class BookIndex:
     @property
     def nbytes(self) -> int:
         """Size of the arrays and texts, for a cache limited by bytes."""
-        upstream = self._upstream.nbytes if self._upstream is not None else 0
         term_sets = _TERMS_BYTES * self._terms_of.cache_info().currsize
-        return self._arrays.nbytes + self._folded.nbytes + self._similarity.nbytes + term_sets + upstream
+        arrays = _nbytes_of(self._arrays) + _nbytes_of(self._upstream)
+        return arrays + self._folded.nbytes + self._similarity.nbytes + term_sets
 
     def search(
         self,
@@ -165,6 +166,13 @@ class BookIndex:
         return [
             Hit(self.entries[at].number, round(value, 4), at, explain) for at, value in zip(order, scores, strict=True)
         ]
+
+
+def _nbytes_of(value: Any) -> int:
+    """Return the bytes of an array, or of all arrays in a dataclass."""
+    if is_dataclass(value):
+        return sum(_nbytes_of(getattr(value, field.name)) for field in fields(value))
+    return value.nbytes if isinstance(value, np.ndarray) else 0
 
 
 def _below(threshold_score: np.float32, strict: list[int], score: Floats) -> Ints:

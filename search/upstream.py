@@ -56,11 +56,6 @@ class UpstreamVectors:
     spread: float
     """Standard deviation of the cosines of two entries."""
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the arrays."""
-        return self.rows.nbytes + self.known.nbytes + sum(centre.nbytes for centre in self.centres.values())
-
     def closeness(self, query: Vector, language: str) -> Closeness | None:
         """Return how close each entry is to a message in `language`.
 
