@@ -185,18 +185,9 @@ def _below(threshold_score: np.float32, strict: list[int], score: Floats) -> Int
 def _with_strict(order: list[int], strict: list[int], limit: int) -> list[int]:
     """Return the order with all strict matches included, in place of the lowest others; unchanged if they do not all
     fit."""
-    if len(strict) > limit:
-        return order
     missing = [at for at in strict if at not in order]
-    if not missing:
+    if len(strict) > limit or not missing:
         return order
-    required = set(strict)
-    free = limit - len(strict)
-    result: list[int] = []
-    for at in order:
-        if at in required:
-            result.append(at)
-        elif free > 0:
-            result.append(at)
-            free -= 1
-    return result + missing
+    others = [at for at in order if at not in strict][: limit - len(strict)]
+    kept = {*strict, *others}
+    return [at for at in order if at in kept] + missing
