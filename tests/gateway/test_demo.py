@@ -8,7 +8,7 @@ import pytest
 from gateway.demo.brain import answer
 from gateway.demo.statements import statements
 from gateway.demo.transport import DemoTransport
-from prompts.review import ExistingMemory, ReviewPrompt
+from prompts.review import ExistingMemory, review_prompt
 from tests.gateway.v1 import user
 
 REVIEW = ("add_memory", "update_memory", "delete_memory")
@@ -24,7 +24,7 @@ def review_prompt(*stored: str) -> dict[str, str]:
         ExistingMemory(number=number, target="user", category="fact", content=content)
         for number, content in enumerate(stored, start=1)
     ]
-    return user(ReviewPrompt(existing=existing, room={}, max_writes=5).render())
+    return user(review_prompt(existing, room={}, max_writes=5))
 
 
 @pytest.mark.parametrize(
