@@ -21,8 +21,8 @@ from memories.recall.threads import thread_cache
 from memories.services import Source, book_writing
 from memories.sweep import memories_sweep
 from search.analysis import PROCESS_CACHE
-from search.vectors import static_vectors
 from search.query import message_of
+from search.vectors import static_vectors
 from tests.factories import memory_make
 from tests.unsliced import forget_memories
 
