@@ -1,15 +1,52 @@
-"""The version of the rules, under which verdicts are stored."""
+"""The version of the rules: a hash of patterns, vocabulary, tables and the model. Comments, renames and optimisations
+do not change it. Increment LOGIC when the functions find something different."""
 
 import hashlib
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from importlib.metadata import version
-from pathlib import Path
+from typing import Any
 
 from scanning.model import model
 
+LOGIC = 2
+"""Incremented manually when the functions find something different with the same patterns and words."""
+_PACKAGE = __name__.rpartition(".")[0]
+
 
 def rules_version() -> str:
-    """Return a hash of this package's code and words, of the learned weights, and of the library's version."""
-    digest = hashlib.sha256(f"{version('kingfisher-secret-scanner')} {model().version}".encode())
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(path.read_bytes())
+    """Return the hash of all loaded modules of this package and of the versions of the library and the model."""
+    values: set[str] = set()
+    for name, module in list(sys.modules.items()):
+        if name.startswith(f"{_PACKAGE}.") and name != __name__:
+            values.update(_constants(vars(module)))
+    digest = hashlib.sha256(f"{LOGIC} {version('kingfisher-secret-scanner')} {model().version}".encode())
+    for value in sorted(values):
+        digest.update(value.encode("utf-8", "surrogatepass") + b"\0")
     return digest.hexdigest()[:16]
+
+
+def _constants(names: dict[str, Any]) -> Iterator[str]:
+    """Yield the serialised constants of a module, independent of their names."""
+    for name, value in names.items():
+        if not name.startswith("__") and (text := _serialized(value)):
+            yield text
+
+
+def _serialized(value: Any) -> str:
+    """Return a constant as a text that is the same in every process, or "" for anything else."""
+    if isinstance(value, bool | int | float | str):
+        return repr(value)
+    if isinstance(value, re.Pattern):
+        return f"{value.pattern!r} {value.flags}"
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(_serialized, value))}]"
+    if isinstance(value, set | frozenset):
+        return f"[{', '.join(sorted(map(_serialized, value)))}]"
+    if isinstance(value, dict):
+        return f"[{', '.join(sorted(f'{_serialized(key)}: {_serialized(item)}' for key, item in value.items()))}]"
+    if is_dataclass(value) and not isinstance(value, type):
+        return f"[{', '.join(_serialized(getattr(value, field.name)) for field in fields(value))}]"
+    return ""
