@@ -154,8 +154,9 @@ class BookIndex:
         count = wanted * 4 + 20 if book.window.has_neighbours else wanted
         best = places[best_places(found, count)]
         if threshold:
-            threshold_score = min_score(query, evidence, found, best, book)
-            best = best[score[best] >= threshold_score]
+            best_scores = score[best]
+            threshold_score = min_score(query, evidence, found, best, best_scores, book, exact=bool(strict))
+            best = best[best_scores >= threshold_score]
             if strict:
                 best = np.concatenate([best, _below(threshold_score, strict, score)])
         order = spread_over_sessions(best, score, book, wanted) if book.window.has_neighbours else best.tolist()

@@ -66,6 +66,9 @@ CHANCE_POINTS: Final = 0.17
 close by chance. Not needed in conversations, where a message usually continues the topic."""
 TOP_ENTRIES: Final = 5
 """Number of best entries whose evidence is considered."""
+_ROUNDING: Final = 1e-3
+GROUPS_PER_RESULT: Final = 8
+"""Groups per wanted entry when the cut-off is estimated from group maxima."""
 TAIL_SHARE: Final = 0.06
 """Entries whose distance from the median score is below this share of the best one's are left out."""
 
@@ -100,17 +103,25 @@ def _standard(scores: Floats, weights: NDArray[np.float64]) -> Floats:
     return np.asarray(np.add.reduce((weights / spread)[:, None] * deviations, axis=0), dtype=np.float32)
 
 
-def min_score(query: Query, evidence: Evidence, scores: Floats, best: Ints, book: BookArrays) -> np.float32:
+def min_score(
+    query: Query, evidence: Evidence, scores: Floats, best: Ints, best_scores: Floats, book: BookArrays, *, exact: bool
+) -> np.float32:
     """Return the score from which an entry is relevant enough; infinity if the book has no answer.
 
-    `scores` are those of the allowed entries, `best` the indexes of the best of these, best first.
+    `scores` are those of the allowed entries, `best` the indexes of the best of these, best first, and `best_scores`
+    their scores. Unless the `exact` value is needed, the last of `best_scores` is returned if all of them suffice.
     """
     if not has_enough_evidence(query, evidence, best[:TOP_ENTRIES], chance_points(book)):
         return np.float32(np.inf)
+    first, last = best_scores.item(0), best_scores.item(-1)
+    # Finding the median of a large book is slow; usually even the last entry is clearly far above it.
+    highest = (last - TAIL_SHARE * first) / (1 - TAIL_SHARE) - _ROUNDING
+    if not exact and 2 * np.count_nonzero(scores <= highest) > len(scores):
+        return np.float32(last)
     half = len(scores) // 2
     ordered = np.partition(scores, [half, -half - 1])
-    middle = (float(ordered[half]) + float(ordered[-half - 1])) / 2  # np.median takes ten times as long
-    return np.float32(middle + TAIL_SHARE * (float(scores.max()) - middle))
+    middle = (float(ordered[half]) + float(ordered[-half - 1])) / 2
+    return np.float32(middle + TAIL_SHARE * (first - middle))
 
 
 def chance_points(book: BookArrays) -> float:
@@ -144,9 +155,20 @@ def points(query: Query, evidence: Evidence, best: Ints, meaning: Floats, scale:
 
 def best_places(scores: Floats, count: int) -> Ints:
     """Return the indexes of the `count` best scores, best first; ties in order."""
-    last = max(len(scores) - count, 0)
-    good: Ints = (scores >= np.partition(scores, last)[last]).nonzero()[0]
+    good: Ints = (scores >= _cut_off(scores, count)).nonzero()[0]
     return good[(-scores[good]).argsort(kind="stable")[:count]]
+
+
+def _cut_off(scores: Floats, count: int) -> np.float32:
+    """Return a score that at least `count` scores reach, but not many more.
+
+    For many scores only the maxima of groups are compared: at least as many scores reach a value as group maxima do.
+    """
+    rows = len(scores) // (GROUPS_PER_RESULT * count)
+    if rows > 1:
+        groups = len(scores) // rows
+        scores = scores[: rows * groups].reshape(rows, groups).max(axis=0)
+    return np.float32(np.sort(scores)[-min(count, len(scores))])
 
 
 def spread_over_sessions(order: Ints, score: Floats, book: BookArrays, limit: int) -> list[int]:
