@@ -19,25 +19,15 @@ class ExistingMemory:
     content: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewPrompt:
-    """The values of the review prompt. `room`: remaining characters by target, None for no limit."""
-
-    existing: Sequence[ExistingMemory]
-    room: dict[str, int | None]
-    max_writes: int
-
-    def render(self) -> str:
-        """Return the text of the last message of a review's request."""
-        return fill(
-            prompt_file("review"),
-            existing="\n".join(map(_line, self.existing)) or "  (nothing yet)",
-            room=", ".join(
-                f"{target}: {'no limit' if left is None else f'{left} characters'}"
-                for target, left in self.room.items()
-            ),
-            max_writes=str(self.max_writes),
-        )
+def review_prompt(existing: Sequence[ExistingMemory], *, room: Mapping[str, int | None], max_writes: int) -> str:
+    """Return the last message of a review's request. `room`: remaining characters by target, None for no limit."""
+    lefts = (f"{target}: {'no limit' if left is None else f'{left} characters'}" for target, left in room.items())
+    return fill(
+        prompt_file("review"),
+        existing="\n".join(map(_line, existing)) or "  (nothing yet)",
+        room=", ".join(lefts),
+        max_writes=str(max_writes),
+    )
 
 
 def review_in_json(tools: Sequence[Mapping[str, Any]]) -> str:

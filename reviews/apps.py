@@ -21,14 +21,13 @@ class ReviewsConfig(AppConfig):
         from reviews.consolidation.commands import register_commands
         from reviews.consolidation.forgetting import erase_consolidation, mark_sessions_read
         from reviews.consolidation.health import consolidation_facts, export_consolidation
-        from reviews.consolidation.undo import record_documents_undone
         from reviews.consolidation.withdrawal import withdrawn_lock
         from reviews.forgetting import erase_reviews, export_reviews, mark_sessions_reviewed, sessions_were_forgotten
         from reviews.health import review_facts
         from reviews.proposals import proposals_keep
         from reviews.schedule import after_turn
         from reviews.turns_read import turns_of
-        from reviews.undo import lock_review, record_undone
+        from reviews.undo import lock_review, record_documents_undone, record_undone
 
         turn_completed.register(after_turn)
         register_commands()

@@ -29,7 +29,7 @@ from memories.selectors import live_memories
 from memories.services import book_limits, refusals_stored
 from memories.tokens import text_tokens
 from memories.tools import ToolCall
-from prompts.review import ExistingMemory, ReviewPrompt, review_in_json
+from prompts.review import ExistingMemory, review_in_json, review_prompt
 from reviews import services
 from reviews.claiming import ReviewClaim, review_claim
 from reviews.errors import InternalError, NeedsTools
@@ -197,12 +197,9 @@ async def _ask_in_json(
 def build_messages(attempt: ReviewAttempt) -> tuple[dict[str, Any], ...]:
     """Return the frozen conversation, followed by the review prompt."""
     conversation = attempt.conversation.messages
-    prompt = ReviewPrompt(
-        existing=choose_existing(list(attempt.book.entries.values()), conversation),
-        room=attempt.book.room(),
-        max_writes=attempt.book.max_writes,
-    )
-    return (*conversation, {"role": "user", "content": prompt.render()})
+    existing = choose_existing(list(attempt.book.entries.values()), conversation)
+    prompt = review_prompt(existing, room=attempt.book.room(), max_writes=attempt.book.max_writes)
+    return (*conversation, {"role": "user", "content": prompt})
 
 
 def choose_existing(entries: Sequence[StagedEntry], conversation: Sequence[dict[str, Any]]) -> Sequence[ExistingMemory]:

@@ -1,13 +1,14 @@
-"""Undoing a review's writes, and updating the run's state whenever they are undone or redone: from the toast, the
-review's page, the history of a change set, or the admin."""
+"""Undoing a review's writes, and updating the states of reviews and of consolidation whenever what they wrote is undone
+or redone: from the toast, the review's page, the history of a change set, or the admin."""
 
+from memories.artifacts.store import live_artifacts, versions_of
 from memories.database.batches import Slices
 from memories.errors import Conflict, InvalidRequest
 from memories.history.undo import UndoResult, change_set_get, undo_slices
 from memories.messaging.outbox import notify
 from memories.models import ChangeSet, Notification, WriteOrigin
 from memories.services import Source
-from reviews.models import ReviewRun
+from reviews.models import ConsolidationRun, ConsolidationState, ReviewRun
 from reviews.writes import WriteState
 
 State = ReviewRun.State
@@ -70,3 +71,18 @@ def _state_after(review: ReviewRun, undone: UndoResult, is_undo: bool) -> str:
     if WriteState.WAITING in states or not undone.undone:
         return review.state
     return State.UNDONE if is_undo and WriteState.APPLIED not in states else State.SAVED
+
+
+def record_documents_undone(root: ChangeSet, undone: UndoResult, is_undo: bool) -> None:
+    """Record the versions of documents that were undone or redone as synthesized, so that the next consolidation does
+    not rewrite them from the same notes. Other documents that people changed, and new notes, still count as changes.
+    The caller has locked the book, as for every write to this state."""
+    if not undone.documents or not ConsolidationRun.objects.filter(owner_id=root.owner_id, change_set=root.pk).exists():
+        return
+    state = ConsolidationState.objects.select_for_update().filter(book_id=root.book_id).first()
+    if state is None:
+        return
+    current = versions_of(list(live_artifacts(root.owner_id, root.book_id)))
+    others = {path: version for path, version in state.artifact_versions.items() if path not in undone.documents}
+    state.artifact_versions = others | {path: current[path] for path in undone.documents if path in current}
+    state.save(update_fields=["artifact_versions"])

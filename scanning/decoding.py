@@ -125,14 +125,10 @@ def _from_binary(text: str) -> str:
     return "".join(chr(int(bits[i : i + 8], 2)) for i in range(0, len(bits) - 7, 8))
 
 
-def _from_percent(text: str) -> str:
-    return unquote(text, errors="replace")
-
-
 _CODECS: tuple[tuple[re.Pattern[str], Callable[[str], str], str], ...] = (
     (_BASE64, _from_base64, ""),
     (_HEX, _from_hex, ""),
-    (_PERCENT, _from_percent, "%"),
+    (_PERCENT, unquote, "%"),
     (_ENTITIES, html.unescape, "&"),
     (_ESCAPES, _from_escapes, "\\"),
     (_DECIMALS, _from_decimals, ""),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from scanning.model import model
@@ -18,32 +18,6 @@ from scanning.views import View
 _REASON = "reads like an order to the assistant"
 _CERTAIN_WHEN_BARE = frozenset({"instruction_override", "role_hijack"})
 """Families whose orders are certain at the beginning of a sentence, since they cannot be statements about somebody."""
-
-
-@dataclass(slots=True)
-class SentenceCache:
-    """A cache of sentences by line for one scan: the views of a text share most lines, and no sentence extends beyond
-    its line. Not kept after the scan, since it contains people's words."""
-
-    _lines: dict[str, list[Sentence]] = field(default_factory=dict)
-
-    def sentences_of(self, view: View) -> list[Sentence]:
-        """Return the sentences of a folded view, like scanning.sentences.sentences_of."""
-        found: list[Sentence] = []
-        at = 0
-        for line in view.text.split("\n"):
-            if line:
-                known = self._lines.get(line)
-                if known is None:
-                    known = self._lines[line] = sentences_of(View(line, ()))
-                found += [_shifted(sentence, at) for sentence in known] if at else known
-            at += len(line) + 1
-        return found
-
-
-def _shifted(sentence: Sentence, by: int) -> Sentence:
-    starts, ends = [start + by for start in sentence.starts], [end + by for end in sentence.ends]
-    return Sentence(starts, ends, sentence.words, sentence.masks, sentence.union)
 
 
 @lru_cache(maxsize=8192)
@@ -61,11 +35,11 @@ class Order:
     bare: bool
 
 
-def judged_orders(view: View, *, is_disguise: bool, cache: SentenceCache | None = None) -> Iterator[Finding]:
-    """Yield certain and doubtful orders in a folded view. `cache` is shared by the views of the same text.
+def judged_orders(view: View, *, is_disguise: bool) -> Iterator[Finding]:
+    """Yield certain and doubtful orders in a folded view.
 
     A disguise, such as digits read as letters, garbles ordinary words, so its score alone is not evidence."""
-    sentences = (cache or SentenceCache()).sentences_of(view)
+    sentences = sentences_of(view)
     orders = orders_in(view, sentences)
     yield from (replace(order.finding, certain=_is_certain(view, order)) for order in orders)
     yield from _persona_findings(view)

@@ -5,30 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from scanning.patterns import needing
-
 _LABEL = (
     r"(?:passwor[dt]|passcode|passphrase|kennwort|mot de passe|mdp|contrasena|senha|palavra-passe|wachtwoord"
     r"|haslo|heslo|losenord|adgangskode|passord|salasana|jelszo|parola|lozinka|sifre|парол\w{0,3})"
 )
 _VALUE = r"[\"'`]?(?P<v>[^\s\"'`,;<>(){}]{8,64}[^\s\"'`,;<>(){}.!?:])"
-_SENTENCES = (
-    needing("log sign", rf"\b(?:logs?|logged|logging|signs?|signed|signing) (?:in|on) (?:with|using|by) {_VALUE}"),
-    needing(
-        "set change switched updated renamed",
+_SENTENCES = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"\b(?:logs?|logged|logging|signs?|signed|signing) (?:in|on) (?:with|using|by) {_VALUE}",
         r"\b(?:set|sets|changed?|changes|reset|switched|updated|renamed) (?:[\w\-']{1,20} ){1,4}?(?:to|as) "
         rf"{_VALUE}(?=[^\n]{{0,60}}{_LABEL})",
-    ),
-    needing(
-        "geandert gesetzt gestellt changed set cambiad gewijzigd gezet zmien изменен",
         rf"{_LABEL}[^\n.]{{0,50}}? (?:auf|in|to|en|a|por|op|til|na|на) {_VALUE}"
         r" (?:geandert|gesetzt|gestellt|changed|set|cambiad\w|gewijzigd|gezet|zmienion\w|изменен\w?)",
-    ),
-    needing(
-        "type enter user",
         rf"\b(?:type|enter|user(?:name)? is|user) (?:[\w.\-]{{1,30}} ){{1,2}}(?:and|,) (?:then )?{_VALUE}",
-    ),
-    needing("parole", rf"\bparole(?: ir|:) {_VALUE}"),
+        rf"\bparole(?: ir|:) {_VALUE}",
+    )
 )
 _DIGIT = re.compile(r"\d")
 
@@ -37,6 +29,5 @@ def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
     """Yield possible passwords in the middle of sentences of a folded text. The caller must check the values. Passwords
     without digits are not found."""
     if _DIGIT.search(text):
-        for sentence in _SENTENCES:
-            if sentence.may_match(text):
-                yield from (match.span("v") for match in sentence.pattern.finditer(text))
+        for pattern in _SENTENCES:
+            yield from (match.span("v") for match in pattern.finditer(text))

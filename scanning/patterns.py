@@ -12,48 +12,22 @@ from scanning.views import View
 
 
 @dataclass(frozen=True, slots=True)
-class Alternative:
-    """A pattern, and words of which any matching text contains at least one. They are checked first, since that is
-    faster."""
-
-    pattern: re.Pattern[str]
-    needs: tuple[str, ...] = ()
-
-    def may_match(self, text: str) -> bool:
-        """Return False if a folded text contains none of the words."""
-        for word in self.needs:
-            if word in text:
-                return True
-        return not self.needs
-
-    def search(self, text: str) -> re.Match[str] | None:
-        """Return the first match in a folded text."""
-        return self.pattern.search(text) if self.may_match(text) else None
-
-
-@dataclass(frozen=True, slots=True)
 class PatternRule:
-    """Alternatives that share a name and a reason."""
+    """Patterns that share a name and a reason."""
 
     name: str
     reason: str
-    alternatives: tuple[Alternative, ...]
+    patterns: tuple[re.Pattern[str], ...]
 
     def search(self, text: str) -> re.Match[str] | None:
-        """Return the first match in a folded text; at the same position, that of the first alternative."""
-        found = [match for alternative in self.alternatives if (match := alternative.search(text))]
+        """Return the first match in a folded text; at the same position, that of the first pattern."""
+        found = [match for pattern in self.patterns if (match := pattern.search(text))]
         return min(found, key=lambda match: match.start(), default=None)
 
 
-def needing(words: str, pattern: str) -> Alternative:
-    """Return an alternative whose pattern only matches texts with one of these words."""
-    return Alternative(re.compile(pattern), tuple(words.split()))
-
-
-def pattern_rule(name: str, reason: str, *alternatives: str | Alternative) -> PatternRule:
-    """Return a rule made of patterns and alternatives."""
-    compiled = (Alternative(re.compile(item)) if isinstance(item, str) else item for item in alternatives)
-    return PatternRule(name, reason, tuple(compiled))
+def pattern_rule(name: str, reason: str, *patterns: str) -> PatternRule:
+    """Return a rule made of patterns."""
+    return PatternRule(name, reason, tuple(map(re.compile, patterns)))
 
 
 def pattern_findings(view: View, rules: Iterable[PatternRule]) -> Iterator[Finding]:

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import math
 import re
-import threading
 from collections import Counter
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from kingfisher_sdk import Rules, Scanner
 
@@ -18,8 +17,6 @@ from scanning.words import word_set
 # A value to hide: start, end, rule name.
 Span = tuple[int, int, str]
 
-_LOCK = threading.Lock()
-_SCANNERS: list[Scanner] = []
 # Excluded rules of the library: they match common values near a word, or formats.py covers them, with placeholders.
 _EXCLUDED_RULES = (
     "generic-credential-uri",
@@ -87,16 +84,13 @@ _WIREGUARD = re.compile(
 
 def warm() -> None:
     """Load the provider rules, which the first scan of a process does otherwise (tenths of a second; seconds on a
-    machine that has not cached them on disk yet). Thread-safe."""
+    machine that has not cached them on disk yet)."""
     _scanner()
 
 
+@cache
 def _scanner() -> Scanner:
-    if not _SCANNERS:
-        with _LOCK:
-            if not _SCANNERS:
-                _SCANNERS.append(Scanner(Rules()))
-    return _SCANNERS[0]
+    return Scanner(Rules())
 
 
 def provider_spans(text: str) -> Iterator[Span]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from scanning import commands, markup
 from scanning.decoding import decoded_views
 from scanning.hidden import hidden_findings
-from scanning.judging import SentenceCache, judged_orders
+from scanning.judging import judged_orders
 from scanning.patterns import pattern_findings
 from scanning.rejoining import joined_view, rejoined_view, unscrambled_view
 from scanning.rules_version import rules_version
@@ -57,22 +57,22 @@ def scan_hash(content: str, keywords: Sequence[str], *, rules: str = RULES_VERSI
 
 
 def _findings(text: str) -> Iterator[Finding]:
-    raw, cache = raw_view(text), SentenceCache()
+    raw = raw_view(text)
     yield from hidden_findings(text)
-    yield from _readable_findings(raw, cache)
+    yield from _readable_findings(raw)
     for view in decoded_views(raw):
-        yield from _readable_findings(view, cache)
+        yield from _readable_findings(view)
 
 
-def _readable_findings(view: View, cache: SentenceCache) -> Iterator[Finding]:
+def _readable_findings(view: View) -> Iterator[Finding]:
     """Yield the findings in a text and its disguises: look-alikes, spaced-out letters, digits for letters, and more."""
     yield from written_findings(view)
     if clean := cleaned_view(view):
         yield from written_findings(clean)
     plain = folded_view(view)
-    yield from _folded_findings(plain, view.text, cache, is_disguise=view.decoded)
+    yield from _folded_findings(plain, view.text, is_disguise=view.decoded)
     for disguise in _disguises(plain):
-        yield from _folded_findings(disguise, view.text, cache, is_disguise=True)
+        yield from _folded_findings(disguise, view.text, is_disguise=True)
 
 
 def _disguises(plain: View) -> Iterator[View]:
@@ -82,9 +82,9 @@ def _disguises(plain: View) -> Iterator[View]:
     yield from leet_views(plain)
 
 
-def _folded_findings(view: View, original: str, cache: SentenceCache, *, is_disguise: bool) -> Iterator[Finding]:
+def _folded_findings(view: View, original: str, *, is_disguise: bool) -> Iterator[Finding]:
     yield from pattern_findings(view, _PATTERN_RULES)
-    yield from judged_orders(view, is_disguise=is_disguise, cache=cache)
+    yield from judged_orders(view, is_disguise=is_disguise)
     yield from spoken_findings(view, original)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from functools import lru_cache, partial
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,9 +67,9 @@ class BookIndex:
     @property
     def nbytes(self) -> int:
         """Size of the arrays and texts, for a cache limited by bytes."""
-        upstream = self._upstream.nbytes if self._upstream is not None else 0
         term_sets = _TERMS_BYTES * self._terms_of.cache_info().currsize
-        return self._arrays.nbytes + self._folded.nbytes + self._similarity.nbytes + term_sets + upstream
+        arrays = _nbytes_of(self._arrays) + _nbytes_of(self._upstream)
+        return arrays + self._folded.nbytes + self._similarity.nbytes + term_sets
 
     def search(
         self,
@@ -168,6 +169,13 @@ class BookIndex:
         ]
 
 
+def _nbytes_of(value: Any) -> int:
+    """Return the bytes of an array, or of all arrays in a dataclass."""
+    if is_dataclass(value):
+        return sum(_nbytes_of(getattr(value, field.name)) for field in fields(value))
+    return value.nbytes if isinstance(value, np.ndarray) else 0
+
+
 def _below(threshold_score: np.float32, strict: list[int], score: Floats) -> Ints:
     """Return the strict matches whose score is too low, best first."""
     places = np.array(strict, dtype=np.int64)
@@ -178,18 +186,9 @@ def _below(threshold_score: np.float32, strict: list[int], score: Floats) -> Int
 def _with_strict(order: list[int], strict: list[int], limit: int) -> list[int]:
     """Return the order with all strict matches included, in place of the lowest others; unchanged if they do not all
     fit."""
-    if len(strict) > limit:
-        return order
     missing = [at for at in strict if at not in order]
-    if not missing:
+    if len(strict) > limit or not missing:
         return order
-    required = set(strict)
-    free = limit - len(strict)
-    result: list[int] = []
-    for at in order:
-        if at in required:
-            result.append(at)
-        elif free > 0:
-            result.append(at)
-            free -= 1
-    return result + missing
+    others = [at for at in order if at not in strict][: limit - len(strict)]
+    kept = {*strict, *others}
+    return [at for at in order if at in kept] + missing

@@ -1,7 +1,7 @@
 """A preview of a run: what it would read, and an estimate of its tokens and cost."""
 
-from collections import Counter
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -25,6 +25,7 @@ from reviews.models import ConsolidationState
 
 # The estimate for the notes on one session.
 _NOTE_TOKENS = 500
+_Request = tuple[str, int]  # its model, and the tokens of the request and its answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +82,8 @@ def consolidation_preview(book: Book, *, force: bool = False) -> Preview:
     )
     if obstacle := models.obstacle(book.name):
         return replace(nothing, obstacle=obstacle)
-    estimate = _Estimate()
-    sessions = _sessions_read(book, limits, models, estimate, force=force)
+    requests: list[_Request] = []
+    sessions = _sessions_read(book, limits, models, requests, force=force)
     state = ConsolidationState.objects.filter(book=book).first()
     versions = current_versions(book)
     changed = bool(sessions) or needs_synthesis(state, versions)
@@ -91,28 +92,28 @@ def consolidation_preview(book: Book, *, force: bool = False) -> Preview:
     due = (force or changed) and sources
     if due:
         tokens = _synthesis_tokens(book, len(sessions), limits.synthesis_token_limit)
-        estimate.add(models.of_book(book.name, "smol").model, tokens)
+        requests.append((models.of_book(book.name, "smol").model, tokens))
     return replace(
         nothing,
         sessions=tuple(sessions),
         synthesis=due,
-        requests=len(sessions) + int(due),
-        tokens=estimate.tokens.total(),
-        cost=estimate.cost(models.of_book(book.name, "default").model),
+        requests=len(requests),
+        tokens=sum(tokens for _, tokens in requests),
+        cost=_cost(requests, models.of_book(book.name, "default").model),
     )
 
 
 def _sessions_read(
-    book: Book, limits: ConsolidationSettings, models: BackgroundModels, estimate: "_Estimate", *, force: bool
+    book: Book, limits: ConsolidationSettings, models: BackgroundModels, requests: list[_Request], *, force: bool
 ) -> list[dict[str, Any]]:
-    """Return the sessions that would be read, as the API shows them, and add their tokens to the estimate."""
+    """Return the sessions that would be read, as the API shows them, and append their requests."""
     sessions = []
     for session in sessions_of(book, limits, timezone.now(), force=force):
         extraction = getattr(session, "extraction", None)
         floor = extraction.floor_seq if extraction else 0
         record = read_record(book.owner_id, session.pk, floor=floor, token_limit=limits.extraction_token_limit)
         tokens = estimated_tokens(extraction_messages(thread_id=str(session.pk), items=record.items))
-        estimate.add(models.of_session(book.name, agent_settings(session.agent), "default").model, tokens)
+        requests.append((models.of_session(book.name, agent_settings(session.agent), "default").model, tokens))
         sessions.append({"id": str(session.pk), "title": session.title, "tokens": tokens})
     return sessions
 
@@ -124,25 +125,10 @@ def _synthesis_tokens(book: Book, new_sessions: int, max_notes: int) -> int:
     return prompt + documents + min(max_notes, notes + new_sessions * _NOTE_TOKENS)
 
 
-@dataclass(slots=True)
-class _Estimate:
-    """The number of tokens and of answers, by model."""
-
-    tokens: Counter[str] = field(default_factory=Counter)
-    answers: Counter[str] = field(default_factory=Counter)
-
-    def add(self, model: str, tokens: int) -> None:
-        self.tokens[model] += tokens
-        self.answers[model] += 1
-
-    def cost(self, default_model: str) -> float | None:
-        """Return the cost, or None if one of the models (`default_model` if there are none) has no price."""
-        by_model = prices()
-        total = 0.0
-        for model in self.tokens or (default_model,):
-            price = by_model.get(model)
-            if price is None:
-                return None
-            output = min(self.tokens[model], self.answers[model] * ANSWER_TOKENS)
-            total += cost_of(price, self.tokens[model] - output, output)
-        return round(total, 4)
+def _cost(requests: Sequence[_Request], default_model: str) -> float | None:
+    """Return the cost, or None if one of the models (`default_model` if there are none) has no price."""
+    by_model = prices()
+    if any(model not in by_model for model, _ in requests or [(default_model, 0)]):
+        return None
+    costs = (cost_of(by_model[model], tokens - ANSWER_TOKENS, ANSWER_TOKENS) for model, tokens in requests)
+    return round(sum(costs, start=0.0), 4)

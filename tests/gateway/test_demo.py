@@ -8,7 +8,7 @@ import pytest
 from gateway.demo.brain import answer
 from gateway.demo.statements import statements
 from gateway.demo.transport import DemoTransport
-from prompts.review import ExistingMemory, ReviewPrompt
+from prompts.review import ExistingMemory, review_prompt
 from tests.gateway.v1 import user
 
 REVIEW = ("add_memory", "update_memory", "delete_memory")
@@ -19,12 +19,12 @@ def result(**values: object) -> dict[str, str]:
     return {"role": "tool", "content": json.dumps(values)}
 
 
-def review_prompt(*stored: str) -> dict[str, str]:
+def asked_to_review(*stored: str) -> dict[str, str]:
     existing = [
         ExistingMemory(number=number, target="user", category="fact", content=content)
         for number, content in enumerate(stored, start=1)
     ]
-    return user(ReviewPrompt(existing=existing, room={}, max_writes=5).render())
+    return user(review_prompt(existing, room={}, max_writes=5))
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_turn_uses_the_injected_memory() -> None:
 
 def test_a_review_saves_new_facts_and_ends_after_its_calls() -> None:
     conversation = [user("I'm left-handed. I live in Turin."), {"role": "assistant", "content": "I am a model."}]
-    asked = [*conversation, user("I'm left-handed."), review_prompt("Lives in Turin.")]
+    asked = [*conversation, user("I'm left-handed."), asked_to_review("Lives in Turin.")]
     said = answer(asked, REVIEW)
     assert [(name, arguments["content"]) for name, arguments in said.calls] == [("add_memory", "Is left-handed.")]
     done = answer([*asked, result(ok=True, id=2)], REVIEW)
@@ -125,13 +125,13 @@ def test_a_review_saves_new_facts_and_ends_after_its_calls() -> None:
 
 
 def test_a_review_without_lasting_facts_saves_nothing() -> None:
-    said = answer([user("Hello there."), review_prompt()], REVIEW)
+    said = answer([user("Hello there."), asked_to_review()], REVIEW)
     assert (said.text, said.calls) == ("Nothing to save.", ())
 
 
 def test_a_review_writes_at_most_five_times() -> None:
     facts = " ".join(f"I live in {place}." for place in ("Aix", "Bonn", "Cork", "Delft", "Essen", "Faro"))
-    assert len(answer([user(facts), review_prompt()], REVIEW).calls) == 5
+    assert len(answer([user(facts), asked_to_review()], REVIEW).calls) == 5
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from memories.models import Memory, Owner, ScanDay, WriteOrigin
 from memories.services import Source, book_get_or_create, book_writing, refusals_stored
 from memories.services.refusals import RETENTION
 from memories.sweep import memories_sweep
-from prompts.review import ReviewPrompt
+from prompts.review import review_prompt
 from tests.factories import memory_make
 from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say
 from tests.scripted_model import ScriptedModel
@@ -50,7 +50,7 @@ def test_a_refusal_is_counted_although_its_transaction_is_rolled_back(alice: Own
 
 
 def test_a_copy_of_a_prompt_has_its_own_kind(alice: Owner) -> None:
-    refuse(alice, ReviewPrompt(existing=(), room={}, max_writes=5).render()[:600])
+    refuse(alice, review_prompt((), room={}, max_writes=5)[:600])
     assert stored() == {"prompt": 1}
 
 

@@ -18,7 +18,7 @@ from prompts.consolidation import CurrentDocument, SessionNotes, guidance, synth
 from prompts.copies import is_prompt_copy
 from prompts.files import FOLDER, PROMPTS, fill, packaged_texts, prompt_file, prompt_problems, use_folder
 from prompts.packaged import texts_now
-from prompts.review import ReviewPrompt
+from prompts.review import review_prompt
 
 OPERATIONS = Path(__file__).resolve().parents[2] / "docs" / "operations.md"
 TWO_VARIABLES = "Sessions:\n{{rollout_summaries}}\nNotes:\n{{raw_memories}}\n"
@@ -88,7 +88,7 @@ def test_a_synthesis_prompt_may_have_only_the_two_variables_of_the_contract(prom
 
 def test_a_review_prompt_may_leave_out_the_room(prompt_folder: Path) -> None:
     write(prompt_folder, "review", "Known:\n{{existing}}")
-    assert ReviewPrompt(existing=(), room={"user": 1}, max_writes=5).render() == "Known:\n  (nothing yet)"
+    assert review_prompt((), room={"user": 1}, max_writes=5) == "Known:\n  (nothing yet)"
 
 
 @pytest.mark.parametrize("problem_text", BROKEN)

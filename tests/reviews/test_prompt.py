@@ -8,7 +8,7 @@ from memories.models import Memory, Owner
 from memories.tools import Stage, definitions, tools_at
 from prompts.copies import is_prompt_copy
 from prompts.files import prompt_file
-from prompts.review import ExistingMemory, ReviewPrompt
+from prompts.review import ExistingMemory, review_prompt
 from tests.factories import memory_make
 from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say
 from tests.scripted_model import ScriptedModel
@@ -31,7 +31,7 @@ def changed(text: str) -> str:
 
 
 def rendered(existing: list[ExistingMemory] | None = None, room: dict[str, int | None] | None = None) -> str:
-    return ReviewPrompt(existing=existing or [], room=room or {"user": 12, "memory": None}, max_writes=5).render()
+    return review_prompt(existing or [], room=room or {"user": 12, "memory": None}, max_writes=5)
 
 
 def test_the_prompt_contains_memories_remaining_space_and_the_write_limit() -> None:

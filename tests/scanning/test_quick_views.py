@@ -3,13 +3,7 @@
 import re
 import unicodedata
 
-import pytest
-
-from scanning import commands, markup
 from scanning.characters import LOOKALIKES, cleaned, folded
-from scanning.judging import SentenceCache
-from scanning.patterns import PatternRule
-from scanning.sentences import sentences_of
 from scanning.views import View, cleaned_view, folded_view, leet_views, lookalike_view, raw_view
 from tests.scanning.test_secret_shapes import ALL, HARMLESS
 
@@ -75,19 +69,3 @@ def test_optimised_views_equal_those_built_letter_by_letter() -> None:
             for letters in ("oleastbasil", "oieastbasil")
             if len(leet_words) >= 3
         ], text
-
-
-def test_cached_lines_have_the_same_sentences_as_the_whole_text() -> None:
-    for text in texts():
-        cache = SentenceCache()
-        for view in (folded_view(raw_view(text)), folded_view(raw_view(f"more\n{text}\n{text}"))):
-            assert cache.sentences_of(view) == sentences_of(view), text
-
-
-@pytest.mark.parametrize("rule", [*markup.RULES, *commands.RULES], ids=lambda rule: rule.name)
-def test_the_word_check_before_a_pattern_does_not_change_its_matches(rule: PatternRule) -> None:
-    for text in texts():
-        folded = folded_view(raw_view(text)).text
-        for alternative in rule.alternatives:
-            checked, plain = alternative.search(folded), alternative.pattern.search(folded)
-            assert (checked and checked.span()) == (plain and plain.span()), (alternative.pattern.pattern, text)
