@@ -22,7 +22,10 @@ _MARGIN_SECONDS = 60.0  # added to the maximum time of a run
 # After a failure, only the answers of this process are counted for this time.
 _BACKOFF_SECONDS = 5.0
 _backoff_until = 0.0
-_slots: dict[UUID, dict[UUID, float]] = {}
+_Slots = dict[UUID, dict[UUID, float]]  # by key and slot, when the slot expires
+_slots: _Slots = {}
+_released: _Slots = {}
+"""Slots that Redis may still count: it is told without waiting, and may not answer."""
 # Connections belong to the loop in which they were created.
 _clients: "WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncRedis]" = WeakKeyDictionary()
 
@@ -32,16 +35,14 @@ async def enter(key_id: UUID) -> tuple[UUID, int]:
     sees the other. While Redis does not answer, only the answers of this process are counted."""
     global _backoff_until
     slot, now = uuid7(), time.monotonic()
-    slots = _slots.setdefault(key_id, {})
-    for expired in [other for other, until in slots.items() if until <= now]:
-        del slots[expired]
+    slots = _unexpired(_slots, key_id, now)
     others = len(slots)
     slots[slot] = now + _longest()
     if not settings.REDIS_URL or now < _backoff_until:
         return slot, others
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
-            return slot, max(others, await _enter_in_redis(_name(key_id), str(slot)))
+            return slot, max(others, await _enter_in_redis(key_id, slot))
     except (RedisError, OSError, TimeoutError) as error:
         _backoff_until = time.monotonic() + _BACKOFF_SECONDS
         logger.warning("Answers under way are counted in this process only: Redis does not answer. %s", error)
@@ -54,28 +55,51 @@ async def enter(key_id: UUID) -> tuple[UUID, int]:
 def leave(key_id: UUID, slot: UUID) -> None:
     """Release a slot without waiting. May be called more than once."""
     slots = _slots.get(key_id, {})
-    if slots.pop(slot, None) is None:
+    until = slots.pop(slot, None)
+    if until is None:
         return
     if not slots:
         _slots.pop(key_id, None)
     if settings.REDIS_URL:
-        redis_calls.submit(("answer under way", slot), lambda: brief_client().zrem(_name(key_id), str(slot)))
+        _released.setdefault(key_id, {})[slot] = until
+        redis_calls.submit(("answer under way", slot), lambda: _leave_in_redis(key_id, slot))
 
 
-async def _enter_in_redis(name: str, slot: str) -> int:
+def _leave_in_redis(key_id: UUID, slot: UUID) -> None:
+    brief_client().zrem(_name(key_id), str(slot))
+    _released.get(key_id, {}).pop(slot, None)
+
+
+def _unexpired(held: _Slots, key_id: UUID, now: float) -> dict[UUID, float]:
+    slots = held.setdefault(key_id, {})
+    for expired in [slot for slot, until in list(slots.items()) if until <= now]:
+        slots.pop(expired, None)
+    return slots
+
+
+async def _enter_in_redis(key_id: UUID, slot: UUID) -> int:
     loop = asyncio.get_running_loop()
     client = _clients.get(loop)
     if client is None:
         client = _clients[loop] = AsyncRedis.from_url(
             settings.REDIS_URL, socket_timeout=ANSWER_SECONDS, retry=AsyncRetry(NoBackoff(), 0)
         )
-    now = time.time()
+    name, now = _name(key_id), time.time()
+    waiting = _unexpired(_released, key_id, time.monotonic())
+    released = list(waiting)
     async with client.pipeline(transaction=True) as together:
         together.zremrangebyscore(name, 0, now)
-        together.zadd(name, {slot: now + _longest()})
+        if released:
+            together.zrem(name, *map(str, released))
+        together.zadd(name, {str(slot): now + _longest()})
         together.expire(name, int(_longest()) + 1)
         together.zcard(name)
-        return int((await together.execute())[-1]) - 1
+        others = int((await together.execute())[-1]) - 1
+    for other in released:
+        waiting.pop(other, None)
+    if not waiting:
+        _released.pop(key_id, None)
+    return others
 
 
 def _longest() -> float:

@@ -27,6 +27,7 @@ from gateway.passthrough import PlainRequest, open_plain, plain_chunks, usage_in
 from gateway.services import configuration_save
 from gateway.upstream.usage import usage_of
 from memories.database.access import in_thread
+from memories.messaging.background import redis_calls
 from memories.models import Owner
 from tests.admin_rows import staff_client
 from tests.conftest import Api
@@ -258,6 +259,21 @@ async def test_with_redis_requests_of_all_processes_are_counted(alice: Owner, mo
     place, others = await under_way.enter(key.pk)
     assert others == 0
     under_way.leave(key.pk, place)
+
+
+@pytest.mark.skipif(not configured.REDIS_URL, reason="there is no Redis")
+async def test_a_place_that_redis_was_not_told_of_is_free(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Redis is told after the answer. The next request of a client comes sooner, or Redis did not answer."""
+    key, _ = await in_thread(key_make, alice)
+    place, _ = await under_way.enter(key.pk)
+    with monkeypatch.context() as redis_away:
+        redis_away.setattr(redis_calls, "submit", lambda *call: None)
+        under_way.leave(key.pk, place)
+    place, others = await under_way.enter(key.pk)
+    assert others == 0
+    under_way.leave(key.pk, place)
+    assert not under_way._slots
+    await eventually_async(lambda: not under_way._released.get(key.pk), within=5)
 
 
 async def test_without_a_reachable_redis_this_process_is_counted(
