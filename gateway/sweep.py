@@ -18,7 +18,7 @@ from gateway.recall_counts import count_recalls
 from gateway.runs.lapsed import stop_lapsed
 from gateway.runs.waiting import complete_waiting
 from gateway.sessions.keeping import sessions_purge
-from gateway.sessions.message_index import erased_purge
+from gateway.sessions.message_index import erased_purge, history_sweep
 from gateway.upstream.learned import learned_purge
 
 
@@ -34,8 +34,10 @@ def runs_sweep() -> None:
 
 
 def sessions_sweep() -> None:
-    """Delete sessions that can no longer be restored, and temporary ones unused for a day. Idempotent."""
+    """Delete sessions that can no longer be restored, and temporary ones unused for a day, and keep the index of
+    messages up to date. Idempotent."""
     sessions_purge(timezone.now())
+    history_sweep()
     erased_purge()
 
 
