@@ -3,6 +3,8 @@
 from typing import Any
 from uuid import UUID
 
+from gateway.models import Session
+from gateway.sessions.keeping import session_delete_slices
 from memories.caller import UNLIMITED, KeyLimits
 from memories.database.batches import finish
 from memories.forgetting import Receipt, erasure_begin, erasure_slices, forget_slices
@@ -30,6 +32,11 @@ def forget_memories(owner_id: UUID, **options: Any) -> Receipt:
 def forget_owner(owner: Owner) -> Receipt:
     """Erase an owner and all its data, but not the login."""
     return finish(erasure_slices(erasure_begin(owner.pk, Erasure.Scope.OWNER)))
+
+
+def session_delete(session: Session) -> None:
+    """Delete a session and its transcript for good."""
+    finish(session_delete_slices(session))
 
 
 def book_clear(book: Book, *, actor: str) -> ClearResult:

@@ -9,7 +9,6 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from gateway.models import Agent, Message, Run, Session
-from gateway.services import session_delete
 from gateway.sessions import message_index
 from gateway.sessions.search import FoundSession, query_words, search_sessions
 from memories.caller import KeyLimits
@@ -17,6 +16,7 @@ from memories.database.batches import finish
 from memories.forgetting import Scope, erasure_begin, erasure_slices
 from memories.models import Owner
 from tests.factories import agent_make, owner_make, session_make
+from tests.unsliced import session_delete
 
 pytestmark = pytest.mark.django_db
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
