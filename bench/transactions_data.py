@@ -1,8 +1,8 @@
 """The operations of transactions.py and their data. Import it only after django.setup()."""
 
+import asyncio
 import secrets
 from collections.abc import Callable
-from datetime import timedelta
 from itertools import count
 
 from django.contrib.auth.models import User
@@ -15,10 +15,11 @@ from gateway.runs import fingerprint
 from gateway.runs.branches import branch_choose
 from gateway.runs.matching import Continuation
 from gateway.runs.native import open_native
+from gateway.runs.opening import open_run
 from gateway.runs.requested import V1Request
 from gateway.runs.v1 import open_v1
 from gateway.services import agent_save, session_create, session_forget
-from gateway.sessions.keeping import session_discard, sessions_purge
+from gateway.sessions.keeping import session_delete_slices
 from gateway.sessions.message_index import history_index
 from memories.caller import Caller
 from memories.database.batches import finish
@@ -107,14 +108,21 @@ def _long_session(owner: Owner, turns: int) -> tuple[Session, list[Run]]:
 def _branch(turns: int) -> Callable[[], object]:
     owner, caller = _person()
     session, runs = _long_session(owner, turns)
-    return lambda: branch_choose(caller, session.pk, runs[-1].pk)
+    return lambda: finish(branch_choose(caller, session.pk, runs[-1].pk))
 
 
 def _replace(turns: int) -> Callable[[], object]:
     owner, caller = _person()
     session, runs = _long_session(owner, turns)
-    return lambda: open_native(
-        caller, session_id=session.pk, content="Once more.", replaces=runs[0].pk, request_id="bench"
+    return lambda: asyncio.run(
+        open_run(
+            open_native,
+            caller,
+            session_id=session.pk,
+            content="Once more.",
+            replaces=runs[0].pk,
+            request_id="bench",
+        )
     )
 
 
@@ -143,12 +151,7 @@ def _resent(count: int) -> Callable[[], object]:
 def _delete(turns: int) -> Callable[[], object]:
     owner, _ = _person()
     session, _ = _long_session(owner, turns)
-
-    def delete() -> None:
-        session_discard(session)
-        assert sessions_purge(timezone.now() + timedelta(hours=1)) == 1
-
-    return delete
+    return lambda: finish(session_delete_slices(session))
 
 
 def _forget_session(turns: int) -> Callable[[], object]:

@@ -1,5 +1,6 @@
-"""The gateway's sweeps in the worker: runs of dead processes, runs that wait for client tools, usage counters, memories
-without search words or vectors, records of failed jobs, deleted and temporary sessions, and accounts."""
+"""The gateway's sweeps in the worker: runs and branches of dead processes, runs that wait for client tools, usage
+counters, memories without search words or vectors, records of failed jobs, deleted and temporary sessions, the index of
+messages, and accounts."""
 
 from datetime import timedelta
 
@@ -15,6 +16,7 @@ from gateway.models import ApiKey
 from gateway.oauth.connections import connections_sweep
 from gateway.oauth.registration import registrations_sweep
 from gateway.recall_counts import count_recalls
+from gateway.runs.branch_lease import branches_sweep
 from gateway.runs.lapsed import stop_lapsed
 from gateway.runs.waiting import complete_waiting
 from gateway.sessions.keeping import sessions_purge
@@ -26,6 +28,7 @@ def runs_sweep() -> None:
     """Run one sweep. It is idempotent and safe in several workers."""
     now = timezone.now()
     stop_lapsed(now)
+    branches_sweep(now)
     complete_waiting(now)
     count_recalls()
     keyword_generation.enqueue_missing()
