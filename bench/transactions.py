@@ -11,6 +11,7 @@ transaction, from BEGIN to the end of the commit, the processor time of this pro
 transactions. A statement outside of a transaction counts as one. The last line is one JSON object."""
 
 import argparse
+import gc
 import json
 import statistics
 import time
@@ -55,6 +56,8 @@ def measure(name: str, prepare: Callable[[], Callable[[], object]], repeats: int
     longest, counts = [], []
     for _ in range(repeats):
         operation = prepare()
+        gc.collect()
+        gc.freeze()  # as in a web process, whose collector ignores what was loaded before
         with transactions_timed() as held:
             operation()
         longest.append(max(held))
