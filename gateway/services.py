@@ -149,14 +149,10 @@ def session_end(session: Session) -> Session:
     return session
 
 
-def session_delete(session: Session) -> None:
-    """Delete a session and its transcript. Memories from it stay, without their link to it."""
-    sessions_delete(session.owner_id, [session.pk])
-
-
 @transaction.atomic
 def sessions_delete(owner_id: UUID, keys: Sequence[UUID]) -> int:
-    """Delete the sessions with these keys in one transaction. Return how many still existed."""
+    """Delete the sessions with these keys and their transcripts in one transaction. Memories from them stay, without
+    their link to them. Return how many still existed."""
     rows = Session.with_deleted.filter(owner_id=owner_id, pk__in=keys)
     found = list(rows.select_for_update(no_key=True).order_by("pk").values_list("pk", flat=True))
     if found:

@@ -1,5 +1,6 @@
-"""The gateway's sweeps in the worker: runs of dead processes, runs that wait for client tools, usage counters, memories
-without search words or vectors, records of failed jobs, deleted and temporary sessions, and accounts."""
+"""The gateway's sweeps in the worker: runs and branches of dead processes, runs that wait for client tools, usage
+counters, memories without search words or vectors, records of failed jobs, deleted and temporary sessions, the index of
+messages, and accounts."""
 
 from collections import Counter
 from datetime import datetime, timedelta
@@ -18,10 +19,11 @@ from gateway.jobs import jobs_purge
 from gateway.models import ApiKey, Run
 from gateway.oauth.connections import connections_sweep
 from gateway.oauth.registration import registrations_sweep
+from gateway.runs.branch_lease import branches_sweep
 from gateway.runs.lapsed import stop_lapsed
 from gateway.runs.waiting import complete_waiting
 from gateway.sessions.keeping import sessions_purge
-from gateway.sessions.message_index import erased_purge
+from gateway.sessions.message_index import erased_purge, history_sweep
 from gateway.upstream.cache import learned_purge
 from memories.services import usage_add
 
@@ -32,6 +34,7 @@ def runs_sweep() -> None:
     """Run one sweep. It is idempotent and safe in several workers."""
     now = timezone.now()
     stop_lapsed(now)
+    branches_sweep(now)
     complete_waiting(now)
     count_recalls()
     keyword_generation.enqueue_missing()
@@ -40,8 +43,10 @@ def runs_sweep() -> None:
 
 
 def sessions_sweep() -> None:
-    """Delete sessions that can no longer be restored, and temporary ones unused for a day. Idempotent."""
+    """Delete sessions that can no longer be restored, and temporary ones unused for a day, and keep the index of
+    messages up to date. Idempotent."""
     sessions_purge(timezone.now())
+    history_sweep()
     erased_purge()
 
 

@@ -3,7 +3,10 @@
 from typing import Any
 from uuid import UUID
 
-from memories.caller import UNLIMITED, KeyLimits
+from gateway.models import Session
+from gateway.runs import branches
+from gateway.sessions.keeping import session_delete_slices
+from memories.caller import UNLIMITED, Caller, KeyLimits
 from memories.database.batches import finish
 from memories.forgetting import Receipt, erasure_begin, erasure_slices, forget_slices
 from memories.history.undo import UndoResult, undo_slices
@@ -30,6 +33,16 @@ def forget_memories(owner_id: UUID, **options: Any) -> Receipt:
 def forget_owner(owner: Owner) -> Receipt:
     """Erase an owner and all its data, but not the login."""
     return finish(erasure_slices(erasure_begin(owner.pk, Erasure.Scope.OWNER)))
+
+
+def branch_choose(caller: Caller, session_id: UUID | None, run_id: UUID | None) -> Session:
+    """Show the branch of a run."""
+    return finish(branches.branch_choose(caller, session_id, run_id))
+
+
+def session_delete(session: Session) -> None:
+    """Delete a session and its transcript for good."""
+    finish(session_delete_slices(session))
 
 
 def book_clear(book: Book, *, actor: str) -> ClearResult:

@@ -12,14 +12,15 @@ from gateway.api.session_export import ExportFormat, export_name, export_session
 from gateway.api.session_json import found_json, message_json, session_json
 from gateway.attachments.reading import contents_read
 from gateway.models import Message, Session
-from gateway.sessions.keeping import session_change, session_discard, session_restore
+from gateway.sessions.keeping import session_change, session_delete_slices, session_discard, session_restore
 from gateway.sessions.search import MAX_QUERY, search_sessions
 from gateway.sessions.tags import MAX_TAGS, TAG_LENGTH, tagged
 from memories.api.bodies import Body
 from memories.api.export import download
 from memories.api.operations import reading, writing
 from memories.caller import ApiRequest, Caller
-from memories.database.access import in_read_thread
+from memories.database.access import in_read_thread, in_thread
+from memories.database.batches import in_slices_to_the_end
 from memories.ids import parse_uuid
 from memories.limits import PageSize, ShortText
 from memories.models import Owner
@@ -111,11 +112,13 @@ def session_patch(request: ApiRequest, session_id: str, body: SessionPatch) -> d
 
 
 @router.delete("/sessions/{session_id}", response={204: None})
-@writing
-def session_delete(request: ApiRequest, session_id: str, restorable: bool = False) -> Status[Any]:
+async def session_delete(request: ApiRequest, session_id: str, restorable: bool = False) -> Status[Any]:
     """Delete a session and its transcript. Memories from it stay. With `restorable` it can be restored for a minute."""
-    delete = session_discard if restorable else services.session_delete
-    delete(_session(request.auth, session_id))
+    session = await in_thread(_session, request.auth, session_id)
+    if restorable:
+        await in_thread(session_discard, session)
+    else:
+        await in_slices_to_the_end(session_delete_slices(session))
     return Status(204, None)
 
 

@@ -27,7 +27,7 @@ from gateway.turns import live
 from gateway.turns.events import TurnOptions
 from gateway.turns.serializing import run_json
 from gateway.watching import turn_shown, watched_by
-from memories.api.operations import reading, writing
+from memories.api.operations import reading
 from memories.caller import ApiRequest
 from memories.database.access import in_read_thread
 from memories.database.batches import in_slices_to_the_end
@@ -125,12 +125,11 @@ async def turn_stop(request: ApiRequest, session_id: str, turn_id: str) -> dict[
 
 
 @router.post("/sessions/{session_id}/turns/{turn_id}/choose")
-@writing
-def turn_choose(request: ApiRequest, session_id: str, turn_id: str) -> dict[str, Any]:
+async def turn_choose(request: ApiRequest, session_id: str, turn_id: str) -> dict[str, Any]:
     """Show the branch of a turn that was replaced, up to its newest turn. The next message continues from there. The
     branch that was shown before can be chosen again."""
     caller, session, turn = request.auth, parse_uuid(session_id), parse_uuid(turn_id)
-    return session_json(branch_choose(caller, session, turn))
+    return session_json(await in_slices_to_the_end(branch_choose(caller, session, turn)))
 
 
 async def _answer(

@@ -49,6 +49,13 @@ class Session(models.Model):
     last_active_at = models.DateTimeField(default=timezone.now)
     pinned_at = models.DateTimeField(null=True, blank=True)
     archived_at = models.DateTimeField(null=True, blank=True)
+    branch_end = models.UUIDField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="The last run of the branch to show while the runs of a long one are changed in parts.",
+    )
+    branch_until = models.DateTimeField(null=True, blank=True, editable=False, help_text="When that lease expires.")
     tags = models.TextField(blank=True, default="", help_text="One per line, each between two line breaks.")
     deleted_at = models.DateTimeField(
         null=True, blank=True, editable=False, help_text="It can be restored until the sweep deletes it."
@@ -66,6 +73,7 @@ class Session(models.Model):
         indexes = [
             models.Index(fields=["deleted_at"], condition=Q(deleted_at__isnull=False), name="session_deleted"),
             models.Index(fields=["last_active_at"], condition=Q(temporary=True), name="session_temporary"),
+            models.Index(fields=["branch_until"], condition=Q(branch_until__isnull=False), name="session_branch_lease"),
             models.Index(fields=["owner", "-pinned_at"], condition=Q(pinned_at__isnull=False), name="session_pinned"),
             models.Index(fields=["owner", "-last_active_at"], name="session_recent"),
             models.Index(fields=["owner", "-last_active_at"], condition=~Q(tags=""), name="session_tagged"),

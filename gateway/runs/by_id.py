@@ -51,7 +51,7 @@ def _new_named_session(lookup: SessionLookup, continuation: Continuation | None,
 def after_run_match(lookup: SessionLookup, after: UUID) -> MatchedSession:
     """Return the session of the run that a request names as its predecessor. If the session has newer turns, the same
     message repeats its turn, and another one starts a new session that remembers its parent."""
-    named = locked_sessions(lookup.caller).filter(runs=after).first()
+    named = locked_sessions(lookup.caller.owner_id).filter(runs=after).first()
     if named is None:
         raise NotFound("The conversation of this response has been deleted.")
     require_active(named)
@@ -80,7 +80,7 @@ def _by_name(caller: Caller, ref: str, *more: str) -> dict[str, Session]:
     if len(ref) > MAX_EXTERNAL_ID:
         raise InvalidRequest(f"A session id has at most {MAX_EXTERNAL_ID} characters.", param="session_id")
     names, own_id = {ref, *more}, parse_uuid(ref)
-    rows = locked_sessions(caller).filter(Q(external_id__in=names) | Q(pk__in=[own_id] if own_id else []))
+    rows = locked_sessions(caller.owner_id).filter(Q(external_id__in=names) | Q(pk__in=[own_id] if own_id else []))
     return {
         session.external_id if session.external_id in names else ref: session
         for session in sorted(rows, key=lambda session: session.external_id == ref)

@@ -10,6 +10,7 @@ from django.utils import timezone
 from gateway.models import Agent, Message, Session
 from gateway.runs.ingested import agent_of_book
 from gateway.services import MAX_TITLE, sessions_delete
+from gateway.sessions.message_index import history_index
 from memories.caller import KeyLimits
 from memories.database.batches import BatchSize, Slices
 from memories.database.statements import Insert, RowFactory
@@ -67,7 +68,11 @@ def conversations_remove(owner_id: UUID, change_set: UUID, limits: KeyLimits) ->
 
 
 STORE = ConversationStore(
-    check=conversations_check, known=conversations_known, add=conversations_add, remove=conversations_remove
+    check=conversations_check,
+    known=conversations_known,
+    add=conversations_add,
+    index=history_index,
+    remove=conversations_remove,
 )
 
 

@@ -19,10 +19,13 @@ from memories.database.access import only_row
 MAX_AT_ONCE = 100
 
 
-def release_lapsed(session: Session) -> list[Run]:
+def release_lapsed(session: Session, *, lease: datetime | None = None) -> list[Run]:
     """Stop an open run of the session, whose row is locked, if its process is gone. Return the runs that wait for tool
     results of clients, oldest first. Raises SessionBusy if a run is really open; details: run_id, retry_after (seconds
-    until its lease ends, unless it is renewed)."""
+    until its lease ends, unless it is renewed). Also raises it while another branch is being shown in parts, unless
+    that happens under the given `lease` (gateway.runs.branch_lease)."""
+    if session.branch_until not in {None, lease}:
+        raise SessionBusy("Another version of this conversation is being shown. Try again in a moment.", retry_after=1)
     found = open_runs(session)
     waiting = [run for run in found if run.state == Run.State.AWAITING_CLIENT_TOOLS and not run.superseded]
     waiting.sort(key=lambda run: run.pk)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -30,17 +31,19 @@ def open_native(
     replaces: UUID | None,
     request_id: str,
     keep_attached: bool = False,
+    lease: datetime | None = None,
 ) -> TurnContext:
     """Open a run in a session that the caller names. Without `content` it repeats the message of the turn that it
     replaces; with `keep_attached` it keeps that message's attachments. Runs that wait for results of client tools end
-    without them.
+    without them. `lease` is the lease under which later turns were hidden.
 
-    Raises NotFound, SessionEnded, SessionBusy, Unauthorized."""
+    Raises NotFound, SessionEnded, SessionBusy, Unauthorized, and LaterTurnsShown if later turns must be hidden
+    first."""
     given = None if content is None else fingerprint.canonical_content(content)  # slow for megabytes: before the lock
     with transaction.atomic():
         session = session_lock(caller, session_id)
         require_active(session)
-        waiting = release_lapsed(session)
+        waiting = release_lapsed(session, lease=lease)
         replaced = _run_in(session, replaces, superseded=False) if replaces else None
         for run in waiting:
             end_waiting(run, session, [], keep=run.pk != replaces)

@@ -1,6 +1,7 @@
 """Opens a run from async code, so that a client that disconnects meanwhile leaves no open run behind."""
 
 import asyncio
+import contextlib
 import functools
 import logging
 from collections.abc import Callable
@@ -10,11 +11,14 @@ from typing import ParamSpec
 from django.db import OperationalError
 
 from gateway.attachments.reading import contents_read
-from gateway.errors import RunSuperseded
+from gateway.errors import RunSuperseded, SessionBusy
 from gateway.models import Run
 from gateway.runs import active, closing
+from gateway.runs.branch_lease import later_hide_slices
 from gateway.runs.context import TurnContext
+from gateway.runs.rows import LaterTurnsShown
 from memories.database.access import in_shared_thread
+from memories.database.batches import in_slices_to_the_end
 from memories.errors import DomainError
 
 logger = logging.getLogger("daybook.turns")
@@ -22,11 +26,31 @@ P = ParamSpec("P")
 
 
 async def open_run(opener: Callable[P, TurnContext], *args: P.args, **kwargs: P.kwargs) -> TurnContext:
-    """Call an opening transaction in a database thread. Raises what it raises, and Restarting at shutdown.
+    """Call an opening transaction in a database thread; if it replaces a turn that very many follow, hide these first.
+    Raises what it raises, and Restarting at shutdown.
 
     A thread cannot be cancelled: if the caller is, the run that still opens is closed as stopped."""
+    try:
+        return await _open_shielded(functools.partial(opener, *args, **kwargs))
+    except LaterTurnsShown as refused:
+        lease = await in_slices_to_the_end(later_hide_slices(refused.replaced))
+    if lease is None:
+        return await _open_shielded(functools.partial(opener, *args, **kwargs))
+    opened = False
+    try:
+        reopened = functools.partial(opener, *args, **kwargs)
+        context = await _open_shielded(functools.partial(reopened, lease=lease.until))
+        opened = context.session_id == lease.session.pk
+        return context
+    finally:
+        if not opened:
+            with contextlib.suppress(SessionBusy):  # the lease is lost: the run did open, or others show the branch
+                await in_slices_to_the_end(lease.show_slices())
+
+
+async def _open_shielded(opener: Callable[[], TurnContext]) -> TurnContext:
     active.refuse_at_shutdown()
-    opening = asyncio.ensure_future(_opened(functools.partial(opener, *args, **kwargs)))
+    opening = asyncio.ensure_future(_opened(opener))
     active.await_at_shutdown(opening)
     try:
         return await asyncio.shield(opening)

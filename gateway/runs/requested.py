@@ -109,7 +109,7 @@ class SessionLookup:
     def sessions(self, **filters: Any) -> "QuerySet[Session]":
         """Return the sessions in which the request may continue. Rows that are read are locked."""
         active = {"agent": self.agent, "state": Session.State.ACTIVE, "temporary": self.request.temporary}
-        return locked_sessions(self.caller).filter(**active, **filters)
+        return locked_sessions(self.caller.owner_id).filter(**active, **filters)
 
     def runs(self, **filters: Any) -> "QuerySet[Run]":
         """Return the owner's runs with this agent that were not replaced, newest first, with their sessions."""

@@ -87,7 +87,7 @@ def _by_call_ids(lookup: SessionLookup, run_id: UUID | None) -> MatchedSession |
     """Find the session of tool results whose run no longer waits: the request was repeated, or the run given up."""
     if run_id is None:
         return None
-    sessions = locked_sessions(lookup.caller).filter(agent=lookup.agent, state=Session.State.ACTIVE)
+    sessions = locked_sessions(lookup.caller.owner_id).filter(agent=lookup.agent, state=Session.State.ACTIVE)
     session = sessions.filter(runs=run_id).first()
     if session is None:
         return None

@@ -24,13 +24,15 @@ from memories.books import book_state
 from memories.caller import Caller
 from memories.database.access import only_row
 from memories.database.statements import Insert, RowFactory, Select, UpdateRow, given
-from memories.errors import NotFound, Unauthorized
+from memories.errors import Conflict, NotFound, Unauthorized
 from memories.ids import uuid7, uuid7_after
 from memories.models import ThreadRecord
 from memories.recall.book_views import BookState
 
 TITLE_CHARS = 60
 MAX_CALL_ID = 128
+TURNS_AT_ONCE = 200
+"""About how many turns one transaction hides or shows: their rows are wide."""
 
 _NEW_RUN, _NEW_MESSAGE = RowFactory(Run), RowFactory(Message)
 _INSERT_RUN: Insert[Run] = Insert(Run)
@@ -57,9 +59,18 @@ _NEWEST_RECORD = Select(
 )
 
 
+class LaterTurnsShown(Conflict):
+    """More turns follow a replaced one than one transaction hides: the caller has to hide them first, and try again
+    (`gateway.runs.branch_lease`). Raised before anything is stored."""
+
+    def __init__(self, replaced: Run) -> None:
+        super().__init__("Many turns follow this one. Send the request again.")
+        self.replaced = replaced
+
+
 def session_lock(caller: Caller, session_id: UUID | None) -> Session:
     """Return the owner's session, locked, with its agent, and check the key again. Raises NotFound, Unauthorized."""
-    rows = caller.limits.filter(locked_sessions(caller), agent="agent__name")
+    rows = caller.limits.filter(locked_sessions(caller.owner_id), agent="agent__name")
     if caller.key_id:
         rows = rows.annotate(key_valid=Exists(keys_of(caller)))
     session = only_row(rows.filter(pk=session_id)) if session_id else None
@@ -85,7 +96,11 @@ def run_open(
 ) -> Run:
     """Insert and return a running run of the session, with its own lease. It follows the last run of the branch that is
     shown, which the database looks up, or the predecessor of the run that it replaces. A replaced run and those after
-    it leave that branch but stay readable; their turns no longer count."""
+    it leave that branch but stay readable; their turns no longer count. Raises LaterTurnsShown if these are too many
+    for a transaction and were not hidden before."""
+    hidden = session.branch_end is not None  # under the lease of this request, or the session would be busy
+    if replaces and not hidden and session.turns - replaces.turn > TURNS_AT_ONCE:
+        raise LaterTurnsShown(replaces)
     run = _NEW_RUN.row(
         id=uuid7_after(session.last_active_at),  # the newest run of a session must have the greatest id
         owner_id=caller.owner_id,
@@ -114,6 +129,9 @@ def run_open(
         session.turns = replaces.turn - 1
     else:
         _INSERT_NEXT_RUN.execute([run], owner=caller.owner_id, session=session.pk)
+    if hidden:
+        session.branch_end = session.branch_until = None
+        session.save(update_fields=["branch_end", "branch_until"])
     return run
 
 

@@ -5,7 +5,7 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from gateway.models import Message, Run, Session
-from memories.caller import Caller, KeyLimits
+from memories.caller import KeyLimits
 from memories.database.statements import Select, given
 
 OPEN = (Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS)
@@ -23,10 +23,10 @@ _OPEN_RUNS = Select(
 )
 
 
-def locked_sessions(caller: Caller) -> "QuerySet[Session]":
+def locked_sessions(owner_id: UUID) -> "QuerySet[Session]":
     """Return the owner's sessions with their agents. Rows that are read are locked."""
     rows = Session.objects.select_for_update(of=("self",), no_key=True)
-    return rows.select_related("agent").filter(owner_id=caller.owner_id)
+    return rows.select_related("agent").filter(owner_id=owner_id)
 
 
 def lock(session: Session) -> Session:

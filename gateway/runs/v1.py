@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from itertools import islice, takewhile
 from typing import Any
 
@@ -44,22 +45,25 @@ def open_v1(
     fork_if_busy: bool = False,
     conversation: fingerprint.ResentConversation | None = None,
     continuation: Continuation | None = None,
+    lease: datetime | None = None,
 ) -> TurnContext:
     """Open a run for a request that carries its whole context. `conversation` is the request's conversation, if it was
-    read already, and `continuation` the result of `find_continuation` for it.
+    read already, and `continuation` the result of `find_continuation` for it. `lease` is the lease under which turns
+    after a repeated one were hidden.
 
     Raises ComparisonNeeded if finding the session takes a (newer) `continuation`; AttachmentsNotStored if attachments
-    of earlier messages have to be stored first; ModelNotFound, Unauthorized, InvalidRequest, SessionEnded;
-    SameTurnRunning while the same request is being answered; SessionBusy while another run of the session is open. With
-    `fork_if_busy` the conversation then continues in a new session that remembers its parent."""
+    of earlier messages have to be stored first; LaterTurnsShown if later turns have to be hidden first; ModelNotFound,
+    Unauthorized, InvalidRequest, SessionEnded; SameTurnRunning while the same request is being answered; SessionBusy
+    while another run of the session is open. With `fork_if_busy` the conversation then continues in a new session that
+    remembers its parent."""
     conversation = conversation or fingerprint.read_conversation(caller.owner_id, request.agent, request.messages)
     try:
-        return _open(caller, request, conversation, continuation, fork_if_busy=fork_if_busy)
+        return _open(caller, request, conversation, continuation, fork_if_busy=fork_if_busy, lease=lease)
     except IntegrityError:
         if is_shared():  # the shared transaction still contains the earlier inserts
             raise
         # Another request created the session of that name, or opened a run in it, after our query.
-        return _open(caller, request, conversation, continuation, fork_if_busy=fork_if_busy)
+        return _open(caller, request, conversation, continuation, fork_if_busy=fork_if_busy, lease=lease)
 
 
 @shareable
@@ -70,6 +74,7 @@ def _open(
     continuation: Continuation | None,
     *,
     fork_if_busy: bool,
+    lease: datetime | None,
 ) -> TurnContext:
     messages, notes = split_client_notes(request.messages)
     run_id = named_run_id(messages)
@@ -85,7 +90,7 @@ def _open(
     match = session_match(lookup, run_id, continuation)
     require_not_running(match, conversation, timezone.now())
     try:
-        waiting = [] if match.session._state.adding else release_lapsed(match.session)
+        waiting = [] if match.session._state.adding else release_lapsed(match.session, lease=lease)
     except SessionBusy:
         if run_id or not fork_if_busy:  # tool results belong to this session: no fork can take them
             raise

@@ -2,24 +2,31 @@
 temporary ones. gateway.services deletes the rows."""
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from time import monotonic
 from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
 from django.utils import timezone
 
-from gateway.models import Session
+from gateway.models import Message, Run, Session
 from gateway.services import clean_title, sessions_delete
 from gateway.sessions.tags import as_stored, clean_tags
 from memories.caller import UNLIMITED, KeyLimits
+from memories.database.batches import BatchSize, Slices, run_slices_within
 from memories.errors import NotFound
+from memories.models import ThreadRecord
+from memories.services.erasing import deleting
 
 RESTORABLE = timedelta(minutes=1)
 """How long a session can be restored."""
 TEMPORARY = timedelta(days=1)
 """How long a temporary session is kept after its last activity."""
+PURGE_SECONDS = 5.0
+"""How long one sweep deletes rows before other sweeps run."""
+_FOR_GOOD = datetime(1970, 1, 1, tzinfo=UTC)
+"""The `deleted_at` of a session whose rows are being deleted, so that it can no longer be restored."""
 _BATCH = 50
 
 
@@ -59,7 +66,7 @@ def session_restore(owner_id: UUID, session_id: UUID | None, *, limits: KeyLimit
 
     If a client has started another session with this one's external id, the new one keeps that id."""
     rows = limits.filter(Session.with_deleted.filter(owner_id=owner_id), agent="agent__name")
-    discarded = rows.filter(pk=session_id, deleted_at__isnull=False) if session_id else rows.none()
+    discarded = rows.filter(pk=session_id, deleted_at__gt=_FOR_GOOD) if session_id else rows.none()
     try:
         with transaction.atomic():
             restored = discarded.update(deleted_at=None)
@@ -70,16 +77,37 @@ def session_restore(owner_id: UUID, session_id: UUID | None, *, limits: KeyLimit
     return Session.objects.select_related("agent").get(owner_id=owner_id, pk=str(session_id))
 
 
+def session_delete_slices(session: Session) -> Slices[None]:
+    """Delete a session for good, in short transactions. The first one hides it; if the work is interrupted later, the
+    worker's sweep finishes it."""
+    Session.with_deleted.filter(pk=session.pk).update(deleted_at=_FOR_GOOD)
+    yield
+    yield from _delete_slices(session.owner_id, session.pk)
+
+
 def sessions_purge(now: datetime) -> int:
-    """Delete expired sessions for good. Return their number."""
+    """Delete expired sessions for good, for some seconds; the next call continues. Return their number."""
     discarded = Session.with_deleted.filter(deleted_at__lt=now - RESTORABLE)
     temporary = Session.with_deleted.filter(temporary=True, last_active_at__lt=now - TEMPORARY)
-    expired = [(rows, rows.order_by("pk").values_list("pk", flat=True)[:_BATCH]) for rows in (discarded, temporary)]
-    return sum(_purge(rows, pk) for rows, keys in expired for pk in keys)
+    until, count = monotonic() + PURGE_SECONDS, 0
+    for rows in (discarded, temporary):
+        for pk, owner_id in rows.order_by("pk").values_list("pk", "owner_id")[:_BATCH]:
+            if monotonic() >= until:
+                return count
+            # Only if it is still expired: it may have been restored or continued in the meantime.
+            if rows.filter(pk=pk).update(deleted_at=_FOR_GOOD):
+                finished, _ = run_slices_within(_delete_slices(owner_id, pk), until - monotonic())
+                count += finished
+    return count
 
 
-@transaction.atomic
-def _purge(rows: "QuerySet[Session]", pk: UUID) -> int:
-    """Delete a session if it is still expired: it may have been restored or continued in the meantime."""
-    session = rows.select_for_update(of=("self",), no_key=True).filter(pk=pk).first()
-    return sessions_delete(session.owner_id, [pk]) if session else 0
+def _delete_slices(owner_id: UUID, pk: UUID) -> Slices[None]:
+    """Delete a session that can no longer be restored; first its rows of each turn, in short transactions."""
+    of_session = {"owner_id": owner_id, "session_id": pk}
+    for model in (Message, Run, ThreadRecord):
+        delete, size, count = deleting(model.objects.filter(**of_session)), BatchSize(), 1
+        while count:
+            with size.measured(), transaction.atomic():
+                count = delete(size.rows)
+            yield
+    sessions_delete(owner_id, [pk])

@@ -4,9 +4,13 @@
 The database maintains the index, so a turn executes no additional statement, and no text is stored twice. On PostgreSQL
 it is an expression index. On SQLite it is a contentless table filled by triggers; another table numbers the messages,
 since rowids may change in a table without an integer primary key. The owner is one of the indexed words, so a search
-reads only the owner's messages. Words are not stemmed, since people write in many languages."""
+reads only the owner's messages. Words are not stemmed, since people write in many languages.
+
+Hundreds of messages may be stored at once as history of a session, and indexing their words takes ten times as long as
+storing them. So a trigger only lists them on SQLite, and `history_index` indexes them in short transactions."""
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from time import monotonic
 from typing import Any
 from uuid import UUID
@@ -16,6 +20,8 @@ from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.backends.utils import CursorWrapper
 from django.db.models.expressions import RawSQL
 
+from memories.database.batches import Slices, run_slices_within
+
 INDEXED = 100_000
 """Characters of a message that are indexed; a `tsvector` is limited to 1 MB."""
 MAX_FOUND = 2_000
@@ -23,6 +29,9 @@ MAX_FOUND = 2_000
 PURGE_SECONDS = 1.0
 _MERGED_PAGES = 200
 _ROLES = "('user', 'assistant')"
+# Messages and characters of one transaction of `history_index`, which takes about 10 ms.
+_SLICE_MESSAGES = 300
+_SLICE_CHARACTERS = 50_000
 
 # Characters at which words are split; PostgreSQL by itself would keep an address, a file name or a tag as one word.
 _JOINING = "-./_@:~+&=?#<>"
@@ -32,10 +41,13 @@ _WORDS = (
     f"translate(left(text, {INDEXED}), '{_JOINING}', '{' ' * len(_JOINING)}')))"
 )
 _TEXT = f"substr({{row}}.text, 1, {INDEXED})"
+_HAS_WORDS = f"new.role IN {_ROLES} AND new.text <> ''"
 _ADD = (
-    f"INSERT INTO gateway_message_number (message_id) SELECT new.id WHERE new.role IN {_ROLES} AND new.text <> ''; "
+    f"INSERT INTO gateway_message_number (message_id) SELECT new.id WHERE {_HAS_WORDS} AND new.kind <> 'history'; "
     f"INSERT INTO gateway_message_words (rowid, owner, text) SELECT id, new.owner_id, {_TEXT.format(row='new')} "
-    "FROM gateway_message_number WHERE message_id = new.id;"
+    "FROM gateway_message_number WHERE message_id = new.id; "
+    "INSERT INTO gateway_message_unindexed (owner_id, message_id) "
+    f"SELECT new.owner_id, new.id WHERE {_HAS_WORDS} AND new.kind = 'history';"
 )
 # Older segments contain deleted words until they are merged; gateway_message_erased requests that.
 _REMOVE = (
@@ -43,6 +55,7 @@ _REMOVE = (
     f"SELECT 'delete', id, old.owner_id, {_TEXT.format(row='old')} "
     "FROM gateway_message_number WHERE message_id = old.id; "
     "DELETE FROM gateway_message_number WHERE message_id = old.id; "
+    "DELETE FROM gateway_message_unindexed WHERE owner_id = old.owner_id AND message_id = old.id; "
     "UPDATE gateway_message_erased SET count = count + 1;"
 )
 _TRIGGERS = {
@@ -52,7 +65,12 @@ _TRIGGERS = {
         f"AFTER UPDATE OF id, owner_id, role, text ON gateway_message BEGIN {_REMOVE} {_ADD} END"
     ),
 }
+_UNINDEXED_TABLE = (
+    "CREATE TABLE IF NOT EXISTS gateway_message_unindexed (owner_id char(32) NOT NULL, message_id char(32) NOT NULL, "
+    "PRIMARY KEY (owner_id, message_id)) WITHOUT ROWID"
+)
 _SQLITE_TABLES = (
+    _UNINDEXED_TABLE,
     "CREATE TABLE gateway_message_number (id integer PRIMARY KEY AUTOINCREMENT, message_id char(32) NOT NULL UNIQUE)",
     "CREATE TABLE gateway_message_erased (count integer NOT NULL)",
     "INSERT INTO gateway_message_erased VALUES (0)",
@@ -60,6 +78,7 @@ _SQLITE_TABLES = (
     "(owner, text, content='', columnsize=0, tokenize='unicode61 remove_diacritics 2')",
 )
 _SQLITE_FILL = (
+    "DELETE FROM gateway_message_unindexed",
     "DELETE FROM gateway_message_number",
     "INSERT INTO gateway_message_words (gateway_message_words) VALUES ('delete-all')",
     "INSERT INTO gateway_message_number (message_id) "
@@ -82,6 +101,17 @@ def index_create(schema_editor: BaseDatabaseSchemaEditor) -> None:
         _triggers_create(cursor, _TRIGGERS)
 
 
+def triggers_replace(schema_editor: BaseDatabaseSchemaEditor) -> None:
+    """Replace SQLite's triggers by the present ones, without filling the index again; for migrations."""
+    if schema_editor.connection.vendor != "sqlite":
+        return
+    with schema_editor.connection.cursor() as cursor:
+        cursor.execute(_UNINDEXED_TABLE)
+        for name, trigger in _TRIGGERS.items():
+            cursor.execute(f"DROP TRIGGER IF EXISTS {name}")
+            cursor.execute(f"CREATE TRIGGER {name} {trigger}")
+
+
 def index_drop(schema_editor: BaseDatabaseSchemaEditor) -> None:
     """Drop the index; for migrations."""
     if schema_editor.connection.vendor == "postgresql":
@@ -89,7 +119,7 @@ def index_drop(schema_editor: BaseDatabaseSchemaEditor) -> None:
         return
     for name in _TRIGGERS:
         schema_editor.execute(f"DROP TRIGGER IF EXISTS {name}")
-    for table in ("words", "number", "erased"):
+    for table in ("words", "number", "erased", "unindexed"):
         schema_editor.execute(f"DROP TABLE IF EXISTS gateway_message_{table}")
 
 
@@ -135,6 +165,62 @@ def messages_with(owner_id: UUID, words: Sequence[str]) -> RawSQL:
 def _prefix_mark(word: str, mark: str) -> str:
     # A single letter is a prefix of too many words.
     return mark if len(word) > 1 or not word.isascii() else ""
+
+
+def history_index(owner_id: UUID) -> Slices[None]:
+    """Index the words of an owner's messages that were stored as history, in short transactions. If it is interrupted,
+    the worker's sweep indexes the rest. Does nothing on PostgreSQL, which has indexed them already."""
+    if connection.vendor != "sqlite":
+        return
+    while _index_some(owner_id.hex):
+        yield
+
+
+def history_sweep() -> None:
+    """Index what is left of all owners' histories, for at most a second; the next call continues."""
+    if connection.vendor != "sqlite":
+        return
+    until = monotonic() + PURGE_SECONDS
+    while monotonic() < until:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT owner_id FROM gateway_message_unindexed LIMIT 1")
+            row = cursor.fetchone()
+        if row is None:
+            return
+        run_slices_within(history_index(UUID(row[0])), until - monotonic())
+
+
+@transaction.atomic
+def _index_some(owner: str) -> bool:
+    """Index some of an owner's listed messages. Return False if none was listed."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT id, min(length(text), {INDEXED}) FROM gateway_message_unindexed JOIN gateway_message "
+            "ON id = message_id WHERE gateway_message_unindexed.owner_id = %s ORDER BY message_id LIMIT %s",
+            [owner, _SLICE_MESSAGES],
+        )
+        rows = cursor.fetchall()
+        sizes = accumulate(length for _, length in rows)
+        chosen = [key for (key, _), size in zip(rows, sizes, strict=True) if size <= _SLICE_CHARACTERS]
+        if not rows:
+            return False
+        through = [owner, chosen[-1] if chosen else rows[0][0]]
+        some = "FROM gateway_message_unindexed AS listed {} WHERE listed.owner_id = %s AND listed.message_id <= %s"
+        cursor.execute(
+            f"INSERT INTO gateway_message_number (message_id) SELECT message_id {some.format('')} ORDER BY message_id",
+            through,
+        )
+        joined = (
+            "JOIN gateway_message_number AS number ON number.message_id = listed.message_id "
+            "JOIN gateway_message AS message ON message.id = listed.message_id"
+        )
+        cursor.execute(
+            "INSERT INTO gateway_message_words (rowid, owner, text) SELECT number.id, message.owner_id, "
+            f"{_TEXT.format(row='message')} {some.format(joined)} ORDER BY number.id",
+            through,
+        )
+        cursor.execute("DELETE FROM gateway_message_unindexed WHERE owner_id = %s AND message_id <= %s", through)
+    return True
 
 
 def erased_purge() -> None:

@@ -19,12 +19,13 @@ PART_CHARACTERS = 2_000_000
 class ConversationStore:
     """The gateway's functions for conversations. `check` raises Conflict if sessions cannot be stored for the book;
     `known` returns the keys, of those given, whose conversations the owner has; `add` stores conversations in the
-    caller's transaction, for a change set; `remove` deletes those of a change set within a key's limits and returns
-    their number."""
+    caller's transaction, for a change set; `index` then makes an owner's conversations searchable; `remove` deletes
+    those of a change set within a key's limits and returns their number."""
 
     check: Callable[[UUID, str, KeyLimits], None]
     known: Callable[[UUID, Sequence[str]], set[str]]
     add: Callable[[UUID, str, KeyLimits, UUID, Sequence[Conversation]], None]
+    index: Callable[[UUID], Slices[None]]
     remove: Callable[[UUID, UUID, KeyLimits], Slices[int]]
 
 

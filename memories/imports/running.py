@@ -168,6 +168,7 @@ class _ImportWriter:
                 for conversation in new:
                     self.report.add_conversation(conversation)
                 yield
+            yield from conversation_store().index(self.owner_id)
         except DatabaseError as error:
             raise self._failed(batch[0].place, batch[0].line) from error
 

@@ -48,6 +48,8 @@ class ThreadTurn:
 
 MAX_VIEW_BYTES = 32_000_000
 """Memory for the indexes of threads in one process: enough for about 100 of 50 turns."""
+INDEXED_AHEAD = 16
+"""How many of the next turns an index also has, so that it lasts while the window of a client moves past them."""
 
 _NEW = RowFactory(ThreadRecord)
 _INSERT: Insert[ThreadRecord] = Insert(ThreadRecord)
@@ -74,29 +76,72 @@ def thread_changed(*, owner_id: UUID, session_id: UUID) -> None:
         records.filter(id=newest).update(id=uuid7())
 
 
+_Part = tuple[ThreadTurn, str, str]
+"""A side of a turn, with its text and speaker."""
+
+
+class _PartsIndex:
+    """An index of the sides of some turns, built at the first search. Thread-safe."""
+
+    def __init__(self, turns: Sequence[ThreadTurn]) -> None:
+        self.parts = _parts_of(turns)
+        self._numbers = {(turn.record_id, speaker): at for at, (turn, _, speaker) in enumerate(self.parts)}
+        self.built: BookIndex | None = None
+
+    def numbers_of(self, parts: Sequence[_Part]) -> list[int] | None:
+        """Return the numbers of these parts in the index, or None if it lacks one of them."""
+        numbers = []
+        for turn, text, speaker in parts:
+            number = self._numbers.get((turn.record_id, speaker))
+            if number is None or self.parts[number][1] != text:
+                return None
+            numbers.append(number)
+        return numbers
+
+    def index(self) -> BookIndex:
+        if self.built is None:
+            self.built = BookIndex.build(
+                [
+                    Entry(number=number, content=text, session_id="thread", speaker=speaker, said_at=turn.said_at)
+                    for number, (turn, text, speaker) in enumerate(self.parts)
+                ]
+            )
+        return self.built
+
+
+def _parts_of(turns: Sequence[ThreadTurn]) -> list[_Part]:
+    sides = [(turn, ((turn.user, "user"), (turn.assistant, "assistant"))) for turn in turns]
+    return [(turn, text, speaker) for turn, both in sides for text, speaker in both if text]
+
+
 class ThreadView:
     """The recorded turns of a session that are no longer in the context window, for searching. If only one side of a
-    turn is still in the window, that side is "" here."""
+    turn is still in the window, that side is "" here. The index also has the turns that may leave the window next,
+    `ahead`, which are not found."""
 
-    def __init__(self, outside: Sequence[ThreadTurn]) -> None:
+    def __init__(self, outside: Sequence[ThreadTurn], *, ahead: Sequence[ThreadTurn] = ()) -> None:
         self.outside = tuple(outside)
-        self._index: BookIndex | None = None
+        self._parts_index = _PartsIndex((*outside, *ahead))
 
     @property
     def index_ready(self) -> bool:
         """Whether the index was built, by an earlier search."""
-        return self._index is not None
+        return self._parts_index.built is not None
 
     @property
     def nbytes(self) -> int:
         """The memory use of the index in bytes; 0 before the first search."""
-        return 0 if self._index is None else self._index.nbytes
+        return 0 if self._parts_index.built is None else self._parts_index.built.nbytes
 
     @cached_property
-    def parts(self) -> Sequence[tuple[ThreadTurn, str, str]]:
-        """The searchable parts: each side of a turn, with its text and speaker."""
-        sides = [(turn, ((turn.user, "user"), (turn.assistant, "assistant"))) for turn in self.outside]
-        return [(turn, text, speaker) for turn, both in sides for text, speaker in both if text]
+    def parts(self) -> Sequence[_Part]:
+        """The searchable parts."""
+        return _parts_of(self.outside)
+
+    def use_index_of(self, other: "ThreadView") -> None:
+        """Search in the index of another view, if it has all parts of this one."""
+        if other._parts_index.numbers_of(self.parts) is not None:
+            self._parts_index = other._parts_index
 
     def search(self, query: str, *, limit: int) -> list[tuple[ThreadTurn, str]]:
         """Return the best parts, best first, each as its turn and text. A query without content words ("ok", "go on")
@@ -105,14 +150,9 @@ class ThreadView:
             # The sort is stable, so a turn's question stays before its answer.
             newest = sorted(self.parts, key=lambda part: -part[0].turn)
             return [part[:2] for part in newest[:limit]]
-        if self._index is None:
-            self._index = BookIndex.build(
-                [
-                    Entry(number=number, content=text, session_id="thread", speaker=speaker, said_at=turn.said_at)
-                    for number, (turn, text, speaker) in enumerate(self.parts)
-                ]
-            )
-        return [self.parts[hit.number][:2] for hit in self._index.search(query, limit=limit)]
+        known = self._parts_index
+        hits = known.index().search(query, limit=limit, only=known.numbers_of(self.parts))
+        return [known.parts[hit.number][:2] for hit in hits]
 
 
 class CachedThread(NamedTuple):
@@ -139,12 +179,12 @@ class ThreadCache(SessionCache[CachedThread, ThreadView]):
             return self._sessions.put(session_id, cached).turns
 
     def view(self, session_id: UUID, view: ThreadView) -> ThreadView:
-        """Return the view of the session's last turn if it has the same content, since its index is built already. Else
-        cache this view for the next turn and return it."""
+        """Return the view, with the index of the session's last turn if that has all of its parts, and keep it for the
+        next turn."""
         with self._lock:
             kept = self._views.peek(session_id)
-            if kept is not None and kept.outside == view.outside:
-                view = kept
+            if kept is not None:
+                view.use_index_of(kept)
             if view.outside and session_id in self._sessions:  # else the data may have been forgotten
                 self._views.put(session_id, view)
                 self._trim_views(MAX_VIEW_BYTES)
@@ -205,14 +245,16 @@ def outside_window(turns: Sequence[ThreadTurn], window: Sequence[tuple[str, Sequ
         # Clients resend the steps of an answer separately or joined.
         answers.update(map(hash, texts))
         answers.add(hash("".join(texts)))
-    outside = []
-    for turn in turns:
+    outside, end = [], len(turns)
+    for place, turn in enumerate(turns, start=1):
         user_in_window, answer_in_window = turn.user_key in users, not answers.isdisjoint(turn.answer_keys)
         if not (user_in_window or answer_in_window):
             outside.append(turn)
         elif not (user_in_window and answer_in_window):
             outside.append(replace(turn, user="") if user_in_window else replace(turn, assistant=""))
-    return ThreadView(outside)
+        if not (user_in_window and answer_in_window):
+            end = place
+    return ThreadView(outside, ahead=turns[end : end + INDEXED_AHEAD])
 
 
 def _without_spaces(text: str) -> str:

@@ -13,9 +13,11 @@ from gateway.command_syntax import COMMAND, without_commands
 from gateway.runs.active import is_ending
 from gateway.runs.by_id import MAX_EXTERNAL_ID
 from gateway.runs.fingerprint import text_of
+from gateway.sessions.message_index import history_index
 from memories.api.bodies import Body
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread, in_thread
+from memories.database.batches import in_slices_to_the_end
 from memories.errors import InvalidRequest, TooLarge
 from memories.limits import INGEST_CHARACTERS, INGEST_MESSAGES, SHORT_LENGTH, ShortText
 from reviews.api.reviews import review_json
@@ -109,6 +111,7 @@ async def memory_ingest(
         idempotency_key=idempotency_key,
     )
     review = await in_thread(review_ingest, request.auth, prepared)
+    await in_slices_to_the_end(history_index(request.auth.owner_id))
     if not body.wait:
         return Status(202, review_json(review))
     review = await _wait_for_end(request.auth, review)

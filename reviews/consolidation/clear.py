@@ -37,7 +37,7 @@ from reviews.consolidation.withdrawal import (
 from reviews.models import ClearedReview, ConsolidationState, Extraction, ReviewRun
 
 CODE_MINUTES = 10
-FIRST_BATCH = 200
+FIRST_BATCH = 50
 """How many memories are deleted in the same transaction as documents and proposals."""
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 _CODE_LENGTH = 8

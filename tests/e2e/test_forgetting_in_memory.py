@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import pytest
 
 from gateway.models import Agent, Session
-from gateway.services import session_delete, session_end
+from gateway.services import session_end
 from memories.models import ChangeSet, Invalidation, Memory, Owner, WriteOrigin
 from memories.services import Source, book_get_or_create, book_writing
 from tests import warm_process
 from tests.e2e.running import AS_SHIPPED, environment
 from tests.factories import memory_make, owner_make, session_make
 from tests.reviews.talk import reviewing_agent, say
-from tests.unsliced import book_clear, forget_memories, forget_owner
+from tests.unsliced import book_clear, forget_memories, forget_owner, session_delete
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]

@@ -33,7 +33,6 @@ from gateway.runs.fingerprint import canonical_content, read_conversation
 from gateway.runs.native import open_native
 from gateway.runs.requested import V1Request
 from gateway.runs.v1 import open_v1
-from gateway.services import session_delete
 from memories.api.export import export_lines
 from memories.database.access import in_thread
 from memories.ids import uuid7
@@ -46,7 +45,7 @@ from tests.gateway.v1 import ask
 from tests.pages import client_of, html_of
 from tests.queries import statements
 from tests.scripted_model import ScriptedModel, calls
-from tests.unsliced import forget_owner
+from tests.unsliced import forget_owner, session_delete
 
 CONTENT: list[dict[str, Any]] = [TEXT, picture(LARGE), paper(), sound()]
 TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}

@@ -2,16 +2,22 @@
 
 from importlib import import_module
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.apps import apps
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
+from gateway.errors import SessionBusy
 from gateway.models import Compaction, Message, Run, Session
-from gateway.runs import branches
-from gateway.runs.branches import branch_choose, path_to
+from gateway.runs import branches, native
+from gateway.runs.branch_lease import LEASE, branches_sweep, later_hide_slices
+from gateway.runs.branches import path_to
 from gateway.runs.leases import lease_end
+from gateway.runs.native import open_native
+from gateway.runs.rows import LaterTurnsShown
 from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.models import Owner
@@ -21,6 +27,9 @@ from tests.conftest import Api
 from tests.factories import agent_make, caller_make, session_make
 from tests.gateway.v1 import ask
 from tests.scripted_model import ScriptedModel
+from tests.unsliced import branch_choose
+
+MESSAGE: dict[str, Any] = {"content": "Hi", "replaces": None, "request_id": "r"}
 
 
 @pytest.fixture
@@ -211,22 +220,144 @@ def test_the_migration_fills_in_the_run_that_each_run_follows(alice: Owner) -> N
     assert found == {one: None, two: one, again: one, edited: None, after: edited}
 
 
-@pytest.mark.django_db
-def test_choosing_in_a_long_session_takes_few_queries(alice: Owner) -> None:
+def long_session(alice: Owner, turns: int) -> tuple[Session, list[Run], Run]:
+    """Return a session, the runs of its shown branch, and another version of its first turn."""
     session = session_make(alice, agent_make("assistant"))
+    known = {"owner": alice, "session": session, "state": "completed", "request_id": "r"}
     runs: list[Run] = []
-    for turn in range(1, 2001):
-        before = runs[-1].pk if runs else None
-        run = Run(owner=alice, session=session, turn=turn, follows=before, state="completed", request_id="r")
-        runs.append(run)
-    other = Run(owner=alice, session=session, turn=1, superseded=True, state="completed", request_id="r")
+    for turn in range(1, turns + 1):
+        runs.append(Run(turn=turn, follows=runs[-1].pk if runs else None, **known))
+    other = Run(turn=1, superseded=True, **known)
     Run.objects.bulk_create([*runs, other])
-    with CaptureQueriesContext(connection) as queries:
-        branch_choose(caller_make(alice), session.pk, other.pk)
-    assert len(queries) < 20
-    assert Run.objects.get(superseded=False) == other
+    Session.objects.update(turns=turns)
+    return session, runs, other
+
+
+def shown_of(session: Session) -> list[Run]:
+    return list(Run.objects.filter(session=session, superseded=False).order_by("id"))
+
+
+@pytest.mark.django_db
+def test_a_choice_in_a_long_session_is_made_in_short_transactions(
+    alice: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(branches, "TURNS_AT_ONCE", 20)
+    monkeypatch.setattr("gateway.runs.branch_lease.TURNS_AT_ONCE", 20)
+    session, runs, other = long_session(alice, 60)
+    for chosen, expected in ((other, [other]), (runs[0], runs)):
+        parts = []
+        for _ in branches.branch_choose(caller_make(alice), session.pk, chosen.pk):
+            parts.append(shown_of(session))
+            if Session.objects.get().branch_until:
+                with pytest.raises(SessionBusy):
+                    open_native(caller_make(alice), session_id=session.pk, **MESSAGE)
+        assert shown_of(session) == expected
+        # In between, the beginning of a branch is shown.
+        assert all(part in (runs[: len(part)], [other]) for part in parts)
+        assert len({len(part) for part in parts}) > 3
+        assert Session.objects.values_list("turns", "branch_end", "branch_until").get() == (len(expected), None, None)
+
+
+@pytest.mark.django_db
+def test_the_sweep_completes_a_choice_whose_process_died(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(branches, "TURNS_AT_ONCE", 20)
+    monkeypatch.setattr("gateway.runs.branch_lease.TURNS_AT_ONCE", 20)
+    session, runs, other = long_session(alice, 60)
+    work = branches.branch_choose(caller_make(alice), session.pk, other.pk)
+    while len(shown_of(session)) == 60:
+        next(work)
+    work.close()
+    now = timezone.now()
+    branches_sweep(now)
+    assert len(shown_of(session)) > 1  # its lease has not expired
+    with pytest.raises(SessionBusy):
+        branch_choose(caller_make(alice), session.pk, runs[0].pk)
+    branches_sweep(now + LEASE)
+    assert shown_of(session) == [other]
     branch_choose(caller_make(alice), session.pk, runs[0].pk)
-    assert Run.objects.filter(superseded=False).count() == 2000
+    assert shown_of(session) == runs
+
+
+@pytest.mark.django_db
+def test_a_process_that_lost_its_lease_changes_nothing_more(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.runs.rows.TURNS_AT_ONCE", 20)
+    monkeypatch.setattr("gateway.runs.branch_lease.TURNS_AT_ONCE", 20)
+    session, runs, _ = long_session(alice, 60)
+    work = later_hide_slices(runs[0])
+    while len(shown_of(session)) == 60:
+        next(work)
+    branches_sweep(timezone.now() + LEASE)
+    assert shown_of(session) == runs
+    with pytest.raises(SessionBusy):
+        next(work)
+    assert shown_of(session) == runs
+
+
+async def test_replacing_a_turn_that_very_many_follow_hides_these_first(
+    talk: Talk, alice: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await talk.say("One")
+    for number in range(2, 8):
+        await talk.say(f"Turn {number}")
+    for place in ("rows", "branch_lease"):
+        monkeypatch.setattr(f"gateway.runs.{place}.TURNS_AT_ONCE", 2)
+    with pytest.raises(LaterTurnsShown):
+        await in_thread(
+            lambda: open_native(
+                caller_make(alice), session_id=talk.session.pk, replaces=UUID(first), content="Uno", request_id="r"
+            )
+        )
+    assert len(await talk.shown()) == 7
+    await talk.say("Uno", replaces=first)
+    assert (await talk.shown(), talk.sent()) == (["Uno"], ["Uno"])
+    assert (await in_thread(Session.objects.get)).branch_until is None
+    await talk.choose(first)
+    assert len(await talk.shown()) == 7
+    await talk.say("Turn 8")
+    assert len(talk.sent()) == 8
+
+
+async def test_if_the_new_turn_is_refused_the_later_ones_are_shown_again(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await talk.say("One")
+    for number in range(2, 8):
+        await talk.say(f"Turn {number}")
+    for place in ("rows", "branch_lease"):
+        monkeypatch.setattr(f"gateway.runs.{place}.TURNS_AT_ONCE", 2)
+    opened = native.messages_insert
+    calls = iter((RuntimeError("the disk failed"),))
+
+    def fail_once(*args: Any, **kwargs: Any) -> Any:
+        if error := next(calls, None):
+            raise error
+        return opened(*args, **kwargs)
+
+    monkeypatch.setattr(native, "messages_insert", fail_once)
+    assert (await talk.api.post(talk.path, {"content": "Uno", "replaces": first}))[0] == 500
+    session = await in_thread(Session.objects.get)
+    assert (len(await talk.shown()), session.turns, session.branch_until) == (7, 7, None)
+    await talk.say("Uno", replaces=first)
+    assert await talk.shown() == ["Uno"]
+
+
+async def test_a_client_that_edits_an_early_message_of_a_long_session_replaces_it(
+    alice_api: Api, alice: Owner, session: Session, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    messages: list[Any] = []
+    headers = {"x-daybook-session": "chat-1"}
+    for number in range(1, 7):
+        messages.append({"role": "user", "content": f"Turn {number}"})
+        model.script(f"Answer {number}.")
+        await ask(alice_api, *messages, headers=headers)
+        messages.append({"role": "assistant", "content": f"Answer {number}."})
+    for place in ("rows", "branch_lease"):
+        monkeypatch.setattr(f"gateway.runs.{place}.TURNS_AT_ONCE", 2)
+    model.script("Again.")
+    await ask(alice_api, *messages[:2], {"role": "user", "content": "Edited"}, headers=headers)
+    runs = await in_thread(lambda: list(Run.objects.filter(superseded=False).values_list("turn", "text")))
+    assert runs == [(1, "Answer 1."), (2, "Again.")]
+    assert await in_thread(lambda: Session.objects.filter(branch_until__isnull=False).count()) == 0
 
 
 @pytest.mark.django_db
@@ -245,8 +376,8 @@ def test_choosing_sees_changes_made_just_before_the_lock(alice: Owner, monkeypat
         late.save(force_insert=True)
         return found
 
-    read = branches._tree
-    monkeypatch.setattr(branches, "_tree", another_request)
+    read = branches.read_tree
+    monkeypatch.setattr(branches, "read_tree", another_request)
     branch_choose(caller_make(alice), session.pk, chosen.pk)
     assert list(Run.objects.filter(superseded=False)) == [chosen]
     branch_choose(caller_make(alice), session.pk, other.pk)

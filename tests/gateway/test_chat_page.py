@@ -16,6 +16,8 @@ from gateway.models import Agent, Message, Run, Session
 from gateway.runs.ingested import messages_add
 from gateway.runs.rows import message_rows
 from gateway.services import agent_save, configuration_save
+from gateway.sessions.message_index import history_index
+from memories.database.batches import finish
 from memories.models import ChangeSet, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, owner_for_user
 from tests.factories import caller_make
@@ -528,6 +530,7 @@ def test_ingested_messages_are_listed_only_once_somebody_continues_them(page: Cl
     for name in ("", "kitchen"):
         said = message_rows(alice.pk, None, [{"role": "user", "content": "no hazelnuts please"}], history=1)
         messages_add(caller_make(alice), said, book=None, session_ref=name)
+    finish(history_index(alice.pk))
     assert "Your sessions will be listed here" in html_of(page, "/fragments/sessions/")
     assert text_of(html_of(page, "/fragments/sessions/?q=hazelnut")).count("From messages") == 1
     kitchen = Session.objects.get(external_id="kitchen")

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from gateway.models import Agent, Message, Run, Session
-from gateway.services import session_delete
 from gateway.turns.evidence import reads_untrusted
 from memories.database.access import in_thread
 from memories.models import Memory, Notification, Owner, Revision
@@ -16,6 +15,7 @@ from tests.factories import agent_make, memory_make
 from tests.gateway.client_tools import LOOKUP
 from tests.gateway.v1 import ask
 from tests.scripted_model import Says, ScriptedModel, calls
+from tests.unsliced import session_delete
 
 PAGE = (
     "Boots of all makes, repairs while you wait, open Monday to Saturday. Every question about boots is answered with "

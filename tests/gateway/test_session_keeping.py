@@ -10,7 +10,13 @@ from gateway.models import Message, Run, Session
 from gateway.runs import closing
 from gateway.runs.native import open_native
 from gateway.services import session_create
-from gateway.sessions.keeping import session_change, session_discard, session_restore, sessions_purge
+from gateway.sessions.keeping import (
+    session_change,
+    session_delete_slices,
+    session_discard,
+    session_restore,
+    sessions_purge,
+)
 from gateway.sweep import sessions_sweep
 from memories.database.access import in_thread
 from memories.errors import NotFound
@@ -113,6 +119,34 @@ def test_after_a_minute_a_deleted_session_is_purged(session: Session, alice: Own
     assert not Message.objects.exists()
     with pytest.raises(NotFound):
         session_restore(alice.pk, session.pk)
+
+
+def test_a_long_session_is_deleted_in_short_transactions(session: Session, alice: Owner) -> None:
+    rows = [Message(owner=alice, session=session, seq=seq, role="user", text="Hi") for seq in range(1, 121)]
+    Message.objects.bulk_create(rows)
+    work = session_delete_slices(session)
+    next(work)
+    assert not Session.objects.exists()
+    with pytest.raises(NotFound):
+        session_restore(alice.pk, session.pk)
+    next(work)
+    assert 0 < Message.objects.count() < 120
+    work.close()  # the process was stopped
+    assert sessions_purge(timezone.now()) == 1
+    assert not Message.objects.exists()
+    assert not Session.with_deleted.exists()
+
+
+def test_a_sweep_that_purges_for_long_leaves_the_rest_to_the_next(
+    session: Session, alice: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message_make(session, "The oven light is broken")
+    session_discard(session)
+    later = timezone.now() + timedelta(seconds=61)
+    monkeypatch.setattr("gateway.sessions.keeping.PURGE_SECONDS", 0.0)
+    assert sessions_purge(later) == 0
+    monkeypatch.undo()
+    assert sessions_purge(later) == 1
 
 
 async def test_a_client_that_names_a_deleted_session_gets_a_new_one(

@@ -9,13 +9,14 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from gateway.models import Agent, Message, Run, Session
-from gateway.services import session_delete
 from gateway.sessions import message_index
 from gateway.sessions.search import FoundSession, query_words, search_sessions
 from memories.caller import KeyLimits
+from memories.database.batches import finish
 from memories.forgetting import Scope, erasure_begin, erasure_slices
 from memories.models import Owner
 from tests.factories import agent_make, owner_make, session_make
+from tests.unsliced import session_delete
 
 pytestmark = pytest.mark.django_db
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -166,8 +167,47 @@ def test_superseded_tool_and_temporary_messages_are_not_found(alice: Owner, agen
 def test_ingested_and_imported_messages_are_found_without_a_turn(alice: Owner, agent: Agent) -> None:
     session = session_make(alice, agent, title="Imported")
     Message.objects.create(owner=alice, session=session, seq=1, role="user", kind="history", text="old hazelnuts")
+    finish(message_index.history_index(alice.pk))
     (row,) = found(alice, "hazelnuts")
     assert [(hit.turn_id, hit.seq) for hit in row.hits] == [(None, 1)]
+
+
+def history_make(session: Session, *texts: str) -> None:
+    """Store messages as history."""
+    rows = (
+        Message(owner=session.owner, session=session, seq=seq, role="user", kind="history", text=text)
+        for seq, text in enumerate(texts, start=1)
+    )
+    Message.objects.bulk_create(rows)
+
+
+@pytest.mark.skipif(not SQLITE, reason="PostgreSQL indexes history with its transaction")
+def test_history_is_indexed_after_its_transaction_in_short_ones(alice: Owner, charlie: Owner, agent: Agent) -> None:
+    history_make(session_make(alice, agent), "plum " * 20_000, *["plum jam"] * 500, "plum " * 20_000)
+    history_make(session_make(charlie, agent), "plum jam")
+    assert (raw_hits(alice, "plum"), raw_hits(charlie, "plum")) == (0, 0)
+    indexed = [raw_hits(alice, "plum") for _ in message_index.history_index(alice.pk)]
+    assert indexed == [1, 301, 501, 502]
+    assert (raw_hits(charlie, "plum"), len(found(charlie, "plum"))) == (0, 0)
+    message_index.history_sweep()
+    assert raw_hits(charlie, "plum") == 1
+    with CaptureQueriesContext(connection) as captured:
+        message_index.history_sweep()
+    assert len(captured) == 1
+
+
+@pytest.mark.skipif(not SQLITE, reason="PostgreSQL indexes history with its transaction")
+def test_history_that_is_changed_or_deleted_before_it_is_indexed_leaves_nothing(alice: Owner, agent: Agent) -> None:
+    session = session_make(alice, agent)
+    history_make(session, "quince jelly", "plum jam", "sloe gin")
+    Message.objects.filter(text="quince jelly").delete()
+    Message.objects.filter(text="plum jam").update(text="fig")
+    finish(message_index.history_index(alice.pk))
+    assert [raw_hits(alice, word) for word in ("quince", "plum", "fig", "sloe")] == [0, 0, 1, 1]
+    Message.objects.filter(text="fig").update(text="date")
+    session_delete(session)
+    message_index.history_sweep()
+    assert [raw_hits(alice, word) for word in ("fig", "date", "sloe")] == [0, 0, 0]
 
 
 def test_a_deleted_session_leaves_the_index(alice: Owner, agent: Agent) -> None:

@@ -10,7 +10,7 @@ from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
 from gateway.models import Session
-from gateway.services import session_delete, session_end
+from gateway.services import session_end
 from memories.books import book_state
 from memories.messaging import invalidation
 from memories.messaging.invalidation import Kind, Watcher
@@ -24,7 +24,7 @@ from search.analysis import PROCESS_CACHE
 from search.query import message_of
 from search.vectors import static_vectors
 from tests.factories import memory_make
-from tests.unsliced import forget_memories
+from tests.unsliced import forget_memories, session_delete
 
 pytestmark = pytest.mark.django_db
 

@@ -7,13 +7,12 @@ from uuid import UUID
 import pytest
 
 from gateway.models import Session
-from gateway.services import session_delete
 from memories.messaging import invalidation
 from memories.models import ChangeSet, Evidence, EvidenceKind, Memory, Owner, Revision, Target, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_limits, book_writing
 from tests.factories import agent_make, session_make
 from tests.overlapping import only_postgresql, overlap
-from tests.unsliced import import_file
+from tests.unsliced import import_file, session_delete
 
 pytestmark = [pytest.mark.django_db(transaction=True), only_postgresql]
 BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER, kind=ChangeSet.Kind.EDIT)

@@ -81,10 +81,25 @@ def test_the_next_turn_reuses_the_index_if_the_same_turns_are_outside() -> None:
     assert "On the door." in [text for _, text in searched.search("code door", limit=5)]
     cache.append(OWNER, SESSION, second, after=first.record_id)
     again = cache.view(SESSION, outside_window([first, second], [("And?", ["Red."])]))
-    assert again is searched
     assert again.index_ready
+    assert [text for _, text in again.search("code door", limit=5)][:1] == ["On the door."]
     grown = cache.view(SESSION, outside_window([first, second], [("And?", [])]))
     assert "Red." in [text for _, text in grown.search("red", limit=5)]
+
+
+def test_the_index_is_built_seldom_while_the_window_moves_past_one_turn_after_another() -> None:
+    turns = [turn_of(f"Chapter {n} about x{n}", [f"Fine, y{n}."], number=n) for n in range(1, 61)]
+    cache, built = ThreadCache(), 0
+    cache.append(OWNER, SESSION, turns[-1], after=None)
+    for end in range(10, 50):
+        window = [(turn.user, [turn.assistant]) for turn in turns[end : end + 10]]
+        view = cache.view(SESSION, outside_window(turns[: end + 10], window))
+        built += not view.index_ready
+        assert view.outside == tuple(turns[:end])
+        found = [turn.turn for turn, _ in view.search(f"What about x{end} and y{end + 1}?", limit=5)]
+        assert end in found
+        assert end + 1 not in found  # it is still in the window
+    assert built == 4
 
 
 def test_a_message_that_left_the_window_is_found() -> None:

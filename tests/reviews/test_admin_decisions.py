@@ -10,7 +10,6 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from gateway.services import session_delete
 from memories.models import AuditEntry, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
 from reviews.api.reviews import review_json
@@ -21,6 +20,7 @@ from tests.admin_rows import bob
 from tests.factories import memory_make
 from tests.reviews.conftest import MakeReview
 from tests.reviews.talk import adds, contents, deletes, newest_review, reviewed_session, say, updates
+from tests.unsliced import session_delete
 
 pytestmark = pytest.mark.django_db
 SECRET = "My password is hunter2-" + "Zebra99"

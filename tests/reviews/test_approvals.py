@@ -10,7 +10,6 @@ from django.db.models import F
 from django.utils import timezone
 
 from gateway.models import Session
-from gateway.services import session_delete
 from memories.errors import BlockedByScan, Conflict, InvalidRequest, OverBudget
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
@@ -21,7 +20,7 @@ from reviews.sweep import reviews_sweep
 from tests.factories import memory_make
 from tests.reviews.conftest import MakeReview
 from tests.reviews.talk import adds, contents, deletes, newest_review, reviewed_session, say, updates
-from tests.unsliced import review_undo
+from tests.unsliced import review_undo, session_delete
 
 
 def approve(review: ReviewRun, *only: int, edits: dict[int, str] | None = None) -> ReviewRun:

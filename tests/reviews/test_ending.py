@@ -7,7 +7,6 @@ import pytest
 from django.utils import timezone
 
 from gateway.models import Session
-from gateway.services import session_delete
 from memories.models import Book, Notification, Owner
 from reviews.approvals import forget_orphans
 from reviews.claiming import ReviewClaim, review_claim
@@ -16,7 +15,7 @@ from reviews.models import ReviewRun
 from reviews.services import ReviewOutcome, expire_leases, review_cancel, review_finish, review_time_out
 from reviews.writes import ReviewWrite, WriteState
 from tests.reviews.talk import newest_review, reviewed_session, say
-from tests.unsliced import book_clear
+from tests.unsliced import book_clear, session_delete
 
 State = ReviewRun.State
 

@@ -5,14 +5,13 @@ import json
 import pytest
 
 from gateway.models import Session
-from gateway.services import session_delete
 from memories.api.export import export_lines
 from memories.models import Memory, Owner
 from reviews.frozen import read_frozen
 from reviews.models import ReviewRun
 from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say
 from tests.scripted_model import ScriptedModel
-from tests.unsliced import forget_memories
+from tests.unsliced import forget_memories, session_delete
 
 
 def saved(owner: Owner, model: ScriptedModel, **settings: object) -> ReviewRun:

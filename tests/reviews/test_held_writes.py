@@ -7,7 +7,6 @@ import time_machine
 from django.conf import settings
 from django.utils import timezone
 
-from gateway.services import session_delete
 from memories.api.export import export_lines
 from memories.audit.log import AuditEntry
 from memories.database.access import in_thread
@@ -28,7 +27,7 @@ from tests.reviews.talk import (
     updates,
 )
 from tests.scripted_model import ScriptedModel, calls
-from tests.unsliced import import_text
+from tests.unsliced import import_text, session_delete
 
 
 def review_of_page(alice: Owner, model: ScriptedModel, **settings: object) -> ReviewRun:

@@ -74,6 +74,12 @@ async def test_messages_become_memories_that_can_be_undone(alice_api: Api, agent
     assert (status, undone["undone"]) == (200, ["1"])
 
 
+async def test_ingested_messages_can_be_searched_at_once(alice_api: Api, agent: Agent) -> None:
+    _, review = await ingest(alice_api)
+    _, sessions = await alice_api.get("/api/sessions?search=vegetarian")
+    assert [row["id"] for row in sessions["data"]] == [review["session_id"]]
+
+
 COMMANDS = [
     {"role": "user", "content": "/memory view"},
     {"role": "assistant", "content": "You are given nothing."},

@@ -6,7 +6,6 @@ import pytest
 from django.utils import timezone
 
 from gateway.models import Agent, Run, Session
-from gateway.services import session_delete
 from gateway.sweep import count_recalls
 from memories.database.batches import finish
 from memories.errors import UpstreamError
@@ -25,7 +24,7 @@ from tests.overlapping import only_postgresql, overlap
 from tests.reviews.consolidation.rows import add_turns, book_of, request, settings_make, talk
 from tests.reviews.consolidation.test_clear import proposal_make
 from tests.reviews.talk import newest_review, reviewed_session, say
-from tests.unsliced import book_clear, undo_changes
+from tests.unsliced import book_clear, session_delete, undo_changes
 
 pytestmark = [pytest.mark.django_db(transaction=True), only_postgresql]
 BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER, kind=ChangeSet.Kind.EDIT)

@@ -12,7 +12,6 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from gateway.models import Agent, Session
-from gateway.services import session_delete
 from memories.database.access import in_thread
 from memories.evidence import HeldWrites, Proposal, proposal_store
 from memories.models import Book, Evidence, EvidenceKind, Memory, Notification, Owner
@@ -25,6 +24,7 @@ from tests.factories import memory_make, session_make
 from tests.gateway.v1 import ask
 from tests.reviews.talk import DONE, PAGE, PLANTED, adds, newest_review, reviewed_session, run_review, say, updates
 from tests.scripted_model import Says, ScriptedModel, calls
+from tests.unsliced import session_delete
 
 PASTED = f"Summarise this: {PAGE} {PAGE}"
 

@@ -13,7 +13,6 @@ from django.utils import timezone
 
 from gateway.errors import UpstreamRefused, UpstreamSilent, UpstreamUnreachable
 from gateway.models import Session
-from gateway.services import session_delete
 from memories.errors import InvalidRequest, RateLimited
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
@@ -26,6 +25,7 @@ from reviews.services import ReviewOutcome, expire_leases, retry_delay, review_c
 from tests.factories import memory_make
 from tests.reviews.talk import DONE, adds, deletes, newest_review, reviewed_session, run_review, say, updates
 from tests.scripted_model import Hangs, ScriptedModel, calls, says
+from tests.unsliced import session_delete
 
 DOWN = UpstreamRefused("The model server answered with an error (500).", status=500)
 

@@ -13,7 +13,6 @@ from django_q.brokers import get_broker
 
 from gateway import jobs as gateway_jobs
 from gateway.models import Session
-from gateway.services import session_delete
 from memories.ids import uuid7
 from memories.models import Owner
 from reviews import schedule, sweep
@@ -23,6 +22,7 @@ from reviews.services import expire_leases
 from reviews.sweep import enqueue_lost, reviews_sweep
 from tests.factories import session_make
 from tests.reviews.talk import newest_review, reviewed_session, reviewing_agent, say
+from tests.unsliced import session_delete
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from gateway.models import Agent, Session
-from gateway.services import session_delete, session_forget
+from gateway.services import session_forget
 from memories.artifacts.store import artifact_put, live_artifacts
 from memories.database.batches import finish
 from memories.errors import Conflict
@@ -39,7 +39,7 @@ from reviews.models import ClearedReview, ConsolidationRun, ConsolidationState, 
 from tests.factories import agent_make, memory_make, session_make
 from tests.reviews.consolidation.answering_model import AnsweringModel, extraction, synthesis, text_of
 from tests.reviews.consolidation.rows import add_turns, book_of, consolidate, document, notes, request, run_slice, talk
-from tests.unsliced import book_clear, forget_memories, import_text, undo_changes
+from tests.unsliced import book_clear, forget_memories, import_text, session_delete, undo_changes
 
 pytestmark = pytest.mark.usefixtures("consolidation_on")
 BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO)

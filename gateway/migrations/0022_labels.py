@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('gateway', '0019_clearer_texts'),
+        ('gateway', '0021_branch_lease'),
     ]
 
     operations = [

@@ -1,0 +1,188 @@
+"""Shows and hides many runs of a session in parts, each a short transaction, under a lease.
+
+The lease is two columns of the session: the last run of the branch that is to be shown, and when the lease expires,
+which also identifies it. While there is a lease, no turn begins in the session. If its holder dies, the worker's sweep
+shows that branch; so a choice is completed, and a turn that was to be replaced is shown again with those after it.
+
+In between, the runs that are shown are always the beginning of a branch: runs are hidden from its end, and shown from
+its beginning."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from gateway.errors import SessionBusy
+from gateway.models import Message, Run, Session
+from gateway.runs import fingerprint
+from gateway.runs.lapsed import release_lapsed
+from gateway.runs.rows import TURNS_AT_ONCE
+from gateway.runs.session_rows import from_run, latest_run, lock, locked_sessions, shown_runs
+from gateway.runs.waiting import end_waiting
+from memories.clocks import lease_over
+from memories.database.access import only_row
+from memories.database.batches import BatchSize, Slices, run_slices
+from memories.recall.threads import thread_changed
+
+LEASE = timedelta(seconds=30)
+MAX_AT_ONCE = 20
+
+
+class Node(NamedTuple):
+    """What is known of a run in the tree of its session."""
+
+    pk: UUID
+    follows: UUID | None
+    turn: int
+    state: str
+    superseded: bool
+
+
+Tree = dict[UUID, Node]
+
+
+def read_tree(runs: "QuerySet[Run]") -> Tree:
+    """Return runs by id, in their order. One query, which takes a while in a long session."""
+    return {node.pk: node for node in map(Node._make, runs.order_by("id").values_list(*Node._fields))}
+
+
+def path_in(tree: Tree, run_id: UUID) -> dict[UUID, None]:
+    """Return the runs on the path to a run, oldest first, including itself."""
+    path: list[UUID] = []
+    at: UUID | None = run_id
+    while at in tree and len(path) < len(tree):
+        path.append(at)
+        at = tree[at].follows
+    return dict.fromkeys(reversed(path))
+
+
+def changes_for(tree: Tree, path: Collection[UUID]) -> tuple[list[UUID], list[UUID]]:
+    """Return the runs to hide, newest first, and those to show, oldest first, so that a path is shown."""
+    hidden = [pk for pk, node in tree.items() if pk not in path and not node.superseded]
+    return hidden[::-1], [pk for pk in path if tree[pk].superseded]
+
+
+def mark(runs: "QuerySet[Run]", pks: Sequence[UUID], *, superseded: bool) -> None:
+    """Hide or show runs, without writing those that are so already."""
+    for start in range(0, len(pks), TURNS_AT_ONCE):
+        part = runs.filter(pk__in=pks[start : start + TURNS_AT_ONCE], superseded=not superseded)
+        part.update(superseded=superseded)
+
+
+def continue_from(session: Session, path: Sequence[Node]) -> None:
+    """Set the turn number and the hashes of a session so that its next turn follows the last completed run of the path,
+    which is shown now, and end the session's lease."""
+    completed = [node for node in path if node.state == Run.State.COMPLETED]
+    session.turns = max((node.turn for node in completed), default=0)
+    session.turns_since_memory_review = min(session.turns_since_memory_review, session.turns)
+    session.history_hash = session.last_pair = ""
+    session.branch_end = session.branch_until = None
+    if completed:
+        run = Run.objects.get(pk=completed[-1].pk)
+        user = Message.objects.filter(run=run, role=Message.Role.USER).order_by("seq").first()
+        user_text = fingerprint.canonical_content(user.parts or user.text) if user else ""
+        session.history_hash = run.history_hash_after
+        session.last_pair = fingerprint.pair_key(user_text, fingerprint.strip_whitespace(run.text))
+    changed = ["turns", "turns_since_memory_review", "history_hash", "last_pair", "branch_end", "branch_until"]
+    session.save(update_fields=changed)
+    thread_changed(owner_id=session.owner_id, session_id=session.pk)
+
+
+@dataclass(slots=True)
+class BranchLease:
+    """The right to hide and show the runs of a session, until `until`. `end` is the last run of the branch to show."""
+
+    session: Session
+    end: UUID
+    until: datetime
+
+    @classmethod
+    def take(cls, session: Session, end: UUID) -> "BranchLease":
+        """Take the lease of a locked session, in the caller's transaction."""
+        lease = cls(session, end, timezone.now() + LEASE)
+        session.branch_end, session.branch_until = end, lease.until
+        session.save(update_fields=["branch_end", "branch_until"])
+        return lease
+
+    @property
+    def runs(self) -> "QuerySet[Run]":
+        """The runs of the session."""
+        return Run.objects.filter(owner_id=self.session.owner_id, session_id=self.session.pk)
+
+    def renew(self) -> None:
+        """Renew the lease in the caller's transaction, with the session locked. Raises SessionBusy if it is lost."""
+        held = Session.objects.filter(pk=self.session.pk, branch_until=self.until)
+        until = timezone.now() + LEASE
+        if held.update(branch_until=until) != 1:
+            raise SessionBusy("Another request changed which turns of this conversation are shown.", retry_after=1)
+        self.until = until
+
+    def mark_slices(self, pks: Sequence[UUID], *, superseded: bool) -> Slices[None]:
+        """Hide or show runs in short transactions. Raises SessionBusy if the lease is lost."""
+        size = BatchSize(initial=TURNS_AT_ONCE)
+        for part in size.parts(pks):
+            with size.measured(), transaction.atomic():
+                self.renew()
+                mark(self.runs, part, superseded=superseded)
+            yield
+
+    def show_slices(self) -> Slices[Session]:
+        """Show the branch that ends with `end`, in short transactions, and end the lease. Return the session. Raises
+        SessionBusy if the lease is lost."""
+        yield True
+        tree = read_tree(self.runs)  # which nobody else changes
+        path = path_in(tree, self.end)
+        hide, show = changes_for(tree, path)
+        yield
+        yield from self.mark_slices(hide, superseded=True)
+        yield from self.mark_slices(show, superseded=False)
+        with transaction.atomic():
+            self.renew()
+            session = lock(self.session)
+            continue_from(session, [tree[pk] for pk in path])
+        return session
+
+
+def later_hide_slices(replaced: Run) -> Slices[BranchLease | None]:
+    """Hide the runs after one that is to be replaced, and return the lease under which that was done. If no turn
+    replaces it, `show_slices` of the lease shows them again. Return None if the run is no longer shown. Raises
+    SessionBusy."""
+    with transaction.atomic():
+        session = only_row(locked_sessions(replaced.owner_id).filter(pk=replaced.session_id))
+        if session is None:  # it was deleted
+            return None
+        for run in release_lapsed(session):
+            end_waiting(run, session, [], keep=True)
+        last = latest_run(session)
+        if last is None or not shown_runs(session).filter(pk=replaced.pk).exists():
+            return None
+        lease = BranchLease.take(session, last.pk)
+    yield True
+    later = shown_runs(session).filter(from_run(replaced)).exclude(pk=replaced.pk)
+    pks = list(later.order_by("-id").values_list("pk", flat=True))
+    yield
+    yield from lease.mark_slices(pks, superseded=True)
+    return lease
+
+
+def branches_sweep(now: datetime) -> None:
+    """Show the branches whose leases have expired, since their process ended. Idempotent; safe in several workers."""
+    expired = Session.objects.filter(lease_over("branch_until", now, lease=LEASE), branch_end__isnull=False)
+    for session in expired.select_related("agent").order_by("branch_until")[:MAX_AT_ONCE]:
+        if lease := _take_over(session):
+            run_slices(lease.show_slices())
+
+
+@transaction.atomic
+def _take_over(session: Session) -> BranchLease | None:
+    """Take an expired lease. Return None if another process was first."""
+    same = Session.objects.select_for_update(of=("self",), no_key=True).filter(
+        pk=session.pk, branch_until=session.branch_until
+    )
+    found = only_row(same)
+    return BranchLease.take(found, found.branch_end) if found and found.branch_end else None
