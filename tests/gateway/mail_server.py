@@ -31,7 +31,7 @@ class _Conversation(socketserver.StreamRequestHandler):
                 self._say(self.server.refusals.pop(0))
                 continue
             if verb == "RCPT":
-                self.server.recipients.append(rest.removeprefix("TO:").strip("<>"))
+                self.server.recipients.append(rest.partition("<")[2].rstrip(">"))
             if verb == "DATA":
                 self._say("354 go on")
                 while self.rfile.readline() not in {b".\r\n", b""}:
