@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from django.conf import settings
 
+from gateway.api.written_calls import with_calls_restored
 from gateway.client_tasks import is_client_task
 from gateway.passthrough import PlainRequest
 from gateway.runs.client_tools import named_run_id
@@ -98,7 +99,7 @@ def completion_body(body: dict[str, Any]) -> CompletionBody:
     client_metadata = {key: value for key, value in metadata.items() if key not in _OWN_METADATA}
     return CompletionBody(
         agent=body["model"],
-        messages=tuple(map(_with_refusal_as_content, messages)),
+        messages=with_calls_restored([_with_refusal_as_content(message) for message in messages]),
         stream=bool(typed_field(body, "stream", bool)),
         include_usage=include_usage,
         tools=read_tools(typed_field(body, "tools", list) or []),
