@@ -1,12 +1,13 @@
 """Parses and validates the body of a chat completion request. Unknown parameters are passed through."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from django.conf import settings
 
+from gateway.api.written_calls import with_calls_restored
 from gateway.client_tasks import is_client_task
 from gateway.passthrough import PlainRequest
 from gateway.runs.client_tools import named_run_id
@@ -105,7 +106,7 @@ def completion_body(body: dict[str, Any]) -> CompletionBody:
     client_metadata = {key: value for key, value in metadata.items() if key not in _OWN_METADATA}
     return CompletionBody(
         agent=body["model"],
-        messages=tuple(map(_with_refusal_as_content, messages)),
+        messages=with_calls_restored(_with_files_joined(map(_with_refusal_as_content, messages))),
         stream=bool(typed_field(body, "stream", bool)),
         include_usage=include_usage,
         tools=read_tools(typed_field(body, "tools", list) or []),
@@ -130,6 +131,23 @@ def _with_refusal_as_content(message: dict[str, Any]) -> dict[str, Any]:
     if not refusal or not isinstance(refusal, str) or message.get("content") or message["role"] != "assistant":
         return message
     return {**{name: value for name, value in message.items() if name != "refusal"}, "content": refusal}
+
+
+def _with_files_joined(messages: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Join user messages without text, such as pictures, to the user message directly before them. Some clients send
+    each part of a message as a message, but the turn's message is the one with the person's words."""
+    joined: list[dict[str, Any]] = []
+    for message in messages:
+        content = message.get("content")
+        before = joined[-1] if joined else {}
+        follows = message["role"] == before.get("role") == "user" and before.get("content")
+        if follows and isinstance(content, list) and content and not text_of(content).strip():
+            given = before["content"]
+            parts = [{"type": "text", "text": given}] if isinstance(given, str) else given
+            joined[-1] = {**before, "content": [*parts, *content]}
+        else:
+            joined.append(message)
+    return joined
 
 
 def _check_message(message: Any, where: str) -> None:

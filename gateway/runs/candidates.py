@@ -2,6 +2,7 @@
 whose tool calls it contains, those that begin or end like it, and the latest ones. The number of conversations, of
 turns and of characters read is bounded, whatever the request contains."""
 
+import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import Case, F, Q, QuerySet, TextField, Value, When
-from django.db.models.functions import Concat, Left, Length, Right
+from django.db.models.functions import Cast, Concat, Left, Length, Right
 from django.utils import timezone
 
 from gateway.agents.rows import agent_find
@@ -23,6 +24,7 @@ from gateway.runs.fingerprint import ResentConversation, read_conversation
 from gateway.runs.matching import Continuation, judge
 from gateway.runs.requested import V1Request
 from gateway.runs.summaries import TRACE_KEY, first_sentence_hashes, summarised_session
+from gateway.tool_calls import object_in
 from memories.caller import Caller
 from memories.ids import parse_uuid
 
@@ -44,7 +46,7 @@ def find_continuation(
     caller: Caller, request: V1Request, conversation: ResentConversation | None = None
 ) -> Continuation:
     """Return where a request continues, by comparing its messages with recorded turns. If it names an existing session,
-    only that one is compared. `conversation` is the request's conversation, if it was read already. Eight queries at
+    only that one is compared. `conversation` is the request's conversation, if it was read already. Nine queries at
     most. Raises ModelNotFound, Unauthorized."""
     agent = agent_find(caller, request.agent)
     usable = Session.objects.filter(owner_id=caller.owner_id, agent=agent, state=Session.State.ACTIVE)
@@ -114,13 +116,14 @@ def _load_turns(caller: Caller, sessions: Sequence[Session]) -> list[Candidate]:
     spoken = runs.annotate(size=Length("text"), shortened=_SHORTENED_TEXT).order_by("turn", "id")
     rows = list(spoken.values_list("pk", "session_id", "turn", "state", "shortened"))
     user_texts = _user_texts(caller, [row[0] for row in rows])
+    called = _called_texts(caller, [row[0] for row in rows if not row[4]])
     turns: dict[UUID, list[RecordedTurn]] = defaultdict(list)
     for run_id, session_id, number, state, answer in rows:
         turn = RecordedTurn(
             run_id=run_id,
             number=number,
             user=comparable_message("user", user_texts.get(run_id, "")),
-            answer=comparable_message("assistant", answer),
+            answer=comparable_message("assistant", answer or called.get(run_id, "")),
             complete=state == Run.State.COMPLETED,
         )
         turns[session_id].append(turn)
@@ -135,6 +138,21 @@ def _load_turns(caller: Caller, sessions: Sequence[Session]) -> list[Candidate]:
         for row in sessions
         if turns[row.pk]
     ]
+
+
+def _called_texts(caller: Caller, run_ids: Sequence[UUID]) -> dict[UUID | None, str]:
+    """Return the arguments of runs that answered with a single call. Libraries that ask for structured data demand a
+    call, and resend its arguments as the text of the answer."""
+    if not run_ids:
+        return {}
+    messages = Message.objects.filter(owner_id=caller.owner_id, run_id__in=run_ids, role=Message.Role.ASSISTANT)
+    short = messages.annotate(size=Length(Cast("tool_calls", TextField()))).filter(size__lte=2 * END_CHARS)
+    called = {}
+    for row in short.only("run_id", "tool_calls").order_by("seq"):
+        if len(row.calls) == 1 and runs_called({"tool_calls": row.calls}):
+            arguments = (row.calls[0].get("function") or {}).get("arguments") or ""
+            called[row.run_id] = json.dumps(object_in(arguments), ensure_ascii=False) if arguments else ""
+    return called
 
 
 def _user_texts(caller: Caller, run_ids: Sequence[UUID]) -> dict[UUID | None, str]:

@@ -112,6 +112,13 @@ _INLINE = frozenset(
 MESSAGE_TAGS = frozenset({"user_input", "user_message", "user_query", "task", "feedback"})
 _MESSAGE_TAG = re.compile(rf"\s*<(?:{'|'.join(sorted(MESSAGE_TAGS))})(?:\s[^<>]{{0,300}})?>", re.IGNORECASE)
 _QUESTION_PREFIX, _QUESTION_MARKER = "### Task:", "</context>"
+# What smolagents puts before a person's message, and the output of code, to which it appends their next message
+_TASK_PREFIX = "New task:\n"
+_NEXT_TASK = f"\n{_TASK_PREFIX}"
+_CODE_OUTPUT = re.compile(
+    r"Observation:\nExecution logs:"
+    r"|(?:Call id: call_\w{1,64}\n)?Error:\n(?:Error in code parsing|Code execution failed)"
+)
 _QUOTATION = re.compile(r"[“„«][^“”„«»]*[”“»]|(?<![^\s(\[:])\"(?=\S)[^\"]*\"")
 # Instructions that always refer to a text, and words that show that the text is the person's own.
 _INSTRUCTION = re.compile(
@@ -149,12 +156,19 @@ def foreign_spans(text: str) -> list[Span]:
 def is_written_by_client(text: str) -> bool:
     """Return True if a client wrote the whole message and sent it as the user."""
     said = text.strip()
+    if _CODE_OUTPUT.match(said):
+        return _NEXT_TASK not in said
     return bool(_WRITTEN_BY_CLIENTS.match(said)) or (said.startswith(_OUTPUT_PREFIX) and said.endswith(_OUTPUT_SUFFIX))
 
 
 def question_start(text: str) -> int:
-    """Return where the person's question starts in an Open WebUI message with documents, which come first. Return 0 for
-    any other message."""
+    """Return where the person's own message starts after Open WebUI's documents, or after smolagents' output of code.
+    Return 0 for any other message."""
+    if text.startswith(_TASK_PREFIX):
+        return len(_TASK_PREFIX)
+    if _CODE_OUTPUT.match(text):
+        last = text.rfind(_NEXT_TASK)
+        return last + len(_NEXT_TASK) if last >= 0 else 0
     if not text.lstrip().startswith(_QUESTION_PREFIX):
         return 0
     last = text.rfind(_QUESTION_MARKER)

@@ -201,11 +201,32 @@ TASKS = [
                                                   "a user begins a conversation with\n    - …") + user("hi")),
     Row("Strands Agents: summary", system("You are a summarization assistant. Produce a concise factual summary that "
                                           "preserves:\n- …") + user("<content>\nhi\n</content>")),
+    Row("AutoGen: who speaks next", user("You are in a role play game. The following roles are available:\nalpha: …\n"
+                                         "Read the following conversation. Then select the next role from ['alpha'] to "
+                                         "play. Only return the role.\n\nuser: hi\n\nRead the above conversation. …")),
+    Row("AutoGen: who speaks next, again", user("You are in a role play game. …", "No valid name was mentioned. Please "
+                                                "select from: ['alpha', 'beta'].")),
+    Row("smolagents: plan", user("You are a world expert at analyzing a situation to derive facts, and plan "
+                                 "accordingly towards solving a task.\nBelow I will present you a task. …")),
+    Row("smolagents: updated plan", system("You are a world expert at analyzing a situation, and plan accordingly "
+                                           "towards solving a task.\nYou have been given …")
+        + user("New task:\nhi", "Now write")),
+    Row("LlamaIndex: summary", system("The following is a conversation between the user and assistant. Write a concise "
+                                      "summary about the contents of this conversation.")
+        + user("\"Transcript so far: user: hi\n\n\"")),
+    Row("Semantic Kernel: summary", user("hi", "bye") + system("\nProvide a concise and complete summarization of the "
+                                                              "entire dialog that does not exceed 5 sentences.\n…")),
     Row("Cherry Studio: title", system("Summarize the given session as a 10-word title") + user("[{\"x\": 1}]"),
         STREAM),
 ]  # fmt: skip
 
 TURNS = [
+    Row("AutoGen: an agent with tools in a role play", user("You are in a role play game. The following roles are "
+                                                            "available: cook, guest. Only return the role."), TOOLS),
+    Row("a plan that somebody asks for", user("hi", "You are a world expert at analyzing a situation to derive facts, "
+                                              "and plan accordingly towards solving a task. Plan my holiday.")),
+    Row("a summary that somebody asks for", user("Provide a concise and complete summarization of the entire dialog "
+                                                 "that does not exceed 5 sentences:\n…")),
     Row("Open WebUI: documents", user("### Task:\nRespond to the user query using the provided context, incorporating "
                                       "inline citations in the format [id] …\n\n### Guidelines:\n- …\n\n<context>\n"
                                       f"<source id=\"1\">{LONG}</source>\n</context>\n\nWhat colour is the kettle?")),

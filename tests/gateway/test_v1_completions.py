@@ -110,6 +110,25 @@ async def test_non_text_parts_are_passed_through(alice_api: Api, agent: Agent, m
     assert (await ask(alice_api, {"role": "user", "content": only})).status == 200
 
 
+async def test_a_picture_in_a_message_of_its_own_belongs_to_the_text_before_it(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    """Microsoft's Agent Framework sends each part of a message as a message."""
+    text = {"role": "user", "content": "What is on this picture of a harbour?"}
+    picture = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    model.script("A boat.", "Red.")
+    first = await ask(alice_api, text, {"role": "user", "content": [picture]})
+    given = [{"type": "text", "text": text["content"]}, picture]
+    assert model.calls[0].messages[-1] == {"role": "user", "content": given}
+    run = await in_thread(Run.objects.select_related("session").get)
+    assert run.session.title == text["content"]
+    stored = await in_thread(Message.objects.get, role="user")
+    assert (stored.text, stored.parts) == (text["content"], given)
+    later = [{"role": "assistant", "content": "A boat."}, {"role": "user", "content": "What colour?"}]
+    second = await ask(alice_api, text, {"role": "user", "content": [picture]}, *later)
+    assert second.session == first.session
+
+
 async def test_malformed_parameters_are_ignored(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("Fine.")
     malformed: dict[str, Any] = {
