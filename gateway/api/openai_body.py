@@ -9,6 +9,7 @@ from django.conf import settings
 
 from gateway.api.written_calls import with_calls_restored
 from gateway.client_tasks import is_client_task
+from gateway.messages import ChatMessage
 from gateway.passthrough import PlainRequest
 from gateway.runs.client_tools import named_run_id
 from gateway.runs.fingerprint import last_user_index, text_of
@@ -133,20 +134,24 @@ def _with_refusal_as_content(message: dict[str, Any]) -> dict[str, Any]:
     return {**{name: value for name, value in message.items() if name != "refusal"}, "content": refusal}
 
 
-def _with_files_joined(messages: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def _with_files_joined(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
     """Join user messages without text, such as pictures, to the user message directly before them. Some clients send
     each part of a message as a message, but the turn's message is the one with the person's words."""
-    joined: list[dict[str, Any]] = []
+    joined: list[ChatMessage] = []
+    parts: list[Any] | None = None  # the content of the last message, once something was joined to it
     for message in messages:
         content = message.get("content")
         before = joined[-1] if joined else {}
         follows = message["role"] == before.get("role") == "user" and before.get("content")
-        if follows and isinstance(content, list) and content and not text_of(content).strip():
-            given = before["content"]
-            parts = [{"type": "text", "text": given}] if isinstance(given, str) else given
-            joined[-1] = {**before, "content": [*parts, *content]}
-        else:
+        if not (follows and isinstance(content, list) and content and not text_of(content).strip()):
             joined.append(message)
+            parts = None
+            continue
+        if parts is None:
+            given = before["content"]
+            parts = [{"type": "text", "text": given}] if isinstance(given, str) else list(given)
+            joined[-1] = {**before, "content": parts}
+        parts += content
     return joined
 
 

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from gateway.messages import ChatMessage
 from gateway.runs.call_ids import run_of_call
 from gateway.runs.fingerprint import text_of
 
-ChatMessage = dict[str, Any]
 _CALLS = "Calling tools:\n"
 _MAX_CHARS = 200_000  # of written calls that are parsed
 _OF_OURS = re.compile(r"\[\{'id': 'call_[0-9a-f]{32}_\d+'")
