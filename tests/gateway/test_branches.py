@@ -385,7 +385,7 @@ async def test_if_the_client_disconnects_while_later_turns_are_hidden_they_are_s
         return leases[0]
 
     monkeypatch.setattr(opening, "later_hide_slices", disconnected)
-    options: dict[str, Any] = {"session_id": talk.session.pk, "content": "Uno", "replaces": UUID(first), "request_id": "r"}
+    options = MESSAGE | {"session_id": talk.session.pk, "replaces": UUID(first)}
     request = asyncio.create_task(opening.open_run(open_native, caller_make(alice), **options))
     with pytest.raises(asyncio.CancelledError):
         await request
