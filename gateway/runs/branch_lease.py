@@ -7,6 +7,7 @@ shows that branch; so a choice is completed, and a turn that was to be replaced 
 In between, the runs that are shown are always the beginning of a branch: runs are hidden from its end, and shown from
 its beginning."""
 
+import contextlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -175,7 +176,8 @@ def branches_sweep(now: datetime) -> None:
     expired = Session.objects.filter(lease_over("branch_until", now, lease=LEASE), branch_end__isnull=False)
     for session in expired.select_related("agent").order_by("branch_until")[:MAX_AT_ONCE]:
         if lease := _take_over(session):
-            run_slices(lease.show_slices())
+            with contextlib.suppress(SessionBusy):  # the session was deleted meanwhile, or this took too long
+                run_slices(lease.show_slices())
 
 
 @transaction.atomic

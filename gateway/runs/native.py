@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
@@ -15,7 +16,7 @@ from gateway.runs.context import TurnContext
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.leases import reopen
 from gateway.runs.rows import messages_insert, run_open, session_lock, session_touch, title_of, turn_context
-from gateway.runs.session_rows import messages_of
+from gateway.runs.session_rows import messages_of, shown_runs
 from gateway.runs.waiting import end_waiting, missing_results, unanswered_calls
 from gateway.runs.window import as_openai, parts_read, window_rows
 from gateway.services import require_active
@@ -44,7 +45,7 @@ def open_native(
         session = session_lock(caller, session_id)
         require_active(session)
         waiting = release_lapsed(session, lease=lease)
-        replaced = _run_in(session, replaces, superseded=False) if replaces else None
+        replaced = _run_in(shown_runs(session), replaces, " to replace") if replaces else None
         for run in waiting:
             end_waiting(run, session, [], keep=run.pk != replaces)
         final = _final_content(content, replaced, keep_attached=keep_attached)
@@ -79,7 +80,7 @@ def open_answered(
         session = session_lock(caller, session_id)
         require_active(session)
         release_lapsed(session)
-        run = _run_in(session, run_id)
+        run = _run_in(Run.objects.filter(owner_id=caller.owner_id, session=session), run_id)
         if run.superseded or not reopen(run):
             raise Conflict("This turn does not wait for tool results.", state=run.state)
         stored = messages_of(run)
@@ -122,9 +123,8 @@ def _final_content(content: str | list[dict[str, Any]] | None, replaced: Run | N
     return [{"type": "text", "text": content}, *kept] if kept else content
 
 
-def _run_in(session: Session, run_id: UUID | None, **filters: bool) -> Run:
-    runs = Run.objects.filter(owner_id=session.owner_id, session=session, **filters)
+def _run_in(runs: "QuerySet[Run]", run_id: UUID | None, purpose: str = "") -> Run:
     run = runs.filter(pk=run_id).first() if run_id else None
     if run is None:
-        raise NotFound("There is no such turn in this session.")
+        raise NotFound(f"There is no such turn in this session{purpose}.")
     return run

@@ -14,11 +14,11 @@ from gateway.attachments.reading import contents_read
 from gateway.errors import RunSuperseded, SessionBusy
 from gateway.models import Run
 from gateway.runs import active, closing
-from gateway.runs.branch_lease import later_hide_slices
+from gateway.runs.branch_lease import BranchLease, later_hide_slices
 from gateway.runs.context import TurnContext
 from gateway.runs.rows import LaterTurnsShown
 from memories.database.access import in_shared_thread
-from memories.database.batches import in_slices_to_the_end
+from memories.database.batches import in_slices
 from memories.errors import DomainError
 
 logger = logging.getLogger("daybook.turns")
@@ -30,22 +30,29 @@ async def open_run(opener: Callable[P, TurnContext], *args: P.args, **kwargs: P.
     Raises what it raises, and Restarting at shutdown.
 
     A thread cannot be cancelled: if the caller is, the run that still opens is closed as stopped."""
+    opening = functools.partial(opener, *args, **kwargs)
     try:
-        return await _open_shielded(functools.partial(opener, *args, **kwargs))
+        return await _open_shielded(opening)
     except LaterTurnsShown as refused:
-        lease = await in_slices_to_the_end(later_hide_slices(refused.replaced))
-    if lease is None:
-        return await _open_shielded(functools.partial(opener, *args, **kwargs))
+        hiding = asyncio.ensure_future(in_slices(later_hide_slices(refused.replaced)))
     opened = False
     try:
-        reopened = functools.partial(opener, *args, **kwargs)
-        context = await _open_shielded(functools.partial(reopened, lease=lease.until))
-        opened = context.session_id == lease.session.pk
+        lease = await asyncio.shield(hiding)
+        context = await _open_shielded(functools.partial(opening, lease=lease.until) if lease else opening)
+        opened = lease is None or context.session_id == lease.session.pk
         return context
     finally:
         if not opened:
-            with contextlib.suppress(SessionBusy):  # the lease is lost: the run did open, or others show the branch
-                await in_slices_to_the_end(lease.show_slices())
+            showing = asyncio.ensure_future(_show_again(hiding))
+            active.await_at_shutdown(showing)
+            await asyncio.shield(showing)
+
+
+async def _show_again(hiding: "asyncio.Future[BranchLease | None]") -> None:
+    """Show the turns that were hidden, also if the request was cancelled before all were."""
+    with contextlib.suppress(SessionBusy):  # the lease is lost: the run did open, or others show the branch
+        if lease := await hiding:
+            await in_slices(lease.show_slices())
 
 
 async def _open_shielded(opener: Callable[[], TurnContext]) -> TurnContext:

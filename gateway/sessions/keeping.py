@@ -14,6 +14,7 @@ from gateway.models import Message, Run, Session
 from gateway.services import clean_title, sessions_delete
 from gateway.sessions.tags import as_stored, clean_tags
 from memories.caller import UNLIMITED, KeyLimits
+from memories.database.access import only_row
 from memories.database.batches import BatchSize, Slices, run_slices_within
 from memories.errors import NotFound
 from memories.models import ThreadRecord
@@ -104,10 +105,12 @@ def sessions_purge(now: datetime) -> int:
 def _delete_slices(owner_id: UUID, pk: UUID) -> Slices[None]:
     """Delete a session that can no longer be restored; first its rows of each turn, in short transactions."""
     of_session = {"owner_id": owner_id, "session_id": pk}
+    locked = Session.with_deleted.select_for_update(no_key=True).filter(pk=pk)
     for model in (Message, Run, ThreadRecord):
         delete, size, count = deleting(model.objects.filter(**of_session)), BatchSize(), 1
         while count:
             with size.measured(), transaction.atomic():
+                only_row(locked.all())  # an answer that is being stored adds messages to its run
                 count = delete(size.rows)
             yield
     sessions_delete(owner_id, [pk])

@@ -1,5 +1,6 @@
 """Branches of a session: versions of a turn, and the turns that follow the shown version"""
 
+import asyncio
 from importlib import import_module
 from typing import Any
 from uuid import UUID
@@ -12,13 +13,15 @@ from django.utils import timezone
 
 from gateway.errors import SessionBusy
 from gateway.models import Compaction, Message, Run, Session
-from gateway.runs import branches, native
-from gateway.runs.branch_lease import LEASE, branches_sweep, later_hide_slices
+from gateway.runs import branch_lease, branches, native, opening
+from gateway.runs.branch_lease import LEASE, BranchLease, branches_sweep, later_hide_slices
 from gateway.runs.branches import path_to
 from gateway.runs.leases import lease_end
 from gateway.runs.native import open_native
 from gateway.runs.rows import LaterTurnsShown
+from gateway.sessions.keeping import session_discard, session_restore
 from memories.database.access import in_thread
+from memories.database.batches import Slices
 from memories.errors import UpstreamError
 from memories.models import Owner
 from memories.recall.threads import thread_cache
@@ -28,6 +31,7 @@ from tests.factories import agent_make, caller_make, session_make
 from tests.gateway.v1 import ask
 from tests.scripted_model import ScriptedModel
 from tests.unsliced import branch_choose
+from tests.waiting import eventually_async
 
 MESSAGE: dict[str, Any] = {"content": "Hi", "replaces": None, "request_id": "r"}
 
@@ -73,6 +77,8 @@ async def test_editing_an_earlier_message_keeps_both_branches(talk: Talk) -> Non
     three = await talk.say("three")
     edited = await talk.say("zwei", replaces=two)
     assert await talk.shown() == ["one", "zwei"]
+    status, refused = await talk.api.post(talk.path, {"content": "deux", "replaces": two})
+    assert (status, refused["error"]["message"]) == (404, "There is no such turn in this session to replace.")
     session = await talk.choose(two)
     assert (session["turns"], await talk.shown()) == (3, ["one", "two", "three"])
     assert (await talk.choose(edited))["turns"] == 2
@@ -279,6 +285,28 @@ def test_the_sweep_completes_a_choice_whose_process_died(alice: Owner, monkeypat
 
 
 @pytest.mark.django_db
+def test_the_sweep_goes_on_if_a_session_is_deleted_while_its_branch_is_shown(
+    alice: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, runs, other = long_session(alice, 3)
+    BranchLease.take(session, other.pk)
+    later = timezone.now() + LEASE
+
+    def deleted_meanwhile(runs: Any) -> Any:
+        session_discard(session)
+        return read(runs)
+
+    read = branch_lease.read_tree
+    monkeypatch.setattr(branch_lease, "read_tree", deleted_meanwhile)
+    branches_sweep(later)
+    assert shown_of(session) == runs
+    monkeypatch.undo()
+    session_restore(alice.pk, session.pk)
+    branches_sweep(later + LEASE)
+    assert shown_of(session) == [other]
+
+
+@pytest.mark.django_db
 def test_a_process_that_lost_its_lease_changes_nothing_more(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.runs.rows.TURNS_AT_ONCE", 20)
     monkeypatch.setattr("gateway.runs.branch_lease.TURNS_AT_ONCE", 20)
@@ -339,6 +367,34 @@ async def test_if_the_new_turn_is_refused_the_later_ones_are_shown_again(
     assert (len(await talk.shown()), session.turns, session.branch_until) == (7, 7, None)
     await talk.say("Uno", replaces=first)
     assert await talk.shown() == ["Uno"]
+
+
+async def test_if_the_client_disconnects_while_later_turns_are_hidden_they_are_shown_again(
+    talk: Talk, alice: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await talk.say("One")
+    for number in range(2, 8):
+        await talk.say(f"Turn {number}")
+    for place in ("rows", "branch_lease"):
+        monkeypatch.setattr(f"gateway.runs.{place}.TURNS_AT_ONCE", 2)
+    loop, leases = asyncio.get_running_loop(), []
+
+    def disconnected(replaced: Run) -> Slices[BranchLease | None]:
+        loop.call_soon_threadsafe(request.cancel)
+        leases.append((yield from later_hide_slices(replaced)))
+        return leases[0]
+
+    monkeypatch.setattr(opening, "later_hide_slices", disconnected)
+    options = MESSAGE | {"session_id": talk.session.pk, "replaces": UUID(first)}
+    request = asyncio.create_task(opening.open_run(open_native, caller_make(alice), **options))
+    with pytest.raises(asyncio.CancelledError):
+        await request
+
+    async def shown_again() -> bool:
+        session = await in_thread(Session.objects.get)
+        return bool(leases) and session.branch_until is None and len(await talk.shown()) == 7
+
+    await eventually_async(shown_again, within=5)
 
 
 async def test_a_client_that_edits_an_early_message_of_a_long_session_replaces_it(

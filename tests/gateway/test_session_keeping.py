@@ -1,11 +1,13 @@
 """Sessions: pinning, archiving, export, deletion with undo, and temporary sessions"""
 
+import contextlib
 import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.utils import timezone
 
+from gateway.errors import RunSuperseded
 from gateway.models import Message, Run, Session
 from gateway.runs import closing
 from gateway.runs.native import open_native
@@ -23,7 +25,9 @@ from memories.errors import NotFound
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import agent_make, caller_make, session_make
+from tests.overlapping import only_postgresql, overlap
 from tests.scripted_model import ScriptedModel
+from tests.unsliced import session_delete
 
 pytestmark = pytest.mark.django_db
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -175,6 +179,21 @@ def test_a_running_answer_is_stored_in_a_session_deleted_meanwhile(session: Sess
     session_restore(alice.pk, session.pk)
     assert Run.objects.get().state == "completed"
     assert list(Message.objects.order_by("seq").values_list("text", flat=True)) == ["Hi", "Fine."]
+
+
+@only_postgresql
+@pytest.mark.django_db(transaction=True)
+def test_a_session_is_deleted_while_its_answer_is_stored(session: Session, alice: Owner) -> None:
+    context = open_native(caller_make(alice), session_id=session.pk, content="Hi", replaces=None, request_id="r")
+    output = closing.RunOutput(text="Fine.", messages=[{"role": "assistant", "content": "Fine."}])
+
+    def store() -> None:
+        with contextlib.suppress(RunSuperseded):
+            closing.close(context, output, state=Run.State.COMPLETED)
+
+    overlap(lambda: session_delete(session), store, pause_after="DELETE gateway_message run_id")
+    assert not Session.with_deleted.exists()
+    assert not Message.objects.exists()
 
 
 def test_temporary_sessions_are_purged_a_day_after_their_last_use(session: Session, alice: Owner) -> None:
