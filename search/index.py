@@ -186,9 +186,12 @@ def _below(threshold_score: np.float32, strict: list[int], score: Floats) -> Int
 def _with_strict(order: list[int], strict: list[int], limit: int) -> list[int]:
     """Return the order with all strict matches included, in place of the lowest others; unchanged if they do not all
     fit."""
-    missing = [at for at in strict if at not in order]
-    if len(strict) > limit or not missing:
+    if len(strict) > limit:
         return order
-    others = [at for at in order if at not in strict][: limit - len(strict)]
-    kept = {*strict, *others}
-    return [at for at in order if at in kept] + missing
+    required = set(strict)
+    missing = required.difference(order)
+    if not missing:
+        return order
+    others = [at for at in order if at not in required][: limit - len(strict)]
+    kept = required.union(others)
+    return [at for at in order if at in kept] + [at for at in strict if at in missing]

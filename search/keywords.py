@@ -110,9 +110,12 @@ class FoldedContents:
         return list(self._matches(folded)) if holds_all(self._joined, folded) else []
 
     def _matches(self, folded: Sequence[str]) -> Iterator[int]:
-        found = self._joined.find(folded[0])
+        first, *others = folded
+        found = self._joined.find(first)
         while found >= 0:
             place = bisect_right(self._ends, found)
-            if holds_all(self._texts[place], folded):
+            # A keyword that contains the separator may also match across the end of a content.
+            is_within = found + len(first) < self._ends[place]
+            if is_within and (not others or holds_all(self._texts[place], others)):
                 yield place
-            found = self._joined.find(folded[0], self._ends[place])
+            found = self._joined.find(first, self._ends[place])

@@ -119,7 +119,7 @@ def static_vectors() -> StaticVectors:
 
 
 def forget_words() -> None:
-    """Clear the word cache of the process's table."""
+    """Clear the caches of words of the process's table."""
     for table in _loaded:
         table.forget_words()
 

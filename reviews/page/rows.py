@@ -68,8 +68,8 @@ class TimelineWrite(ShownWrite):
 
 def rows_of(reviews: Sequence[ReviewRun], viewer: Viewer) -> list[dict[str, Any]]:
     """Return rows for reviews/run.html, in the given order. In a row `version` changes whenever the row looks
-    different; `new_day` is the name of the day if this is its first row; `later` has the indexes of writes that can
-    still be saved."""
+    different; `day` is a date, and `new_day` its name if this is its first row; `later` has the indexes of writes that
+    can still be saved."""
     ids = {review.session_id for review in reviews if review.session_id}
     found = titled(Session.objects.filter(owner_id=viewer.owner.pk, pk__in=ids)) if ids else ()
     sessions = {session.pk: session for session in found}
@@ -87,7 +87,7 @@ def rows_of(reviews: Sequence[ReviewRun], viewer: Viewer) -> list[dict[str, Any]
             undos=undos.get(review.change_set, {}) if review.change_set else {},
         )
         day = viewer.local(review.created_at).date()
-        rows.append(row | {"new_day": day_words(day, today) if day != above else ""})
+        rows.append(row | {"day": day, "new_day": day_words(day, today) if day != above else ""})
         above = day
     return rows
 

@@ -1,7 +1,9 @@
 """/api/memories/ingest: memories from messages of other conversations, without a turn"""
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.db import connection
@@ -11,6 +13,7 @@ from gateway.models import Agent, Message, Session
 from gateway.runs import active
 from gateway.runs.rows import message_rows
 from memories.database.access import in_thread
+from memories.database.lanes import DatabaseBusy
 from memories.models import Memory, Owner
 from reviews.ingest import _earlier
 from reviews.models import ReviewRun
@@ -78,6 +81,18 @@ async def test_ingested_messages_can_be_searched_at_once(alice_api: Api, agent: 
     _, review = await ingest(alice_api)
     _, sessions = await alice_api.get("/api/sessions?search=vegetarian")
     assert [row["id"] for row in sessions["data"]] == [review["session_id"]]
+
+
+async def test_stored_messages_are_confirmed_if_the_database_is_busy_while_they_are_indexed(
+    alice_api: Api, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(owner_id: UUID) -> Iterator[None]:
+        raise DatabaseBusy("The database is busy.")
+        yield
+
+    monkeypatch.setattr("reviews.api.ingest.history_index", refuse)
+    status, review = await ingest(alice_api)
+    assert (status, review["state"]) == (202, "scheduled")
 
 
 COMMANDS = [

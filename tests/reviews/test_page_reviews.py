@@ -293,6 +293,13 @@ def test_days_begin_in_the_owners_time_zone(page: Client, alice: Owner, agent: A
     assert ">09:00</time>" in html
 
 
+def test_each_line_of_a_day_has_an_id_by_which_the_page_updates_it(page: Client, book: Book) -> None:
+    for day in (9, 10, 10):
+        review_make(None, book, created_at=datetime(2026, 3, day, 12, 0, tzinfo=UTC))
+    found = re.findall(r'class="dayline" id="([^"]*)"', html_of(page, "/reviews/"))
+    assert found == ["day-2026-03-10", "day-2026-03-09"]
+
+
 def test_the_timeline_is_shown_in_parts_and_up_to_a_linked_review(page: Client, book: Book) -> None:
     reviews = [review_make(None, book, State.NOTHING_TO_SAVE) for _ in range(33)]
     html = html_of(page, "/reviews/")
