@@ -120,8 +120,8 @@ class KeepAliveStream:
 
 
 async def with_pauses(events: AsyncGenerator[E], seconds: Callable[[], float | None]) -> AsyncGenerator[E | None]:
-    """Yield the events of a generator, and None after `seconds()` without one; None there means no limit. Before each
-    wait it is called anew. The generator is closed at the end."""
+    """Yield the events of a generator, and None when none arrived for `seconds()`, which is called before each wait and
+    returns None for no limit. The generator is closed at the end."""
     async with aclosing(events):
         following = asyncio.ensure_future(anext(events, None))
         try:

@@ -209,7 +209,7 @@ async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerato
 
 def has_other_content(choice: Mapping[str, Any]) -> bool:
     """Return True if a choice contains more than text and tool calls: reasoning, a refusal, audio, …"""
-    part = choice.get("delta") or choice.get("message")
+    part = choice.get("delta", choice.get("message"))  # some servers repeat the message beside an empty last delta
     other = isinstance(part, dict) and any(value for key, value in part.items() if key not in _MESSAGE_FIELDS)
     return other or bool(choice.get("logprobs"))
 

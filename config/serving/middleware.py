@@ -18,6 +18,7 @@ from django.middleware.csrf import CsrfViewMiddleware
 from django.middleware.gzip import GZipMiddleware
 from django.middleware.security import SecurityMiddleware
 from django.shortcuts import render
+from django.utils.cache import add_never_cache_headers
 from django.utils.html import format_html
 
 from config.serving.assets import AssetMiddleware
@@ -107,7 +108,9 @@ def page_missing(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler404: a page with a link back. For API requests RequestBoundary replaces it with JSON."""
     if is_api(request.path_info) or request.path_info.startswith(settings.STATIC_URL):
         return HttpResponseNotFound()
-    return render(request, "gateway/not_found.html", status=404)
+    page = render(request, "gateway/not_found.html", status=404)
+    add_never_cache_headers(page)  # its frame names the person
+    return page
 
 
 def page_csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:

@@ -81,8 +81,8 @@ _IF_MATCH = header_parameter(
 )
 _ETAG = {"description": "The version of this object, for If-Match.", "schema": _TEXT}
 _REQUEST_ID = {"description": "Identifies this request in the log. Your own x-request-id is used.", "schema": _TEXT}
-_REFERENCES = frozenset({"book", "session_id"})
 _RENAMED = {413: "RequestEntityTooLarge", 422: "UnprocessableEntity"}  # named differently since Python 3.13
+_REFERENCES = frozenset({"book", "session_id"})
 """Query parameters that refer to something which may not exist."""
 
 

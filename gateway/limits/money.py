@@ -33,8 +33,8 @@ class Money:
         return tuple(sorted(self._unpriced)[:_MAX_NAMED])
 
     def cost(self, model: str, total: float | None, written: float | None) -> float:
-        """Return the cost of a model's tokens, in the currency of the prices; 0 if it has no price. The tokens, all and
-        those that it wrote, are as in the columns of `token_sums`."""
+        """Return the cost of a model's tokens, in the currency of the prices; 0 if it has no price. `total` and
+        `written` are as in the columns of `token_sums`: all tokens, and those that the model wrote."""
         price, total, written = self.prices.get(model), total or 0, written or 0
         if price is None:
             if total and model:

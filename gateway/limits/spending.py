@@ -74,14 +74,14 @@ def spending_store(spender: Spender, uses: Sequence[ModelUse], *, turns: int = 0
     statement, or none without requests. Nothing is stored for an owner who was deleted.
 
     Call it last in a transaction, since all answers of a key update the same rows."""
-    totals: dict[str, dict[str, float]] = {}
+    by_model: dict[str, dict[str, float]] = {}
     for use in uses:
-        total = totals.setdefault(use.answered_by, dict.fromkeys(FIGURES, 0))
+        total = by_model.setdefault(use.answered_by, dict.fromkeys(FIGURES, 0))
         for name, number in _figures(use, spender.prices).items():
             total[name] += number
-    if not totals:
+    if not by_model:
         return
-    totals[uses[-1].answered_by]["turns"] += turns
+    by_model[uses[-1].answered_by]["turns"] += turns
     place = [
         *(
             UsageDay._meta.get_field(name).get_db_prep_value(value, connection)  # type: ignore[union-attr]
@@ -94,7 +94,7 @@ def spending_store(spender: Spender, uses: Sequence[ModelUse], *, turns: int = 0
         spender.agent,
     ]
     # Sorted, so that concurrent transactions lock the rows in the same order.
-    rows = [[*place, model, *total.values()] for model, total in sorted(totals.items())]
+    rows = [[*place, model, *total.values()] for model, total in sorted(by_model.items())]
     _statement(len(rows)).execute([value for row in rows for value in row])
 
 

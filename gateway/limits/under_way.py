@@ -97,8 +97,6 @@ async def _enter_in_redis(key_id: UUID, slot: UUID) -> int:
         others = int((await together.execute())[-1]) - 1
     for other in released:
         waiting.pop(other, None)
-    if not waiting:
-        _released.pop(key_id, None)
     return others
 
 

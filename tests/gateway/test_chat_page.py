@@ -216,6 +216,13 @@ def test_a_deleted_session_shows_a_message(page: Client) -> None:
     assert "There is nothing here." in html_of(page, f"/c/{uuid4()}/", status=404)
 
 
+@pytest.mark.parametrize("path", ["/c/00000000-0000-7000-8000-000000000000/", "/nothing/"])
+def test_a_missing_page_is_not_cached(page: Client, path: str) -> None:
+    """Its frame names the person who is signed in."""
+    answer = page.get(path)
+    assert (answer.status_code, "no-store" in answer.headers.get("Cache-Control", "")) == (404, True)
+
+
 def test_user_messages_are_shown_as_typed_and_answers_as_markdown(page: Client, alice: Owner) -> None:
     session = session_make(alice)
     turn_make(session, "is 1 < 2 **or** not?", "It **is**. <b>Really</b>")

@@ -15,6 +15,7 @@ from django.conf import settings as configured
 from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
+from redis.asyncio.client import Pipeline
 
 from gateway import upstream
 from gateway.authentication import find_caller, forget_keys
@@ -274,6 +275,32 @@ async def test_a_place_that_redis_was_not_told_of_is_free(alice: Owner, monkeypa
     under_way.leave(key.pk, place)
     assert not under_way._slots
     await eventually_async(lambda: not under_way._released.get(key.pk), within=5)
+
+
+@pytest.mark.skipif(not configured.REDIS_URL, reason="there is no Redis")
+async def test_a_place_that_is_released_between_two_requests_is_free(
+    alice: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second request has begun before the place was released, and reaches Redis after the first one."""
+    key, _ = await in_thread(key_make, alice)
+    execute, may_continue = Pipeline.execute, asyncio.Event()
+
+    async def execute_later(pipeline: Pipeline) -> Any:
+        monkeypatch.setattr(Pipeline, "execute", execute)
+        await may_continue.wait()
+        return await execute(pipeline)
+
+    monkeypatch.setattr(redis_calls, "submit", lambda *call: None)
+    monkeypatch.setattr(Pipeline, "execute", execute_later)
+    second = asyncio.create_task(under_way.enter(key.pk))
+    await eventually_async(lambda: Pipeline.execute is execute, within=5)
+    first, _ = await under_way.enter(key.pk)
+    under_way.leave(key.pk, first)
+    may_continue.set()
+    under_way.leave(key.pk, (await second)[0])
+    place, others = await under_way.enter(key.pk)
+    assert others == 0
+    under_way.leave(key.pk, place)
 
 
 async def test_without_a_reachable_redis_this_process_is_counted(
