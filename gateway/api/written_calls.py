@@ -11,9 +11,11 @@ from typing import Any
 from gateway.messages import ChatMessage
 from gateway.runs.call_ids import run_of_call
 from gateway.runs.fingerprint import text_of
+from memories.limits import TOOLS
+from memories.storable import storable
 
 _CALLS = "Calling tools:\n"
-_MAX_CHARS = 200_000  # of written calls that are parsed
+_MAX_CHARS = 500_000  # of written calls that are parsed in a request; hostile ones take about a second
 _OF_OURS = re.compile(r"\[\{'id': 'call_[0-9a-f]{32}_\d+'")
 _RESULT = re.compile(r"Observation:\n|Call id: call_")
 # What the client appends to the last result: the person's next message, or the request to answer without more calls
@@ -29,25 +31,31 @@ def with_calls_restored(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, .
 
 def _restored(messages: Sequence[ChatMessage]) -> Iterator[ChatMessage]:
     calls: list[dict[str, Any]] = []
+    room = _MAX_CHARS
     for message in messages:
         if calls and message["role"] == "user" and _RESULT.match(text_of(message.get("content"))):
             yield from _results(calls, message)
             calls = []
             continue
-        calls = [] if message.get("tool_calls") or message["role"] != "assistant" else _written_calls(message)
+        written = "" if message.get("tool_calls") or message["role"] != "assistant" else _written(message)
+        calls = _parsed_calls(written) if written and len(written) <= room else []
+        room -= len(written)
         yield _with_calls(message, calls) if calls else message
 
 
-def _written_calls(message: ChatMessage) -> list[dict[str, Any]]:
-    """Return the calls that the text of a message ends with, or nothing if any of them has no id of ours."""
+def _written(message: ChatMessage) -> str:
+    """Return the calls that the text of a message ends with, as they are written, or "" if the first is not ours."""
     written = text_of(message.get("content")).partition(_CALLS)[2]
-    if not _OF_OURS.match(written) or len(written) > _MAX_CHARS:
-        return []
+    return written if _OF_OURS.match(written) else ""
+
+
+def _parsed_calls(written: str) -> list[dict[str, Any]]:
+    """Return written calls, or nothing if they are too many or any of them has no id of ours."""
     try:
-        calls = [_call(given) for given in ast.literal_eval(written)]
+        calls: list[dict[str, Any]] = storable([_call(given) for given in ast.literal_eval(written)])
     except (ValueError, SyntaxError, TypeError, KeyError, MemoryError, RecursionError):  # not written by smolagents
         return []
-    return calls if all(run_of_call(call["id"]) for call in calls) else []
+    return calls if len(calls) <= TOOLS and all(run_of_call(call["id"]) for call in calls) else []
 
 
 def _call(given: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import pytest
 
 from gateway.api.openai_body import completion_body
 from gateway.runs.call_ids import call_id
+from memories.limits import TOOLS
 
 Message = dict[str, Any]
 RUN = uuid4()
@@ -93,3 +94,25 @@ def test_plain_text_content_is_restored_too() -> None:
 def test_text_that_is_no_call_of_ours_stays_as_it_is(text: str) -> None:
     given = [TASK, {"role": "assistant", "content": text}, {"role": "user", "content": "Observation:\nnothing"}]
     assert messages_read(*given) == given
+
+
+def test_restored_calls_can_be_stored() -> None:
+    """Python's escapes can write NULs and lone surrogates, which are removed from the JSON of the body itself."""
+    call = written(("we\x00ather", "York\x00"), ("weather", {"place": "\ud800"}))
+    _, restored = messages_read(TASK, call)
+    functions = [call["function"] for call in restored["tool_calls"]]
+    assert functions == [
+        {"name": "weather", "arguments": "York"}, {"name": "weather", "arguments": '{"place": "?"}'},
+    ]  # fmt: skip
+
+
+def test_a_message_has_no_more_restored_calls_than_other_calls() -> None:
+    call = written(*[("weather", {})] * (TOOLS + 1))
+    assert messages_read(TASK, call) == [TASK, call]
+
+
+def test_the_written_calls_of_a_request_are_parsed_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    call = written(("weather", {"place": "York"}))
+    monkeypatch.setattr("gateway.api.written_calls._MAX_CHARS", 200)
+    first, second = messages_read(call, call)
+    assert ("tool_calls" in first, second) == (True, call)
