@@ -6,7 +6,7 @@ import logging
 import shutil
 
 from django.conf import settings
-from django.db import DatabaseError, OperationalError, connection
+from django.db import DatabaseError, Error, OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
 
@@ -38,7 +38,7 @@ async def readyz(request: HttpRequest) -> JsonResponse:
     try:
         async with asyncio.timeout(_DATABASE_SECONDS):
             reasons = await in_read_thread(unready_reasons)
-    except (TimeoutError, DatabaseError):
+    except (TimeoutError, Error):
         reasons = [f"the database does not answer within {_DATABASE_SECONDS:.0f} s"]
     warnings = [] if not settings.REDIS_URL or await redis_answers() else [_NO_REDIS]
     response = JsonResponse(
@@ -60,7 +60,7 @@ def unready_reasons() -> list[str]:
             return ["migrations are pending"]
         if not heartbeat.alive():
             return [f"no heartbeat of a worker for {heartbeat.stale_after().total_seconds():.0f} s"]
-    except DatabaseError:
+    except Error:
         logger.warning("The database does not answer.", exc_info=True)
         return ["the database does not answer"]
     return []

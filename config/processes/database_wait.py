@@ -4,7 +4,7 @@ at most."""
 import logging
 from collections.abc import Callable
 
-from django.db import DatabaseError
+from django.db import DatabaseError, close_old_connections
 
 from config.health import database_problem, unusable_reason
 from gateway.jobs import Throttle
@@ -36,6 +36,7 @@ class DatabaseWait:
         while not self.check():
             if pause(_CHECK_SECONDS):
                 return False
+            close_old_connections()  # replaces one that has ended meanwhile
         return True
 
     def because(self, error: DatabaseError) -> bool:

@@ -76,11 +76,11 @@ class SweepLoop:
         """Send a heartbeat and call each sweep once."""
         try:
             heartbeat.beat(self.worker_id)
-        except DatabaseError as error:
-            if self._wait.because(error):
+            self._wait.over()
+        except Exception as error:  # a defect of the heartbeat must not stop the sweeps
+            if isinstance(error, DatabaseError) and self._wait.because(error):
                 return
-            raise
-        self._wait.over()
+            sweep_logger.exception("The heartbeat failed; it is tried again in %s s", settings.SWEEP_SECONDS)
         for step in self._sweeps:
             if self._stopping.is_set():
                 return

@@ -55,7 +55,8 @@ class StateFilter(ChoiceFilter):
         raise NotImplementedError
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(self.conditions().get(self.value() or "", Q()))
+        value = str(self.value())
+        return queryset.filter(self.conditions().get(value if value in self.words else "", Q()))
 
 
 class MemoryStateFilter(StateFilter):

@@ -42,7 +42,7 @@ class ExtractionAdmin(SessionTitles, ReadOnlyAdmin):
             ("owner", "book"),
             ("said", "extracted"),
             ("model", "attempts"),
-            ("redacted", "error"),
+            ("redacted", "problem"),
             ("through_seq", "floor_seq"),
         ),
     )
@@ -58,4 +58,5 @@ class ExtractionAdmin(SessionTitles, ReadOnlyAdmin):
     session_link = column("Session", lambda note: session_link(note))
     words = column("Synopsis", lambda note: format_html('<span class="db-words">{}</span>', note.synopsis or "–"))
     notes = column("Notes", lambda note: format_html('<span class="db-words">{}</span>', note.raw_memory or "–"))
-    error = column("Error", lambda note: error_words(note.error))
+    # Not `error`: the admin would show the column of that name.
+    problem = column("Error", lambda note: error_words(note.error))

@@ -13,6 +13,7 @@ from django.db import connection, connections
 from django_q.utils import close_old_django_connections
 from pytest_django.fixtures import Settings
 
+from config.processes.database_wait import DatabaseWait
 from config.processes.worker import SweepLoop
 from memories.database.access import in_read_thread, in_thread
 from memories.messaging.invalidation import Watcher
@@ -108,6 +109,23 @@ def test_the_workers_sweeps(db: None, as_worker: None, settings: Settings) -> No
     finally:
         loop.stop(within=10)
     assert not loop.is_alive()
+
+
+def test_a_worker_that_waits_for_the_database(db: None, as_worker: None) -> None:
+    found: list[bool] = []
+
+    def wait() -> None:
+        waiting = DatabaseWait("The worker")
+        found.append(waiting.check())
+        end_connections()
+        stopped = iter([False, False, True])
+        found.append(waiting.until_usable(lambda seconds: next(stopped)))
+        connection.close()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    thread.join(20)
+    assert found == [True, True]
 
 
 def test_a_job_of_the_queue(db: None, as_worker: None) -> None:

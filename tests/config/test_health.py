@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from django.db import OperationalError
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, JsonResponse
 from django.test import AsyncClient, RequestFactory
 from pytest_django import Settings
@@ -132,11 +132,12 @@ def test_pending_migrations_are_queried_until_there_are_none(monkeypatch: pytest
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("kind", [OperationalError, InterfaceError])
 async def test_a_failing_database_is_reported_without_details(
-    request_to: HttpRequest, monkeypatch: pytest.MonkeyPatch
+    request_to: HttpRequest, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
 ) -> None:
     def away() -> bool:
-        raise OperationalError("connection to server at 10.1.2.3 failed: password authentication failed")
+        raise kind("connection to server at 10.1.2.3 failed: password authentication failed")
 
     monkeypatch.setattr(heartbeat, "alive", away)
     status, body = _status_and_body(await health.readyz(request_to))

@@ -34,6 +34,21 @@ def test_a_failing_sweep_is_logged_and_the_next_one_runs(caplog: pytest.LogCaptu
     assert "broken failed" in record.getMessage()
 
 
+def test_the_sweeps_run_if_the_heartbeat_fails_for_another_reason_than_the_database(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(worker_id: object) -> NoReturn:
+        raise ValueError("a defect")
+
+    monkeypatch.setattr(heartbeat, "beat", broken)
+    ran: list[str] = []
+    with caplog.at_level(logging.ERROR, logger="daybook.sweep"):
+        SweepLoop([lambda: ran.append("swept")]).round()
+    assert ran == ["swept"]
+    (record,) = caplog.records
+    assert record.exc_info is not None
+
+
 def test_a_heartbeat_of_a_clock_that_was_ahead_is_not_heard() -> None:
     heartbeat.beat(uuid7())
     assert heartbeat.alive()

@@ -116,6 +116,7 @@ def test_the_list_is_filtered_by_state(root: Client) -> None:
     }
     assert listed(root) == ["Blocked.", "Expired.", "Pinned.", "Live."]
     assert len(listed(root, state="all")) == 5
+    assert listed(root, state="no such state") == listed(root)
 
 
 def test_the_list_is_paginated_without_counting(root: Client) -> None:

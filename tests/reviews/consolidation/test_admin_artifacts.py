@@ -65,6 +65,7 @@ def test_documents_are_filtered_by_state_origin_book_and_path(root: Client) -> N
     assert paths(root, state="blocked") == ["MEMORY.md"]
     assert paths(root, state="kept") == ["skills/ship/SKILL.md"]
     assert len(paths(root, state="all")) == 3
+    assert paths(root, state="no such state") == paths(root)
     assert paths(root, state="all", write_origin="admin") == ["memory_summary.md"]
     assert paths(root, q="ship") == ["skills/ship/SKILL.md"]
     assert paths(root, book__id__exact="01890000-0000-7000-8000-000000000001") == []

@@ -173,6 +173,19 @@ def test_a_runs_page_needs_no_more_queries_for_more_sessions(
     assert count_queries(root, page_of(many)) == expected
 
 
+def test_the_error_of_an_extraction_is_shown_as_text(
+    root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    talk(alice, agent)
+    consolidate(alice)
+    page = reverse("admin:reviews_extraction_change", args=[Extraction.objects.get().pk])
+    assert ">null<" not in text_of(root, page)
+    Extraction.objects.update(error={"code": "upstream_error", "message": "No model answered."})
+    shown = text_of(root, page)
+    assert "No model answered." in shown
+    assert "upstream_error" not in shown
+
+
 def test_extractions_are_shown_read_only(root: Client, alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     session = talk(alice, agent, title="About ships")
     consolidate(alice)
