@@ -165,7 +165,7 @@ class ReviewRunAdmin(SessionTitles, DecisionAdmin, ObjectActionAdmin, ReadOnlyAd
         if undo is None:
             raise Conflict("This review is not undone.")
         say_restored(self, request, change_set_undo(request, undo))
-        action_record(request, ReviewRun, "Restored.", [row])
+        action_record(request, ReviewRun, "Restore.", [row])
 
     # A review that awaits approval is rejected instead.
     @object_action("Cancel", PERMISSION, look="danger", applies=lambda run: run.state in ReviewRun.OPEN)
