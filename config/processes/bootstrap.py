@@ -34,7 +34,6 @@ from memories.services import owner_for_user
 
 logger = logging.getLogger("daybook.prepare")
 MAX_BACKUPS = 3
-_GIVEN_PASSWORD = "DAYBOOK_ADMIN_PASSWORD is a value that is not shown"  # noqa: S105 - a text
 _UNFINISHED = "unfinished"  # a file with the name of the copy made at the beginning of an unfinished upgrade
 _LOCKED = "Another start prepares this database; this one waits until it has finished."
 _LOCK_NUMBER = 0x6461_7962_6F6F_6B  # "daybook", since PostgreSQL's advisory locks are numbers
@@ -96,7 +95,7 @@ def first_credentials() -> tuple[str, str, str]:
         if users.filter(username=name).exists():
             return "", "", ""  # do not silently make an existing account an administrator
         if password:
-            _refuse_weak(password, User(username=name))
+            _check_given(password, User(username=name))
         generated = "" if password else secrets.token_urlsafe(12)
         admin = users.create_superuser(username=name, password=password or generated)
         password = generated
@@ -105,14 +104,16 @@ def first_credentials() -> tuple[str, str, str]:
     return name, password, key
 
 
-def _refuse_weak(password: str, user: User) -> None:
+def _check_given(password: str, user: User) -> None:
+    """Refuse a password in quotation marks. A weak one is used, since a trial may need no better, but reported."""
     try:
         refuse_quoted(password)
+    except ValueError as error:
+        raise ConfigurationError(f"DAYBOOK_ADMIN_PASSWORD is a value that is not shown; {error}.") from None
+    try:
         validate_password(password, user)
     except ValidationError as error:
-        raise ConfigurationError(f"{_GIVEN_PASSWORD}. {' '.join(error.messages)}") from None
-    except ValueError as error:
-        raise ConfigurationError(f"{_GIVEN_PASSWORD}; {error}.") from None
+        logger.warning("DAYBOOK_ADMIN_PASSWORD is weak: %s Change it on the account page.", " ".join(error.messages))
 
 
 def _first_key(admin: User) -> str:
