@@ -1,7 +1,7 @@
 """Tool calls that smolagents resends as text are restored for the model; any other text stays as it is."""
 
 from typing import Any
-from uuid import uuid4
+from uuid import UUID
 
 import pytest
 
@@ -10,7 +10,7 @@ from gateway.runs.call_ids import call_id
 from memories.limits import TOOLS
 
 Message = dict[str, Any]
-RUN = uuid4()
+RUN = UUID("01a22463-5d75-75ca-9847-172b668d954c")
 TASK = {"role": "user", "content": "New task:\nHow warm is it?"}
 
 
