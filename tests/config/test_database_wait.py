@@ -19,6 +19,7 @@ def _records(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="daybook.database")
 
 
+@pytest.mark.django_db
 def test_a_process_says_once_a_minute_what_it_waits_for(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
