@@ -116,12 +116,12 @@ def _parts_of(turns: Sequence[ThreadTurn]) -> list[_Part]:
 
 class ThreadView:
     """The recorded turns of a session that are no longer in the context window, for searching. If only one side of a
-    turn is still in the window, that side is "" here. The index may have more: `indexed` are these turns with both
-    sides, and those that may leave the window next. What is in the window is not found."""
+    turn is still in the window, that side is "" here. The index also has the turns that may leave the window next,
+    `ahead`, which are not found."""
 
-    def __init__(self, outside: Sequence[ThreadTurn], *, indexed: Sequence[ThreadTurn] | None = None) -> None:
+    def __init__(self, outside: Sequence[ThreadTurn], *, ahead: Sequence[ThreadTurn] = ()) -> None:
         self.outside = tuple(outside)
-        self._parts_index = _PartsIndex(outside if indexed is None else indexed)
+        self._parts_index = _PartsIndex((*outside, *ahead))
 
     @property
     def index_ready(self) -> bool:
@@ -245,19 +245,16 @@ def outside_window(turns: Sequence[ThreadTurn], window: Sequence[tuple[str, Sequ
         # Clients resend the steps of an answer separately or joined.
         answers.update(map(hash, texts))
         answers.add(hash("".join(texts)))
-    outside, indexed, end = [], [], len(turns)
+    outside, end = [], len(turns)
     for place, turn in enumerate(turns, start=1):
         user_in_window, answer_in_window = turn.user_key in users, not answers.isdisjoint(turn.answer_keys)
-        if user_in_window and answer_in_window:
-            continue
-        indexed.append(turn)
-        end = place
-        if user_in_window:
-            turn = replace(turn, user="")
-        elif answer_in_window:
-            turn = replace(turn, assistant="")
-        outside.append(turn)
-    return ThreadView(outside, indexed=(*indexed, *turns[end : end + INDEXED_AHEAD]))
+        if not (user_in_window or answer_in_window):
+            outside.append(turn)
+        elif not (user_in_window and answer_in_window):
+            outside.append(replace(turn, user="") if user_in_window else replace(turn, assistant=""))
+        if not (user_in_window and answer_in_window):
+            end = place
+    return ThreadView(outside, ahead=turns[end : end + INDEXED_AHEAD])
 
 
 def _without_spaces(text: str) -> str:
