@@ -8,7 +8,7 @@ listed above it. docs/search.md explains the design.
     languages        function words, stemmers and other word lists
     times            whether a text asks for or states a time, and the dates it names
     tokens           splits a text into search terms
-    vectors          static word embeddings
+    vectors          static word embeddings, and products of rows
     analysis         per-entry analysis, cached in the process
     postings         BM25 over sparse arrays
     context_window   neighbouring entries of a session, and how evidence spreads between them
@@ -26,20 +26,19 @@ listed above it. docs/search.md explains the design.
 
 from collections.abc import Callable
 
-from search import tokens, vectors
+from search import query, tokens, vectors
 from search.analysis import PROCESS_CACHE, AnalysisCache, BookKey
 from search.entries import Entry
 from search.hits import Hit, Reason
 from search.index import BookIndex
 from search.keywords import extract_keywords
 from search.parts import PART_CHARS as LONG_MESSAGE
-from search.query import message_of
 
 
 def forget(matches: Callable[[BookKey | None], bool]) -> None:
     """Drop this process's cached analyses of the books for which `matches` returns True (None: texts without a book),
     and all cached words."""
     PROCESS_CACHE.forget(matches)
-    message_of.cache_clear()
+    query.forget_words()
     tokens.forget_words()
     vectors.forget_words()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import chain, count
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -14,7 +14,7 @@ from search.analysis import KEYWORD_SHARE, Analysis, AnalysisCache, BookKey, Int
 from search.context_window import ContextWindow, context_window_of, smoothed, spread_counts
 from search.entries import Entry
 from search.postings import Postings, Triples, build_postings, idf_of, merged, term_major
-from search.vectors import Floats, StaticVectors, stacked, static_vectors, unit
+from search.vectors import DIMENSIONS, Floats, StaticVectors, unit
 
 CONTEXT_SATURATION: Final = 0.8
 """k1 for words of neighbouring entries: whether a word occurs matters more than how often."""
@@ -43,6 +43,11 @@ class EntryFacts:
     months: Ints
     """Year * 12 + month - 1, 0 if unknown."""
     languages: tuple[str, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return 38 * len(self.lengths)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,6 +88,12 @@ class BookArrays:
     window: ContextWindow
     facts: EntryFacts
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        values = [getattr(self, field.name) for field in fields(self)]
+        return sum(value.nbytes for value in values if hasattr(value, "nbytes"))
+
     def places_of(self, terms: Sequence[str]) -> Ints:
         """Return the indexes of terms, -1 for terms that the book does not contain."""
         return np.array([self.places.get(term, -1) for term in terms], dtype=np.int64)
@@ -104,15 +115,17 @@ class BookArrays:
 
 def build_arrays(entries: Sequence[Entry], cache: AnalysisCache, book: BookKey | None = None) -> BookArrays:
     """Analyse new entries and build the arrays of the book."""
-    static, analyses = static_vectors(), cache.analyse(entries, book)
-    pairs = np.concatenate([np.zeros((3, 0), dtype=np.int32), *(analysis.terms for analysis in analyses)], axis=1)
-    places, local = _numbered(chain.from_iterable(analysis.words for analysis in analyses))
-    spellings, spelling_of = _numbered(chain.from_iterable(analysis.spellings for analysis in analyses))
+    vocabulary, analyses = cache.analyse(entries, book)
+    pairs = np.concatenate([np.zeros((4, 0), dtype=np.int32), *(analysis.terms for analysis in analyses)], axis=1)
+    words = list(chain.from_iterable(analysis.words for analysis in analyses))
+    # In the order of the book, so that the cache's other books can change neither sums nor ties.
+    places = {word: place for place, word in enumerate(dict.fromkeys(words))}
+    local = np.fromiter(map(places.__getitem__, words), dtype=np.int64, count=len(words))
     sizes = np.array([analysis.terms.shape[1] for analysis in analyses], dtype=np.int64)
     documents = np.repeat(np.arange(len(entries)), sizes)
-    in_content, in_keywords, named = pairs > 0
-    content_triples: Triples = (local[in_content], documents[in_content], pairs[0][in_content].astype(np.float32))
-    keyword_triples: Triples = (local[in_keywords], documents[in_keywords], pairs[1][in_keywords].astype(np.float32))
+    in_content, in_keywords, named = pairs[1:] > 0
+    content_triples: Triples = (local[in_content], documents[in_content], pairs[1][in_content].astype(np.float32))
+    keyword_triples: Triples = (local[in_keywords], documents[in_keywords], pairs[2][in_keywords].astype(np.float32))
     idf = idf_of(np.bincount(local, minlength=len(places)), len(entries), at_least=SMALL_BOOK)
     facts = _entry_facts(entries, analyses)
     window = context_window_of(entries)
@@ -120,12 +133,11 @@ def build_arrays(entries: Sequence[Entry], cache: AnalysisCache, book: BookKey |
     context, sessions = _context_postings(content_triples, facts.lengths, window, content)
     sources = (content_triples, keyword_triples) if len(keyword_triples[0]) else (content_triples,)
     rarity, shareable = np.stack([_rarity(triples, idf, len(entries)) for triples in sources], axis=1)
-    most_common = map(list(spellings).__getitem__, _most_common(spelling_of, pairs, local, len(places)))
-    word_vectors, word_centre = _centred(static.word_vectors(list(most_common)))
-    vectors, centre = _centred(stacked([analysis.vector for analysis in analyses]))
+    word_vectors, word_centre = _centred(vocabulary.word_vectors(_spellings(pairs, local, len(places))))
+    vectors, centre = _centred(_text_vectors(analyses))
     keyword_lengths = np.array([analysis.keywords_length for analysis in analyses], dtype=np.float32)
     return BookArrays(
-        static=static,
+        static=vocabulary.vectors,
         places=places,
         named=np.bincount(local[named], minlength=len(places)) > 0,
         word_vectors=word_vectors,
@@ -148,23 +160,16 @@ def build_arrays(entries: Sequence[Entry], cache: AnalysisCache, book: BookKey |
     )
 
 
-def _numbered(words: Iterable[str]) -> tuple[dict[str, int], Ints]:
-    """Return numbers for the distinct words, in order, and the number of each word."""
-    words = list(words)
-    numbers = dict(zip(dict.fromkeys(words), count(), strict=False))
-    return numbers, np.fromiter(map(numbers.__getitem__, words), dtype=np.int64, count=len(words))
-
-
-def _most_common(spelling_of: Ints, pairs: NDArray[np.int32], local: Ints, count: int) -> list[int]:
+def _spellings(pairs: NDArray[np.int32], local: Ints, count: int) -> Ints:
     """Return the number of each term's most common spelling in the book's contents, or else in its keywords."""
-    found = np.empty(count, dtype=np.int64)
-    frequencies = np.minimum(np.bincount(spelling_of), 2**16 - 1).astype(np.uint16)
-    for times in (pairs[1], pairs[0]):
+    numbers, spellings = pairs[0], np.empty(count, dtype=np.int64)
+    frequencies = np.minimum(np.bincount(numbers), 2**16 - 1).astype(np.uint16)
+    for times in (pairs[2], pairs[1]):
         used = times.nonzero()[0][::-1]
         # The last assignment wins, hence the order: of equally common spellings, the first in the book.
-        used = used[frequencies[spelling_of[used]].argsort(kind="stable")]
-        found[local[used]] = spelling_of[used]
-    return found.tolist()
+        used = used[frequencies[numbers[used]].argsort(kind="stable")]
+        spellings[local[used]] = numbers[used]
+    return spellings
 
 
 def _rarity(triples: Triples, idf: Floats, size: int) -> Floats:
@@ -189,6 +194,11 @@ def _entry_facts(entries: Sequence[Entry], analyses: Sequence[Analysis]) -> Entr
         months=np.array([day.year * 12 + day.month - 1 if day else 0 for day in said], dtype=np.int64),
         languages=tuple(analysis.language for analysis in analyses),
     )
+
+
+def _text_vectors(analyses: Sequence[Analysis]) -> Floats:
+    rows = [analysis.vector for analysis in analyses]
+    return np.concatenate(rows).reshape(-1, DIMENSIONS) if rows else np.zeros((0, DIMENSIONS), dtype=np.float32)
 
 
 def _centred(rows: Floats) -> tuple[Floats, Floats]:

@@ -34,6 +34,11 @@ class ContextWindow:
     has_neighbours: bool
     """True if any entry has a neighbour."""
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return self.session_of.nbytes + self.before.nbytes + self.after.nbytes
+
 
 def context_window_of(entries: Sequence[Entry]) -> ContextWindow:
     """Link the entries of each session in the given order."""

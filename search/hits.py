@@ -137,7 +137,7 @@ def _near(terms: Set[int], query: Query, book: BookArrays, entry: Entry) -> tupl
     if not missing:
         return ()
     # Terms are stems; show the entry's own spelling.
-    tokens = [*tokens_of(entry.content), *tokens_of(entry.joined_keywords)]
+    tokens = [*tokens_of(entry.content), *tokens_of(", ".join(entry.keywords))]
     surfaces = {token.term: token.surface for token in reversed(tokens)}
     spelled = {book.places.get(term, -1): surface for term, surface in surfaces.items()}
     found = [spelled.get(term) for _, term in sorted(missing)]

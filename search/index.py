@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from functools import lru_cache, partial
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,9 +66,9 @@ class BookIndex:
     @property
     def nbytes(self) -> int:
         """Size of the arrays and texts, for a cache limited by bytes."""
+        upstream = self._upstream.nbytes if self._upstream is not None else 0
         term_sets = _TERMS_BYTES * self._terms_of.cache_info().currsize
-        arrays = _nbytes_of(self._arrays) + _nbytes_of(self._upstream)
-        return arrays + self._folded.nbytes + self._similarity.nbytes + term_sets
+        return self._arrays.nbytes + self._folded.nbytes + self._similarity.nbytes + term_sets + upstream
 
     def search(
         self,
@@ -169,13 +168,6 @@ class BookIndex:
         ]
 
 
-def _nbytes_of(value: Any) -> int:
-    """Return the bytes of an array, or of all arrays in a dataclass."""
-    if is_dataclass(value):
-        return sum(_nbytes_of(getattr(value, field.name)) for field in fields(value))
-    return value.nbytes if isinstance(value, np.ndarray) else 0
-
-
 def _below(threshold_score: np.float32, strict: list[int], score: Floats) -> Ints:
     """Return the strict matches whose score is too low, best first."""
     places = np.array(strict, dtype=np.int64)
@@ -188,10 +180,16 @@ def _with_strict(order: list[int], strict: list[int], limit: int) -> list[int]:
     fit."""
     if len(strict) > limit:
         return order
-    required = set(strict)
-    missing = required.difference(order)
+    missing = [at for at in strict if at not in order]
     if not missing:
         return order
-    others = [at for at in order if at not in required][: limit - len(strict)]
-    kept = required.union(others)
-    return [at for at in order if at in kept] + [at for at in strict if at in missing]
+    required = set(strict)
+    free = limit - len(strict)
+    result: list[int] = []
+    for at in order:
+        if at in required:
+            result.append(at)
+        elif free > 0:
+            result.append(at)
+            free -= 1
+    return result + missing

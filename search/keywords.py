@@ -28,6 +28,8 @@ _BRACKETS_AND_QUOTES = frozenset({"Ps", "Pe", "Pi", "Pf"})
 _SYMBOL_CATEGORIES = frozenset({"Sk", "Sm"})
 _MIN_BYTES = 3
 _SEPARATOR: Final = "\0"
+_CACHE_SIZE: Final = 512
+"""Words for which a book caches whether any content contains them."""
 
 
 class _Separators(dict[int, str]):
@@ -99,6 +101,7 @@ class FoldedContents:
         self._texts = tuple(fold(content) for content in contents)
         self._joined = _SEPARATOR.join(self._texts)
         self._ends = list(accumulate(len(text) + 1 for text in self._texts))
+        self._contained: dict[str, bool] = {}
         self.nbytes = 2 * len(self._joined) + 8 * len(self._ends)
 
     def holding(self, keywords: Sequence[str]) -> list[int]:
@@ -107,15 +110,31 @@ class FoldedContents:
         if not folded:
             return list(range(len(self._texts)))
         # Most messages have a word that does not occur in the book, most likely a long one.
-        return list(self._matches(folded)) if holds_all(self._joined, folded) else []
+        if not all(map(self._contains, folded)):
+            return []
+        if _SEPARATOR in folded[0]:
+            return [at for at, text in enumerate(self._texts) if holds_all(text, folded)]
+        return list(self._matches(folded[0], folded[1:]))
 
-    def _matches(self, folded: Sequence[str]) -> Iterator[int]:
-        first, *others = folded
+    def _contains(self, keyword: str) -> bool:
+        """Return True if any content contains the keyword. Cached, since messages repeat words and searching a whole
+        book is slow."""
+        contained = self._contained.get(keyword)
+        if contained is None:
+            contained = keyword in self._joined
+            if len(self._contained) >= _CACHE_SIZE:
+                self._contained = {}
+            self._contained[keyword] = contained
+        return contained
+
+    def _matches(self, first: str, others: Sequence[str]) -> Iterator[int]:
         found = self._joined.find(first)
         while found >= 0:
             place = bisect_right(self._ends, found)
-            # A keyword that contains the separator may also match across the end of a content.
-            is_within = found + len(first) < self._ends[place]
-            if is_within and (not others or holds_all(self._texts[place], others)):
+            text = self._texts[place]
+            for other in others:
+                if other not in text:
+                    break
+            else:
                 yield place
             found = self._joined.find(first, self._ends[place])

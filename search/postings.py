@@ -38,6 +38,11 @@ class Postings:
     size: int
     """Number of documents."""
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return self.starts.nbytes + self.documents.nbytes + self.impacts.nbytes + self.idf.nbytes
+
     def contributions(self, terms: Ints, weights: Floats) -> Contributions:
         """Return the BM25 contribution of each posting of weighted terms."""
         places, counts = row_places(self.starts, terms)

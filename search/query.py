@@ -22,8 +22,8 @@ from search.languages import (
 )
 from search.term_similarity import QueryWord, TermSimilarity
 from search.times import NamedTime, asks_when, named_times
-from search.tokens import Token, tokens_of
-from search.vectors import Floats, unit
+from search.tokens import Token, tokens_of, tokens_of_keyword
+from search.vectors import Floats
 
 MAX_TERMS: Final = 64
 """Distinct terms of a message that are searched: the rarest in the book."""
@@ -31,6 +31,7 @@ MAX_CHARS: Final = 8000
 """Characters of a message that are searched: half of them from its end, where a question about a text usually is."""
 _CACHE_SIZE: Final = 16
 """Analysed messages in the cache: enough for one message and its parts."""
+_EPSILON: Final = np.float32(1e-9)
 _POLITE: Final = re.compile(POLITE_FRAMES)
 _SPOKEN: Final = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
@@ -85,19 +86,24 @@ def analyse_query(text: str, extra_words: Sequence[str], book: BookArrays, simil
     """Analyse a message for a book; `extra_words` are searched in addition to its own words."""
     text = searched_part(text)
     message = message_of(text)
-    tokens = _distinct([*message.tokens, *(token for word in extra_words for token in tokens_of(word))])
+    tokens = _distinct([*message.tokens, *(token for word in extra_words for token in tokens_of_keyword(word))])
     speakers, names = named_speakers(message.tokens, book.facts.speakers)
     # A named speaker is separate evidence. As a search word, the name would find entries addressed to them.
     words = [token for token in tokens if token.surface.casefold() not in names] or tokens
     return Query(
         text=text,
         words=similarity.of(_rarest(words, book)),
-        vector=unit(book.static.vector(text.strip() or " ".join(extra_words)) - book.centre),
+        vector=_unit(book.static.vector(text.strip() or " ".join(extra_words)) - book.centre),
         speakers=speakers,
         asks_when=message.asks_when,
         times=message.times,
         is_personal=message.is_personal,
     )
+
+
+def _unit(vector: Floats) -> Floats:
+    """Return a single vector scaled to length one; see `unit`."""
+    return np.asarray(vector / max(np.sqrt(np.vecdot(vector, vector)), _EPSILON), dtype=np.float32)
 
 
 def searched_part(text: str) -> str:
@@ -119,6 +125,11 @@ def _rarest(words: list[Token], book: BookArrays) -> list[Token]:
     terms = book.places_of([word.term for word in words])
     idf = np.where(terms >= 0, book.idf_of(terms), 0)
     return [words[at] for at in np.sort((-idf).argsort(kind="stable")[:MAX_TERMS])]
+
+
+def forget_words() -> None:
+    """Clear the cache of analysed messages."""
+    message_of.cache_clear()
 
 
 def named_speakers(tokens: Sequence[Token], speakers: Sequence[str]) -> tuple[tuple[int, ...], frozenset[str]]:

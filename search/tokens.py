@@ -121,13 +121,20 @@ def tokens_of(text: str, language: str | None = None) -> list[Token]:
     return found
 
 
+@functools.lru_cache(maxsize=4096)
+def tokens_of_keyword(word: str) -> tuple[Token, ...]:
+    """Return the search terms of one keyword of a message."""
+    return tuple(tokens_of(word))
+
+
 @functools.lru_cache(maxsize=32768)
 def _cached_tokens_of_word(word: str, language: str, named: bool) -> tuple[Token, ...]:
     return tuple(_tokens_of_word(word, language, named))
 
 
 def forget_words() -> None:
-    """Clear the cache of tokenised words."""
+    """Clear the caches of tokenised words."""
+    tokens_of_keyword.cache_clear()
     _cached_tokens_of_word.cache_clear()
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from search.book import CENTRE_SHRINK, BookArrays
 from search.context_window import UPSTREAM_VECTOR_WEIGHTS, smoothed
 from search.entries import Entry
-from search.vectors import Floats, unit
+from search.vectors import Floats, cosines, unit
 
 Vector = Sequence[float] | NDArray[np.floating[Any]]
 """A vector as returned by the embedding model, or as stored."""
@@ -55,6 +55,11 @@ class UpstreamVectors:
     """Mean cosine of two entries."""
     spread: float
     """Standard deviation of the cosines of two entries."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return self.rows.nbytes + self.known.nbytes + sum(centre.nbytes for centre in self.centres.values())
 
     def closeness(self, query: Vector, language: str) -> Closeness | None:
         """Return how close each entry is to a message in `language`.
@@ -123,5 +128,5 @@ def _without_language_means(
 def _pair_statistics(rows: Floats) -> tuple[float, float]:
     """Return mean and standard deviation of the cosines of two entries, in a sample of at most `SAMPLE_SIZE`."""
     sample = rows[np.linspace(0, len(rows) - 1, min(len(rows), SAMPLE_SIZE)).astype(np.int64)]
-    pairs = (sample @ sample.T)[np.triu_indices(len(sample), 1)]
+    pairs = cosines(sample, sample)[np.triu_indices(len(sample), 1)]
     return (float(pairs.mean()), float(pairs.std())) if len(pairs) else (0.0, 0.0)

@@ -1,4 +1,5 @@
-"""Static word embeddings: the table that ships with the wordllama package, loaded without network access."""
+"""Static word embeddings: the table that ships with the wordllama package, loaded without network access; and products
+of rows."""
 
 from __future__ import annotations
 
@@ -22,13 +23,13 @@ FULL_LENGTH: Final = 14.0
 """Norm of a piece vector from which a word has full importance; the median over the table is 13.3."""
 _CACHE_SIZE: Final = 20_000
 """Words whose pieces are cached."""
-_MAX_WORD_VECTORS: Final = 200_000
-"""Words whose unit vectors are cached (1 KB each)."""
 _MAX_CACHED_WORD: Final = 64
 """Characters of a cached word."""
 _NEEDS_WHOLE_TEXT: Final = re.compile("^ |  | $|[<▁]")
 """Matches texts whose pieces are not simply those of their words: no piece continues across a space, but several spaces
 may form one, and marks such as "<s>" change what follows them."""
+_ONE_THREAD_SIZE: Final = 250_000
+"""Multiplications up to which OpenBLAS does not start threads (262,144)."""
 
 
 class StaticVectors:
@@ -42,7 +43,6 @@ class StaticVectors:
         self._table: Floats = np.ascontiguousarray(model.embedding, dtype=np.float32)
         self._norms: Floats = np.sqrt(np.vecdot(self._table, self._table))
         self._cache: dict[str, list[int]] = {}
-        self._word_vectors: dict[str, Floats] = {}
         self._tokenizer = model.tokenizer
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
@@ -50,15 +50,6 @@ class StaticVectors:
     def embed(self, texts: Sequence[str]) -> Floats:
         """Return one row of 256 numbers per text, see `vector`."""
         return np.array([self.vector(text) for text in texts], dtype=np.float32).reshape(-1, DIMENSIONS)
-
-    def word_vectors(self, words: Sequence[str]) -> Floats:
-        """Return the unit vectors of words, one row each. Cached, since books share most of their words."""
-        if len(self._word_vectors) > _MAX_WORD_VECTORS:
-            self._word_vectors = {}
-        known = self._word_vectors
-        missing = [word for word in words if word not in known]
-        known.update(zip(missing, unit(self.embed(missing)), strict=True))
-        return stacked([known[word] for word in words])
 
     def vector(self, text: str) -> Floats:
         """Return the mean of a text's piece vectors (256), not normalised; zeros for "". Case is folded first."""
@@ -101,8 +92,8 @@ class StaticVectors:
         return np.array([min(length / FULL_LENGTH, 1.0) for length in longest], dtype=np.float32)
 
     def forget_words(self) -> None:
-        """Clear the caches of words."""
-        self._cache, self._word_vectors = {}, {}
+        """Clear the cache of words."""
+        self._cache = {}
 
 
 _lock = threading.Lock()
@@ -119,7 +110,7 @@ def static_vectors() -> StaticVectors:
 
 
 def forget_words() -> None:
-    """Clear the caches of words of the process's table."""
+    """Clear the word cache of the process's table."""
     for table in _loaded:
         table.forget_words()
 
@@ -130,6 +121,18 @@ def unit(rows: Floats) -> Floats:
     return np.asarray(rows / np.maximum(norms, np.float32(1e-9))[..., None], dtype=np.float32)
 
 
-def stacked(vectors: Sequence[Floats]) -> Floats:
-    """Return vectors as the rows of a matrix, which may have no rows."""
-    return np.concatenate([np.empty(0, dtype=np.float32), *vectors]).reshape(-1, DIMENSIONS)
+def cosines(rows: Floats, table: Floats) -> Floats:
+    """Return the products of every row with every table row: (R, D) and (T, D) give (R, T).
+
+    Computed in blocks small enough that the linear algebra library uses a single thread: on a busy machine, waiting for
+    its worker threads costs far more than they save. For the same reason single rows are multiplied with `np.vecdot`,
+    which never starts threads.
+    """
+    found = np.empty((len(rows), len(table)), dtype=np.float32)
+    if len(rows) == 1:
+        np.vecdot(table, rows, out=found[0])
+        return found
+    step = max(_ONE_THREAD_SIZE // max(rows.size, 1), 16)
+    for start in range(0, len(table), step):
+        found[:, start : start + step] = rows @ table[start : start + step].T
+    return found

@@ -22,7 +22,6 @@ from memories.services import Source, book_writing
 from memories.sweep import memories_sweep
 from search.analysis import PROCESS_CACHE
 from search.query import message_of
-from search.vectors import static_vectors
 from tests.factories import memory_make
 from tests.unsliced import forget_memories, session_delete
 
@@ -204,9 +203,10 @@ def test_the_analysis_of_other_books_stays_cached(alice: Owner, charlie: Owner) 
     memory_make(charlie, "Keeps a parrot called Otto.")
     for owner in (alice, charlie):
         assert snapshot_of(owner).view.index
-    assert any("quillon" in word for word in static_vectors()._word_vectors)
+    vocabulary = PROCESS_CACHE.vocabulary()
+    assert any("quillon" in spelling for spelling in vocabulary._numbers)
     invalidation.apply(Invalidation(kind=Kind.OWNER, owner_id=alice.pk))
-    assert not static_vectors()._word_vectors
+    assert not any("quillon" in spelling for spelling in [*vocabulary._numbers, *vocabulary._spellings])
     misses = PROCESS_CACHE.misses
     snapshots.clear()
     assert snapshot_of(charlie).view.index.search("Who is Otto?", limit=1)

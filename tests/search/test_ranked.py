@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from search import AnalysisCache, BookIndex, Entry, extract_keywords
-from search.index import _with_strict
 from search.query import is_personal
 from tests.search.books import FACTS, START, facts, match_all, talk
 
@@ -213,21 +212,3 @@ def test_no_text_breaks_building_or_searching(contents: list[str], query: str) -
 def test_a_very_long_message_is_searched_by_its_rarest_words() -> None:
     query = "parrot " + " ".join(f"filler{at}" for at in range(3000))
     assert found(facts(*FACTS), query, limit=1, threshold=False) == [1]
-
-
-@pytest.mark.parametrize("limit", [500, 2_000])
-def test_each_strict_match_of_a_common_word_is_looked_up_instead_of_compared_with_all_others(limit: int) -> None:
-    comparisons = 0
-
-    class Place(int):
-        __hash__ = int.__hash__
-
-        def __eq__(self, other: object) -> bool:
-            nonlocal comparisons
-            comparisons += 1
-            return int(self) == other
-
-    strict = list(map(Place, range(1_000)))
-    order = _with_strict(list(map(Place, range(900, 1_400))), strict, limit)
-    assert (set(strict) <= set(order)) == (limit == 2_000)
-    assert comparisons < 10_000
