@@ -121,18 +121,21 @@ def run_open(
     )
     if replaces:
         _INSERT_RUN.execute([run])
-        abandoned = shown_runs(session).filter(from_run(replaces)).exclude(state=Run.State.RUNNING)
-        abandoned.update(superseded=True)
-        session.turns_since_memory_review = max(
-            0, session.turns_since_memory_review - _turns_removed(replaces, session)
-        )
-        session.turns = replaces.turn - 1
+        _leave_branch(session, replaces)
     else:
         _INSERT_NEXT_RUN.execute([run], owner=caller.owner_id, session=session.pk)
     if hidden:
         session.branch_end = session.branch_until = None
         session.save(update_fields=["branch_end", "branch_until"])
     return run
+
+
+def _leave_branch(session: Session, replaces: Run) -> None:
+    """Hide a replaced run and those after it, and take their turns from the session's counters."""
+    abandoned = shown_runs(session).filter(from_run(replaces)).exclude(state=Run.State.RUNNING)
+    abandoned.update(superseded=True)
+    session.turns_since_memory_review = max(0, session.turns_since_memory_review - _turns_removed(replaces, session))
+    session.turns = replaces.turn - 1
 
 
 def messages_insert(
