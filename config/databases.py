@@ -6,7 +6,7 @@ from typing import Any
 import dj_database_url
 from django.db import DatabaseError, connection
 
-from config.environment import ConfigurationError, Environment, owner_only
+from config.environment import ConfigurationError, Environment
 
 _REFUSAL_SECONDS = 3
 _PAGE_CONNECTIONS = 2  # minimum left in the pool for pages while every database thread holds a connection
@@ -51,7 +51,7 @@ def _postgres(env: Environment) -> dict[str, Any]:
 def _sqlite(env: Environment, home: Path) -> dict[str, Any]:
     return {
         "ENGINE": "django.db.backends.sqlite3",
-        "NAME": owner_only(home / "daybook.sqlite3"),
+        "NAME": _owner_only(home / "daybook.sqlite3"),
         "CONN_MAX_AGE": None,
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",
@@ -92,3 +92,17 @@ def _reason(error: Exception) -> str:
     """Return the first line of an error, without the address that PostgreSQL's driver puts in front of it."""
     line = str(error).strip().partition("\n")[0] or type(error).__name__
     return line.rpartition(" failed: ")[2].rpartition("] ")[2].removeprefix("FATAL:").strip().removesuffix(".")
+
+
+def _owner_only(database: Path) -> Path:
+    """Remove other users' permissions on the database's files, which an earlier version may have left open, and return
+    its path. For new files the umask does this (config.permissions)."""
+    try:
+        for path in database.parent.glob(f"{database.name}*"):
+            if path.stat().st_mode & 0o077:
+                path.chmod(0o600)
+    except OSError as error:
+        raise ConfigurationError(
+            f"DAYBOOK_HOME is '{database.parent}'; its database must be a file of this user ({error.strerror})."
+        ) from None
+    return database

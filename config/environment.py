@@ -1,20 +1,19 @@
 """The typed environment: Daybook's variables, their defaults and allowed values. Only config.settings reads it, once;
-nothing else uses os.environ."""
+nothing but this module and config.upstreams uses os.environ."""
 
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import SettingsConfigDict
 
 from config.account_environment import AccountEnvironment, is_web_address
-from gateway.upstream_options import read_at_once, read_dialect, read_options
 
-_UPSTREAM = re.compile(r"^DAYBOOK_UPSTREAM_([A-Z0-9_]+)_(URL|KEY|DIALECT|OPTIONS|AT_ONCE)$")
+UPSTREAM = re.compile(r"^DAYBOOK_UPSTREAM_([A-Z0-9_]+)_(URL|KEY|DIALECT|OPTIONS|AT_ONCE)$")
+"""Variables of named upstreams, which config.upstreams reads."""
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _MAX_BYTES = 1_000_000_000_000
 _DAY = 86_400  # seconds
@@ -172,12 +171,12 @@ class Environment(AccountEnvironment):
     @field_validator("openai_base_url")
     @classmethod
     def _http_address(cls, value: str) -> str:
-        return _checked_url(value)
+        return checked_url(value)
 
     @field_validator("openai_api_key", "api_key")
     @classmethod
     def _header(cls, value: SecretStr) -> SecretStr:
-        _checked_key(value.get_secret_value())
+        checked_key(value.get_secret_value())
         return value
 
     @field_validator("redis_url")
@@ -222,13 +221,13 @@ def refuse_quoted(value: str) -> None:
         raise ValueError("it is in quotation marks, which are a part of it: leave them out")
 
 
-def _checked_url(value: str) -> str:
+def checked_url(value: str) -> str:
     if value and not is_web_address(value):
         raise ValueError("allowed are http:// and https:// addresses, without white space and without ? and #")
     return value.rstrip("/")
 
 
-def _checked_key(value: str) -> str:
+def checked_key(value: str) -> str:
     if not (value.isascii() and value.isprintable()):
         raise ValueError("allowed is what a header can carry: ASCII, without line breaks")
     return value
@@ -272,7 +271,7 @@ def unknown_variables() -> list[str]:
     """Return the variables that begin with DAYBOOK_ but do not exist, such as mistyped names, which are ignored."""
     known = {f"DAYBOOK_{field.upper()}" for field in Environment.model_fields}
     ours = [name for name in os.environ if name.upper().startswith("DAYBOOK_")]
-    return sorted(name for name in ours if name.upper() not in known and not _UPSTREAM.match(name))
+    return sorted(name for name in ours if name.upper() not in known and not UPSTREAM.match(name))
 
 
 def allowed_hosts(configured: str, host: str) -> list[str]:
@@ -284,65 +283,3 @@ def allowed_hosts(configured: str, host: str) -> list[str]:
 def is_readable_folder(path: Path) -> bool:
     """Return True if this user can list a folder and read in it; Path.is_dir raises if a folder above is closed."""
     return os.access(path, os.R_OK | os.X_OK) and path.is_dir()
-
-
-def owner_only(database: Path) -> Path:
-    """Remove other users' permissions on the database's files, which an earlier version may have left open, and return
-    its path. For new files the umask does this (config.permissions)."""
-    try:
-        for path in database.parent.glob(f"{database.name}*"):
-            if path.stat().st_mode & 0o077:
-                path.chmod(0o600)
-    except OSError as error:
-        raise ConfigurationError(
-            f"DAYBOOK_HOME is '{database.parent}'; its database must be a file of this user ({error.strerror})."
-        ) from None
-    return database
-
-
-def upstreams(env: Environment) -> dict[str, dict[str, Any]]:
-    """Return the upstreams `{name: {url, key, dialect?, options?, at_once?}}`. "default" is that of OPENAI_*. Without
-    any upstream the demo model answers."""
-    found: dict[str, dict[str, Any]] = {}
-    key = env.openai_api_key.get_secret_value()
-    if env.openai_base_url or key:
-        found["default"] = {"url": env.openai_base_url or "https://api.openai.com/v1", "key": key}
-    for variable, value in (
-        ("OPENAI_DIALECT", env.openai_dialect),
-        ("OPENAI_OPTIONS", env.openai_options),
-        ("OPENAI_AT_ONCE", env.openai_at_once),
-    ):
-        if value:
-            checked = _upstream_value(variable, value)
-            if "default" in found:
-                found["default"][variable.removeprefix("OPENAI_").lower()] = checked
-    for variable, value in os.environ.items():
-        if (match := _UPSTREAM.match(variable)) and value:
-            name, field = match[1].lower(), match[2].lower()
-            found.setdefault(name, {"url": "", "key": ""})[field] = _upstream_value(variable, value)
-    for name, upstream in found.items():
-        if not upstream["url"]:
-            prefix = f"DAYBOOK_UPSTREAM_{name.upper()}"
-            given = "its key" if upstream["key"] else "its dialect" if "dialect" in upstream else "another setting"
-            raise ConfigurationError(f"{prefix}_URL is not set, but {given} is; set both.")
-    return found
-
-
-def _upstream_value(variable: str, value: str) -> Any:
-    """Return the checked value of an upstream's variable. Raises ConfigurationError."""
-    reader = next((reader for suffix, reader in _UPSTREAM_READERS.items() if variable.endswith(suffix)), str)
-    try:
-        refuse_quoted(value)
-        return reader(value)
-    except ValueError as error:
-        given = repr(value) if reader in {read_dialect, read_at_once} else "a value that is not shown"
-        raise ConfigurationError(f"{variable} is {given}; {error}.") from None
-
-
-_UPSTREAM_READERS: dict[str, Callable[[str], Any]] = {
-    "_URL": _checked_url,
-    "_KEY": _checked_key,
-    "_DIALECT": read_dialect,
-    "_OPTIONS": read_options,
-    "_AT_ONCE": read_at_once,
-}

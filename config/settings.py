@@ -18,7 +18,6 @@ from config.environment import (
     load_environment,
     split_list,
     unknown_variables,
-    upstreams,
 )
 from config.logs import logging_config
 from config.oauth import OAUTH2_PROVIDER  # noqa: F401 - django-oauth-toolkit reads it here
@@ -26,6 +25,7 @@ from config.permissions import make_private
 from config.secret_key import secret_key
 from config.serving.cors import CORS_ANSWER_HEADERS, CORS_REQUEST_HEADERS
 from config.storages import attachments_storage
+from config.upstreams import upstreams
 from config.version import package_version
 
 make_private()

@@ -10,8 +10,8 @@ from config.environment import (
     is_readable_folder,
     load_environment,
     unknown_variables,
-    upstreams,
 )
+from config.upstreams import upstreams
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import pytest
 from django.conf import settings as django_settings
 from pytest_django.fixtures import Settings
 
-from config.environment import ConfigurationError, Environment, upstreams
+from config.environment import ConfigurationError, Environment
+from config.upstreams import upstreams
 from gateway.upstream import EMBEDDINGS, ModelRequest, wire
 from gateway.upstream.calls import SHAPES
 from gateway.upstream.dialects import ADDRESSES, DIALECTS, PORTS, Dialect, dialect_at, dialect_of
