@@ -122,6 +122,7 @@ class ThreadView:
     def __init__(self, outside: Sequence[ThreadTurn], *, ahead: Sequence[ThreadTurn] = ()) -> None:
         self.outside = tuple(outside)
         self._parts_index = _PartsIndex((*outside, *ahead))
+        self._numbers: list[int] | None = None  # of the parts in the index
 
     @property
     def index_ready(self) -> bool:
@@ -140,8 +141,9 @@ class ThreadView:
 
     def use_index_of(self, other: "ThreadView") -> None:
         """Search in the index of another view, if it has all parts of this one."""
-        if other._parts_index.numbers_of(self.parts) is not None:
-            self._parts_index = other._parts_index
+        numbers = other._parts_index.numbers_of(self.parts)
+        if numbers is not None:
+            self._parts_index, self._numbers = other._parts_index, numbers
 
     def search(self, query: str, *, limit: int) -> list[tuple[ThreadTurn, str]]:
         """Return the best parts, best first, each as its turn and text. A query without content words ("ok", "go on")
@@ -151,7 +153,9 @@ class ThreadView:
             newest = sorted(self.parts, key=lambda part: -part[0].turn)
             return [part[:2] for part in newest[:limit]]
         known = self._parts_index
-        hits = known.index().search(query, limit=limit, only=known.numbers_of(self.parts))
+        if self._numbers is None:
+            self._numbers = known.numbers_of(self.parts)
+        hits = known.index().search(query, limit=limit, only=self._numbers)
         return [known.parts[hit.number][:2] for hit in hits]
 
 
