@@ -15,7 +15,8 @@ from django.urls import reverse
 from prometheus_client import generate_latest
 from pytest_django.fixtures import Settings
 
-from config import environment
+from config.environment import ConfigurationError, load_environment
+from config.upstreams import upstreams as environment_upstreams
 from gateway import upstream as upstreams
 from gateway.admin.transcript import transcript
 from gateway.chat.labels import answered_words
@@ -496,11 +497,11 @@ def test_the_concurrency_limit_is_read_from_the_environment(monkeypatch: pytest.
     monkeypatch.setenv("OPENAI_AT_ONCE", "4")
     monkeypatch.setenv("DAYBOOK_UPSTREAM_LOCAL_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("DAYBOOK_UPSTREAM_LOCAL_AT_ONCE", "1")
-    read = environment.upstreams(environment.load_environment())
+    read = environment_upstreams(load_environment())
     assert {name: upstream["at_once"] for name, upstream in read.items()} == {"default": 4, "local": 1}
     monkeypatch.setenv("DAYBOOK_UPSTREAM_LOCAL_AT_ONCE", "many")
-    with pytest.raises(environment.ConfigurationError, match="_AT_ONCE is 'many'; allowed are numbers from 1 to 10000"):
-        environment.upstreams(environment.load_environment())
+    with pytest.raises(ConfigurationError, match="_AT_ONCE is 'many'; allowed are numbers from 1 to 10000"):
+        environment_upstreams(load_environment())
 
 
 async def test_recalled_memories_are_placed_where_every_model_of_the_agent_accepts_them(
