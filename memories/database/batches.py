@@ -19,7 +19,8 @@ R = TypeVar("R")
 T = TypeVar("T")
 Slices = Generator[Any, None, R]
 """Yields True if the next slice only reads."""
-SLICE_SECONDS = 0.02  # the approximate duration of a slice
+SLICE_SECONDS = 0.008
+"""The approximate duration of a slice. A turn waits for up to three slices, and a commit takes about a millisecond."""
 _MIN_ROWS = 10
 _pause = threading.Event()
 _running: set["asyncio.Task[Any]"] = set()  # the event loop keeps only weak references
@@ -28,7 +29,7 @@ _running: set["asyncio.Task[Any]"] = set()  # the event loop keeps only weak ref
 class BatchSize:
     """The number of rows per transaction, adapted so that a transaction takes about SLICE_SECONDS."""
 
-    def __init__(self, *, initial: int = 50, maximum: int = 500) -> None:
+    def __init__(self, *, initial: int = 20, maximum: int = 500) -> None:
         self.rows = initial
         self._maximum = maximum
 

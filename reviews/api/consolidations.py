@@ -10,8 +10,10 @@ from memories.api.answers import as_shape
 from memories.api.bodies import Body
 from memories.api.operations import reading, writing
 from memories.caller import ALL_BOOKS, ApiRequest, Caller
+from memories.database.access import in_read_thread, in_thread
 from memories.ids import parse_uuid
 from memories.limits import PageSize, ShortText
+from memories.models import Book
 from memories.pagination import DEFAULT_LIMIT, list_json
 from memories.services import book_get_or_create
 from reviews.api.answers import Consolidation
@@ -32,17 +34,22 @@ class ConsolidationIn(Body):
 
 
 @router.post("/consolidations", response={202: Any})
-@writing
-def consolidation_start(request: ApiRequest, body: ConsolidationIn) -> Status[Any]:
+async def consolidation_start(request: ApiRequest, body: ConsolidationIn) -> Status[Any]:
     """Start a consolidation, ignoring cool-downs and a paused earlier run; with `force`, even if nothing has changed.
     With `dry_run` only return a preview. `standing` tells how many sessions may be read, are resting, or are
     unchanged."""
     caller = request.auth
-    book = book_get_or_create(caller.owner_id, caller.limits.book_name(body.book))
+    book = await in_thread(book_get_or_create, caller.owner_id, caller.limits.book_name(body.book))
+    # A preview reads all sessions, so it would keep the writes of others waiting.
     if body.dry_run:
-        return Status(202, consolidation_preview(book, force=body.force).as_json())
-    run = consolidation_request(book, trigger=Trigger.REQUEST, actor=caller.actor, force=body.force)
-    return Status(202, run_json(run) | {"standing": asdict(standing_of(book, force=run.force))})
+        preview = await in_read_thread(consolidation_preview, book, force=body.force)
+        return Status(202, preview.as_json())
+    return Status(202, await in_thread(_start, caller, book, force=body.force))
+
+
+def _start(caller: Caller, book: Book, *, force: bool) -> dict[str, Any]:
+    run = consolidation_request(book, trigger=Trigger.REQUEST, actor=caller.actor, force=force)
+    return run_json(run) | {"standing": asdict(standing_of(book, force=run.force))}
 
 
 @router.get("/consolidations")

@@ -111,7 +111,7 @@ def test_a_large_edit_takes_short_transactions_and_one_notification(alice: Owner
 def test_queries_do_not_grow_with_the_number_of_memories(
     alice: Owner, action: BulkAction, django_assert_max_num_queries: Any
 ) -> None:
-    memories = make_memories(alice, 40)
+    memories = make_memories(alice, 20)
     numbers = [memory.number for memory in memories]
     with django_assert_max_num_queries(20):
         finish(bulk_edit_slices(memories[0].book, numbers, edit_of(action), BY_HAND))
@@ -121,12 +121,12 @@ def test_queries_do_not_grow_with_the_number_of_memories(
 def test_queries_of_a_restore_or_undo_do_not_grow_with_the_memories(
     alice: Owner, django_assert_max_num_queries: Any
 ) -> None:
-    memories = make_memories(alice, 40)
+    memories = make_memories(alice, 20)
     numbers = [memory.number for memory in memories]
     deleted = finish(bulk_edit_slices(memories[0].book, numbers, edit_of("delete"), BY_HAND))
     with django_assert_max_num_queries(20):
         finish(bulk_edit_slices(memories[0].book, numbers, edit_of("restore"), BY_HAND))
-    assert state(memories) == [(True, False, "general")] * 40
+    assert state(memories) == [(True, False, "general")] * 20
     finish(bulk_edit_slices(memories[0].book, numbers, edit_of("delete"), BY_HAND))
     with django_assert_max_num_queries(30):
         undone = finish(undo_slices(ChangeSet.objects.get(pk=deleted.change_set), BY_HAND))
@@ -134,7 +134,7 @@ def test_queries_of_a_restore_or_undo_do_not_grow_with_the_memories(
     last = ChangeSet.objects.order_by("-pk")[0]
     with django_assert_max_num_queries(30):
         assert finish(undo_slices(last, BY_HAND)).undone == tuple(numbers)
-    assert state(memories) == [(True, False, "general")] * 40
+    assert state(memories) == [(True, False, "general")] * 20
 
 
 @pytest.mark.django_db
