@@ -342,7 +342,7 @@ def _end(code: object) -> NoReturn:
     if not isinstance(code, int | None):
         sys.stderr.write(f"{code}\n")
         code = 1
-    threading._shutdown()
+    threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.db import InterfaceError, OperationalError
+from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
 from django.test import AsyncClient, RequestFactory
 from pytest_django import Settings
@@ -118,7 +119,7 @@ async def test_readyz_is_unready_with_pending_migrations(
 
 @pytest.mark.django_db
 def test_pending_migrations_are_queried_until_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Executor(health.MigrationExecutor):
+    class Executor(MigrationExecutor):
         calls = 0
 
         def migration_plan(self, *args: object, **kwargs: object) -> list[tuple[object, bool]]:

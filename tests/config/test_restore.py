@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings as configured
 from django.core.files.storage import storages
 from django.core.management.base import CommandError
 from django.db import connection
@@ -94,7 +95,7 @@ def test_a_full_disk_leaves_the_database_unchanged(tmp_path: Path, monkeypatch: 
         database_make(tmp_path / "there", "present", 10),
         database_make(tmp_path / "copy", "restored" * 100, 1000),
     )
-    monkeypatch.setattr(sqlite_tools.settings, "DATABASES", {"default": {"NAME": str(existing)}})
+    monkeypatch.setattr(configured, "DATABASES", {"default": {"NAME": str(existing)}})
     with limited_file_size(200_000), pytest.raises(CommandError, match="The database was not replaced"):
         sqlite_tools.load(copy, into=True)
     assert sqlite_tools._integrity(existing.as_uri()) == "ok"
@@ -109,7 +110,7 @@ def test_leftovers_of_a_moved_database_are_not_applied_to_the_copy(
     home.mkdir()
     for suffix in ("-wal", "-shm", "-journal"):
         (home / f"daybook.sqlite3{suffix}").write_bytes(b"of the former database")
-    monkeypatch.setattr(sqlite_tools.settings, "DATABASES", {"default": {"NAME": str(home / "daybook.sqlite3")}})
+    monkeypatch.setattr(configured, "DATABASES", {"default": {"NAME": str(home / "daybook.sqlite3")}})
     sqlite_tools.load(copy, into=False)
     assert [path.name for path in home.iterdir()] == ["daybook.sqlite3"]
 

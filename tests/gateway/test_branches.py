@@ -353,7 +353,7 @@ async def test_if_the_new_turn_is_refused_the_later_ones_are_shown_again(
         await talk.say(f"Turn {number}")
     for place in ("rows", "branch_lease"):
         monkeypatch.setattr(f"gateway.runs.{place}.TURNS_AT_ONCE", 2)
-    opened = native.messages_insert
+    opened = native.messages_insert  # type: ignore[attr-defined]
     calls = iter((RuntimeError("the disk failed"),))
 
     def fail_once(*args: Any, **kwargs: Any) -> Any:
@@ -432,7 +432,7 @@ def test_choosing_sees_changes_made_just_before_the_lock(alice: Owner, monkeypat
         late.save(force_insert=True)
         return found
 
-    read = branches.read_tree
+    read = branches.read_tree  # type: ignore[attr-defined]
     monkeypatch.setattr(branches, "read_tree", another_request)
     branch_choose(caller_make(alice), session.pk, chosen.pk)
     assert list(Run.objects.filter(superseded=False)) == [chosen]

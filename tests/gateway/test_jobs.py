@@ -46,13 +46,13 @@ def _work(sender: Connection) -> None:
         sender.send("closed")
 
     jobs._runner = None
-    jobs.disconnect = disconnect
+    jobs.disconnect = disconnect  # type: ignore[attr-defined]
     jobs.run_async(_loop())
 
 
 def test_a_throttle_allows_the_first_check_and_then_one_per_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr(jobs.time, "monotonic", lambda: now)
+    monkeypatch.setattr(jobs.time, "monotonic", lambda: now)  # type: ignore[attr-defined]
     throttle = jobs.Throttle()
     assert throttle.elapsed() == math.inf
     assert [throttle.check(pause=30), throttle.check(pause=30)] == [True, False]

@@ -10,6 +10,7 @@ from django.utils import timezone
 from gateway.errors import RunSuperseded
 from gateway.models import Message, Run, Session
 from gateway.runs import closing
+from gateway.runs.context import RunOutput
 from gateway.runs.native import open_native
 from gateway.services import session_create
 from gateway.sessions.keeping import (
@@ -175,7 +176,7 @@ def test_a_running_answer_is_stored_in_a_session_deleted_meanwhile(session: Sess
     )
     session_discard(session)
     messages = [{"role": "assistant", "content": "Fine."}]
-    closing.close(context, closing.RunOutput(text="Fine.", messages=messages), state=Run.State.COMPLETED)
+    closing.close(context, RunOutput(text="Fine.", messages=messages), state=Run.State.COMPLETED)
     session_restore(alice.pk, session.pk)
     assert Run.objects.get().state == "completed"
     assert list(Message.objects.order_by("seq").values_list("text", flat=True)) == ["Hi", "Fine."]
@@ -185,7 +186,7 @@ def test_a_running_answer_is_stored_in_a_session_deleted_meanwhile(session: Sess
 @pytest.mark.django_db(transaction=True)
 def test_a_session_is_deleted_while_its_answer_is_stored(session: Session, alice: Owner) -> None:
     context = open_native(caller_make(alice), session_id=session.pk, content="Hi", replaces=None, request_id="r")
-    output = closing.RunOutput(text="Fine.", messages=[{"role": "assistant", "content": "Fine."}])
+    output = RunOutput(text="Fine.", messages=[{"role": "assistant", "content": "Fine."}])
 
     def store() -> None:
         with contextlib.suppress(RunSuperseded):

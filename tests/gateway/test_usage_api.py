@@ -107,8 +107,8 @@ async def test_the_usage_of_a_turn_is_shown(alice_api: Api, agent: Agent, model:
 def test_the_usage_of_all_models_of_an_answer_takes_one_statement(alice: Owner, django_assert_num_queries: Any) -> None:
     spender = Spender(owner_id=alice.pk, key_id=None, agent="assistant", prices={})
     usage = {"total_tokens": 12, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}
-    two = ModelUse(requested="two", messages=[{"content": "x" * 40}], text="y" * 40)
-    uses = [ModelUse(requested="one", usage=usage), two]
+    other = ModelUse(requested="two", messages=[{"content": "x" * 40}], text="y" * 40)
+    uses = [ModelUse(requested="one", usage=usage), other]
     for _ in range(2):
         with django_assert_num_queries(1):
             spending_store(spender, uses, turns=1)

@@ -21,7 +21,7 @@ def request_of_root(rf: RequestFactory) -> HttpRequest:
     return request
 
 
-@pytest.mark.parametrize("model", sorted(admin.site._registry, key=lambda model: model._meta.label))
+@pytest.mark.parametrize("model", sorted(admin.site._registry, key=lambda model: str(model._meta.label)))  # type: ignore[attr-defined]
 def test_labels_are_words(request_of_root: HttpRequest, model: type[Model]) -> None:
     page: Any = admin.site._registry[model]
     known = {field.name for field in model._meta.get_fields()}

@@ -39,7 +39,7 @@ def lanes(settings: Settings) -> Iterator[None]:
 def commits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the threads that committed, one per commit."""
     seen: list[str] = []
-    commit = BaseDatabaseWrapper._commit
+    commit = BaseDatabaseWrapper._commit  # type: ignore[attr-defined]
 
     def watched(self: BaseDatabaseWrapper) -> None:
         seen.append(threading.current_thread().name)

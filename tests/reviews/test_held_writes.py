@@ -8,9 +8,8 @@ from django.conf import settings
 from django.utils import timezone
 
 from memories.api.export import export_lines
-from memories.audit.log import AuditEntry
 from memories.database.access import in_thread
-from memories.models import Memory, Owner
+from memories.models import AuditEntry, Memory, Owner
 from reviews.models import ReviewRun
 from reviews.sweep import reviews_sweep
 from tests.conftest import Api

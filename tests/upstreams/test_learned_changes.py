@@ -13,7 +13,6 @@ from django.db import OperationalError
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from gateway.agents.model_choice import ModelTarget
 from gateway.errors import RequestRefused
 from gateway.model_call import ask as ask_model
 from gateway.models import Agent, LearnedChange, Session
@@ -23,6 +22,7 @@ from gateway.upstream import ModelRequest, OpenAIModel
 from gateway.upstream import cache as cache_module
 from gateway.upstream.cache import MAX_PER_MODEL, UpstreamCache, change_of, upstream_cache
 from gateway.upstream.refusals import changes_for
+from gateway.upstream.request import ModelTarget
 from memories.database.access import in_thread
 from memories.errors import DomainError
 from reviews.frozen import FrozenConversation

@@ -13,12 +13,12 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from gateway import upstream as upstreams
-from gateway.agents.model_choice import ModelTarget
 from gateway.errors import ToolsRefused
 from gateway.models import Agent, LearnedChange, Run
 from gateway.upstream import OpenAIModel, ResilientModel
 from gateway.upstream.cache import change_of
 from gateway.upstream.error_body import refuses_tools
+from gateway.upstream.request import ModelTarget
 from memories.database.access import in_thread
 from memories.models import Memory, Owner, Target
 from reviews.frozen import FrozenConversation

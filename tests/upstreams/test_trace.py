@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gateway import telemetry
-from gateway.agents.model_choice import ModelTarget
 from gateway.models import Agent, Session
+from gateway.upstream.request import ModelTarget
 from memories.errors import DomainError
 from reviews.frozen import FrozenConversation
 from reviews.runner import ReviewAttempt, _run_in_time
@@ -85,7 +85,7 @@ async def test_an_invalid_tracestate_is_left_out(alice_api: Api, agent: Agent, s
 
 
 @dataclass
-class RecordedSpan(trace.Span):  # type: ignore[misc]
+class RecordedSpan(trace.Span):  # type: ignore[misc,name-defined]
     """A span that records what is set on it."""
 
     name: str

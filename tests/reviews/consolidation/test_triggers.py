@@ -7,7 +7,7 @@ from gateway.agents.configuration import consolidation_settings
 from gateway.models import Agent
 from memories.models import Owner
 from reviews.consolidation import triggers
-from reviews.consolidation.requests import Trigger
+from reviews.consolidation.requests import Trigger, consolidation_request
 from reviews.consolidation.selection import due_books
 from reviews.consolidation.triggers import fair_shares
 from reviews.models import ConsolidationRun
@@ -101,7 +101,7 @@ def test_a_requested_run_has_its_own_limit(alice: Owner, three_books: None, answ
     limited = ConsolidationRun.objects.select_related("book").order_by("id").first()
     assert limited is not None
     assert limited.max_sessions == 1
-    joined = triggers.consolidation_request(limited.book, trigger=Trigger.REQUEST)
+    joined = consolidation_request(limited.book, trigger=Trigger.REQUEST)
     assert (joined.pk, joined.max_sessions) == (limited.pk, None)
     assert run_slice(joined).sessions_total == 2
 
