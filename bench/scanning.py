@@ -20,14 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
-import numpy as np
-
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # ahead of this folder, where scanning.py shadows the package
 
 from scanning import RULES_VERSION, redact, scan, warm  # noqa: E402
 from scanning.model import Model, model  # noqa: E402
-from scanning.model.fitting import fitted  # noqa: E402
+from scanning.model.fitting import fitted_with_sentences  # noqa: E402
 from scanning.model.rows import Corpus, read_rows  # noqa: E402
 from scanning.model.scoring import model_of  # noqa: E402
 from scanning.model.training import ROWS, packed  # noqa: E402
@@ -78,9 +76,9 @@ def scan_file(path: Path) -> list[Row]:
 
 def model_without(author: str, corpus: Corpus) -> Model:
     """Train a model on the rows of all other authors, with the shipped thresholds."""
-    others = np.flatnonzero(corpus.authors != author)
-    weights, bias = fitted(corpus.features.only(others), corpus.attacks[others], np.ones(len(others)))
-    return model_of(packed(weights, bias, (model().hold_from, model().block_from)))
+    others = corpus.only(corpus.authors != author)
+    fit = fitted_with_sentences(others.features, others.sentences, others.text_of, others.attacks)
+    return model_of(packed(fit, (model().hold_from, model().block_from)))
 
 
 def share(rows: list[Row], *outcomes: str) -> float | None:

@@ -22,11 +22,12 @@ from scanning.words import BIT, UNSPACED
 Numbers = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
 
-WORDS_BITS: Final = 19
+WORDS_BITS: Final = 20
 LETTERS_BITS: Final = 19
 CLASSES: Final = len(BIT)
 SIZES: Final = (1 << WORDS_BITS, 1 << LETTERS_BITS, CLASSES + CLASSES * CLASSES)
 """Size of the table of each block: words, letters, classes."""
+_PLACE_BITS: Final = max(SIZES).bit_length()
 SHRINK: Final = (300.0, 900.0, 300.0)
 """Added to the number of a block's occurrences when it is averaged, since a text of five words means little."""
 _MAX_DISTANCE: Final = 4
@@ -65,13 +66,24 @@ def occurrences(text: str, sentences: Sequence[Sentence]) -> tuple[Occurrences, 
     return words, letters, _classes(sentences)
 
 
-def distinct(block: Occurrences, step: int) -> Occurrences:
-    """Return each index of a block once per `step` characters, so that repeated sentences do not count more."""
-    order = np.lexsort((block.at, block.places, steps := block.at // step))
-    places, steps = block.places[order], steps[order]
-    first = np.ones(len(order), dtype=np.bool_)
-    first[1:] = (places[1:] != places[:-1]) | (steps[1:] != steps[:-1])
-    return Occurrences(places[first], block.at[order][first])
+def distinct(block: Occurrences, part_of: Numbers) -> tuple[Numbers, Numbers]:
+    """Return each index of a block once per part of the text, so that repetitions do not count more, and its part.
+    `part_of` has the part of each occurrence. The result is sorted by part."""
+    pairs = np.sort(part_of << _PLACE_BITS | block.places)
+    first = np.ones(len(pairs), dtype=np.bool_)
+    first[1:] = pairs[1:] != pairs[:-1]
+    pairs = pairs[first]
+    return pairs & ((1 << _PLACE_BITS) - 1), pairs >> _PLACE_BITS
+
+
+def sentence_begins(sentences: Sequence[Sentence]) -> Numbers:
+    """Return the position of the first word of each sentence; 0 for a text without sentences."""
+    return np.array([sentence.starts[0] for sentence in sentences] or [0], dtype=np.int64)
+
+
+def sentence_of(at: Numbers, begins: Numbers) -> Numbers:
+    """Return the number of the sentence at each position. What precedes the first sentence belongs to it."""
+    return np.maximum(np.searchsorted(begins, at, side="right") - 1, 0)
 
 
 def _tokens(text: str) -> tuple[list[str], list[int]]:

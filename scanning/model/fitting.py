@@ -9,18 +9,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scanning.model.features import SHRINK, SIZES, Occurrences, distinct
+from scanning.model.features import SHRINK, SIZES, Numbers, Occurrences, distinct
 
 Floats = NDArray[np.float64]
 BLOCK_WEIGHTS = (1.0, 0.7, 1.0)
 OFFSETS = (0, SIZES[0], SIZES[0] + SIZES[1])
-PENALTY = 3e-4
+PENALTY = 3e-5
 """Factor of the squared weights (L2), for values that are multiplied by SCALE."""
 SCALE = 6.0
-_MAX_ITERATIONS = 80
+_MAX_ITERATIONS = 120
 _HISTORY = 8
-_WHOLE_ROW = 1 << 20
-"""A `step` for `distinct` that is longer than any row."""
+ATTACK_SENTENCE_WEIGHT = 3.0
+"""Weight of an attack's sentence in the training of the sentence weights; there are about six times as many harmless
+sentences."""
+SENTENCE_SHARE = 0.5
+"""Factor of the highest sentence score, which is added to the score of the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +53,70 @@ class Rows:
         return np.asarray(sums[self.begins[1:]] - sums[self.begins[:-1]])
 
 
-def rows_of(texts: Sequence[tuple[Occurrences, ...]]) -> Rows:
-    """Return the rows of texts. A block's values are divided by the root of their number, as in `scoring.averages`."""
-    places: list[NDArray[np.int64]] = []
-    values: list[Floats] = []
-    begins, total = [0], 0
-    for blocks in texts:
-        for block, offset, weight, shrink in zip(blocks, OFFSETS, BLOCK_WEIGHTS, SHRINK, strict=True):
-            block = distinct(block, _WHOLE_ROW)
-            count = len(block.places)
-            places.append(block.places + offset)
-            values.append(np.full(count, SCALE * weight / np.sqrt(count + shrink)))
-            total += count
-        begins.append(total)
-    return Rows(np.concatenate(places).astype(np.int32), np.concatenate(values).astype(np.float32), np.array(begins))
+class RowsBuilder:
+    """Collects the rows of texts, each split into parts (one: the whole text)."""
+
+    def __init__(self) -> None:
+        self._places: list[NDArray[np.int32]] = []
+        self._values: list[NDArray[np.float32]] = []
+        self._lengths: list[Numbers] = []
+
+    def add(self, blocks: Sequence[Occurrences], parts_of: Sequence[Numbers], parts: int) -> None:
+        """Add a row for each part of a text. `parts_of` has, for each block, the part of each occurrence. A block's
+        values are divided by the root of their number, as in `scoring.averages`."""
+        places, values, part_of = [], [], []
+        for block, block_parts, offset, weight, shrink in zip(
+            blocks, parts_of, OFFSETS, BLOCK_WEIGHTS, SHRINK, strict=True
+        ):
+            found, where = distinct(block, block_parts)
+            counts = np.bincount(where, minlength=parts)
+            places.append(found + offset)
+            values.append(SCALE * weight / np.sqrt(counts + shrink)[where])
+            part_of.append(where)
+        all_parts = np.concatenate(part_of)
+        order = np.argsort(all_parts, kind="stable")
+        self._places.append(np.concatenate(places)[order].astype(np.int32))
+        self._values.append(np.concatenate(values)[order].astype(np.float32))
+        self._lengths.append(np.bincount(all_parts, minlength=parts))
+
+    def rows(self) -> Rows:
+        """Return the rows in the order in which they were added."""
+        begins = np.concatenate(([0], np.cumsum(np.concatenate(self._lengths))))
+        return Rows(np.concatenate(self._places), np.concatenate(self._values), begins)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Weights and bias of whole texts and of single sentences."""
+
+    weights: Floats
+    bias: float
+    sentence_weights: Floats
+    sentence_bias: float
+
+    def scores(self, texts: Rows, sentences: Rows, text_of: Numbers) -> Floats:
+        """Return the score of each text: its own, and a share of that of its highest sentence. `text_of` has the number
+        of each sentence's text; each text has a sentence."""
+        highest = highest_of(sentences.times(self.sentence_weights) + self.sentence_bias, text_of, len(texts))
+        return np.asarray(texts.times(self.weights) + self.bias + SENTENCE_SHARE * highest)
+
+
+def highest_of(scores: Floats, text_of: Numbers, texts: int) -> Floats:
+    """Return the highest of the scores of each text's sentences."""
+    highest = np.full(texts, -np.inf)
+    np.maximum.at(highest, text_of, scores)
+    return highest
+
+
+def fitted_with_sentences(texts: Rows, sentences: Rows, text_of: Numbers, attacks: NDArray[np.bool_]) -> Fitted:
+    """Fit the weights of texts, then those of sentences: of an attack, the sentence with the highest score by the first
+    weights is the order; all sentences of harmless texts are none (multiple instance learning)."""
+    weights, bias = fitted(texts, attacks, np.ones(len(texts)))
+    scores = sentences.times(weights)
+    of_attack = attacks[text_of]
+    used = np.flatnonzero(~of_attack | (scores == highest_of(scores, text_of, len(texts))[text_of]))
+    row_weights = np.where(of_attack[used], ATTACK_SENTENCE_WEIGHT, 1.0)
+    return Fitted(weights, bias, *fitted(sentences.only(used), of_attack[used], row_weights))
 
 
 def fitted(rows: Rows, attacks: NDArray[np.bool_], row_weights: Floats) -> tuple[Floats, float]:

@@ -1,4 +1,4 @@
-"""Computes scores: tables of weights, loaded once, and their sums over windows of a text."""
+"""Computes scores: tables of weights, loaded once, and their sums over windows and sentences of a text."""
 
 from __future__ import annotations
 
@@ -12,8 +12,19 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scanning.model.features import SHRINK, SIZES, Occurrences, distinct, occurrences
+from scanning.model.features import (
+    SHRINK,
+    SIZES,
+    Numbers,
+    Occurrences,
+    distinct,
+    occurrences,
+    sentence_begins,
+    sentence_of,
+)
 from scanning.sentences import Sentence
+
+Floats = NDArray[np.float64]
 
 WEIGHTS: Final = Path(__file__).with_name("weights.npz")
 MAX_WHOLE: Final = 1200
@@ -33,37 +44,61 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
-    """Weights by block, the score of an empty text (`bias`), and the two thresholds."""
+class Weights:
+    """Weights by block, the scale of each block, and the score of an empty text."""
 
     tables: tuple[NDArray[np.int8], ...]
     scales: tuple[float, ...]
     bias: float
+
+    def scores(
+        self, blocks: Sequence[Occurrences], parts_of: Sequence[Numbers], parts: int, *, overlap: bool = False
+    ) -> Floats:
+        """Return the score of each part of a text, or with `overlap` of each two neighbouring parts. `parts_of` has,
+        for each block, the part of each occurrence."""
+        values = np.full(parts - overlap, self.bias)
+        for block, part_of, table, scale, shrink in zip(
+            blocks, parts_of, self.tables, self.scales, SHRINK, strict=True
+        ):
+            places, where = distinct(block, part_of)
+            sums = np.bincount(where, weights=table[places], minlength=parts)
+            counts = np.bincount(where, minlength=parts)
+            if overlap:
+                sums, counts = sums[1:] + sums[:-1], counts[1:] + counts[:-1]
+            values += scale * sums / np.sqrt(counts + shrink)
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The weights of whole texts and of single sentences, and the two thresholds."""
+
+    text: Weights
+    sentence: Weights
     hold_from: float
     block_from: float
     version: str
 
     def score(self, text: str, sentences: Sequence[Sentence]) -> Score:
-        """Return the score of a folded text: the highest of its windows."""
+        """Return the score of a folded text: the highest of its windows. The score of a window is that of its words,
+        plus that of its highest sentence."""
         step = STEP if len(text) > MAX_WHOLE else MAX_WHOLE
         steps = -(-len(text) // step) or 1
-        values = np.full(max(steps - 1, 1), self.bias)
-        for block, table, scale, shrink in zip(
-            occurrences(text, sentences), self.tables, self.scales, SHRINK, strict=True
-        ):
-            values += scale * averages(distinct(block, step), table, step, steps, shrink)
+        blocks = occurrences(text, sentences)
+        values = self.text.scores(blocks, [block.at // step for block in blocks], steps, overlap=steps > 1)
+        begins = sentence_begins(sentences)
+        sentence_scores = self.sentence.scores(blocks, [sentence_of(block.at, begins) for block in blocks], len(begins))
+        values += _highest_by_window(sentence_scores, begins // step, steps)
         best = int(values.argmax())
         return Score(float(values[best]), best * step, min((best + 2) * step, len(text)))
 
 
-def averages(block: Occurrences, table: NDArray[np.int8], step: int, steps: int, shrink: float) -> NDArray[np.float64]:
-    """Return the sum of a block's weights in each window, divided by the root of the number of occurrences."""
-    step_of = block.at // step
-    sums = np.bincount(step_of, weights=table[block.places], minlength=steps)
-    counts = np.bincount(step_of, minlength=steps)
-    if steps > 1:
-        sums, counts = sums[1:] + sums[:-1], counts[1:] + counts[:-1]
-    return np.asarray(sums / np.sqrt(counts + shrink), dtype=np.float64)
+def _highest_by_window(scores: Floats, step_of: Numbers, steps: int) -> Floats:
+    """Return the highest score of the sentences that begin in each window. Where none does, a sentence of an earlier
+    window continues, which is scored there: return the lowest score."""
+    highest = np.full(steps, scores.min())
+    np.maximum.at(highest, step_of, scores)
+    return np.asarray(np.maximum(highest[1:], highest[:-1]) if steps > 1 else highest)
 
 
 @cache
@@ -74,10 +109,14 @@ def model() -> Model:
 
 
 def model_of(arrays: dict[str, NDArray[Any]]) -> Model:
-    """Return the model with these arrays: `table0` to `table2`, and `numbers` (bias, thresholds, scales)."""
-    tables = tuple(arrays[f"table{block}"] for block in range(len(SIZES)))
-    bias, hold_from, block_from, *scales = map(float, arrays["numbers"])
-    return Model(tables, tuple(scales), bias, hold_from, block_from, version_of(arrays))
+    """Return the model with these arrays, as `training.packed` makes them."""
+    hold_from, block_from = map(float, arrays["levels"])
+    return Model(_weights(arrays, "text"), _weights(arrays, "sentence"), hold_from, block_from, version_of(arrays))
+
+
+def _weights(arrays: dict[str, NDArray[Any]], name: str) -> Weights:
+    bias, *scales = map(float, arrays[f"{name}_scales"])
+    return Weights(tuple(arrays[f"{name}{block}"] for block in range(len(SIZES))), tuple(scales), bias)
 
 
 def version_of(arrays: dict[str, NDArray[Any]]) -> str:
