@@ -20,7 +20,7 @@ SCALE = 6.0
 _MAX_ITERATIONS = 120
 _HISTORY = 8
 ATTACK_SENTENCE_WEIGHT = 3.0
-"""Weight of an attack's sentence in the training of the sentence weights; there are about six times as many harmless
+"""Weight of an attack's sentence in the training of the sentence weights; there are about three times as many harmless
 sentences."""
 SENTENCE_SHARE = 0.5
 """Factor of the highest sentence score, which is added to the score of the text."""
@@ -63,7 +63,7 @@ class RowsBuilder:
 
     def add(self, blocks: Sequence[Occurrences], parts_of: Sequence[Numbers], parts: int) -> None:
         """Add a row for each part of a text. `parts_of` has, for each block, the part of each occurrence. A block's
-        values are divided by the root of their number, as in `scoring.averages`."""
+        values are divided by the root of their number, as in `scoring.Weights.scores`."""
         places, values, part_of = [], [], []
         for block, block_parts, offset, weight, shrink in zip(
             blocks, parts_of, OFFSETS, BLOCK_WEIGHTS, SHRINK, strict=True

