@@ -36,9 +36,7 @@ def field_changes(before: Mapping[str, Any] | None, after: Mapping[str, Any]) ->
 
 def revision_diff(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> SafeString:
     """Return the HTML diff of a memory's content in a revision."""
-    html = pieces_html(pieces_of(before, after))
-    deletes = after.get("deleted_at") and before is not None and not before.get("deleted_at")
-    return format_html("<del>{}</del>", html) if deletes else html
+    return _revision_html(pieces_of(before, after), before, after)
 
 
 def _row(entry: ShownRevision) -> dict[str, Any]:
@@ -49,12 +47,18 @@ def _row(entry: ShownRevision) -> dict[str, Any]:
         "actor": revision.actor_words,  # type: ignore[attr-defined]
         "verb": entry.verb,
         "at": revision.created_at,
-        "diff": revision_diff(revision.before, revision.after),
+        "diff": _revision_html(entry.pieces, revision.before, revision.after),
         "fields": entry.fields,
         "evidence": revision.evidence,
         "present": entry.now,
         "restorable": not entry.now and not entry.gone,
     }
+
+
+def _revision_html(pieces: Iterable[Piece], before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> SafeString:
+    html = pieces_html(pieces)
+    deletes = after.get("deleted_at") and before is not None and not before.get("deleted_at")
+    return format_html("<del>{}</del>", html) if deletes else html
 
 
 def _piece(piece: Piece) -> SafeString | str:
