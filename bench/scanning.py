@@ -5,7 +5,8 @@
 
 FILE is JSON Lines with `text` (or `parts`, joined without a separator), `label` (`benign`, `harmless`, or the kind of
 attack or secret) and `kind`. Recall and false alarms count blocked texts; `caught` also counts texts held for a person.
-With `--unseen` each file must hold one author's training rows; it is scanned by a model trained without them.
+With `--unseen` each file must hold one author's training rows; it is scanned by a model trained without them (two
+minutes per author).
 Prints a table and, as its last line, one JSON object. No network."""
 
 from __future__ import annotations
