@@ -26,7 +26,6 @@ sys.path.insert(0, str(ROOT))  # ahead of this folder, where scanning.py shadows
 
 from scanning import RULES_VERSION, redact, scan, warm  # noqa: E402
 from scanning.model import Model, model  # noqa: E402
-from scanning.model.fitting import fitted_with_sentences  # noqa: E402
 from scanning.model.rows import Corpus, read_rows  # noqa: E402
 from scanning.model.scoring import model_of  # noqa: E402
 from scanning.model.training import ROWS, packed  # noqa: E402
@@ -77,8 +76,7 @@ def scan_file(path: Path) -> list[Row]:
 
 def model_without(author: str, corpus: Corpus) -> Model:
     """Train a model on the rows of all other authors, with the shipped thresholds."""
-    others = corpus.only(corpus.authors != author)
-    fit = fitted_with_sentences(others.features, others.sentences, others.text_of, others.attacks)
+    fit = corpus.only(corpus.authors != author).fitted()
     return model_of(packed(fit, (model().hold_from, model().block_from)))
 
 

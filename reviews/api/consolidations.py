@@ -38,17 +38,21 @@ async def consolidation_start(request: ApiRequest, body: ConsolidationIn) -> Sta
     """Start a consolidation, ignoring cool-downs and a paused earlier run; with `force`, even if nothing has changed.
     With `dry_run` only return a preview. `standing` tells how many sessions may be read, are resting, or are
     unchanged."""
-    caller = request.auth
-    book = await in_thread(book_get_or_create, caller.owner_id, caller.limits.book_name(body.book))
+    if not body.dry_run:
+        return Status(202, await in_thread(_start, request.auth, body))
     # A preview reads all sessions, so it would keep the writes of others waiting.
-    if body.dry_run:
-        preview = await in_read_thread(consolidation_preview, book, force=body.force)
-        return Status(202, preview.as_json())
-    return Status(202, await in_thread(_start, caller, book, force=body.force))
+    book = await in_thread(_book, request.auth, body)
+    preview = await in_read_thread(consolidation_preview, book, force=body.force)
+    return Status(202, preview.as_json())
 
 
-def _start(caller: Caller, book: Book, *, force: bool) -> dict[str, Any]:
-    run = consolidation_request(book, trigger=Trigger.REQUEST, actor=caller.actor, force=force)
+def _book(caller: Caller, body: ConsolidationIn) -> Book:
+    return book_get_or_create(caller.owner_id, caller.limits.book_name(body.book))
+
+
+def _start(caller: Caller, body: ConsolidationIn) -> dict[str, Any]:
+    book = _book(caller, body)
+    run = consolidation_request(book, trigger=Trigger.REQUEST, actor=caller.actor, force=body.force)
     return run_json(run) | {"standing": asdict(standing_of(book, force=run.force))}
 
 

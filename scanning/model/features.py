@@ -20,6 +20,7 @@ from scanning.sentences import LETTERS, Sentence
 from scanning.words import BIT, UNSPACED
 
 Numbers = NDArray[np.int64]
+Floats = NDArray[np.float64]
 Hashes = NDArray[np.uint64]
 
 WORDS_BITS: Final = 20

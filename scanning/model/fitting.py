@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scanning.model.features import SHRINK, SIZES, Numbers, Occurrences, distinct
+from scanning.model.features import SHRINK, SIZES, Floats, Numbers, Occurrences, distinct
 
-Floats = NDArray[np.float64]
 BLOCK_WEIGHTS = (1.0, 0.7, 1.0)
 OFFSETS = (0, SIZES[0], SIZES[0] + SIZES[1])
 PENALTY = 3e-5

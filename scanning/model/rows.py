@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from scanning.judging import orders_in
 from scanning.model.features import Numbers, occurrences, sentence_begins, sentence_of
-from scanning.model.fitting import Rows, RowsBuilder
+from scanning.model.fitting import Fitted, Rows, RowsBuilder, fitted_with_sentences
 from scanning.sentences import Sentence, sentences_of
 from scanning.views import folded_view, raw_view
 
@@ -55,6 +55,10 @@ class Corpus:
             sentences=self.sentences.only(sentences),
             text_of=(np.cumsum(chosen) - 1)[self.text_of[sentences]],
         )
+
+    def fitted(self) -> Fitted:
+        """Return weights fitted to all texts and their sentences."""
+        return fitted_with_sentences(self.features, self.sentences, self.text_of, self.attacks)
 
 
 def read_rows(folder: Path) -> Corpus:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scanning.model.features import (
     SHRINK,
     SIZES,
+    Floats,
     Numbers,
     Occurrences,
     distinct,
@@ -23,8 +24,6 @@ from scanning.model.features import (
     sentence_of,
 )
 from scanning.sentences import Sentence
-
-Floats = NDArray[np.float64]
 
 WEIGHTS: Final = Path(__file__).with_name("weights.npz")
 MAX_WHOLE: Final = 1200

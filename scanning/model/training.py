@@ -17,15 +17,8 @@ from numpy.typing import NDArray
 
 from scanning.made_from import hash_of, rows_to_train, write
 from scanning.made_from import outdated as outdated_by
-from scanning.model.fitting import (
-    BLOCK_WEIGHTS,
-    OFFSETS,
-    SCALE,
-    SENTENCE_SHARE,
-    Fitted,
-    Floats,
-    fitted_with_sentences,
-)
+from scanning.model.features import Floats
+from scanning.model.fitting import BLOCK_WEIGHTS, OFFSETS, SCALE, SENTENCE_SHARE, Fitted
 from scanning.model.rows import Corpus, read_rows
 from scanning.model.scoring import WEIGHTS, version_of
 from scanning.model.validation import out_of_author, report
@@ -46,7 +39,7 @@ def main() -> None:
     if rows is None:
         return
     corpus = read_rows(rows)
-    fit = fitted_with_sentences(corpus.features, corpus.sentences, corpus.text_of, corpus.attacks)
+    fit = corpus.fitted()
     scores, orders = out_of_author(corpus)
     arrays = packed(fit, thresholds(corpus, scores, orders))
     np.savez_compressed(WEIGHTS, **arrays)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from scanning.model.fitting import Floats, fitted_with_sentences
+from scanning.model.features import Floats
 from scanning.model.rows import Corpus
 
 FALSE_ALARMS = 0.02
@@ -36,8 +36,7 @@ def _scored(corpus: Corpus, fold_of: NDArray[np.int64], share: float) -> tuple[F
     scores, orders = np.zeros(len(corpus.texts)), np.zeros(len(corpus.texts))
     included = _spread(corpus.scenes) < share * (corpus.scenes.max() + 1)
     for fold in np.unique(fold_of):
-        training = corpus.only((fold_of != fold) & included)
-        fit = fitted_with_sentences(training.features, training.sentences, training.text_of, training.attacks)
+        fit = corpus.only((fold_of != fold) & included).fitted()
         held_out = fold_of == fold
         part = corpus.only(held_out)
         scores[held_out] = fit.scores(part.features, part.sentences, part.text_of)

@@ -13,7 +13,6 @@ import pytest
 from scanning import RULES_VERSION, scan
 from scanning.model import model
 from scanning.model.features import SIZES, occurrences
-from scanning.model.fitting import fitted_with_sentences
 from scanning.model.rows import read_rows
 from scanning.model.scoring import MAX_WHOLE, STEP, WEIGHTS, model_of
 from scanning.model.training import MADE_FROM, ROWS, made_from, outdated, packed
@@ -141,9 +140,7 @@ def test_training_is_reproducible_and_separates_the_classes(tmp_path: Path) -> N
         ]
         (tmp_path / f"{author}.jsonl").write_text("\n".join(map(json.dumps, rows)))
     corpus = read_rows(tmp_path)
-    fit, again = (
-        fitted_with_sentences(corpus.features, corpus.sentences, corpus.text_of, corpus.attacks) for _ in range(2)
-    )
+    fit, again = corpus.fitted(), corpus.fitted()
     assert (fit.weights == again.weights).all()
     assert (fit.sentence_weights == again.sentence_weights).all()
     trained = model_of(packed(fit, (1.0, 2.0)))
