@@ -95,16 +95,18 @@ def clean_keywords(keywords: Sequence[str]) -> list[str]:
     return list(found.values())
 
 
-def check_scan(content: str, keywords: Sequence[str], metadata: Mapping[str, str] = NO_METADATA) -> ScanVerdict:
+def check_scan(
+    content: str, keywords: Sequence[str], metadata: Mapping[str, str] = NO_METADATA, category: str = ""
+) -> ScanVerdict:
     """Scan a memory before it is written and return the verdict. Raises BlockedByScan, without quoting the text."""
-    if any(map(is_prompt_copy, (content, " ".join(keywords), " ".join(metadata.values())))):
+    if any(map(is_prompt_copy, (content, " ".join(keywords), " ".join(metadata.values()), category))):
         count_refusal("prompt_copy", "prompt")
         raise BlockedByScan(
             "Not saved. This repeats Daybook's own instructions to the model. Say what is to be remembered.",
             rule="prompt_copy",
             kind="prompt",
         )
-    verdict = verdict_of(content, keywords, metadata)
+    verdict = verdict_of(content, keywords, metadata, category)
     refuse_blocked(verdict)
     return verdict
 
@@ -129,7 +131,7 @@ def refuse_blocked(verdict: ScanVerdict) -> None:
 def set_verdict(memory: Memory) -> None:
     """Set the verdict of a memory that is stored even if it is blocked (undo, imported rows), unless its verdict is
     already of the current rules and words."""
-    words = (memory.content, memory.keywords, memory.metadata)
+    words = (memory.content, memory.keywords, memory.metadata, memory.category)
     if memory.scan_hash == words_hash(*words):
         return
     verdict = verdict_of(*words)

@@ -38,7 +38,7 @@ WAL_SWEEP_SECONDS = 60.0
 _wal_sweep_due = 0.0
 _ROWS = 50
 _SCANNERS: dict[type[Model], Callable[[Any], ScanVerdict]] = {
-    Memory: lambda row: verdict_of(row.content, row.keywords, row.metadata),
+    Memory: lambda row: verdict_of(row.content, row.keywords, row.metadata, row.category),
     Artifact: lambda row: verdict_of_document(row.content),
 }
 

@@ -4,6 +4,7 @@ Verdicts are cached by a hash of the text and the rules, without the text, until
 same text again, such as a refused one, only costs the hash."""
 
 import math
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ INLINE_SCAN_CHARS = 500  # up to here a text is scanned under the lock: a thread
 _MAX_CACHED = 20_000
 """About 8 MB. Large enough that an import can use the verdicts of its preview."""
 NO_METADATA: Mapping[str, str] = MappingProxyType({})
+_LABEL = re.compile(r"[^\W\d_]+(?:[ _-][^\W\d_]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,27 +42,42 @@ _lock = threading.Lock()
 _cache: LRUCache[tuple[str, bool], ScanVerdict] = LRUCache()
 
 
-def verdict_of(content: str, keywords: Sequence[str], metadata: Mapping[str, str] = NO_METADATA) -> ScanVerdict:
-    """Return the verdict of a memory, scanned at most once. Metadata is scanned separately, so that the cached verdict
-    of the other part can be used if only one of them changes."""
+def is_label(category: str) -> bool:
+    """Return True for one or two plain words. A longer category may be a sentence: it is scanned, and needs evidence
+    like the content, since it is injected together with it."""
+    return _LABEL.fullmatch(category) is not None
+
+
+def verdict_of(
+    content: str, keywords: Sequence[str], metadata: Mapping[str, str] = NO_METADATA, category: str = ""
+) -> ScanVerdict:
+    """Return the verdict of a memory, scanned at most once. Category and metadata are scanned separately, so that the
+    cached verdict of the other part can be used if only one of them changes."""
     main = _scan_cached(content, keywords, document=False)
-    if not metadata:
+    others = _other_words(metadata, category)
+    if not others:
         return main
-    extra = _scan_cached("", metadata_words(metadata), document=False)
+    extra = _scan_cached("", others, document=False)
     worse = max((main, extra), key=lambda verdict: (bool(verdict.rule), bool(verdict.hold)))
-    return replace(worse, scan_hash=words_hash(content, keywords, metadata))
+    return replace(worse, scan_hash=words_hash(content, keywords, metadata, category))
 
 
 def words_hash(
     content: str,
     keywords: Sequence[str],
     metadata: Mapping[str, str] = NO_METADATA,
+    category: str = "",
     *,
     rules: str = scanning.RULES_VERSION,
 ) -> str:
     """Return the hash that identifies a memory's scanned texts under a version of the rules."""
     # A keyword contains no equals sign, so it cannot be mistaken for metadata.
-    return scanning.scan_hash(content, (*keywords, *metadata_words(metadata)), rules=rules)
+    return scanning.scan_hash(content, (*keywords, *_other_words(metadata, category)), rules=rules)
+
+
+def _other_words(metadata: Mapping[str, str], category: str) -> tuple[str, ...]:
+    sentence = () if not category or is_label(category) else (category,)
+    return (*sentence, *metadata_words(metadata))
 
 
 def verdict_of_document(content: str) -> ScanVerdict:
@@ -80,10 +97,12 @@ def is_verdict_for(
     keywords: Sequence[str],
     older: Sequence[str],
     metadata: Mapping[str, str] = NO_METADATA,
+    category: str = "",
 ) -> bool:
     """Return True if a stored verdict is of exactly these texts, under the current rules or one of `older`."""
     return any(
-        scan_hash == words_hash(content, keywords, metadata, rules=rules) for rules in (scanning.RULES_VERSION, *older)
+        scan_hash == words_hash(content, keywords, metadata, category, rules=rules)
+        for rules in (scanning.RULES_VERSION, *older)
     )
 
 

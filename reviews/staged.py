@@ -141,8 +141,8 @@ class StagedBook:
             return {"ok": True, "id": known.key, "note": "Already known; nothing was stored twice."}
         keywords = entry_rules.clean_keywords(arguments.keywords)
         category = entry_rules.clean_category(arguments.category)
-        verdict = entry_rules.check_scan(content, keywords)
-        evidence = evidence_for(self.conversation, content, arguments.evidence)
+        verdict = entry_rules.check_scan(content, keywords, category=category)
+        evidence = evidence_for(self.conversation, content, arguments.evidence, category=category)
         self.budgets.take(arguments.target, len(content))
         self._new += 1
         entry = StagedEntry(
@@ -164,9 +164,11 @@ class StagedBook:
         category = entry.category if arguments.category is None else entry_rules.clean_category(arguments.category)
         if (content, keywords, category) == (entry.content, entry.keywords, entry.category):
             return {"ok": True, "id": entry.key, "note": "It says so already; nothing was changed."}
-        verdict = entry_rules.check_scan(content, keywords)
+        verdict = entry_rules.check_scan(content, keywords, category=category)
         before = entry.content
-        evidence = evidence_for(self.conversation, content, arguments.evidence, previous=before)
+        evidence = evidence_for(
+            self.conversation, content, arguments.evidence, previous=before, category=arguments.category or ""
+        )
         self.budgets.take(entry.target, len(content), freed=len(before), freed_target=entry.target)
         entry.content, entry.keywords, entry.category = content, keywords, category
         self._stage("update", entry, before=before, evidence=evidence, doubt=decide(verdict, evidence, self.hold))

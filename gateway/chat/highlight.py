@@ -24,6 +24,8 @@ SECONDS_PER_TEXT = 0.1
 """Processor seconds for highlighting one text; the rest of its code is shown plain."""
 SECONDS_PER_PAGE = 0.2
 """Processor seconds for highlighting all texts of a page together."""
+STEPS_PER_PAGE = 150_000
+"""Steps of the Markdown parser for all texts of a page together; see gateway.chat.markdown_rules."""
 
 _NAMES = {
     "bash": "sh bash zsh shell fish make makefile",
@@ -72,11 +74,13 @@ _CLASSES = ((Comment, "c"), (String, "s"), (Number, "n"), (Keyword, "k"), (Name.
 
 
 class Budget:
-    """The rendering budget left for one text or page: processor seconds for highlighting, characters of formulas."""
+    """The rendering budget left for one text or page: processor seconds for highlighting, characters of formulas, steps
+    of the Markdown parser."""
 
     def __init__(self, seconds: float = SECONDS_PER_TEXT) -> None:
         self.seconds = seconds
         self.formulas = MAX_TOTAL_CHARS
+        self.steps = STEPS_PER_PAGE
 
 
 def highlight(code: str, language: str, budget: Budget | None = None) -> str:

@@ -15,6 +15,7 @@ from markdown_it.token import Token
 
 from gateway.chat.highlight import Budget, highlight
 from gateway.chat.markdown import MARKDOWN, MAX_CHARS, MAX_MARKS, clean, count_marks, environment, unrendered
+from gateway.chat.markdown_rules import TooManySteps
 from memories.history.matching import common_prefix
 
 _HIGHLIGHT_SECONDS = 1.0
@@ -59,7 +60,7 @@ class LiveMarkdown:
         self._open = ""  # the source from the first unfinished block on
         self._finished = 0  # number of finished blocks
         self._shown: list[str] = []  # HTML of the unfinished blocks
-        self._in_code = self._growing = False
+        self._in_code = self._growing = self._too_slow = False
         self._coloured: dict[tuple[str, str], str] = {}
 
     def add(self, text: str) -> None:
@@ -71,7 +72,7 @@ class LiveMarkdown:
     def changes(self, *, complete: bool = False) -> tuple[list[BlockUpdate], int]:
         """Return the changes since the last call and the number of blocks. If `complete`, no more text follows and
         nothing is held back."""
-        if self._length > MAX_CHARS or self._marks > MAX_MARKS:
+        if self._too_slow or self._length > MAX_CHARS or self._marks > MAX_MARKS:
             return self._unrendered_changes()
         text = self._normalized_text(complete)
         if complete:
@@ -79,7 +80,11 @@ class LiveMarkdown:
         shown = text if complete else text[: len(text) - _held_back(text, self._in_code)]
         env = self._env | {"references": dict(self._env["references"]), "footnotes": set(self._env["footnotes"])}
         env["numbered"] = set(self._env["numbered"])
-        blocks = _blocks(MARKDOWN.parse(shown, env))
+        try:
+            blocks = _blocks(MARKDOWN.parse(shown, env))
+        except TooManySteps:
+            self._too_slow = True
+            return self._unrendered_changes()
         ended = _ended(blocks, shown.count("\n"))
         html = []
         for number, block in enumerate(blocks):

@@ -70,6 +70,8 @@ MAX_MARKS = 20_000
 """A text with more Markdown characters is shown unrendered: each may become an element, so their number, not the
 length, makes rendering slow."""
 _MARKS = "*_[]`<|~&$\\\n"
+STEPS_PER_TEXT = 70_000
+"""Steps of the parser for one text, some 10 µs each. A text that needs more is shown unrendered."""
 
 
 class _Renderer(RendererHTML):
@@ -221,6 +223,7 @@ def environment(scope: str, budget: Budget) -> dict[str, Any]:
     return {
         "scope": re.sub(r"[^A-Za-z0-9-]", "-", scope)[:60],
         "budget": budget,
+        "steps": min(STEPS_PER_TEXT, budget.steps),
         "highlight": lambda code, language: highlight(code, language, budget),
         "formulas": {},
         "numbered": set(),
@@ -246,10 +249,21 @@ def render_markdown(text: str, budget: Budget | None = None, *, scope: str = "")
     """Render Markdown as safe HTML: no styles, no scripts, nothing loaded from another host, and no ids but those of
     footnotes, which contain `scope`.
 
-    `budget` bounds the cost of highlighting and formulas; several texts may share it. A text beyond the limits is shown
-    unrendered."""
+    `budget` bounds the cost of parsing, highlighting and formulas; several texts may share it. A text beyond the limits
+    is shown unrendered."""
     if len(text) > MAX_CHARS or count_marks(text) > MAX_MARKS:
         html = unrendered(text)
     else:
-        html = clean(MARKDOWN.render(text, environment(scope, budget or Budget())))
+        html = _rendered(text, budget or Budget(), scope)
     return mark_safe(html)  # noqa: S308 - escaped, or sanitised by nh3
+
+
+def _rendered(text: str, budget: Budget, scope: str) -> str:
+    env = environment(scope, budget)
+    budget.steps -= env["steps"]
+    try:
+        html = MARKDOWN.render(text, env)
+    except markdown_rules.TooManySteps:
+        return unrendered(text)
+    budget.steps += env["steps"]  # what is left
+    return clean(html)

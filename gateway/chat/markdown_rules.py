@@ -1,7 +1,8 @@
 """markdown-it-py rules for syntax beyond CommonMark: formulas, footnotes and task lists.
 
 Each rule looks ahead a bounded number of characters. `$…$` is a formula only where it cannot be money or a shell
-variable. `live` in the environment means that the text is still being streamed: an unclosed formula at its end is left
+variable. A counting rule bounds the work of the parser, in which deep quotations multiply the lines. `live` in the
+environment means that the text is still being streamed: an unclosed formula at its end is left
 out, and `[^1]` may be defined later."""
 
 import re
@@ -14,6 +15,7 @@ from markdown_it.rules_inline import StateInline
 
 MAX_LOOK_AHEAD = 2_000
 """Characters within which a formula must end."""
+MAX_TOKENS = 80_000
 _MAX_LINES = 60
 _CLOSING = {"\\(": "\\)", "\\[": "\\]", "$$": "$$"}
 _DOLLARS = re.compile(r"\$(?![\s$])((?:\\.|[^\\$\n]){1,200}?)(?<!\s)\$(?![\w$])")
@@ -23,14 +25,41 @@ _LABEL = re.compile(r"\[\^([A-Za-z0-9_.-]{1,32})\]")
 _TASK = re.compile(r"\[([ xX])\][ \t]+")
 
 
+class TooManySteps(Exception):
+    """Parsing a text takes more steps than `steps` in the environment allows, makes too many tokens, or nests too
+    deep."""
+
+
 def install(markdown: MarkdownIt) -> None:
     """Add the rules to a parser."""
     ends: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote", "list"]}
+    markdown.block.ruler.before("table", "block_step", _block_step, ends)
+    markdown.inline.ruler.before("text", "inline_step", _inline_step)
     markdown.block.ruler.before("fence", "formula_block", _formula_block, ends)
     markdown.block.ruler.before("reference", "footnote", _footnote, ends)
     markdown.inline.ruler.before("escape", "formula", _formula)
     markdown.inline.ruler.before("link", "footnote_reference", _footnote_reference)
     markdown.core.ruler.before("inline", "tasks", _tasks)
+
+
+def _block_step(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:
+    """Count one look at a line. Each level of nesting looks at a line that continues a paragraph again."""
+    if len(state.tokens) > MAX_TOKENS:  # a row of a table gets as many cells as the head, however short it is
+        raise TooManySteps
+    if state.level >= state.md.options["maxNesting"] - 2:  # the parser would drop what is nested deeper
+        raise TooManySteps
+    return _step(state)
+
+
+def _inline_step(state: StateInline, silent: bool) -> bool:
+    return _step(state)
+
+
+def _step(state: StateBlock | StateInline) -> bool:
+    state.env["steps"] -= 1
+    if state.env["steps"] < 0:
+        raise TooManySteps
+    return False  # the other rules decide what stands here
 
 
 def _formula(state: StateInline, silent: bool) -> bool:

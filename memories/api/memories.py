@@ -220,8 +220,8 @@ def _scan_patch(caller: Caller, memory_id: str, fields: MemoryFields) -> None:
     """Scan the memory as it would be after the patch, before the lock is taken."""
     memory = _get(caller, memory_id)
     changes = memory_changes(memory, fields)
-    words = {name: changes.get(name, getattr(memory, name)) for name in ("content", "keywords", "metadata")}
-    verdict_of(words["content"], words["keywords"], words["metadata"])
+    names = ("content", "keywords", "metadata", "category")
+    verdict_of(*(changes.get(name, getattr(memory, name)) for name in names))
 
 
 def _patch(caller: Caller, memory_id: str, fields: MemoryFields, version: int | None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from memories.errors import DomainError
 from memories.evidence.conversation import Conversation
 from memories.models import Evidence, EvidenceKind
-from memories.verdicts import ScanVerdict
+from memories.verdicts import ScanVerdict, is_label
 
 
 class Hold(StrEnum):
@@ -50,9 +50,12 @@ NOT_FOUND = (
 )
 
 
-def evidence_for(conversation: Conversation | None, content: str, quote: str, *, previous: str = "") -> Evidence:
+def evidence_for(
+    conversation: Conversation | None, content: str, quote: str, *, previous: str = "", category: str = ""
+) -> Evidence:
     """Return the evidence for a memory: where the quote occurs or, without a quote, the text that supports it best.
-    `previous` is the memory's content before the write.
+    `previous` is the memory's content before the write. A category that may be a sentence must not come from foreign
+    text either.
 
     Raises EvidenceNotFound for the first quote that is not found; later ones return `unfounded` evidence, which is
     held."""
@@ -68,7 +71,10 @@ def evidence_for(conversation: Conversation | None, content: str, quote: str, *,
             return Evidence(unfounded=True)
     if found is not None and found.untrusted:
         return found
-    return conversation.closest_foreign(content, previous=previous) or found or conversation.best_support(content)
+    foreign = conversation.closest_foreign(content, previous=previous)
+    if foreign is None and category and not is_label(category):
+        foreign = conversation.closest_foreign(category, previous=previous)
+    return foreign or found or conversation.best_support(content)
 
 
 def scan_doubt(verdict: ScanVerdict) -> HoldReason | None:

@@ -241,14 +241,15 @@ def _elements(text: str) -> Iterator[Span]:
     if wrapper := _MESSAGE_TAG.match(text, begins):
         begins = wrapper.end()
     yield 0, begins
-    opened, name, depth = -1, "", 0
+    opened, name, depth, commented = -1, "", 0, 0  # `commented`: the end of the last comment
     for tag in _TAG.finditer(text, begins):
         if tag[2] and tag[2].casefold() in _INLINE and tag.end() - tag.start() <= len(tag[2]) + len("</ >"):
             continue
         if tag[2] is None:
-            if opened < 0:
+            if opened < 0 and tag.start() >= commented:
                 end = text.find("-->", tag.end())
-                yield tag.start(), end + 3 if end >= 0 else len(text)
+                commented = end + 3 if end >= 0 else len(text)
+                yield tag.start(), commented
         elif opened < 0:
             yield tag.span()
             if not tag[1] and not tag[3]:

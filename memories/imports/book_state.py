@@ -126,7 +126,8 @@ def check_entries(
             report.known += 1
             continue
         try:
-            verdict = check_scan(fields.content or "", list(fields.keywords or ()), fields.metadata or {})
+            keywords, metadata = list(fields.keywords or ()), fields.metadata or {}
+            verdict = check_scan(fields.content or "", keywords, metadata, fields.category or "")
             allowed.append(CheckedEntry(entry, fields, key, verdict.scan_hash, scan_doubt(verdict)))
         except BlockedByScan as error:
             report.block(entry, error)

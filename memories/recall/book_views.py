@@ -238,8 +238,8 @@ _LIVE_ROWS = Select(
 
 def _convert_row(columns: RawRow, row_hash: int, older: Sequence[str]) -> _ConvertedRow:
     row = _Row._make(columns)
-    if not is_verdict_for(row.scan_hash, row.content, row.keywords, older, row.metadata):
-        verdict = verdict_of(row.content, row.keywords, row.metadata)
+    if not is_verdict_for(row.scan_hash, row.content, row.keywords, older, row.metadata, row.category):
+        verdict = verdict_of(row.content, row.keywords, row.metadata, row.category)
         row = row._replace(scan_hash=verdict.scan_hash, scan_rule=verdict.rule)
     entry = ViewEntry(
         number=row.number,

@@ -120,7 +120,7 @@ def memory_changes(memory: Memory, fields: MemoryFields) -> dict[str, Any]:
 
 def words_change(changes: dict[str, Any]) -> bool:
     """Return True if the changes require a new scan."""
-    return not {"content", "keywords", "metadata"}.isdisjoint(changes)
+    return not {"content", "keywords", "metadata", "category"}.isdisjoint(changes)
 
 
 def memory_change(memory: Memory, changes: dict[str, Any], *, scan_hash: str, evidence: Evidence) -> None:

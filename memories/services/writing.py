@@ -74,7 +74,7 @@ class BookWriter:
         known = next(iter(live_in(self.book).filter(content_key=content_key(content)).order_by()[:1]), None)
         if known:
             return self.update(known.number, replace(if_known or MemoryFields(), content=None))
-        verdict = check_scan(content, cleaned.keywords or (), cleaned.metadata or {})
+        verdict = check_scan(content, cleaned.keywords or (), cleaned.metadata or {}, str(cleaned.category))
         check_hold(verdict, evidence_of(self.source, cleaned), self.source.hold)
         Budgets.of(self.book, self.book.name).take(str(cleaned.target), len(content))
         return self._stored(self.gather_added(cleaned, scan_hash=verdict.scan_hash))
@@ -87,10 +87,11 @@ class BookWriter:
         changes = memory_changes(memory, fields)
         if not changes:
             return WriteResult(memory, None, changed=False)
-        words = {name: getattr(memory, name) for name in ("target", "content", "keywords", "metadata")} | changes
+        names = ("target", "content", "keywords", "metadata", "category")
+        words = {name: getattr(memory, name) for name in names} | changes
         scan_hash = ""
         if words_change(changes):
-            verdict = check_scan(words["content"], words["keywords"], words["metadata"])
+            verdict = check_scan(words["content"], words["keywords"], words["metadata"], words["category"])
             scan_hash = verdict.scan_hash
             check_hold(verdict, evidence_of(self.source, fields), self.source.hold)
         # Memories may become shorter even if the book is over its budget.

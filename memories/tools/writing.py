@@ -115,7 +115,10 @@ def _delete(run: ToolRun, arguments: DeleteMemory) -> dict[str, Any]:
 
 
 def _evidence(run: ToolRun, arguments: AddMemory | UpdateMemory, *, previous: str = "") -> Evidence:
-    return evidence_for(run.scope.conversation, arguments.content, arguments.evidence, previous=previous)
+    category = arguments.category or ""
+    return evidence_for(
+        run.scope.conversation, arguments.content, arguments.evidence, previous=previous, category=category
+    )
 
 
 def _proposed(run: ToolRun, fields: MemoryFields, held: WriteHeld, memory: Memory | None = None) -> Proposal:

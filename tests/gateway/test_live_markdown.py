@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gateway.chat.live_html import as_html
 from gateway.chat.live_markdown import LiveMarkdown
 from gateway.chat.markdown import MAX_CHARS, MAX_MARKS, render_markdown
-from tests.gateway.test_markdown import HOSTILE, PIECES, Seen, assert_harmless
+from tests.gateway.test_markdown import HOSTILE, PIECES, TOO_SLOW, Seen, assert_harmless
 
 DOCUMENT = r"""# Title
 
@@ -156,6 +156,17 @@ def test_a_text_over_the_limits_is_shown_as_written() -> None:
         assert shown.blocks[0] == "<p>First</p>"
         shown.add(text[1000:], complete=True)
         assert shown.html() == render_markdown("First\n\nSecond " + text)
+
+
+@pytest.mark.parametrize("text", TOO_SLOW)
+def test_a_text_that_takes_too_many_steps_is_shown_as_written(text: str) -> None:
+    shown = Shown()
+    shown.add("First\n\n")
+    for start in range(0, len(text), 10_000):
+        shown.add(text[start : start + 10_000])
+    shown.add("end", complete=True)
+    assert shown.html() == render_markdown("First\n\n" + text + "end")
+    assert shown.html().startswith("<pre>First")
 
 
 async def stream_of(*events: tuple[int, tuple[str, dict[str, Any]]]) -> AsyncGenerator[tuple[int, tuple[str, Any]]]:

@@ -200,6 +200,30 @@ def test_a_text_over_the_limits_is_shown_as_written(text: str) -> None:
     assert render_markdown(text) == f"<pre>{escape(text)}</pre>".strip()
 
 
+NESTED = "> " * 17 + "a\n"
+TOO_SLOW = [
+    NESTED + "b\n" * 15_000,  # each level looks at each line again
+    "|".join("a" * 50) + "\n" + "|".join("-" * 50) + "\n" + "a\n" * 15_000,  # each row gets fifty cells
+]
+
+
+@pytest.mark.parametrize("text", [*TOO_SLOW, "- " * 30 + "a\nb"])
+def test_a_text_that_takes_too_many_steps_or_nests_too_deep_is_shown_as_written(text: str) -> None:
+    assert render_markdown(text) == f"<pre>{escape(text)}</pre>".strip()
+
+
+def test_deep_quotations_are_rendered() -> None:
+    assert render_markdown("> " * 10 + "a\n" + "b\n" * 200).count("<blockquote>") == 10
+
+
+def test_the_texts_of_a_page_share_one_budget_of_steps() -> None:
+    budget = Budget()
+    text = "b\n" * 10_000
+    shown = [render_markdown(text, budget) for _ in range(6)]
+    assert shown[0].startswith("<p>")
+    assert shown[-1] == f"<pre>{text}</pre>"
+
+
 def test_code_over_the_limits_is_not_highlighted() -> None:
     assert "<span" not in highlight("def f(): pass\n" * (MAX_CODE_CHARS // 14 + 1), "python")
     code = "def f(): pass\n" * 100
