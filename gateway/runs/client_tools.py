@@ -97,19 +97,29 @@ def named_run_id(messages: Sequence[dict[str, Any]]) -> UUID | None:
 
 def with_kept_fields(owner_id: UUID, messages: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
     """Return a client's messages with the provider's fields restored beside their tool calls. One query at most."""
-    calling = ((at, call_ids(message)) for at, message in enumerate(messages) if message.get("tool_calls"))
-    first_ids = {at: ids[0] for at, ids in calling if ids}
-    run_ids = {at: run_id for at, first in first_ids.items() if (run_id := run_of_call(first))}
+    calling = {at: call_ids(message) for at, message in enumerate(messages) if message.get("tool_calls")}
+    run_ids = [run_id for ids in calling.values() for call_id in ids if (run_id := run_of_call(call_id))]
     if not run_ids:
         return tuple(messages)
-    runs = list(dict.fromkeys(reversed(run_ids.values())))[:_MAX_RUNS]
+    runs = list(dict.fromkeys(reversed(run_ids)))[:_MAX_RUNS]
     rows = Message.objects.filter(owner_id=owner_id, run_id__in=runs, kept__isnull=False)
     stored = [KeptFields.from_json(row) for row in rows.values_list("kept", flat=True) if row]
     by_call = {call_id: kept for kept in stored for call_id in kept.calls}
     found = list(messages)
-    for at in run_ids:
-        found[at] = with_kept(found[at], by_call.get(first_ids[at]))
+    for at, ids in calling.items():
+        if steps := [by_call[call_id] for call_id in ids if call_id in by_call]:
+            found[at] = with_kept(found[at], _joined(steps))
     return tuple(found)
+
+
+def _joined(steps: Sequence[KeptFields]) -> KeptFields:
+    """Return the kept fields of a message in which a client joined several steps: those of the first, with the calls of
+    the others from the same model."""
+    first, calls = steps[0], {}
+    for step in steps:
+        if step.is_from(first.upstream, first.model):
+            calls.update(step.calls)
+    return replace(first, calls=calls)
 
 
 @transaction.atomic

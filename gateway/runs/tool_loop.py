@@ -2,7 +2,7 @@
 clear results, omit steps or add notes, with our own calls and results inserted, which it never saw. A loop that the
 client resends unchanged is sent exactly as the model wrote it, so that the server's prompt cache stays valid."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,13 +20,23 @@ class Step:
     message: ChatMessage
     results: tuple[ChatMessage, ...]
 
-    def own_part(self, client_ids: frozenset[str], text: Any) -> Iterator[ChatMessage]:
-        """Yield the part of the step that the client never saw: our calls and their results. `text` becomes the content
-        of the message."""
-        calls = [call for call in self.message.get("tool_calls") or () if call["id"] not in client_ids]
+    def part(
+        self, client_ids: frozenset[str], text: Any, named: Mapping[str, Any], results: Mapping[str, ChatMessage]
+    ) -> Iterator[ChatMessage]:
+        """Yield our calls of the step with their results, which the client never saw, and those of its own calls that
+        it sends: `named` are its calls and `results` their results, by id. `text` becomes the content of the message.
+        """
+        sent = [call["id"] for call in self.calls if call["id"] in client_ids & named.keys() & results.keys()]
+        dropped = client_ids - set(sent)
+        calls = [named.get(call["id"], call) for call in self.calls if call["id"] not in dropped]
         if calls:
             yield with_kept({**self.message, "content": text, "tool_calls": calls}, kept_of(self.message))
             yield from self.own_results(client_ids)
+            yield from (results[call_id] for call_id in sent)
+
+    @property
+    def calls(self) -> Sequence[dict[str, Any]]:
+        return self.message.get("tool_calls") or ()
 
     def own_results(self, client_ids: frozenset[str]) -> Iterator[ChatMessage]:
         """Yield the results of our calls."""
@@ -54,31 +64,39 @@ def loop_messages(
 
 
 def _merged(steps: Sequence[Step], sent: Sequence[ChatMessage], client_ids: frozenset[str]) -> Iterator[ChatMessage]:
-    places = {call["id"]: place for place, step in enumerate(steps) for call in step.message.get("tool_calls") or ()}
-    result_ids = {result["tool_call_id"] for step in steps for result in step.own_results(client_ids)}
+    places = {call["id"]: place for place, step in enumerate(steps) for call in step.calls}
+    # Our results, from a transcript that the client stored, are inserted with their step.
+    inserted = {result["tool_call_id"] for step in steps for result in step.own_results(client_ids)}
     reached = 0
-    for message in sent:
-        if message.get("role") == "tool" and message.get("tool_call_id") in result_ids:
-            continue  # our results, from a transcript that the client stored, are inserted with their step
+    for at, message in enumerate(sent):
+        if message.get("role") == "tool" and message.get("tool_call_id") in inserted:
+            continue
         place = max((places[call_id] for call_id in call_ids(message) if call_id in places), default=-1)
         if place < reached:
             yield message
             continue
-        yield from _segment(steps[reached : place + 1], message, client_ids)
+        segment = list(_segment(steps[reached : place + 1], message, sent[at + 1 :], client_ids))
+        yield from segment
+        inserted.update(part["tool_call_id"] for part in segment if part.get("role") == "tool")
         reached = place + 1
     for step in steps[reached:]:
-        yield from step.own_part(client_ids, text=None)
+        yield from step.part(client_ids, None, {}, {})
 
 
-def _segment(steps: Sequence[Step], message: ChatMessage, client_ids: frozenset[str]) -> Iterator[ChatMessage]:
-    """Yield the steps that the client received as one message, whose calls are those of the last step."""
-    *hidden, last = steps
+def _segment(
+    steps: Sequence[Step], message: ChatMessage, following: Sequence[ChatMessage], client_ids: frozenset[str]
+) -> Iterator[ChatMessage]:
+    """Yield the steps that the client sends as one message: some it received as one, since the earlier ones only had
+    calls of ours; others it joined itself (Mastra). Results of the joined steps are taken from the messages that
+    follow."""
+    *earlier, last = steps
     text = "".join(text_of(step.message["content"]) for step in steps)
     unchanged = strip_whitespace(text_of(message.get("content"))) == strip_whitespace(text)
-    for step in hidden:
-        yield from step.own_part(client_ids, text=step.message["content"] if unchanged else None)
-    named = {call.get("id"): call for call in calls_in(message)}
-    made = [named.get(call["id"], call) for call in last.message["tool_calls"]]
+    named = {str(call.get("id")): call for call in calls_in(message)}
+    results = {str(result.get("tool_call_id")): result for result in following if result.get("role") == "tool"}
+    for step in earlier:
+        yield from step.part(client_ids, step.message["content"] if unchanged else None, named, results)
+    made = [named.get(call["id"], call) for call in last.calls]
     content = last.message["content"] if unchanged else message.get("content")
     calls = [call for call in made if call["id"] in named or call["id"] not in client_ids]
     yield with_kept({**last.message, "content": content, "tool_calls": calls}, kept_of(last.message))

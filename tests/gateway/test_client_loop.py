@@ -110,6 +110,19 @@ async def test_an_unchanged_loop_is_sent_as_the_model_wrote_it(
     assert [message["content"] for message in sent(model, 3)[1::2]] == ["Let me note that.", "And look.", "Once more."]
 
 
+async def test_steps_that_the_client_joins_are_sent_as_the_model_made_them(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script(calls(FIRST), calls(SECOND), "Done.")
+    said, result = results(await ask(alice_api, USER, tools=[LOOKUP]), "A")
+    second, last = results(await ask(alice_api, USER, said, result, tools=[LOOKUP]), "B")
+    joined = {**said, "tool_calls": [*said["tool_calls"], *second["tool_calls"]]}
+    assert (await ask(alice_api, USER, joined, result, last, tools=[LOOKUP])).text == "Done."
+    assert [message["role"] for message in sent(model, 2)] == ["user", "assistant", "tool", "assistant", "tool"]
+    assert sent(model, 2)[: len(sent(model, 1))] == sent(model, 1)
+    assert [message["content"] for message in sent(model, 2)[2::2]] == ["A", "B"]
+
+
 async def test_the_clients_changes_to_text_and_arguments_are_sent(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
@@ -149,8 +162,9 @@ async def test_a_model_with_another_book_is_refused(alice_api: Api, agent: Agent
     assert unknown.status == 404
 
 
-def _call(call_id: str) -> dict[str, Any]:
-    return {"role": "assistant", "content": None, "tool_calls": [{"id": call_id, "type": "function", "function": {}}]}
+def _call(*call_ids: str) -> dict[str, Any]:
+    calls = [{"id": call_id, "type": "function", "function": {}} for call_id in call_ids]
+    return {"role": "assistant", "content": None, "tool_calls": calls}
 
 
 def _result(call_id: str) -> dict[str, Any]:
@@ -169,6 +183,10 @@ def _result(call_id: str) -> dict[str, Any]:
         ([_call("c2"), _result("c2"), _call("c1"), _result("c1")], ["o", "=o", "c2", "=c2", "c1", "=c1"]),
         ([_call("c1"), _call("c1"), _result("c1")], ["o", "=o", "c1", "c1", "=c1"]),
         ([_call("x"), _result("x"), _call("c1"), _result("c1")], ["x", "=x", "o", "=o", "c1", "=c1"]),
+        # Steps that the client joined; of a call without a result nothing can be sent.
+        ([_call("c1", "c2"), _result("c1"), _result("c2")], ["o", "=o", "c1", "=c1", "c2", "=c2"]),
+        ([_call("c1", "c2"), _result("c2")], ["o", "=o", "c2", "=c2"]),
+        ([_call("o", "c1"), _result("o"), _result("c1")], ["o", "=o", "c1", "=c1"]),
     ],
 )
 def test_our_own_calls_and_results_are_merged_into_the_loop(
