@@ -56,19 +56,27 @@ def flat_name(namespace: Any, name: str) -> str:
 
 
 class _Conversation:
-    """The messages so far, in groups: an assistant message with the results of its calls, or a single other message."""
+    """The messages so far, in groups: an assistant message with the results of its calls, or a single other message.
+
+    What a client sends again of a stored turn that waits for its tools is left out: the person's message, and outputs
+    that the turn already has (Semantic Kernel sends both with each step)."""
 
     def __init__(self, before: Sequence[ChatMessage]) -> None:
         self._groups: list[list[ChatMessage]] = []
         self._unanswered: dict[str, list[ChatMessage]] = {}  # groups by the ids of their calls without a result
+        self._answered: set[str] = set()  # stored calls that have their result
         self._open: list[ChatMessage] | None = None  # the group to which the assistant's next text or call belongs
         for message in before:
-            if message["role"] == "tool" and (group := self._unanswered.pop(str(message.get("tool_call_id")), None)):
+            call_id = str(message.get("tool_call_id"))
+            if message["role"] == "tool" and (group := self._unanswered.pop(call_id, None)):
                 group.append(message)
+                self._answered.add(call_id)
                 continue
             self._begin(message)
             for call in message.get("tool_calls") or ():
                 self._unanswered[str(call.get("id", ""))] = self._groups[-1]
+        said = next((message for message in reversed(before) if message["role"] == "user"), None)
+        self._said_before = said["content"] if said and self._unanswered else None
 
     def add(self, item: Item, where: str) -> None:
         kind = str(item.get("type") or ("message" if "role" in item else ""))  # optional for messages
@@ -93,6 +101,8 @@ class _Conversation:
         role = str(item.get("role"))
         content = _content(item.get("content"), f"{where}.content", joined=role == "assistant")
         if role in _INPUT_ROLES:
+            if role == "user" and self._said_before is not None and content == self._said_before:
+                return
             self._open = None
             self._begin({"role": role, "content": content})
         elif role != "assistant":
@@ -124,7 +134,8 @@ class _Conversation:
         if group := self._unanswered.pop(call_id, None):
             group.append(message)
         elif run_of_call(call_id):  # the call is in a stored turn
-            self._begin(message)
+            if call_id not in self._answered:
+                self._begin(message)
         else:
             raise InvalidRequest(
                 f"{where}.call_id: no earlier call has the id {call_id}, or it already has its output. "

@@ -120,6 +120,32 @@ async def test_a_tool_loop_with_previous_response_id(
         assert [item.id for item in retrieved.output] == [item.id for item in answer.output]
 
 
+async def test_what_a_client_sends_again_with_each_step_is_left_out(
+    sdk: openai.AsyncOpenAI, model: ScriptedModel
+) -> None:
+    """Semantic Kernel sends the person's message and all outputs so far with the newest response's id."""
+    model.script(calls(("lookup", '{"q": "a"}')), calls(("lookup", '{"q": "b"}')), "Found it.", "Again.")
+    said: Any = [{"role": "user", "content": "Look it up"}]
+    first = await sdk.responses.create(model="assistant", input=said, tools=[LOOKUP])
+    one = outputs(first, "A")
+    second = await sdk.responses.create(
+        model="assistant", input=said + one, previous_response_id=first.id, tools=[LOOKUP]
+    )
+    two = outputs(second, "B")
+    third = await sdk.responses.create(
+        model="assistant", input=said + one + two, previous_response_id=second.id, tools=[LOOKUP]
+    )
+    assert third.output_text == "Found it."
+    assert [message["role"] for message in model.calls[2].messages[1:]] == [
+        "user", "assistant", "tool", "assistant", "tool",
+    ]  # fmt: skip
+    assert [(run.state, run.turn) for run in await runs()] == [("completed", 1)]
+    again: Any = [*one, {"role": "user", "content": "Look it up"}]  # the same words in a turn of their own
+    await sdk.responses.create(model="assistant", input=again, previous_response_id=third.id)
+    assert [message["role"] for message in model.calls[3].messages[-2:]] == ["assistant", "user"]
+    assert len(await runs()) == 2
+
+
 async def test_the_whole_conversation_may_be_resent(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
     model.script(Says(pieces=("One moment.",), calls=(("lookup", "{}"),)), "Found it.", "Yes.")
     conversation: Any = [{"role": "user", "content": "Look it up"}]
