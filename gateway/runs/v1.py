@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import islice, takewhile
 from typing import Any
+from uuid import UUID
 
 from django.db import IntegrityError
 from django.utils import timezone
@@ -23,6 +24,7 @@ from gateway.runs.history import known_message_count
 from gateway.runs.joined import require_not_running
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.matching import Continuation
+from gateway.runs.renamed_calls import with_our_ids
 from gateway.runs.requested import AttachmentsNotStored, MatchedSession, Rule, SessionLookup, V1Request
 from gateway.runs.resolve import keeps_waiting_run, session_match
 from gateway.runs.responses import response_store
@@ -78,15 +80,16 @@ def _open(
 ) -> TurnContext:
     messages, notes = split_client_notes(request.messages)
     run_id = named_run_id(messages)
-    resumed = run_id and open_continued(caller, run_id, request.agent, messages, request.client_system)
-    if resumed:
-        if request.response is not None:
-            response_store(resumed, request.response)
-        return replace(resumed, messages=(*resumed.messages, *notes))
+    if resumed := _resumed(caller, request, run_id, messages, notes):
+        return resumed
     agent = agent_find(caller, request.agent)
     if fingerprint.last_user_index(request.messages) < 0:
         raise InvalidRequest("No turn waits for these tool results.", param="messages")
     lookup = SessionLookup(caller=caller, agent=agent, request=request, conversation=conversation)
+    if run_id is None and messages and messages[-1].get("role") == "tool":
+        messages = with_our_ids(lookup, messages)
+        if resumed := _resumed(caller, request, named_run_id(messages), messages, notes):
+            return resumed
     match = session_match(lookup, run_id, continuation)
     require_not_running(match, conversation, timezone.now())
     try:
@@ -100,6 +103,22 @@ def _open(
         results = [message for message in request.messages if message.get("role") == "tool"]
         end_waiting(run, match.session, results, keep=keeps_waiting_run(run, match, conversation))
     return _open_in(caller, match, request, conversation)
+
+
+def _resumed(
+    caller: Caller,
+    request: V1Request,
+    run_id: UUID | None,
+    messages: Sequence[dict[str, Any]],
+    notes: Sequence[dict[str, Any]],
+) -> TurnContext | None:
+    """Resume the run that waits for the results at the end of `messages`, or return None."""
+    resumed = run_id and open_continued(caller, run_id, request.agent, messages, request.client_system)
+    if not resumed:
+        return None
+    if request.response is not None:
+        response_store(resumed, request.response)
+    return replace(resumed, messages=(*resumed.messages, *notes))
 
 
 def _open_in(
@@ -146,14 +165,22 @@ def _open_in(
 
 def split_client_notes(messages: Sequence[dict[str, Any]]) -> tuple[Sequence[dict[str, Any]], Sequence[dict[str, Any]]]:
     """Split off user messages after the last tool results that contain only text of the client itself (editor state, a
-    reminder). If the user's own words are among them they are a new turn, and nothing is split off."""
+    reminder) or pictures (those that the tool returned: a tool message cannot hold them). If the user's own words are
+    among them they are a new turn, and nothing is split off."""
     notes = takewhile(lambda message: message.get("role") == "user", reversed(messages))
     contents = [note.get("content") for note in notes]
     end = len(messages) - len(contents)
     after_results = end and messages[end - 1].get("role") == "tool"
-    if after_results and all(_is_text(given) and not own_words(fingerprint.text_of(given)) for given in contents):
+    if after_results and not any(_is_own(given) for given in contents):
         return messages[:end], messages[end:]
     return messages, ()
+
+
+def _is_own(content: Any) -> bool:
+    """Return True if a message contains the user's own words, or a part other than text and pictures."""
+    parts = content if isinstance(content, list) else ()
+    has_other = any(part.get("type") not in {"text", "image_url"} for part in parts)
+    return has_other or bool(own_words(fingerprint.text_of(content)))
 
 
 def split_system(messages: Sequence[dict[str, Any]]) -> tuple[SystemContent, tuple[dict[str, Any], ...]]:

@@ -48,7 +48,7 @@ _TRAILING_RULES = (
     r"|^#### Code Interpreter\n\nYou have access to a Python code interpreter via:"
 )
 # Messages that clients write themselves and send as the user: files and examples (aider), descriptions of the
-# environment (Gemini CLI, Qwen Code), command output (aider, Open Interpreter).
+# environment (Gemini CLI, Qwen Code), command output (aider, Open Interpreter), a tool's pictures (Agno).
 _WRITTEN_BY_CLIENTS = re.compile(
     "|".join(
         (
@@ -67,6 +67,7 @@ _WRITTEN_BY_CLIENTS = re.compile(
             r"I committed the changes with git hash [0-9a-f]{6,40} & commit msg: ",
             r"I ran this command:\n\n[^\n]{1,2000}\n\nAnd got this output:\n",
             r"The code above was executed on my machine\. It produced no text output\.",
+            r"The tool call above generated the attached media\.\s*\Z",
         )
     )
 )

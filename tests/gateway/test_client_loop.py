@@ -123,6 +123,68 @@ async def test_steps_that_the_client_joins_are_sent_as_the_model_made_them(
     assert [message["content"] for message in sent(model, 2)[2::2]] == ["A", "B"]
 
 
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+AGNO = {"type": "text", "text": "The tool call above generated the attached media."}
+
+
+@pytest.mark.parametrize("content", [[PICTURE], [AGNO, PICTURE]])
+async def test_a_picture_that_a_tool_returned_is_not_a_turn(
+    alice_api: Api, agent: Agent, model: ScriptedModel, content: list[dict[str, Any]]
+) -> None:
+    """A tool message cannot hold pictures, so clients (Strands, Agno) send them as the user."""
+    model.script(calls(FIRST), calls(SECOND), "A map.", "Next.")
+    picture = {"role": "user", "content": content}
+    one = [*results(await ask(alice_api, USER, tools=[LOOKUP]), "See the map."), picture]
+    second = await ask(alice_api, USER, *one, tools=[LOOKUP])
+    two = results(second, "B")
+    third = await ask(alice_api, USER, *one, *two, tools=[LOOKUP])
+    assert (third.text, third.run) == ("A map.", second.run)
+    assert [message["role"] for message in sent(model, 2)] == [
+        "user", "assistant", "tool", "user", "assistant", "tool",
+    ]  # fmt: skip
+    assert sent(model, 2)[3]["content"][-1]["type"] == "image_url"
+    said = [USER, *one, *two, {"role": "assistant", "content": "A map."}, {"role": "user", "content": "And now?"}]
+    assert (await ask(alice_api, *said, tools=[LOOKUP])).session == second.session
+    assert await in_thread(lambda: list(Run.objects.order_by("id").values_list("turn", flat=True))) == [1, 2]
+
+
+def with_id(messages: list[dict[str, Any]], call_id: str) -> list[dict[str, Any]]:
+    """Return a step with another id in place of ours, and other white space in the arguments."""
+    said, *given = messages
+    made = [{**call, "id": call_id, "function": {**call["function"]}} for call in said["tool_calls"]]
+    for call in made:
+        call["function"]["arguments"] = call["function"]["arguments"].replace(": ", ":")
+    return [{**said, "tool_calls": made}, *({**result, "tool_call_id": call_id} for result in given)]
+
+
+@pytest.mark.parametrize("ids", [("a1b2c3d4e", "f5g6h7i8j"), ("lookup", "lookup")])
+async def test_a_client_may_replace_our_call_ids(
+    alice_api: Api, agent: Agent, model: ScriptedModel, ids: tuple[str, str]
+) -> None:
+    model.script(calls(ADD, FIRST), calls(SECOND), "Done.", "Next.")
+    first = await ask(alice_api, USER, tools=[LOOKUP])
+    one = with_id(results(first, "A"), ids[0])
+    second = await ask(alice_api, USER, *one, tools=[LOOKUP])
+    two = with_id(results(second, "B"), ids[1])
+    third = await ask(alice_api, USER, *one, *two, tools=[LOOKUP])
+    assert (third.text, third.run) == ("Done.", first.run)
+    assert [message.get("content") for message in sent(model, 2) if message["role"] == "tool"][1:] == ["A", "B"]
+    said = [USER, *one, *two, {"role": "assistant", "content": "Done."}, {"role": "user", "content": "And now?"}]
+    assert (await ask(alice_api, *said, tools=[LOOKUP])).session == first.session
+    assert await in_thread(lambda: list(Run.objects.order_by("id").values_list("turn", flat=True))) == [1, 2]
+
+
+async def test_other_calls_of_the_same_message_do_not_resume_its_run(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script(calls(FIRST), "Done.")
+    first = await ask(alice_api, USER, tools=[LOOKUP])
+    step = with_id(results(first, "A"), "mine")
+    step[0]["tool_calls"][0]["function"]["arguments"] = '{"q": "another"}'
+    other = await ask(alice_api, USER, *step, tools=[LOOKUP])
+    assert (other.text, other.run != first.run) == ("Done.", True)
+
+
 async def test_the_clients_changes_to_text_and_arguments_are_sent(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
