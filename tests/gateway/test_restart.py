@@ -21,7 +21,7 @@ from pytest_django.fixtures import Settings
 
 from gateway.errors import Restarting, SessionBusy
 from gateway.models import Agent, Message, Run, Session
-from gateway.runs import active, leases
+from gateway.runs import active, lapsed, leases
 from gateway.runs.active import ActiveRun, StoppedBy
 from gateway.runs.context import RunOutput
 from gateway.runs.holder import has_ended, this_process
@@ -339,6 +339,18 @@ def test_a_start_stops_runs_of_earlier_processes(alice: Owner, agent: Agent) -> 
         left.pk: "stopped" if SQLITE else "running",
         own.pk: "running",
     }
+
+
+def test_a_start_stops_all_runs_that_were_left_but_a_sweep_only_some(
+    alice: Owner, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lapsed, "MAX_AT_ONCE", 2)
+    expired = timezone.now() - timedelta(seconds=1)
+    for _ in range(6):
+        run_make(session_make(alice, agent), "Half", lease_expires_at=expired)
+    assert stop_lapsed(timezone.now()) == 2
+    assert stop_left_behind() == 4
+    assert not Run.objects.filter(state="running").exists()
 
 
 def test_a_step_that_is_already_stored_is_not_stored_again(session: Session) -> None:
