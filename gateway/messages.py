@@ -22,8 +22,9 @@ def joined_content(first: Any, second: Any, *, gap: str = PARAGRAPH) -> Any:
         return first or second
     if isinstance(first, str) and isinstance(second, str):
         return first + gap + second
-    return [*_parts(first), *_parts(second)]
+    return [*content_parts(first), *content_parts(second)]
 
 
-def _parts(content: Any) -> list[Any]:
+def content_parts(content: Any) -> list[Any]:
+    """Return the parts of a message's content, which may be a text."""
     return content if isinstance(content, list) else [{"type": "text", "text": content}]
