@@ -1,5 +1,6 @@
 """Messages as chat completions have them, and their text."""
 
+from collections.abc import Sequence
 from typing import Any
 
 ChatMessage = dict[str, Any]
@@ -16,6 +17,17 @@ def content_text(content: Any, *, gap: str = "") -> str:
     return content if isinstance(content, str) else ""
 
 
+def text_of(content: Any) -> str:
+    """Return the text of a message's content without parts that are not text."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(
+            [str(part.get("text", "")) for part in content if isinstance(part, dict) and part.get("type") == "text"]
+        )
+    return ""
+
+
 def joined_content(first: Any, second: Any, *, gap: str = PARAGRAPH) -> Any:
     """Join the contents of two messages, as text with a gap, or as parts if either has parts."""
     if not first or not second:
@@ -28,3 +40,8 @@ def joined_content(first: Any, second: Any, *, gap: str = PARAGRAPH) -> Any:
 def content_parts(content: Any) -> list[Any]:
     """Return the parts of a message's content, which may be a text."""
     return content if isinstance(content, list) else [{"type": "text", "text": content}]
+
+
+def last_user_index(messages: Sequence[ChatMessage]) -> int:
+    """Return the index of the last user message, or -1."""
+    return next((at for at in reversed(range(len(messages))) if messages[at].get("role") == "user"), -1)

@@ -9,10 +9,9 @@ from django.conf import settings
 
 from gateway.api.written_calls import with_calls_restored
 from gateway.client_tasks import is_client_task
-from gateway.messages import ChatMessage, content_parts
+from gateway.messages import ChatMessage, content_parts, last_user_index, text_of
 from gateway.passthrough import PlainRequest
 from gateway.runs.client_tools import named_run_id
-from gateway.runs.fingerprint import last_user_index, text_of
 from gateway.tool_calls import call_fault
 from memories.database.access import in_read_thread
 from memories.errors import InvalidRequest, TooLarge

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from gateway.attachments.references import Hashed, Part, data_of
 from gateway.command_syntax import is_command
-from gateway.messages import ChatMessage
+from gateway.messages import ChatMessage, text_of
 from gateway.models import Run
 from memories.json_output import LongTextEncoder
 
@@ -115,22 +115,6 @@ def fold(text: str) -> str:
 def strip_whitespace(text: str) -> str:
     """Return the canonical text: without any white space, so that the way in which steps are joined does not matter."""
     return "".join(text.split())
-
-
-def text_of(content: Any) -> str:
-    """Return the text of a message's content without parts that are not text."""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        return "\n".join(
-            [str(part.get("text", "")) for part in content if isinstance(part, dict) and part.get("type") == "text"]
-        )
-    return ""
-
-
-def last_user_index(messages: Sequence[ChatMessage]) -> int:
-    """Return the index of the last user message, or -1."""
-    return next((at for at in reversed(range(len(messages))) if messages[at].get("role") == "user"), -1)
 
 
 def canonical_content(content: Any) -> str:

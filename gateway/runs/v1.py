@@ -13,7 +13,7 @@ from django.utils import timezone
 from gateway.agents.rows import agent_find
 from gateway.attachments.storing import has_large_data
 from gateway.errors import SessionBusy
-from gateway.messages import SYSTEM_ROLES, joined_content
+from gateway.messages import SYSTEM_ROLES, joined_content, last_user_index, text_of
 from gateway.models import Message
 from gateway.runs import fingerprint
 from gateway.runs.attached import text_without_files
@@ -84,7 +84,7 @@ def _open(
             response_store(resumed, request.response)
         return replace(resumed, messages=(*resumed.messages, *notes))
     agent = agent_find(caller, request.agent)
-    if fingerprint.last_user_index(request.messages) < 0:
+    if last_user_index(request.messages) < 0:
         raise InvalidRequest("No turn waits for these tool results.", param="messages")
     lookup = SessionLookup(caller=caller, agent=agent, request=request, conversation=conversation)
     match = session_match(lookup, run_id, continuation)
@@ -106,7 +106,7 @@ def _open_in(
     caller: Caller, match: MatchedSession, request: V1Request, conversation: fingerprint.ResentConversation
 ) -> TurnContext:
     session = match.session
-    last_user = fingerprint.last_user_index(request.messages)
+    last_user = last_user_index(request.messages)
     # Earlier messages of a conversation that began elsewhere become history, so that the transcript is complete
     # and the first review reads them: only the latest, to keep the transaction short.
     before = request.messages[:last_user][::-1] if session.message_seq == 0 else ()
@@ -151,7 +151,7 @@ def split_client_notes(messages: Sequence[dict[str, Any]]) -> tuple[Sequence[dic
     contents = [note.get("content") for note in notes]
     end = len(messages) - len(contents)
     after_results = end and messages[end - 1].get("role") == "tool"
-    if after_results and all(_is_text(given) and not own_words(fingerprint.text_of(given)) for given in contents):
+    if after_results and all(_is_text(given) and not own_words(text_of(given)) for given in contents):
         return messages[:end], messages[end:]
     return messages, ()
 
@@ -163,7 +163,7 @@ def split_system(messages: Sequence[dict[str, Any]]) -> tuple[SystemContent, tup
     content: SystemContent = ""
     for message in leading:
         given = message.get("content")
-        content = joined_content(content, fingerprint.text_of(given) if _is_text(given) else given)
+        content = joined_content(content, text_of(given) if _is_text(given) else given)
     return content, tuple(messages[len(leading) :])
 
 
