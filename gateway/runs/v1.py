@@ -11,12 +11,12 @@ from django.db import IntegrityError
 from django.utils import timezone
 
 from gateway.agents.rows import agent_find
+from gateway.attachments.in_message import text_without_files
 from gateway.attachments.storing import has_large_data
 from gateway.errors import SessionBusy
 from gateway.messages import SYSTEM_ROLES, joined_content, last_user_index, text_of
 from gateway.models import Message
 from gateway.runs import fingerprint
-from gateway.runs.attached import text_without_files
 from gateway.runs.client_tools import named_run_id, open_continued, with_kept_fields
 from gateway.runs.context import SystemContent, TurnContext
 from gateway.runs.history import known_message_count
