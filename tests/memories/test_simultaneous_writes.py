@@ -6,7 +6,10 @@ from uuid import UUID
 
 import pytest
 
+from gateway.agents.configuration import consolidation_settings
+from gateway.agents.file import parse
 from gateway.models import Session
+from gateway.services import agents_apply
 from memories.messaging import invalidation
 from memories.models import ChangeSet, Evidence, EvidenceKind, Memory, Owner, Revision, Target, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_limits, book_writing
@@ -79,3 +82,22 @@ def test_two_agents_of_a_book_are_saved_at_once(db: None) -> None:
         pause_after="DELETE memories_booklimits",
     )
     assert book_limits("main")[Target.USER] == 9000
+
+
+def test_the_first_two_agents_of_a_book_are_saved_at_once(db: None) -> None:
+    overlap(
+        lambda: agent_make("first", user_char_limit=1500),
+        lambda: agent_make("second", user_char_limit=9000),
+        pause_after="DELETE memories_booklimits",
+    )
+    assert book_limits("main")[Target.USER] == 9000
+
+
+def test_two_agents_files_that_are_applied_at_once_both_count(db: None) -> None:
+    overlap(
+        lambda: agents_apply(parse("memories: {max_rollout_age_days: 7}")),
+        lambda: agents_apply(parse("memories: {min_rollout_idle_hours: 2}")),
+        pause_after="SELECT gateway_configuration",
+    )
+    assert consolidation_settings().max_rollout_age_days == 7
+    assert consolidation_settings().min_rollout_idle_hours == 2
