@@ -14,6 +14,7 @@ from gateway.runs.holder import delete_ended, has_ended
 from gateway.runs.leases import LEASE, limit_leases
 from gateway.runs.rows import messages_insert
 from gateway.runs.session_rows import open_runs
+from memories.clocks import set_forward_within
 from memories.database.access import only_row
 
 MAX_AT_ONCE = 100
@@ -39,7 +40,7 @@ def release_lapsed(session: Session, *, lease: datetime | None = None) -> list[R
         raise SessionBusy(
             "An answer is still being written in this session. Wait for it or stop it.",
             run_id=str(run.pk),
-            retry_after=math.ceil(left.total_seconds()) if left else 1,
+            retry_after=max(1, math.ceil(left.total_seconds())) if left else 1,
         )
     _stop(session, run, now)
     return waiting
@@ -74,12 +75,15 @@ def stop_run(run_id: UUID, *, only_lapsed: bool = False) -> bool:
 
 
 def is_lapsed(run: Run, now: datetime) -> bool:
-    """Return True if an open run is known to be no longer executed."""
-    return run.lease_expires_at is None or run.lease_expires_at <= now or has_ended(run.holder)
+    """Return True if an open run is known to be no longer executed. When the clock is set forward, all leases look
+    expired until they are renewed, so for the duration of a lease none counts as expired."""
+    expired = run.lease_expires_at is None or (run.lease_expires_at <= now and not set_forward_within(LEASE))
+    return expired or has_ended(run.holder)
 
 
 def _lapsed(now: datetime) -> list[UUID]:
     limit_leases(now)
+    set_forward_within(LEASE)  # every sweep compares the clocks, so that a step is noticed soon
     running = Run.objects.filter(state=Run.State.RUNNING).order_by("lease_expires_at")
     return [run.pk for run in running.only("lease_expires_at", "holder").iterator() if is_lapsed(run, now)]
 
