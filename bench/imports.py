@@ -72,11 +72,14 @@ def measure_imports(memories: int, conversations: int) -> dict[str, Any]:
 def run_import(owner: Any, data: bytes, *, preview: bool = False) -> None:
     """Import as the command does; fail if anything is refused."""
     from memories.database.batches import finish
+    from memories.imports.conversations import conversation_store
     from memories.imports.files import Upload
     from memories.imports.running import ImportRequest, import_slices
 
     wanted = ImportRequest(upload=Upload.of(data), preview=preview)
     report = finish(import_slices(owner.pk, wanted, actor="system"))
+    if not preview:
+        finish(conversation_store().index(owner.pk))
     assert not report.problems, report.problems[:3]
     assert report.new or report.conversations_new
 

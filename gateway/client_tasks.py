@@ -15,8 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from gateway.messages import SYSTEM_ROLES, ChatMessage
-from gateway.runs.fingerprint import text_of
+from gateway.messages import SYSTEM_ROLES, ChatMessage, text_of
 from gateway.runs.wrappers import without_reminders
 
 _FILE = Path(__file__).with_suffix(".toml")

@@ -17,11 +17,11 @@ from gateway.agents.model_choice import agent_target
 from gateway.agents.rows import agent_settings
 from gateway.agents.settings import AgentSettings
 from gateway.jobs import run_async
+from gateway.messages import text_of
 from gateway.model_call import ask
 from gateway.models import Compaction, Session
 from gateway.runs.closing import COMPACTION_SHARE
 from gateway.runs.context import TurnContext
-from gateway.runs.fingerprint import text_of
 from gateway.runs.window import as_openai, parts_read, window_rows
 from gateway.tokens import estimate
 from memories.database.access import in_thread

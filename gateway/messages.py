@@ -1,5 +1,6 @@
 """Messages as chat completions have them, and their text."""
 
+from collections.abc import Sequence
 from typing import Any
 
 ChatMessage = dict[str, Any]
@@ -16,14 +17,31 @@ def content_text(content: Any, *, gap: str = "") -> str:
     return content if isinstance(content, str) else ""
 
 
+def text_of(content: Any) -> str:
+    """Return the text of a message's content without parts that are not text."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(
+            [str(part.get("text", "")) for part in content if isinstance(part, dict) and part.get("type") == "text"]
+        )
+    return ""
+
+
 def joined_content(first: Any, second: Any, *, gap: str = PARAGRAPH) -> Any:
     """Join the contents of two messages, as text with a gap, or as parts if either has parts."""
     if not first or not second:
         return first or second
     if isinstance(first, str) and isinstance(second, str):
         return first + gap + second
-    return [*_parts(first), *_parts(second)]
+    return [*content_parts(first), *content_parts(second)]
 
 
-def _parts(content: Any) -> list[Any]:
+def content_parts(content: Any) -> list[Any]:
+    """Return the parts of a message's content, which may be a text."""
     return content if isinstance(content, list) else [{"type": "text", "text": content}]
+
+
+def last_user_index(messages: Sequence[ChatMessage]) -> int:
+    """Return the index of the last user message, or -1."""
+    return next((at for at in reversed(range(len(messages))) if messages[at].get("role") == "user"), -1)

@@ -19,13 +19,12 @@ from gateway.agents.rows import agent_find, agent_settings, require_key
 from gateway.agents.settings import with_defaults
 from gateway.limits.allowances import NO_ALLOWANCE, Allowance, allowed
 from gateway.limits.spending import ModelUse, Spender, spending_store
-from gateway.messages import content_text
+from gateway.messages import content_text, last_user_index
 from gateway.models import Run
 from gateway.requests import request_id
 from gateway.runs.candidates import find_continuation
 from gateway.runs.client_tools import ClientCalls, tool_names
 from gateway.runs.context import RunOutput
-from gateway.runs.fingerprint import last_user_index
 from gateway.runs.requested import V1Request
 from gateway.runs.summaries import may_be_summary, summary_store
 from gateway.steps import ModelStep, complete_step, step_use, stream_step

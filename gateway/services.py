@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings as configured
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 from pydantic import ValidationError
@@ -26,6 +26,7 @@ from memories.services import book_limits_set, session_unlink
 from memories.storable import storable
 
 MAX_TITLE = 200
+_LOCK_NUMBER = 0x7365_7474_696E_6773  # "settings", since PostgreSQL's advisory locks are numbers
 
 
 def settings_check(values: dict[str, Any]) -> AgentsFile:
@@ -39,13 +40,20 @@ def settings_check(values: dict[str, Any]) -> AgentsFile:
         raise InvalidRequest(f"{path}: {message}. Nothing was applied.", param=path) from None
 
 
+def settings_lock() -> None:
+    """Let other transactions that change agents or configuration wait for the end of this one. At the first start there
+    are no rows to lock, hence an advisory lock. On SQLite a transaction is the only writer anyway."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK_NUMBER])
+
+
 @transaction.atomic
 def agent_save(name: str, settings: dict[str, Any]) -> Agent:
     """Create or change an agent. Its version is incremented if something changed. Raises InvalidRequest."""
     checked = settings_check({"agents": {name: storable(settings)}}).agents[name]
     stored = checked.model_dump(mode="json", exclude_defaults=True)
-    # All agents, since the limits of a book are computed from those that use it.
-    list(Agent.objects.select_for_update(no_key=True).order_by("pk").values_list("pk"))
+    settings_lock()  # the limits of a book are computed from all agents that use it
     agent, made = Agent.objects.get_or_create(name=name, defaults={"settings": stored, "book": checked.book})
     if not made and agent.settings != stored:
         agent.settings, agent.book = stored, checked.book
@@ -60,6 +68,7 @@ def agent_save(name: str, settings: dict[str, Any]) -> Agent:
 def agents_apply(file: AgentsFile) -> list[str]:
     """Create or update everything in a validated agents file. Agents, memory settings and model roles that it does not
     mention stay. Return the names of its agents."""
+    settings_lock()
     for name, settings in file.agents.items():
         agent_save(name, settings.model_dump(mode="json", exclude_defaults=True))
     for section in ("memories", "model_roles"):
@@ -82,8 +91,10 @@ def upstream_values(file: AgentsFile) -> dict[str, Any]:
     return {name: part.model_dump(mode="json", exclude_unset=True) for name, part in (file.upstreams or {}).items()}
 
 
+@transaction.atomic
 def configuration_save(section: str, value: dict[str, Any]) -> Configuration:
     """Store a section of the file other than the agents. Raises InvalidRequest."""
+    settings_lock()
     settings_check({section: storable(value)})
     if section == UPSTREAMS:
         _require_upstreams(value)

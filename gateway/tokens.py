@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from gateway.runs.fingerprint import text_of
+from gateway.messages import text_of
 from gateway.upstream.dialects import dialect_of
 from gateway.upstream.kept import kept_of
 from memories.tokens import text_tokens

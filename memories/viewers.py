@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime
 from functools import wraps
 from typing import Any
 from urllib.parse import urlsplit
@@ -45,13 +45,16 @@ class Viewer:
     def near_day(self, moment: datetime) -> str:
         """`today`, `yesterday`, else the same as day()."""
         there, now = self.local(moment).date(), self.local(timezone.now()).date()
-        if there == now:
-            return "today"
-        return "yesterday" if now - there == timedelta(days=1) else self.day(moment)
+        return near_day_word(there, now) or self.day(moment)
 
     def minute(self, moment: datetime) -> str:
         """`20 Nov, 09:41`."""
         return f"{self.day(moment)}, {self.local(moment):%H:%M}"
+
+
+def near_day_word(day: date, today: date) -> str:
+    """Return `today`, `yesterday`, or "" for any other day."""
+    return {0: "today", 1: "yesterday"}.get((today - day).days, "")
 
 
 View = Callable[..., HttpResponse]

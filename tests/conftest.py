@@ -2,6 +2,7 @@
 
 import gc
 import inspect
+import math
 import os
 import shutil
 import socket
@@ -23,7 +24,7 @@ from gateway.accounts.logins import forget_recent_logins
 from gateway.accounts.openid import forget_clients
 from gateway.models import Agent, Session
 from gateway.upstream.cache import upstream_cache
-from memories import counters
+from memories import clocks, counters
 from memories.audit.triggers import triggers_drop
 from memories.models import Owner
 from memories.recall.snapshot import snapshots
@@ -168,6 +169,7 @@ def fresh_process() -> Generator[None]:
     thread_cache.clear()
     counters.unstored_take()
     forget_sweep_state()
+    clocks._set_forward_at = -math.inf
     forget_recent_logins()
     forget_clients()
 

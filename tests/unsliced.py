@@ -10,6 +10,7 @@ from memories.caller import UNLIMITED, Caller, KeyLimits
 from memories.database.batches import finish
 from memories.forgetting import Receipt, erasure_begin, erasure_slices, forget_slices
 from memories.history.undo import UndoResult, undo_slices
+from memories.imports.conversations import conversation_store
 from memories.imports.files import Upload
 from memories.imports.report import ImportReport
 from memories.imports.running import ImportRequest, import_slices
@@ -62,7 +63,10 @@ def import_file(
 ) -> ImportReport:
     """Import a file of any format; `options` are those of an ImportRequest."""
     request = ImportRequest(upload=Upload.of(data, name), **options)
-    return finish(import_slices(owner_id, request, actor=actor, limits=limits))
+    report = finish(import_slices(owner_id, request, actor=actor, limits=limits))
+    if report.written:
+        finish(conversation_store().index(owner_id))
+    return report
 
 
 def import_text(owner_id: UUID, text: str, *, actor: str, book: str = "main", preview: bool) -> ImportReport:

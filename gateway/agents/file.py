@@ -6,10 +6,11 @@ from typing import Any
 
 import yaml
 from django.conf import settings
+from django.db import transaction
 
 from gateway.agents.settings import AgentSettings, AgentsFile, ConsolidationSettings, ModelRoles
 from gateway.models import Agent, Configuration
-from gateway.services import agents_apply, settings_check
+from gateway.services import agents_apply, settings_check, settings_lock
 from memories.errors import InvalidRequest
 from memories.storable import storable_text
 
@@ -98,10 +99,12 @@ def _text(content: bytes) -> str:
         raise InvalidRequest(f"The file is not UTF-8 text (at byte {error.start}). Nothing was applied.") from None
 
 
+@transaction.atomic
 def bootstrap_agents() -> list[str]:
     """Apply DAYBOOK_AGENTS if its content has changed since it was last applied; without that setting, apply the
     packaged file if there are no agents. Called by `up`. Return the names of the applied agents. Raises
     InvalidRequest."""
+    settings_lock()
     if settings.DAYBOOK_AGENTS is None:
         return [] if Agent.objects.exists() else apply_file(settings.DAYBOOK_PACKAGED_AGENTS)
     path = Path(settings.DAYBOOK_AGENTS)

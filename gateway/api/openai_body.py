@@ -9,10 +9,9 @@ from django.conf import settings
 
 from gateway.api.written_calls import with_calls_restored
 from gateway.client_tasks import is_client_task
-from gateway.messages import ChatMessage
+from gateway.messages import ChatMessage, content_parts, last_user_index, text_of
 from gateway.passthrough import PlainRequest
 from gateway.runs.client_tools import named_run_id
-from gateway.runs.fingerprint import last_user_index, text_of
 from gateway.tool_calls import call_fault
 from memories.database.access import in_read_thread
 from memories.errors import InvalidRequest, TooLarge
@@ -135,24 +134,29 @@ def _with_refusal_as_content(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_files_joined(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
-    """Join user messages without text, such as pictures, to the user message directly before them. Some clients send
-    each part of a message as a message, but the turn's message is the one with the person's words."""
+    """Join user messages without text, such as pictures, to the user message directly before them, or if there is none
+    to the one directly after them. Some clients send each part of a message as a message, but the turn's message is the
+    one with the person's words."""
     joined: list[ChatMessage] = []
-    parts: list[Any] | None = None  # the content of the last message, once something was joined to it
+    parts: list[Any] = []  # the content of the last message, once something was joined to it
+    textless = False  # whether the last message is one without text
     for message in messages:
-        content = message.get("content")
-        before = joined[-1] if joined else {}
-        follows = message["role"] == before.get("role") == "user" and before.get("content")
-        if not (follows and isinstance(content, list) and content and not text_of(content).strip()):
+        before, content = joined[-1] if joined else {}, message.get("content")
+        of_user = message["role"] == before.get("role") == "user" and before.get("content") and content
+        alone = _is_textless(content)
+        if not (of_user and (alone or textless)):
             joined.append(message)
-            parts = None
+            parts, textless = [], message["role"] == "user" and alone
             continue
-        if parts is None:
-            given = before["content"]
-            parts = [{"type": "text", "text": given}] if isinstance(given, str) else list(given)
-            joined[-1] = {**before, "content": parts}
-        parts += content
+        parts = parts or list(content_parts(before["content"]))
+        parts += content_parts(content)
+        joined[-1] = {**(message if textless else before), "content": parts}
+        textless = textless and alone
     return joined
+
+
+def _is_textless(content: Any) -> bool:
+    return isinstance(content, list) and bool(content) and not text_of(content).strip()
 
 
 def _check_message(message: Any, where: str) -> None:

@@ -10,9 +10,9 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.utils.text import slugify
 
 from gateway.api.session_json import message_json, session_json
+from gateway.attachments.in_message import attached_parts, first_text, name_of
 from gateway.attachments.reading import content_read
 from gateway.models import Message, Session
-from gateway.runs.attached import attached_parts, first_text, name_of
 from memories.selectors import paged
 
 _NAME_LENGTH = 60

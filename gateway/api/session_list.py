@@ -12,7 +12,13 @@ from gateway.api.session_export import ExportFormat, export_name, export_session
 from gateway.api.session_json import found_json, message_json, session_json
 from gateway.attachments.reading import contents_read
 from gateway.models import Message, Session
-from gateway.sessions.keeping import session_change, session_delete_slices, session_discard, session_restore
+from gateway.sessions.keeping import (
+    session_change,
+    session_delete_slices,
+    session_discard,
+    session_get_to_delete,
+    session_restore,
+)
 from gateway.sessions.search import MAX_QUERY, search_sessions
 from gateway.sessions.tags import MAX_TAGS, TAG_LENGTH, tagged
 from memories.api.bodies import Body
@@ -114,10 +120,13 @@ def session_patch(request: ApiRequest, session_id: str, body: SessionPatch) -> d
 @router.delete("/sessions/{session_id}", response={204: None})
 async def session_delete(request: ApiRequest, session_id: str, restorable: bool = False) -> Status[Any]:
     """Delete a session and its transcript. Memories from it stay. With `restorable` it can be restored for a minute."""
-    session = await in_thread(_session, request.auth, session_id)
+    caller = request.auth
     if restorable:
+        session = await in_thread(_session, caller, session_id)
         await in_thread(session_discard, session)
     else:
+        key = parse_uuid(session_id)
+        session = await in_thread(session_get_to_delete, caller.owner_id, key, limits=caller.limits)
         await in_slices_to_the_end(session_delete_slices(session))
     return Status(204, None)
 

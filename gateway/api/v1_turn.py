@@ -15,12 +15,13 @@ from gateway.command_syntax import without_commands
 from gateway.commands import answer_v1, command_in
 from gateway.errors import SessionBusy
 from gateway.limits.allowances import allowed
+from gateway.messages import last_user_index
 from gateway.models import Run
 from gateway.requests import request_id
 from gateway.runs.by_id import MAX_EXTERNAL_ID
 from gateway.runs.candidates import find_continuation
 from gateway.runs.context import TurnContext
-from gateway.runs.fingerprint import last_user_index, read_conversation
+from gateway.runs.fingerprint import read_conversation
 from gateway.runs.joined import ANSWERED_STATES, joined_context, running_state
 from gateway.runs.opening import open_run
 from gateway.runs.requested import AttachmentsNotStored, ComparisonNeeded, SameTurnRunning, V1Request

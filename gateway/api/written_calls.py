@@ -8,9 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gateway.messages import ChatMessage
+from gateway.messages import ChatMessage, text_of
 from gateway.runs.call_ids import run_of_call
-from gateway.runs.fingerprint import text_of
 from memories.limits import TOOLS
 from memories.storable import storable
 

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from gateway.attachments.decoding import bytes_in, joined_data
 from gateway.attachments.files import ReadFailure, file_load
+from gateway.attachments.in_message import name_of
 from gateway.attachments.references import Attached, Part, attached, attached_in, data_of, with_data
 from gateway.messages import ChatMessage
-from gateway.runs.attached import name_of
 
 READ_SECONDS = 20.0
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from typing import Any
 
+from gateway.digests import digest
 from memories.json_output import LONG, LongTextEncoder
 
 _KEY = "daybook.attachment"
@@ -74,6 +75,14 @@ def data_of(part: Part) -> str | None:
     """Return the data of a content part as text, or None for text parts and parts without data."""
     place = _data_place(part)
     return place[0][place[1]] if place else None
+
+
+def part_digest(part: Part) -> str:
+    """Return the hash of a part that is not text. Stored attachments carry their hash, so it is computed only once."""
+    known = data_of(part) if isinstance(part, dict) else None
+    if isinstance(known, Hashed):
+        return known.digest
+    return digest(json.dumps(part, sort_keys=True, cls=LongTextEncoder))
 
 
 def with_data(part: Part, text: str) -> Part:

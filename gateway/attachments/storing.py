@@ -20,11 +20,11 @@ from gateway.attachments.references import (
     data_of,
     hashed,
     other_parts,
+    part_digest,
     with_data,
 )
 from gateway.attachments.uses import uses_cancel, uses_reserve
 from gateway.messages import ChatMessage
-from gateway.runs.fingerprint import part_digest
 from memories.database.access import in_thread
 from memories.errors import DomainError
 

@@ -21,8 +21,7 @@ from gateway.attachments.references import attached_in
 from gateway.attachments.storing import content_store, large_texts
 from gateway.attachments.uses import deletion_begin, deletion_end, is_deletion_due, uses_add
 from gateway.jobs import enqueue, lease_extend, lease_is_held, lease_release, lease_take
-from gateway.models import Message, Session
-from gateway.runs.window import HAS_PARTS
+from gateway.models import HAS_PARTS, Message, Session
 from memories.selectors import paged
 
 TASK = "gateway.attachments.sweep.attachments_tidy"

@@ -17,6 +17,7 @@ from gateway.upstream.faults import (
     NOT_REACHED,
     UNKNOWN_MODEL,
 )
+from memories.viewers import near_day_word
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +177,7 @@ def day_words(day: date, today: date) -> str:
 
 def near_day_words(day: date, today: date) -> str:
     """Return `Today`, `Yesterday`, or else the result of day_words."""
-    return {0: "Today", 1: "Yesterday"}.get((today - day).days) or day_words(day, today)
+    return near_day_word(day, today).capitalize() or day_words(day, today)
 
 
 def period_words(day: date, today: date) -> str:

@@ -16,6 +16,7 @@ from django.utils.safestring import SafeString
 
 from gateway.agents.configuration import prices_of
 from gateway.attachments.files import ReadFailure, file_is_gone
+from gateway.attachments.in_message import attached_parts, first_text, name_of
 from gateway.attachments.references import attached_in
 from gateway.chat import labels
 from gateway.chat.held_notes import HeldNote
@@ -25,7 +26,6 @@ from gateway.chat.memory_notes import GivenMemory, given_to_runs, notes_of_runs
 from gateway.chat.run_figures import run_figures
 from gateway.chat.tool_uses import tool_use
 from gateway.models import Message, Run, Session
-from gateway.runs.attached import attached_parts, first_text, name_of
 from gateway.runs.branches import versions_of
 
 MAX_TOOL_USES = 30  # per turn

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.demo.statements import Statement, statements
-from gateway.runs.fingerprint import last_user_index, text_of
+from gateway.messages import last_user_index, text_of
 from memories.number_words import memories
 from memories.tools import Stage, tools_at
 

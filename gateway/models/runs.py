@@ -139,6 +139,11 @@ class Message(models.Model):
         return valid_calls(self.tool_calls)
 
 
+HAS_PARTS = models.Case(models.When(parts__isnull=True, then=False), default=True, output_field=models.BooleanField())
+"""Whether a message has content parts, to annotate. As a selected value, IS NOT NULL makes SQLite read the whole parts;
+as a condition it reads only their type."""
+
+
 class Compaction(models.Model):
     """A summary that replaces the messages of a session up to `seq` = `up_to` in requests. The messages remain."""
 

@@ -129,4 +129,5 @@ def connections_sweep(now: datetime) -> None:
         (AccessToken, Q(expires__lt=now, refresh_token__isnull=True)),
     )
     for model, condition in obsolete:
-        deleting(model.objects.filter(condition))(MAX_SWEPT)
+        with transaction.atomic():
+            deleting(model.objects.filter(condition))(MAX_SWEPT)

@@ -91,6 +91,7 @@ def unused_clients() -> "QuerySet[Application]":
     return rows
 
 
+@transaction.atomic
 def registrations_sweep(now: datetime) -> None:
     """Delete clients that were registered longer ago than UNUSED_LIFETIME and are not connected."""
     deleting(unused_clients().filter(created__lt=now - UNUSED_LIFETIME))(MAX_SWEPT)

@@ -15,6 +15,7 @@ from gateway.errors import RunSuperseded
 from gateway.hooks import turn_completed
 from gateway.jobs import enqueue
 from gateway.limits.spending import Spender, spending_store
+from gateway.messages import text_of
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.context import STORED_OUTPUT, RunOutput, TurnContext
@@ -86,7 +87,7 @@ def _last_text(*parts: Sequence[dict[str, Any]]) -> str:
     for message in chain.from_iterable(map(reversed, reversed(parts))):
         if message["role"] == Message.Role.USER:
             break
-        text = fingerprint.text_of(message.get("content"))
+        text = text_of(message.get("content"))
         if message["role"] == Message.Role.ASSISTANT and text.strip():
             return text
     return ""

@@ -10,9 +10,8 @@ from functools import cached_property
 from itertools import pairwise
 from uuid import UUID
 
-from gateway.messages import ChatMessage
+from gateway.messages import ChatMessage, last_user_index, text_of
 from gateway.runs.call_ids import runs_called
-from gateway.runs.fingerprint import last_user_index, text_of
 from gateway.runs.wrappers import own_words
 from memories.history.matching import common_prefix
 

@@ -7,18 +7,16 @@ messages are ignored, and so are `/memory` commands with their answers.
 
 `history_hash(n) = H(history_hash(n-1), user_n, assistant_n)`, `history_hash(0) = H(owner, agent)`."""
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from gateway.attachments.references import Hashed, Part, data_of
+from gateway.attachments.references import part_digest
 from gateway.command_syntax import is_command
-from gateway.messages import ChatMessage
+from gateway.digests import digest
+from gateway.messages import ChatMessage, text_of
 from gateway.models import Run
-from memories.json_output import LongTextEncoder
 
 COMMANDS_ONLY = "command:"
 
@@ -75,15 +73,6 @@ class ResentConversation:
         }
 
 
-def digest(*parts: str) -> str:
-    """Return the SHA-256 of parts, each prefixed with its length."""
-    pieces: list[bytes] = []
-    for part in parts:
-        data = part.encode()
-        pieces += (len(data).to_bytes(8, "big"), data)
-    return hashlib.sha256(b"".join(pieces)).hexdigest()
-
-
 def first_history_hash(owner_id: UUID, agent_name: str) -> str:
     """Return history_hash(0)."""
     return digest(str(owner_id), agent_name)
@@ -117,22 +106,6 @@ def strip_whitespace(text: str) -> str:
     return "".join(text.split())
 
 
-def text_of(content: Any) -> str:
-    """Return the text of a message's content without parts that are not text."""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        return "\n".join(
-            [str(part.get("text", "")) for part in content if isinstance(part, dict) and part.get("type") == "text"]
-        )
-    return ""
-
-
-def last_user_index(messages: Sequence[ChatMessage]) -> int:
-    """Return the index of the last user message, or -1."""
-    return next((at for at in reversed(range(len(messages))) if messages[at].get("role") == "user"), -1)
-
-
 def canonical_content(content: Any) -> str:
     """Return the content that identifies a message: canonical text, with hashes for other parts."""
     if not isinstance(content, list):
@@ -144,14 +117,6 @@ def canonical_content(content: Any) -> str:
         else:
             pieces.append(part_digest(part))
     return "".join(pieces)
-
-
-def part_digest(part: Part) -> str:
-    """Return the hash of a part that is not text. Stored attachments carry their hash, so it is computed only once."""
-    known = data_of(part) if isinstance(part, dict) else None
-    if isinstance(known, Hashed):
-        return known.digest
-    return digest(json.dumps(part, sort_keys=True, cls=LongTextEncoder))
 
 
 def canonical(messages: Sequence[ChatMessage]) -> list[tuple[str, list[str]]]:

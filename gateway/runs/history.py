@@ -6,6 +6,7 @@ from itertools import takewhile
 from typing import Any
 from uuid import UUID
 
+from gateway.digests import digest
 from gateway.models import Run, Session
 from gateway.runs import fingerprint
 
@@ -26,7 +27,7 @@ def known_message_count(session: Session, history: Sequence[dict[str, Any]]) -> 
 def _known_turns(owner_id: UUID, agent_name: str, texts: Sequence[str]) -> int:
     runs = Run.objects.filter(owner_id=owner_id, superseded=False, temporary=False)
     first = runs.filter(
-        history_hash_before=fingerprint.first_history_hash(owner_id, agent_name), user_key=fingerprint.digest(texts[0])
+        history_hash_before=fingerprint.first_history_hash(owner_id, agent_name), user_key=digest(texts[0])
     ).order_by("-id")
     sessions = list(first.values_list("session_id", flat=True)[:_MAX_SESSIONS])
     if not sessions:
@@ -35,7 +36,7 @@ def _known_turns(owner_id: UUID, agent_name: str, texts: Sequence[str]) -> int:
     known: dict[UUID, list[str]] = {}
     for session_id, key in rows.values_list("session_id", "user_key"):
         known.setdefault(session_id, []).append(key)
-    user_keys = list(map(fingerprint.digest, texts))
+    user_keys = list(map(digest, texts))
     alike = (takewhile(lambda pair: pair[0] == pair[1], zip(keys, user_keys, strict=False)) for keys in known.values())
     return max((len(list(pairs)) for pairs in alike), default=0)
 

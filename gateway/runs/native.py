@@ -9,9 +9,10 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import QuerySet
 
+from gateway.attachments.in_message import attached_parts, first_text
+from gateway.digests import digest
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
-from gateway.runs.attached import attached_parts, first_text
 from gateway.runs.context import TurnContext
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.leases import reopen
@@ -56,7 +57,7 @@ def open_native(
             session,
             replaces=replaced,
             history_hash_before=_history_hash(session, replaced, rows),
-            user_key=fingerprint.digest(canonical),
+            user_key=digest(canonical),
             temporary=not caller.remembers,
             request_id=request_id,
         )

@@ -5,10 +5,9 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from typing import Any
 
-from gateway.messages import ChatMessage
+from gateway.messages import ChatMessage, last_user_index
 from gateway.models import Run
 from gateway.runs.call_ids import run_of_call, runs_called
-from gateway.runs.fingerprint import last_user_index
 from gateway.runs.requested import SessionLookup
 from gateway.runs.session_rows import messages_of
 from gateway.tool_calls import calls_in, object_in

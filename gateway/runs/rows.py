@@ -12,6 +12,7 @@ from django.utils import timezone
 from gateway.agents.rows import KEY_REVOKED
 from gateway.attachments.uses import uses_add
 from gateway.keys import keys_of
+from gateway.messages import text_of
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.context import AgentConfig, RunOutput, SystemContent, TurnContext, agent_config
@@ -171,7 +172,7 @@ def message_rows(
             run_id=None if index < history else run_id,
             role=message["role"],
             kind=Message.Kind.HISTORY if index < history else kind,
-            text=fingerprint.text_of(content := message.get("content")),
+            text=text_of(content := message.get("content")),
             parts=content if isinstance(content, list) else None,
             tool_calls=message.get("tool_calls") if message["role"] == Message.Role.ASSISTANT else None,
             tool_call_id=str(message.get("tool_call_id", ""))[:MAX_CALL_ID],

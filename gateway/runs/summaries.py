@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from uuid import UUID
 
-from gateway.messages import ChatMessage
+from gateway.digests import digest
+from gateway.messages import ChatMessage, text_of
 from gateway.models import Run
 from gateway.runs.comparing import comparable_message, cut
-from gateway.runs.fingerprint import digest, text_of
 
 MAX_SENTENCES = 12
 TRACE_KEY = "summary"

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.messages import ChatMessage
+from gateway.messages import ChatMessage, last_user_index, text_of
 from gateway.runs.call_ids import call_ids
-from gateway.runs.fingerprint import last_user_index, strip_whitespace, text_of
+from gateway.runs.fingerprint import strip_whitespace
 from gateway.tool_calls import calls_in
 from gateway.upstream.kept import kept_of, with_kept
 

@@ -12,12 +12,12 @@ from django.db import IntegrityError
 from django.utils import timezone
 
 from gateway.agents.rows import agent_find
+from gateway.attachments.in_message import text_without_files
 from gateway.attachments.storing import has_large_data
 from gateway.errors import SessionBusy
-from gateway.messages import SYSTEM_ROLES, joined_content
+from gateway.messages import SYSTEM_ROLES, joined_content, last_user_index, text_of
 from gateway.models import Message
 from gateway.runs import fingerprint
-from gateway.runs.attached import text_without_files
 from gateway.runs.client_tools import named_run_id, open_continued, with_kept_fields
 from gateway.runs.context import SystemContent, TurnContext
 from gateway.runs.history import known_message_count
@@ -83,7 +83,7 @@ def _open(
     if resumed := _resumed(caller, request, run_id, messages, notes):
         return resumed
     agent = agent_find(caller, request.agent)
-    if fingerprint.last_user_index(request.messages) < 0:
+    if last_user_index(request.messages) < 0:
         raise InvalidRequest("No turn waits for these tool results.", param="messages")
     lookup = SessionLookup(caller=caller, agent=agent, request=request, conversation=conversation)
     if run_id is None and messages and messages[-1].get("role") == "tool":
@@ -125,7 +125,7 @@ def _open_in(
     caller: Caller, match: MatchedSession, request: V1Request, conversation: fingerprint.ResentConversation
 ) -> TurnContext:
     session = match.session
-    last_user = fingerprint.last_user_index(request.messages)
+    last_user = last_user_index(request.messages)
     # Earlier messages of a conversation that began elsewhere become history, so that the transcript is complete
     # and the first review reads them: only the latest, to keep the transaction short.
     before = request.messages[:last_user][::-1] if session.message_seq == 0 else ()
@@ -180,7 +180,7 @@ def _is_own(content: Any) -> bool:
     """Return True if a message contains the user's own words, or a part other than text and pictures."""
     parts = content if isinstance(content, list) else ()
     has_other = any(part.get("type") not in {"text", "image_url"} for part in parts)
-    return has_other or bool(own_words(fingerprint.text_of(content)))
+    return has_other or bool(own_words(text_of(content)))
 
 
 def split_system(messages: Sequence[dict[str, Any]]) -> tuple[SystemContent, tuple[dict[str, Any], ...]]:
@@ -190,7 +190,7 @@ def split_system(messages: Sequence[dict[str, Any]]) -> tuple[SystemContent, tup
     content: SystemContent = ""
     for message in leading:
         given = message.get("content")
-        content = joined_content(content, fingerprint.text_of(given) if _is_text(given) else given)
+        content = joined_content(content, text_of(given) if _is_text(given) else given)
     return content, tuple(messages[len(leading) :])
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import BooleanField, Case, Exists, F, OuterRef, When
+from django.db.models import Exists, F, OuterRef
 
 from gateway.attachments.references import Attached
-from gateway.models import Compaction, Message, Run, Session
+from gateway.models import HAS_PARTS, Compaction, Message, Run, Session
 from gateway.runs.session_rows import from_run
 from gateway.upstream.kept import KeptFields, with_kept
 from prompts.conversation import ATTACHMENT_OMITTED
@@ -17,8 +17,6 @@ WINDOW_ROWS = 400
 # read, sent and paid for with every turn.
 ATTACHED_MESSAGES = 20
 ATTACHED_CHARACTERS = 8_000_000
-# As a selected value, IS NOT NULL makes SQLite read the whole parts; as a condition it reads only their type.
-HAS_PARTS = Case(When(parts__isnull=True, then=False), default=True, output_field=BooleanField())
 
 
 def window_rows(session: Session, *, before: Run | None = None) -> tuple[str, list[Message]]:

@@ -5,7 +5,7 @@ take linear time."""
 import re
 from collections.abc import Collection
 
-from memories.evidence.own_words import MESSAGE_TAGS, is_written_by_client, question_start, without_rules
+from memories.evidence.client_texts import MESSAGE_TAGS, is_written_by_client, question_start, without_rules
 
 _REMINDERS = frozenset({"system-reminder", "system_reminder"})
 # Tags whose content is never the user's

@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from gateway.models import Message, Run, Session
-from gateway.services import clean_title, sessions_delete
+from gateway.services import clean_title, session_get, sessions_delete
 from gateway.sessions.tags import as_stored, clean_tags
 from memories.caller import UNLIMITED, KeyLimits
 from memories.database.access import only_row
@@ -76,6 +76,14 @@ def session_restore(owner_id: UUID, session_id: UUID | None, *, limits: KeyLimit
     if session_id is None or restored != 1:
         raise NotFound("This session was deleted for good, or never deleted.")
     return Session.objects.select_related("agent").get(owner_id=owner_id, pk=str(session_id))
+
+
+def session_get_to_delete(owner_id: UUID, session_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> Session:
+    """Return the owner's session, also if its deletion for good was interrupted: a client that was told to try again
+    finishes it. Raises NotFound, also for another owner's session."""
+    rows = limits.filter(Session.with_deleted.filter(owner_id=owner_id), agent="agent__name")
+    begun = rows.filter(pk=session_id, deleted_at=_FOR_GOOD).first() if session_id else None
+    return begun or session_get(owner_id, session_id, limits=limits)
 
 
 def session_delete_slices(session: Session) -> Slices[None]:

@@ -14,6 +14,7 @@ from gateway.agents.settings import with_defaults
 from gateway.compaction import fit_context
 from gateway.errors import RunSuperseded, TooManySteps, public_error
 from gateway.limits.spending import ModelUse
+from gateway.messages import PARAGRAPH
 from gateway.metrics import TurnClock
 from gateway.models import Run
 from gateway.runs import active, closing
@@ -36,7 +37,6 @@ from memories.recall.two_lanes import Injection, contained
 
 logger = logging.getLogger("daybook.turns")
 
-_PARAGRAPH = "\n\n"
 _NORMAL_FINISH_REASONS = frozenset({"stop", "tool_calls"})
 
 
@@ -176,7 +176,7 @@ class Turn:
         """Append a piece of a step's text and return what to send. The texts of steps become separate paragraphs."""
         before, gap = self.output.text, ""
         if text and before and len(before) == self._text_recorded and not (before[-1].isspace() or text[0].isspace()):
-            gap = _PARAGRAPH
+            gap = PARAGRAPH
             self._text_recorded += len(gap)
         self.output.text += gap + text
         if len(before) == self._request_start:  # the client's text does not begin with the gap

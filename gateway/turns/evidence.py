@@ -3,11 +3,10 @@
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from gateway.messages import ChatMessage
+from gateway.messages import ChatMessage, last_user_index, text_of
 from gateway.models import Message
 from gateway.runs.answers import answers_elsewhere
 from gateway.runs.context import TurnContext
-from gateway.runs.fingerprint import last_user_index, text_of
 from gateway.tool_calls import calls_in
 from memories import tools as memory_tools
 from memories.evidence import Conversation, Speaker, Utterance

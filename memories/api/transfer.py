@@ -1,8 +1,10 @@
 """/api/export, /api/import and /api/account/memories: export, import, and forgetting."""
 
+from contextlib import suppress
 from typing import Annotated, Any
 
 from django.conf import settings
+from django.db import DatabaseError
 from django.http import HttpResponseBase
 from ninja import Router
 from pydantic import Field
@@ -13,6 +15,7 @@ from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread, in_thread
 from memories.database.batches import in_slices
 from memories.forgetting import forget_slices
+from memories.imports.conversations import conversation_store
 from memories.imports.files import Upload
 from memories.imports.formats import AUTO, FORMATS, IMPORT_TYPES
 from memories.imports.running import ImportRequest, import_slices
@@ -63,7 +66,11 @@ async def import_(
         preview=preview,
     )
     work = import_slices(request.auth.owner_id, import_request, actor=request.auth.actor, limits=request.auth.limits)
-    return (await in_slices(work)).as_json()
+    report = await in_slices(work)
+    if report.written:
+        with suppress(DatabaseError):  # everything is stored, and the worker's sweep indexes what is left
+            await in_slices(conversation_store().index(request.auth.owner_id))
+    return report.as_json()
 
 
 @router.delete("/account/memories")

@@ -1,6 +1,7 @@
 """Evidence: whose words an automatic memory write is based on, and whether it is stored or held; docs/evidence.md.
 
 own_words      which parts of a person's message are their own words
+client_texts   what clients write around a person's message, or in the person's place
 answers        model answers that a client sends back as user messages
 quotes         finding a quote in a text
 recalled       the text of recalled memories, without tags and JSON

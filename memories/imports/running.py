@@ -54,7 +54,8 @@ def import_slices(
     owner_id: UUID, request: ImportRequest, *, actor: str, limits: KeyLimits = UNLIMITED
 ) -> Slices[ImportReport]:
     """Import a file in slices. An unreadable file is refused before anything is written; an entry that the scan or a
-    budget refuses is left out and listed. A preview returns the same report and writes nothing.
+    budget refuses is left out and listed. A preview returns the same report and writes nothing. The caller then makes
+    the conversations searchable (`ConversationStore.index`), whose failure would not concern what is stored.
 
     Raises InvalidRequest, TooLarge, Conflict (too many books, no agent for the conversations, or a book that was
     cleared or forgotten meanwhile), NotFound if a line names a book that the key may not use, and Overloaded if the
@@ -168,7 +169,6 @@ class _ImportWriter:
                 for conversation in new:
                     self.report.add_conversation(conversation)
                 yield
-            yield from conversation_store().index(self.owner_id)
         except DatabaseError as error:
             raise self._failed(batch[0].place, batch[0].line) from error
 

@@ -35,10 +35,19 @@ def deleting(rows: "QuerySet[Any]") -> Batch:
 
     def batch(limit: int) -> int:
         keys = list(rows.order_by().values_list("pk", flat=True)[:limit])
-        rows.model._base_manager.filter(pk__in=keys).delete()
+        chosen = rows.model._base_manager.filter(pk__in=keys)
+        if rows.model._meta.related_objects:
+            _lock(chosen)
+        chosen.delete()
         return len(keys)
 
     return batch
+
+
+def _lock(rows: "QuerySet[Any]") -> None:
+    """Lock rows before they are deleted. A turn that has locked one of them and adds rows that refer to it ends first,
+    so that the deletion sees these rows and cascades to them."""
+    list(rows.select_for_update().order_by("pk").values_list("pk"))
 
 
 def each_page(rows: "QuerySet[Any]", change: "Callable[[QuerySet[Any]], object]") -> Batch:

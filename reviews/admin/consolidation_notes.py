@@ -43,7 +43,7 @@ class ExtractionAdmin(SessionTitles, ReadOnlyAdmin):
             ("said", "extracted"),
             ("model", "attempts"),
             ("redacted", "problem"),
-            ("through_seq", "floor_seq"),
+            ("messages_read", "messages_cleared"),
         ),
     )
 
@@ -58,5 +58,21 @@ class ExtractionAdmin(SessionTitles, ReadOnlyAdmin):
     session_link = column("Session", lambda note: session_link(note))
     words = column("Synopsis", lambda note: format_html('<span class="db-words">{}</span>', note.synopsis or "–"))
     notes = column("Notes", lambda note: format_html('<span class="db-words">{}</span>', note.raw_memory or "–"))
+    messages_read = column("Messages read", lambda note: _first_messages(note.through_seq) or "None yet")
+    messages_cleared = column("Never read again", lambda note: _cleared_words(note.floor_seq))
     # Not `error`: the admin would show the column of that name.
     problem = column("Error", lambda note: error_words(note.error))
+
+
+def _first_messages(last: int) -> str:
+    """Return text such as `Messages 1 to 6 of the session`, or "" for 0."""
+    if last == 0:
+        return ""
+    return f"Messages 1 to {last} of the session" if last > 1 else "Message 1 of the session"
+
+
+def _cleared_words(last: int) -> str:
+    """Return which messages are never read again, because they were cleared or forgotten."""
+    if last == 0:
+        return "None were cleared"
+    return f"{_first_messages(last)} {'were' if last > 1 else 'was'} cleared"

@@ -12,9 +12,9 @@ from pydantic import Field, StringConstraints
 from gateway.api.openai_body import check_length
 from gateway.api.turn_body import MessageParts, MessageText, check_types
 from gateway.command_syntax import COMMAND, without_commands
+from gateway.messages import text_of
 from gateway.runs.active import is_ending
 from gateway.runs.by_id import MAX_EXTERNAL_ID
-from gateway.runs.fingerprint import text_of
 from gateway.sessions.message_index import history_index
 from memories.api.bodies import Body
 from memories.caller import ApiRequest, Caller

@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scanning.authorship.features import MAX_SENTENCES, Sentence, Span, places_of, sentences_of
+from scanning.model.features import Floats
 
 WEIGHTS: Final = Path(__file__).with_name("weights.npz")
 _CHANGE_COSTS: Final = (4.0, 1.0, 0.5)
 """Cost of a change between own and pasted text: within a line, after a colon or line break, after a blank line."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

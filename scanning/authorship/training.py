@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scanning.authorship.features import BITS, Sentence, places_of, sentences_of
-from scanning.authorship.scoring import WEIGHTS, Floats, best_path
+from scanning.authorship.scoring import WEIGHTS, best_path
 from scanning.made_from import hash_of, rows_to_train, write
 from scanning.made_from import outdated as outdated_by
+from scanning.model.features import Floats
 from scanning.model.fitting import Rows, minimize
 from scanning.model.scoring import version_of
 

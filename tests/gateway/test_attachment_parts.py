@@ -9,10 +9,10 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from gateway.attachments.decoding import PICTURES, media_type
+from gateway.attachments.in_message import attached_parts, first_text, name_of
 from gateway.attachments.reading import bytes_of
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs import window
-from gateway.runs.attached import attached_parts, first_text, name_of
 from gateway.runs.closing import close
 from gateway.runs.context import RunOutput
 from gateway.runs.native import open_native

@@ -1,8 +1,11 @@
 """Imported conversations become ended sessions: they can be read, searched, exported, consolidated and undone"""
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -17,6 +20,7 @@ from gateway.models import Agent, Message, Run, Session
 from memories.api.export import export_lines
 from memories.caller import KeyLimits
 from memories.database.access import in_thread
+from memories.database.lanes import DatabaseBusy
 from memories.errors import Conflict, NotFound
 from memories.history.undo import change_set_get
 from memories.ids import parse_uuid
@@ -226,6 +230,23 @@ async def test_the_api_imports_a_zip_and_reports_the_result(alice_api: Api, char
         response = await post_file(b"Likes tea.", query, kind)
         assert response.status_code == status
         assert words in response.json()["error"]["message"]
+
+
+async def test_a_stored_import_is_confirmed_if_the_database_is_busy_while_it_is_indexed(
+    alice_api: Api, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(owner_id: UUID) -> Iterator[None]:
+        raise DatabaseBusy("The database is busy.")
+        yield
+
+    store = replace(parts.conversation_store(), index=refuse)
+    monkeypatch.setattr("memories.api.transfer.conversation_store", lambda: store)
+    for new in (1, 0):
+        response = await alice_api.client.post(
+            "/api/import", data=CLAUDE, content_type="application/zip", headers=alice_api.headers
+        )
+        assert (response.status_code, response.json()["conversations"]["new"]) == (200, new)
+    assert await in_thread(Session.objects.count) == 1
 
 
 def test_the_book_of_the_request_is_used(alice: Owner) -> None:

@@ -21,7 +21,7 @@ from pytest_django.fixtures import Settings
 
 from gateway.errors import Restarting, SessionBusy
 from gateway.models import Agent, Message, Run, Session
-from gateway.runs import active, leases
+from gateway.runs import active, lapsed, leases
 from gateway.runs.active import ActiveRun, StoppedBy
 from gateway.runs.context import RunOutput
 from gateway.runs.holder import has_ended, this_process
@@ -30,6 +30,7 @@ from gateway.runs.native import open_native
 from gateway.runs.opening import open_run
 from gateway.turns.events import TurnOptions
 from gateway.turns.live import LiveTurn
+from memories import clocks
 from memories.database.access import in_spare_thread, in_thread
 from memories.ids import uuid7
 from memories.models import Memory, Owner
@@ -322,11 +323,36 @@ def test_a_live_run_is_not_stopped_when_the_clock_is_set_back(session: Session) 
     assert run.state == Run.State.RUNNING
 
 
+def test_a_live_run_is_not_stopped_when_the_clock_is_set_forward(session: Session) -> None:
+    run = run_make(session, "Half", lease_expires_at=leases.lease_end(), holder=this_process())
+    assert stop_lapsed(timezone.now()) == 0
+    with time_machine.travel(timezone.now() + timedelta(hours=1), tick=False) as clock:
+        assert stop_lapsed(timezone.now()) == 0
+        with pytest.raises(SessionBusy) as busy:
+            release_lapsed(session)
+        assert busy.value.details["retry_after"] == 1
+        pass_time(clock, timedelta(seconds=5))
+        leases.save_and_renew({}, renew=True)
+        pass_time(clock, timedelta(seconds=29))
+        assert stop_lapsed(timezone.now()) == 0
+        pass_time(clock, timedelta(seconds=2))
+        assert stop_lapsed(timezone.now()) == 1, "it was not renewed again"
+    run.refresh_from_db()
+    assert run.state == Run.State.STOPPED
+
+
+def pass_time(clock: time_machine.Traveller, time: timedelta) -> None:
+    """Let time pass on both clocks; `clock.shift` alone would set the clock forward."""
+    clock.shift(time)
+    clocks._difference += time.total_seconds()
+    clocks._set_forward_at -= time.total_seconds()
+
+
 def test_a_run_without_a_process_ends_soon_after_the_clock_is_set_back(session: Session) -> None:
     run_make(session, "Half", lease_expires_at=leases.lease_end(), holder=this_process())
     with time_machine.travel(timezone.now() - timedelta(hours=1), tick=False) as clock:
         assert stop_lapsed(timezone.now()) == 0
-        clock.shift(leases.LEASE)
+        pass_time(clock, leases.LEASE)
         assert stop_lapsed(timezone.now()) == 1
 
 
@@ -339,6 +365,18 @@ def test_a_start_stops_runs_of_earlier_processes(alice: Owner, agent: Agent) -> 
         left.pk: "stopped" if SQLITE else "running",
         own.pk: "running",
     }
+
+
+def test_a_start_stops_all_runs_that_were_left_but_a_sweep_only_some(
+    alice: Owner, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lapsed, "MAX_AT_ONCE", 2)
+    expired = timezone.now() - timedelta(seconds=1)
+    for _ in range(6):
+        run_make(session_make(alice, agent), "Half", lease_expires_at=expired)
+    assert stop_lapsed(timezone.now()) == 2
+    assert stop_left_behind() == 4
+    assert not Run.objects.filter(state="running").exists()
 
 
 def test_a_step_that_is_already_stored_is_not_stored_again(session: Session) -> None:

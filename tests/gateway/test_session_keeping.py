@@ -22,6 +22,7 @@ from gateway.sessions.keeping import (
 )
 from gateway.sweep import sessions_sweep
 from memories.database.access import in_thread
+from memories.database.lanes import DatabaseBusy
 from memories.errors import NotFound
 from memories.models import Owner
 from tests.conftest import Api
@@ -140,6 +141,26 @@ def test_a_long_session_is_deleted_in_short_transactions(session: Session, alice
     assert sessions_purge(timezone.now()) == 1
     assert not Message.objects.exists()
     assert not Session.with_deleted.exists()
+
+
+async def test_a_deletion_that_was_interrupted_can_be_repeated(
+    alice_api: Api, charlie_api: Api, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = f"/api/sessions/{session.pk}"
+    await in_thread(message_make, session, "The oven light is broken")
+    with monkeypatch.context() as busy:
+        busy.setattr("gateway.sessions.keeping.deleting", _refuse)
+        assert (await alice_api.call("DELETE", path))[0] == 503
+    assert (await alice_api.get(path))[0] == 404
+    assert (await charlie_api.call("DELETE", path))[0] == 404
+    assert (await alice_api.call("DELETE", f"{path}?restorable=true"))[0] == 404, "it can no longer be restored"
+    assert (await alice_api.call("DELETE", path))[0] == 204
+    assert not await in_thread(lambda: Session.with_deleted.exists() or Message.objects.exists())
+    assert (await alice_api.call("DELETE", path))[0] == 404
+
+
+def _refuse(rows: object) -> None:
+    raise DatabaseBusy("The database is busy.")
 
 
 def test_a_sweep_that_purges_for_long_leaves_the_rest_to_the_next(

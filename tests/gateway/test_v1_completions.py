@@ -129,6 +129,25 @@ async def test_a_picture_in_a_message_of_its_own_belongs_to_the_text_before_it(
     assert second.session == first.session
 
 
+async def test_a_picture_in_a_message_of_its_own_belongs_to_the_text_after_it_if_none_is_before(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    picture = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    alone, text = {"role": "user", "content": [picture]}, {"role": "user", "content": "What is on this picture?"}
+    both = [picture, {"type": "text", "text": text["content"]}]
+    model.script("A boat.", "Still a boat.", "Two boats.")
+    first = await ask(alice_api, alone, text)
+    assert model.calls[0].messages[-1] == {"role": "user", "content": both}
+    stored = await in_thread(Message.objects.get, role="user")
+    assert (stored.text, stored.parts) == (text["content"], both)
+    again = [alone, text, {"role": "assistant", "content": "A boat."}, alone, text]
+    assert (await ask(alice_api, *again)).session == first.session
+    again += [{"role": "assistant", "content": "Still a boat."}, alone, alone, text]
+    assert (await ask(alice_api, *again)).session == first.session
+    last = await in_thread(Message.objects.filter(role="user").last)
+    assert (last.text, last.parts) == (text["content"], [picture, *both])
+
+
 async def test_malformed_parameters_are_ignored(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("Fine.")
     malformed: dict[str, Any] = {

@@ -1,18 +1,27 @@
 """Writes to a book by several processes at the same time, each with its own database connection"""
 
 import json
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from gateway.models import Session
+from gateway.agents.configuration import consolidation_settings
+from gateway.agents.file import parse
+from gateway.errors import RunSuperseded
+from gateway.models import Message, Run, Session, UsageDay
+from gateway.runs import closing
+from gateway.runs.context import RunOutput
+from gateway.runs.native import open_native
+from gateway.services import agents_apply
+from memories.errors import DomainError
 from memories.messaging import invalidation
 from memories.models import ChangeSet, Evidence, EvidenceKind, Memory, Owner, Revision, Target, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_limits, book_writing
-from tests.factories import agent_make, session_make
+from tests.factories import agent_make, caller_make, session_make
 from tests.overlapping import only_postgresql, overlap
-from tests.unsliced import import_file, session_delete
+from tests.unsliced import forget_owner, import_file, session_delete
 
 pytestmark = [pytest.mark.django_db(transaction=True), only_postgresql]
 BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER, kind=ChangeSet.Kind.EDIT)
@@ -79,3 +88,73 @@ def test_two_agents_of_a_book_are_saved_at_once(db: None) -> None:
         pause_after="DELETE memories_booklimits",
     )
     assert book_limits("main")[Target.USER] == 9000
+
+
+def test_the_first_two_agents_of_a_book_are_saved_at_once(db: None) -> None:
+    overlap(
+        lambda: agent_make("first", user_char_limit=1500),
+        lambda: agent_make("second", user_char_limit=9000),
+        pause_after="DELETE memories_booklimits",
+    )
+    assert book_limits("main")[Target.USER] == 9000
+
+
+def test_two_agents_files_that_are_applied_at_once_both_count(db: None) -> None:
+    overlap(
+        lambda: agents_apply(parse("memories: {max_rollout_age_days: 7}")),
+        lambda: agents_apply(parse("memories: {min_rollout_idle_hours: 2}")),
+        pause_after="SELECT gateway_configuration",
+    )
+    assert consolidation_settings().max_rollout_age_days == 7
+    assert consolidation_settings().min_rollout_idle_hours == 2
+
+
+@pytest.mark.parametrize(
+    "erased", ["DELETE gateway_message", "DELETE gateway_run", "DELETE gateway_session", "DELETE memories_owner"]
+)
+def test_a_turn_ends_while_its_owner_is_erased(alice: Owner, session: Session, erased: str) -> None:
+    context = open_native(caller_make(alice), session_id=session.pk, content="Hi", replaces=None, request_id="r")
+    output = RunOutput(text="Fine.", messages=[{"role": "assistant", "content": "Fine."}])
+
+    def store() -> None:
+        with suppress(RunSuperseded):
+            closing.close(context, output, state=Run.State.COMPLETED)
+
+    overlap(lambda: forget_owner(alice), store, pause_after=erased)
+    assert not any(model.objects.exists() for model in (Run, Message, UsageDay))
+    assert not Owner.objects.filter(pk=alice.pk).exists()
+
+
+@pytest.mark.parametrize("stored", ["UPDATE gateway_run", "INSERT gateway_message", "UPDATE gateway_session"])
+def test_an_owner_is_erased_while_a_turn_ends(alice: Owner, session: Session, stored: str) -> None:
+    context = open_native(caller_make(alice), session_id=session.pk, content="Hi", replaces=None, request_id="r")
+    output = RunOutput(text="Fine.", messages=[{"role": "assistant", "content": "Fine."}])
+
+    def store() -> None:
+        with suppress(RunSuperseded):
+            closing.close(context, output, state=Run.State.COMPLETED)
+
+    overlap(store, lambda: forget_owner(alice), pause_after=stored)
+    assert not any(model.objects.exists() for model in (Run, Message, UsageDay))
+
+
+@pytest.mark.parametrize("erased", ["DELETE gateway_run", "DELETE gateway_session", "DELETE memories_owner"])
+def test_a_turn_begins_while_its_owner_is_erased(alice: Owner, session: Session, erased: str) -> None:
+    first = open_native(caller_make(alice), session_id=session.pk, content="Hi", replaces=None, request_id="r")
+    closing.close(first, RunOutput(text="Fine."), state=Run.State.COMPLETED)
+
+    def begin() -> None:
+        with suppress(DomainError):
+            open_native(caller_make(alice), session_id=session.pk, content="Hi", replaces=None, request_id="r")
+
+    overlap(lambda: forget_owner(alice), begin, pause_after=erased)
+    assert not any(model.objects.exists() for model in (Run, Message, Session))
+
+
+@pytest.mark.parametrize("stored", ["INSERT gateway_run", "INSERT gateway_message"])
+def test_an_owner_is_erased_while_a_turn_begins(alice: Owner, session: Session, stored: str) -> None:
+    def begin() -> None:
+        open_native(caller_make(alice), session_id=session.pk, content="Hi", replaces=None, request_id="r")
+
+    overlap(begin, lambda: forget_owner(alice), pause_after=stored)
+    assert not any(model.objects.exists() for model in (Run, Message, Session))

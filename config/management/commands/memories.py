@@ -3,18 +3,21 @@ systems."""
 
 import sys
 from argparse import ArgumentParser
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError
 
 from memories.api.export import export_lines
 from memories.audit.log import SYSTEM, Action, audit_record
 from memories.database.batches import finish
 from memories.errors import DomainError
 from memories.ids import parse_uuid
+from memories.imports.conversations import conversation_store
 from memories.imports.files import Upload
 from memories.imports.formats import AUTO, FORMATS
 from memories.imports.report import ImportReport
@@ -87,6 +90,9 @@ class Command(BaseCommand):
                 preview=preview,
             )
             report = finish(import_slices(owner.pk, request, actor="system"))
+        if report.written:
+            with suppress(DatabaseError):  # everything is stored, and the worker's sweep indexes what is left
+                finish(conversation_store().index(owner.pk))
         self.stdout.write(_summary(report))
         for problem in report.problems:
             self.stderr.write(f"{problem['place']} was left out: {problem['code']} ({problem['message']})")

@@ -198,6 +198,26 @@ def test_extractions_are_shown_read_only(root: Client, alice: Owner, agent: Agen
     assert root.post(page, {"synopsis": "Other."}).status_code == 403
 
 
+def test_an_extraction_says_in_words_which_messages_were_read_and_cleared(
+    root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    talk(alice, agent)
+    consolidate(alice)
+    note = Extraction.objects.get()
+    page = reverse("admin:reviews_extraction_change", args=[note.pk])
+    shown = text_of(root, page)
+    assert f"Messages 1 to {note.through_seq} of the session" in shown
+    assert "None were cleared" in shown
+    Extraction.objects.update(floor_seq=1)
+    assert "Message 1 of the session was cleared" in text_of(root, page)
+    Extraction.objects.update(through_seq=6, floor_seq=4)
+    shown = text_of(root, page)
+    assert "Messages 1 to 6 of the session" in shown
+    assert "Messages 1 to 4 of the session were cleared" in shown
+    Extraction.objects.update(through_seq=0, floor_seq=0)
+    assert "None yet" in text_of(root, page)
+
+
 def test_leases_are_shown_and_filtered_by_overdue(root: Client, alice: Owner, agent: Agent) -> None:
     talk(alice, agent)
     claim = runs.claim(request(alice).pk)

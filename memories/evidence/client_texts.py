@@ -1,0 +1,92 @@
+"""What clients write around a person's message, or send in the person's place: rules, summaries, files, and the output
+of code. Used to find the person's own words (memories.evidence.own_words, gateway.runs.wrappers). Every pattern is
+linear in the length of the text."""
+
+import re
+
+# Instructions that clients append to the message: aider for edits, Open WebUI for running code.
+TRAILING_RULES = (
+    r"^# (?:\*SEARCH/REPLACE block\*|V4A Diff Format) Rules:[ \t]*$"
+    r"|^# File editing rules:\n\nReturn edits similar to unified diffs"
+    r"|^To suggest changes to a file you MUST return the entire content of the updated file\.\nYou MUST use this "
+    r"|^#### Code Interpreter\n\nYou have access to a Python code interpreter via:"
+)
+# Messages that clients write themselves and send as the user: files and examples (aider), descriptions of the
+# environment (Gemini CLI, Qwen Code), command output (aider, Open Interpreter), a tool's pictures (Agno).
+_WRITTEN_BY_CLIENTS = re.compile(
+    "|".join(
+        (
+            r"# AGENTS\.md instructions",
+            r"(?:I have|These files have been) \*added these files to the chat\*",
+            r"Here are some READ ONLY files, provided for your reference\.",
+            r"(?:I am working with you on code in a git repository\.\n)?Here are summaries of some files present in ",
+            r"I am not sharing (?:any files that you can edit|the full contents of any files with you) yet\.",
+            r"Don't try and edit any existing code without asking me to add the files to the chat!",
+            r"I switched to a new code base\. Please don't consider the above files",
+            r"(?:Change get_factorial\(\) to use math\.factorial|Refactor hello\(\) into its own file\."
+            r"|Replace is_prime with a call to sympy\.|Change the greeting to be more casual)\s*\Z",
+            r"This is the (?:Gemini CLI|Qwen Code)\. We are setting up the context for our chat\.",
+            r"# Fix any errors below, if possible\.\n",
+            r"Here is the content of https?://\S{1,2000}:\n\n",
+            r"I committed the changes with git hash [0-9a-f]{6,40} & commit msg: ",
+            r"I ran this command:\n\n[^\n]{1,2000}\n\nAnd got this output:\n",
+            r"The code above was executed on my machine\. It produced no text output\.",
+            r"The tool call above generated the attached media\.\s*\Z",
+        )
+    )
+)
+_SUMMARISED = re.compile(
+    r"\s*(?:I spoke to you previously about a number of things\.\n"
+    r"|Another language model started to solve this problem and produced a summary"
+    r"|This session is being continued from a previous conversation that ran out of context"
+    r"|Here is a summary of the conversation to date:\s)"
+)
+_OUTPUT_PREFIX, _OUTPUT_SUFFIX = (
+    "Code output: ",
+    "What does this output mean / what's next (if anything, or are we done)?",
+)
+_RULES_PATTERN = re.compile(TRAILING_RULES, re.MULTILINE)
+# Tags in which clients wrap a person's message; their content is the person's own.
+MESSAGE_TAGS = frozenset({"user_input", "user_message", "user_query", "task", "feedback"})
+_QUESTION_PREFIX, _QUESTION_MARKER = "### Task:", "</context>"
+# What smolagents puts before a person's message, and the output of code, to which it appends their next message
+_TASK_PREFIX = "New task:\n"
+_NEXT_TASK = f"\n{_TASK_PREFIX}"
+_CODE_OUTPUT = re.compile(
+    r"Observation:\nExecution logs:"
+    r"|(?:Call id: call_\w{1,64}\n)?Error:\n(?:Error in code parsing|Code execution failed)"
+)
+
+
+def is_written_by_client(text: str) -> bool:
+    """Return True if a client wrote the whole message and sent it as the user."""
+    said = text.strip()
+    if _CODE_OUTPUT.match(said):
+        return _NEXT_TASK not in said
+    return bool(_WRITTEN_BY_CLIENTS.match(said)) or (said.startswith(_OUTPUT_PREFIX) and said.endswith(_OUTPUT_SUFFIX))
+
+
+def begins_with_summary(text: str) -> bool:
+    """Return True if a message begins with a summary by a model that a client sends as the user: aider, Codex, Claude
+    Code, LangChain. The person's next words may follow in it, so `is_written_by_client` does not include these."""
+    return bool(_SUMMARISED.match(text))
+
+
+def question_start(text: str) -> int:
+    """Return where the person's own message starts after Open WebUI's documents, or after smolagents' output of code.
+    Return 0 for any other message."""
+    if text.startswith(_TASK_PREFIX):
+        return len(_TASK_PREFIX)
+    if _CODE_OUTPUT.match(text):
+        last = text.rfind(_NEXT_TASK)
+        return last + len(_NEXT_TASK) if last >= 0 else 0
+    if not text.lstrip().startswith(_QUESTION_PREFIX):
+        return 0
+    last = text.rfind(_QUESTION_MARKER)
+    return last + len(_QUESTION_MARKER) if last >= 0 else 0
+
+
+def without_rules(text: str) -> str:
+    """Return a message without the instructions that a client appended to it."""
+    rules = _RULES_PATTERN.search(text)
+    return text[: rules.start()] if rules else text
