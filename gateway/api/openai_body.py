@@ -146,7 +146,8 @@ def _with_files_joined(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
         alone = _is_textless(content)
         if not (of_user and (alone or textless)):
             joined.append(message)
-            parts, textless = [], message["role"] == "user" and alone
+            # A picture directly after a tool's result is the tool's, whose message cannot hold it.
+            parts, textless = [], alone and message["role"] == "user" and before.get("role") != "tool"
             continue
         parts = parts or list(content_parts(before["content"]))
         parts += content_parts(content)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from gateway.api.openai_body import completion_body
 from gateway.models import Agent, Message, Run
 from memories.database.access import in_thread
 from memories.errors import UpstreamError
@@ -146,6 +147,19 @@ async def test_a_picture_in_a_message_of_its_own_belongs_to_the_text_after_it_if
     assert (await ask(alice_api, *again)).session == first.session
     last = await in_thread(Message.objects.filter(role="user").last)
     assert (last.text, last.parts) == (text["content"], [picture, *both])
+
+
+def test_a_picture_after_a_tools_result_belongs_to_the_tool() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": "Look."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "Done."},
+        {"role": "user", "content": [picture]},
+        {"role": "user", "content": "And what is it?"},
+    ]
+    assert list(completion_body({"model": "assistant", "messages": messages}).messages) == messages
 
 
 async def test_malformed_parameters_are_ignored(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
