@@ -76,12 +76,14 @@ def migrated_database(url: str) -> str:
 
 @contextmanager
 def database_from(url: str, name: str, template: str) -> Iterator[None]:
-    """Create a PostgreSQL database of that name as a copy of `template`, and drop it when the block ends."""
+    """Create a PostgreSQL database of that name as a copy of `template`, and drop it when the block ends. Its commits do
+    not wait for the disk, which takes ten times as long as the rest of a small transaction."""
     create = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
+    unwaited = sql.SQL("ALTER DATABASE {} SET synchronous_commit = off").format(sql.Identifier(name))
     drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
     with _server(url) as server:
-        server.execute(drop)
-        server.execute(create)
+        for statement in (drop, create, unwaited):
+            server.execute(statement)
     try:
         yield
     finally:
