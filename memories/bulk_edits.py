@@ -6,6 +6,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from memories.database.batches import BatchSize, Slices
+from memories.entry_rules import check_scan
 from memories.models import Book, ChangeSet, Memory, Revision
 from memories.selectors import live_condition, live_rows
 from memories.services import BookWriter, MemoryFields, Source, book_changed, book_writing, memory_state
@@ -56,7 +57,9 @@ def bulk_edit_slices(book: Book, numbers: Sequence[int], edit: Edit, source: Sou
 
 
 def edit_of(action: BulkAction, category: str = "") -> Edit:
-    """Return the edit for an action. `category` is a cleaned one, for `categorise`."""
+    """Return the edit for an action. `category` is a cleaned one, for `categorise`. Raises BlockedByScan."""
+    if category:
+        check_scan("", (), category=category)
     setters = {
         "pin": MemoryFields(pinned=True),
         "unpin": MemoryFields(pinned=False),

@@ -128,10 +128,15 @@ def refuse_blocked(verdict: ScanVerdict) -> None:
         )
 
 
+def scanned_words(memory: Memory) -> tuple[str, list[str], dict[str, str], str]:
+    """Return the texts of a memory that are scanned, in the order of the arguments of `verdict_of`."""
+    return memory.content, memory.keywords, memory.metadata, memory.category
+
+
 def set_verdict(memory: Memory) -> None:
     """Set the verdict of a memory that is stored even if it is blocked (undo, imported rows), unless its verdict is
     already of the current rules and words."""
-    words = (memory.content, memory.keywords, memory.metadata, memory.category)
+    words = scanned_words(memory)
     if memory.scan_hash == words_hash(*words):
         return
     verdict = verdict_of(*words)

@@ -23,7 +23,7 @@ INLINE_SCAN_CHARS = 500  # up to here a text is scanned under the lock: a thread
 _MAX_CACHED = 20_000
 """About 8 MB. Large enough that an import can use the verdicts of its preview."""
 NO_METADATA: Mapping[str, str] = MappingProxyType({})
-_LABEL = re.compile(r"[^\W\d_]+(?:[ _-][^\W\d_]+)?")
+_PLAIN_WORDS = re.compile(r"[A-Za-z]{1,20}(?:[ _-][A-Za-z]{1,20})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,6 @@ class ScanVerdict:
 
 _lock = threading.Lock()
 _cache: LRUCache[tuple[str, bool], ScanVerdict] = LRUCache()
-
-
-def is_label(category: str) -> bool:
-    """Return True for one or two plain words. A longer category may be a sentence: it is scanned, and needs evidence
-    like the content, since it is injected together with it."""
-    return _LABEL.fullmatch(category) is not None
 
 
 def verdict_of(
@@ -71,13 +65,15 @@ def words_hash(
     rules: str = scanning.RULES_VERSION,
 ) -> str:
     """Return the hash that identifies a memory's scanned texts under a version of the rules."""
-    # A keyword contains no equals sign, so it cannot be mistaken for metadata.
+    # A keyword contains no equals sign, so it cannot be mistaken for metadata. A category may have the words of a
+    # keyword, and then has its verdict.
     return scanning.scan_hash(content, (*keywords, *_other_words(metadata, category)), rules=rules)
 
 
 def _other_words(metadata: Mapping[str, str], category: str) -> tuple[str, ...]:
-    sentence = () if not category or is_label(category) else (category,)
-    return (*sentence, *metadata_words(metadata))
+    """Return what is scanned besides content and keywords. One or two plain words as a category can be no order."""
+    scanned = (category,) if category and not _PLAIN_WORDS.fullmatch(category) else ()
+    return (*scanned, *metadata_words(metadata))
 
 
 def verdict_of_document(content: str) -> ScanVerdict:

@@ -15,6 +15,7 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from gateway.models import Message, Run, Session
 from gateway.runs.answers import answers_elsewhere
+from gateway.runs.call_ids import run_of_call
 from gateway.runs.wrappers import own_words
 from gateway.tokens import estimate_message
 from memories.evidence import Speaker, Utterance
@@ -89,6 +90,7 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
     for row in rows.order_by("-seq")[:_MAX_MESSAGES]:
         message = message_for_review(row)
         if message is None:
+            read.append(row)  # its calls tell whose results follow
             continue
         if estimate_message(message) > max_tokens:
             message["content"] = truncate_middle(message["content"], max_tokens)
@@ -114,8 +116,11 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
 
 def utterances_of(rows: Sequence[Message]) -> tuple[Utterance, ...]:
     """Return messages as input for evidence: untruncated, and including tool results."""
-    calls = [call for row in rows for call in row.calls]
-    memory_calls = {str(call.get("id")) for call in calls if (call.get("function") or {}).get("name") in TOOLS}
+    # A client may have a tool of the same name, such as `read`. Calls that went to a client have ids of ours, and in a
+    # history that a client sent, all calls are its own.
+    calls = [call for row in rows if row.kind != Message.Kind.HISTORY for call in row.calls]
+    named = {str(call.get("id")) for call in calls if (call.get("function") or {}).get("name") in TOOLS}
+    memory_calls = {call_id for call_id in named if run_of_call(call_id) is None}
     return tuple(
         Utterance(
             speaker=_speaker(row, memory_calls),

@@ -76,8 +76,8 @@ def migrated_database(url: str) -> str:
 
 @contextmanager
 def database_from(url: str, name: str, template: str) -> Iterator[None]:
-    """Create a PostgreSQL database of that name as a copy of `template`, and drop it when the block ends. Its commits do
-    not wait for the disk, which takes ten times as long as the rest of a small transaction."""
+    """Create a PostgreSQL database of that name as a copy of `template`, and drop it when the block ends. Its commits
+    do not wait for the disk, which takes ten times as long as the rest of a small transaction."""
     create = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
     unwaited = sql.SQL("ALTER DATABASE {} SET synchronous_commit = off").format(sql.Identifier(name))
     drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))

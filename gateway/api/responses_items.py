@@ -2,7 +2,7 @@
 the assistant become one message, and results are placed directly after their calls."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from gateway.api.openai_body import short_name
@@ -18,6 +18,7 @@ _OUTPUT_FIELDS = frozenset({"type", "annotations", "logprobs"})
 _INPUT_ROLES = frozenset({"user", "system", "developer"})
 # Call items: their type in chat completions, the field with the arguments, and its value if empty.
 _CALLS = {"function_call": ("function", "arguments", "{}"), "custom_tool_call": ("custom", "input", "")}
+_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 
 Item = dict[str, Any]
 
@@ -39,12 +40,27 @@ def as_messages(before: Sequence[ChatMessage], items: Sequence[Item], stored: Ma
     """Return stored messages and a client's items as one conversation. `stored` has the items that references may point
     to, by id. Items of unknown types are left out. Raises InvalidRequest, PreviousResponseNotFound."""
     conversation = _Conversation(before)
+    repeated = _repeated_message(before, items, conversation.waiting)
     for index, item in enumerate(items):
         where = f"input[{index}]"
         if item.get("type") == "item_reference":
             item = _resolved(item, stored, where)
-        conversation.add(item, where)
+        if index != repeated:
+            conversation.add(item, where)
     return conversation.messages()
+
+
+def _repeated_message(before: Sequence[ChatMessage], items: Sequence[Item], waiting: Collection[str]) -> int:
+    """Return the index of the message of a stored turn that a client sends again with the outputs of the calls that the
+    turn waits for (Semantic Kernel does with each step), or -1."""
+    outputs = [index for index, item in enumerate(items) if item.get("type") in _OUTPUTS]
+    if not any(str(items[index].get("call_id")) in waiting for index in outputs):
+        return -1
+    said = next((message["content"] for message in reversed(before) if message["role"] == "user"), None)
+    for index, item in enumerate(items[: outputs[0]]):
+        if item.get("role") == "user" and _content(item.get("content"), "input", joined=False) == said:
+            return index
+    return -1
 
 
 def flat_name(namespace: Any, name: str) -> str:
@@ -57,14 +73,12 @@ def flat_name(namespace: Any, name: str) -> str:
 
 class _Conversation:
     """The messages so far, in groups: an assistant message with the results of its calls, or a single other message.
-
-    What a client sends again of a stored turn that waits for its tools is left out: the person's message, and outputs
-    that the turn already has (Semantic Kernel sends both with each step)."""
+    Outputs that are sent again are left out."""
 
     def __init__(self, before: Sequence[ChatMessage]) -> None:
         self._groups: list[list[ChatMessage]] = []
         self._unanswered: dict[str, list[ChatMessage]] = {}  # groups by the ids of their calls without a result
-        self._answered: set[str] = set()  # stored calls that have their result
+        self._answered: set[str] = set()  # calls that have their result
         self._open: list[ChatMessage] | None = None  # the group to which the assistant's next text or call belongs
         for message in before:
             call_id = str(message.get("tool_call_id"))
@@ -75,8 +89,7 @@ class _Conversation:
             self._begin(message)
             for call in message.get("tool_calls") or ():
                 self._unanswered[str(call.get("id", ""))] = self._groups[-1]
-        said = next((message for message in reversed(before) if message["role"] == "user"), None)
-        self._said_before = said["content"] if said and self._unanswered else None
+        self.waiting = frozenset(self._unanswered)  # calls of stored turns without a result
 
     def add(self, item: Item, where: str) -> None:
         kind = str(item.get("type") or ("message" if "role" in item else ""))  # optional for messages
@@ -84,7 +97,7 @@ class _Conversation:
             self._add_message(item, where)
         elif kind in _CALLS:
             self._add_call(item, *_CALLS[kind], where)
-        elif kind in {"function_call_output", "custom_tool_call_output"}:
+        elif kind in _OUTPUTS:
             self._add_result(item, where)
 
     def messages(self) -> list[ChatMessage]:
@@ -101,8 +114,6 @@ class _Conversation:
         role = str(item.get("role"))
         content = _content(item.get("content"), f"{where}.content", joined=role == "assistant")
         if role in _INPUT_ROLES:
-            if role == "user" and self._said_before is not None and content == self._said_before:
-                return
             self._open = None
             self._begin({"role": role, "content": content})
         elif role != "assistant":
@@ -133,6 +144,7 @@ class _Conversation:
         self._open = None
         if group := self._unanswered.pop(call_id, None):
             group.append(message)
+            self._answered.add(call_id)
         elif run_of_call(call_id):  # the call is in a stored turn
             if call_id not in self._answered:
                 self._begin(message)

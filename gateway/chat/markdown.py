@@ -70,6 +70,8 @@ MAX_MARKS = 20_000
 """A text with more Markdown characters is shown unrendered: each may become an element, so their number, not the
 length, makes rendering slow."""
 _MARKS = "*_[]`<|~&$\\\n"
+MAX_NESTING = 60
+"""Levels of quotations and lists; a list takes two. A text that nests deeper is shown unrendered."""
 STEPS_PER_TEXT = 70_000
 """Steps of the parser for one text, some 10 µs each. A text that needs more is shown unrendered."""
 
@@ -213,7 +215,9 @@ def _linkified(text: str) -> str:
     return "".join(out)
 
 
-MARKDOWN = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).enable(["table", "strikethrough"])
+MARKDOWN = MarkdownIt("commonmark", {"html": False, "maxNesting": MAX_NESTING}, renderer_cls=_Renderer).enable(
+    ["table", "strikethrough"]
+)
 """The parser and renderer; its output must go through `clean`."""
 markdown_rules.install(MARKDOWN)
 
@@ -265,5 +269,6 @@ def _rendered(text: str, budget: Budget, scope: str) -> str:
         html = MARKDOWN.render(text, env)
     except markdown_rules.TooManySteps:
         return unrendered(text)
-    budget.steps += env["steps"]  # what is left
+    finally:
+        budget.steps += max(0, env["steps"])  # what is left
     return clean(html)

@@ -5,29 +5,42 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from typing import Any
 
+from django.db.models import Q
+
 from gateway.messages import ChatMessage, last_user_index
 from gateway.models import Run
 from gateway.runs.call_ids import run_of_call, runs_called
 from gateway.runs.requested import SessionLookup
 from gateway.runs.session_rows import messages_of
 from gateway.tool_calls import calls_in, object_in
+from memories.ids import parse_uuid
 
 _MAX_RUNS = 4  # waiting runs of the same turn that are compared
 
 
 def with_our_ids(lookup: SessionLookup, messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
-    """Return a request's messages with our call ids if exactly one waiting run of this turn made the calls in them, in
-    this order; otherwise the messages as they are. Two queries for each waiting run of the turn, and one more."""
+    """Return a request's messages with our call ids if a waiting run of this turn made the calls in them, in this
+    order; otherwise the messages as they are. It is the newest such run, in the session that the client names, or else
+    in one that no client named. One query, and one for each waiting run of the turn."""
     start = last_user_index(messages) + 1
     given = [call for message in messages[start:] for call in calls_in(message)]
     if not given or any(map(runs_called, messages[start:])):
         return messages
-    waiting = lookup.active_runs(state=Run.State.AWAITING_CLIENT_TOOLS, **lookup.same_turn())[:_MAX_RUNS]
+    waiting = lookup.active_runs(state=Run.State.AWAITING_CLIENT_TOOLS, **lookup.same_turn()).filter(_named(lookup))
     wanted = list(map(_signature, given))
-    made = [calls for calls in map(_client_calls, waiting) if list(map(_signature, calls)) == wanted]
-    if len(made) != 1:
-        return messages
-    return [*messages[:start], *_renamed(messages[start:], deque(call["id"] for call in made[0]))]
+    for calls in map(_client_calls, waiting[:_MAX_RUNS]):
+        if list(map(_signature, calls)) == wanted:
+            return [*messages[:start], *_renamed(messages[start:], deque(call["id"] for call in calls))]
+    return messages
+
+
+def _named(lookup: SessionLookup) -> Q:
+    ref = lookup.request.session_ref
+    if not ref:
+        return Q(session__external_id=None)
+    own_id = parse_uuid(ref)
+    names = Q(session__external_id__in=(ref, f"{ref} {lookup.agent.name}"))
+    return names | Q(session=own_id) if own_id else names
 
 
 def _client_calls(run: Run) -> list[dict[str, Any]]:

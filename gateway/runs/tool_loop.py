@@ -26,8 +26,8 @@ class Step:
         """Yield our calls of the step with their results, which the client never saw, and those of its own calls that
         it sends: `named` are its calls and `results` their results, by id. `text` becomes the content of the message.
         """
-        sent = [call["id"] for call in self.calls if call["id"] in client_ids & named.keys() & results.keys()]
-        dropped = client_ids - set(sent)
+        sent = [call["id"] for call in self.calls if call["id"] in named and call["id"] in results]
+        dropped = client_ids.difference(sent)
         calls = [named.get(call["id"], call) for call in self.calls if call["id"] not in dropped]
         if calls:
             yield with_kept({**self.message, "content": text, "tool_calls": calls}, kept_of(self.message))
@@ -67,15 +67,17 @@ def _merged(steps: Sequence[Step], sent: Sequence[ChatMessage], client_ids: froz
     places = {call["id"]: place for place, step in enumerate(steps) for call in step.calls}
     # Our results, from a transcript that the client stored, are inserted with their step.
     inserted = {result["tool_call_id"] for step in steps for result in step.own_results(client_ids)}
+    answers = {message.get("tool_call_id"): message for message in sent if message.get("role") == "tool"}
+    results = {call_id: answers[call_id] for call_id in client_ids & answers.keys()}
     reached = 0
-    for at, message in enumerate(sent):
+    for message in sent:
         if message.get("role") == "tool" and message.get("tool_call_id") in inserted:
             continue
         place = max((places[call_id] for call_id in call_ids(message) if call_id in places), default=-1)
         if place < reached:
             yield message
             continue
-        segment = list(_segment(steps[reached : place + 1], message, sent[at + 1 :], client_ids))
+        segment = list(_segment(steps[reached : place + 1], message, results, client_ids))
         yield from segment
         inserted.update(part["tool_call_id"] for part in segment if part.get("role") == "tool")
         reached = place + 1
@@ -84,16 +86,14 @@ def _merged(steps: Sequence[Step], sent: Sequence[ChatMessage], client_ids: froz
 
 
 def _segment(
-    steps: Sequence[Step], message: ChatMessage, following: Sequence[ChatMessage], client_ids: frozenset[str]
+    steps: Sequence[Step], message: ChatMessage, results: Mapping[str, ChatMessage], client_ids: frozenset[str]
 ) -> Iterator[ChatMessage]:
     """Yield the steps that the client sends as one message: some it received as one, since the earlier ones only had
-    calls of ours; others it joined itself (Mastra). Results of the joined steps are taken from the messages that
-    follow."""
+    calls of ours; others it joined itself (Mastra). Those are followed by their `results`."""
     *earlier, last = steps
     text = "".join(text_of(step.message["content"]) for step in steps)
     unchanged = strip_whitespace(text_of(message.get("content"))) == strip_whitespace(text)
     named = {str(call.get("id")): call for call in calls_in(message)}
-    results = {str(result.get("tool_call_id")): result for result in following if result.get("role") == "tool"}
     for step in earlier:
         yield from step.part(client_ids, step.message["content"] if unchanged else None, named, results)
     made = [named.get(call["id"], call) for call in last.calls]

@@ -6,6 +6,7 @@ from typing import Any
 from gateway.messages import ChatMessage, last_user_index, text_of
 from gateway.models import Message
 from gateway.runs.answers import answers_elsewhere
+from gateway.runs.call_ids import run_of_call
 from gateway.runs.context import TurnContext
 from gateway.tool_calls import calls_in
 from memories import tools as memory_tools
@@ -46,7 +47,7 @@ def _spoken(
     messages: Sequence[ChatMessage], client_tools: Collection[str], first: int = 0
 ) -> Iterator[tuple[Speaker, str]]:
     calls = [call for message in messages for call in calls_in(message) if isinstance(call.get("id"), str)]
-    own_calls = {call["id"] for call in calls if _is_own_tool(call.get("function"), client_tools)}
+    own_calls = {call["id"] for call in calls if _is_own_call(call, client_tools)}
     for message in messages[first:]:
         role, content = message.get("role"), message.get("content")
         if role == "user":
@@ -58,9 +59,13 @@ def _spoken(
             yield (Speaker.MEMORY if message.get("tool_call_id") in own_calls else Speaker.TOOL), text_of(content)
 
 
-def _is_own_tool(function: Any, client_tools: Collection[str]) -> bool:
+def _is_own_call(call: dict[str, Any], client_tools: Collection[str]) -> bool:
+    """Return True for a call of a memory tool. A client may have a tool of the same name, such as `read`; calls that
+    went to a client have ids of ours."""
+    function = call.get("function")
     name = function.get("name") if isinstance(function, dict) else None
-    return isinstance(name, str) and name in memory_tools.TOOLS and name not in client_tools
+    is_ours = isinstance(name, str) and name in memory_tools.TOOLS and name not in client_tools
+    return is_ours and run_of_call(call["id"]) is None
 
 
 def _texts(content: Any) -> Iterator[str]:

@@ -161,7 +161,7 @@ class Conversation:
 
     def best_support(self, content: str) -> Evidence:
         """Return the text that supports a memory best, preferring the person's own words; of kind `none` if nothing
-        supports it."""
+        supports it, and then untrusted if a part of the conversation was not examined."""
         memory_terms = MemoryTerms.of(content)
         for kind in _SUPPORTING:
             windows = self._windows(kind)
@@ -171,7 +171,8 @@ class Conversation:
             near, place = closest_by_meaning(content, self._rows[kind])
             if near >= MIN_SIMILARITY:
                 return self._of_window(windows[place])
-        return Evidence()
+        # What was not examined may be foreign text.
+        return Evidence(untrusted=sum(len(said.text) for said in self.utterances) > MAX_CONVERSATION_CHARS)
 
     @cached_property
     def _folded(self) -> list[str]:

@@ -1,13 +1,14 @@
 """Decide whether an automatic write is stored, held for a person, or refused so that the model can quote properly.
 `decide` is the only place that combines the scan's verdict with the evidence."""
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
 from memories.errors import DomainError
 from memories.evidence.conversation import Conversation
 from memories.models import Evidence, EvidenceKind
-from memories.verdicts import ScanVerdict, is_label
+from memories.verdicts import ScanVerdict
 
 
 class Hold(StrEnum):
@@ -42,12 +43,29 @@ _FOREIGN_REASONS = {
     EvidenceKind.PASTED: "This comes from text that you pasted or forwarded, not from your own words.",
     EvidenceKind.TOOL: "This comes from what a tool or document said, not from your own words.",
     EvidenceKind.ASSISTANT: "This is in the assistant's words after it had read text from elsewhere.",
+    EvidenceKind.NONE: "Your own words do not say this, and the conversation is too long to be examined as a whole.",
 }
 _TRUSTED = frozenset({EvidenceKind.OWN_WORDS, EvidenceKind.HAND})
 NOT_FOUND = (
     "The `evidence` stands nowhere in this conversation. Quote the person's own words exactly as they wrote them, or "
     "do not save this."
 )
+
+
+# One or two words, possibly with a short word or sign between them such as "and" or "&".
+_LABEL = re.compile(r"[^ ]{1,20}(?: [^ ]{1,3})?(?: [^ ]{1,20})?")
+_INNER_CAPITAL = re.compile(r"[a-z][A-Z]")
+_UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")  # Thai, Japanese, Chinese: words have no spaces
+_UNSPACED_LABEL = 4  # characters
+
+
+def is_label(category: str) -> bool:
+    """Return True if a category is a label such as "food & drink". A longer one may be a sentence, and is injected
+    together with the content."""
+    if _UNSPACED.search(category):
+        return len(category) <= _UNSPACED_LABEL
+    words = category.replace("-", " ").replace("_", " ")
+    return not category or (_LABEL.fullmatch(words) is not None and not _INNER_CAPITAL.search(words))
 
 
 def evidence_for(
@@ -72,7 +90,7 @@ def evidence_for(
     if found is not None and found.untrusted:
         return found
     foreign = conversation.closest_foreign(content, previous=previous)
-    if foreign is None and category and not is_label(category):
+    if foreign is None and not is_label(category):
         foreign = conversation.closest_foreign(category, previous=previous)
     return foreign or found or conversation.best_support(content)
 

@@ -89,7 +89,7 @@ class BookImportState:
                 self.budgets.take(target, length, freed=len(memory.content), freed_target=memory.target)
                 self.keys.discard(memory.content_key)
                 if writer is not None:
-                    writer.gather_changed(memory, fields, scan_hash=row.scan_hash)
+                    writer.gather_changed(memory, fields)
                 else:
                     memory.content, memory.content_key, memory.target = fields.content or "", key, target
                 report.changed += 1

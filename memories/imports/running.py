@@ -1,7 +1,7 @@
 """Preview an import or write it. An import is one change set per book; every memory is scanned, and a preview only
 reads. Work is done in slices: entries are read, checked and scanned without a lock and written in short transactions.
-If something fails or the client disconnects, what was written stays, is reported, and can be undone. Called by the API,
-the memories page and the command."""
+If something fails or the client disconnects, what was written stays, is reported, and can be undone. Called by the API
+and the command."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager

@@ -13,11 +13,14 @@ from memories.entry_rules import (
     clean_keywords,
     clean_target,
     content_key,
+    scanned_words,
+    set_verdict,
 )
 from memories.evidence import Proposal
 from memories.metadata import clean_metadata
 from memories.models import Book, ChangeSet, Evidence, Memory, Revision, Target
 from memories.services.values import MemoryFields, Source
+from memories.verdicts import words_hash
 
 _STATE = (
     "target", "category", "content", "keywords", "metadata", "pinned", "expires_at", "allowed_hash", "deleted_at",
@@ -123,15 +126,15 @@ def words_change(changes: dict[str, Any]) -> bool:
     return not {"content", "keywords", "metadata", "category"}.isdisjoint(changes)
 
 
-def memory_change(memory: Memory, changes: dict[str, Any], *, scan_hash: str, evidence: Evidence) -> None:
-    """Apply changes to a memory, without saving it. `scan_hash` and `evidence` belong to the new texts and are ignored
-    if these do not change."""
+def memory_change(memory: Memory, changes: dict[str, Any], *, evidence: Evidence) -> None:
+    """Apply changes to a memory, without saving it, and set its verdict. `evidence` belongs to the new content and is
+    ignored if that does not change."""
+    before = scanned_words(memory)
     for name, value in changes.items():
         setattr(memory, name, value)
-    if words_change(changes):
-        # Any change of the texts revokes an administrator's permission.
-        memory.scan_hash = scan_hash
-        memory.scan_rule = memory.scan_reason = memory.allowed_hash = ""
+    if words_change(changes) and words_hash(*before) != words_hash(*scanned_words(memory)):
+        memory.allowed_hash = ""  # any change of the texts revokes an administrator's permission
+        set_verdict(memory)
     if "content" in changes:
         memory.content_key, memory.content_changed_at = content_key(memory.content), timezone.now()
         memory.evidence = evidence

@@ -89,17 +89,15 @@ class BookWriter:
             return WriteResult(memory, None, changed=False)
         names = ("target", "content", "keywords", "metadata", "category")
         words = {name: getattr(memory, name) for name in names} | changes
-        scan_hash = ""
         if words_change(changes):
             verdict = check_scan(words["content"], words["keywords"], words["metadata"], words["category"])
-            scan_hash = verdict.scan_hash
             check_hold(verdict, evidence_of(self.source, fields), self.source.hold)
         # Memories may become shorter even if the book is over its budget.
         freed, needed = len(memory.content), len(words["content"])
         if words["target"] != memory.target or needed > freed:
             budgets = Budgets.of(self.book, self.book.name)
             budgets.take(words["target"], needed, freed=freed, freed_target=memory.target)
-        return self._stored(self._change(memory, changes, fields, scan_hash))
+        return self._stored(self._change(memory, changes, fields))
 
     def delete(self, number: int, *, version: int | None = None) -> WriteResult:
         """Turn a live memory into a tombstone, which can be restored until it is purged. Raises NotFound, Conflict."""
@@ -111,11 +109,11 @@ class BookWriter:
         self._added.append(memory)
         return self._revise(memory, Revision.Action.ADD, None)
 
-    def gather_changed(self, memory: Memory, fields: MemoryFields, *, scan_hash: str = "") -> bool:
-        """Change a memory whose new texts were scanned. Return False if nothing differs."""
+    def gather_changed(self, memory: Memory, fields: MemoryFields) -> bool:
+        """Change a memory; its new texts are stored even if the scan blocks them. Return False if nothing differs."""
         changes = memory_changes(memory, fields)
         if changes:
-            self._change(memory, changes, fields, scan_hash)
+            self._change(memory, changes, fields)
         return bool(changes)
 
     def gather_deleted(self, memory: Memory, action: Revision.Action = Revision.Action.DELETE) -> Revision:
@@ -194,9 +192,9 @@ class BookWriter:
             raise Conflict(text, version=memory.version)
         return memory
 
-    def _change(self, memory: Memory, changes: dict[str, Any], fields: MemoryFields, scan_hash: str) -> Revision:
+    def _change(self, memory: Memory, changes: dict[str, Any], fields: MemoryFields) -> Revision:
         before = memory_state(memory)
-        memory_change(memory, changes, scan_hash=scan_hash, evidence=evidence_of(self.source, fields))
+        memory_change(memory, changes, evidence=evidence_of(self.source, fields))
         return self._gather(memory, Revision.Action.UPDATE, before)
 
     def _gather(self, memory: Memory, action: Revision.Action, before: dict[str, Any]) -> Revision:

@@ -6,13 +6,12 @@ from dataclasses import replace
 from memories.artifacts.cleaning import CleanedOutput
 from memories.evidence import Conversation, HeldWrites, Hold, Proposal, decide
 from memories.models import Book, Evidence, EvidenceKind, Target
-from memories.verdicts import ScanVerdict
+from memories.verdicts import verdict_of
 from reviews.models import ReviewRun
 from reviews.proposals import proposals_keep
 
 MAX_LINES = 300
 """How many lines of a note are checked if its session contains foreign text; the rest are dropped."""
-_SCANNED = ScanVerdict("", "", "", "")
 _OWN = Evidence(kind=EvidenceKind.OWN_WORDS)
 
 
@@ -25,9 +24,9 @@ def without_foreign_lines(
     kept: list[str] = []
     lines = text.text.splitlines(keepends=True)
     for line in lines[:MAX_LINES]:
-        content = line.strip().lstrip("-*•0123456789.) ").strip()
-        evidence = (conversation.closest_foreign(content) if content and content[0] != "#" else None) or _OWN
-        doubt = decide(_SCANNED, evidence, hold)
+        content = line.strip().lstrip("-*•#0123456789.) ").strip()
+        evidence = (conversation.closest_foreign(content) if content else None) or _OWN
+        doubt = decide(verdict_of(content, ()), evidence, hold)
         if doubt is None:
             kept.append(line)
         elif held is not None:

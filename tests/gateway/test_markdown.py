@@ -207,13 +207,14 @@ TOO_SLOW = [
 ]
 
 
-@pytest.mark.parametrize("text", [*TOO_SLOW, "- " * 30 + "a\nb"])
+@pytest.mark.parametrize("text", [*TOO_SLOW, "- " * 40 + "a\nb"])
 def test_a_text_that_takes_too_many_steps_or_nests_too_deep_is_shown_as_written(text: str) -> None:
     assert render_markdown(text) == f"<pre>{escape(text)}</pre>".strip()
 
 
-def test_deep_quotations_are_rendered() -> None:
-    assert render_markdown("> " * 10 + "a\n" + "b\n" * 200).count("<blockquote>") == 10
+def test_deep_quotations_and_lists_are_rendered() -> None:
+    assert render_markdown("> " * 50 + "a\n" + "b\n" * 200).count("<blockquote>") == 50
+    assert render_markdown("".join("  " * level + "- a\n" for level in range(25))).count("<ul>") == 25
 
 
 def test_the_texts_of_a_page_share_one_budget_of_steps() -> None:
@@ -222,6 +223,13 @@ def test_the_texts_of_a_page_share_one_budget_of_steps() -> None:
     shown = [render_markdown(text, budget) for _ in range(6)]
     assert shown[0].startswith("<p>")
     assert shown[-1] == f"<pre>{text}</pre>"
+
+
+def test_a_text_that_nests_too_deep_costs_other_texts_nothing() -> None:
+    budget = Budget()
+    for _ in range(5):
+        render_markdown("- " * 40, budget)
+    assert render_markdown("Some **bold**", budget) == "<p>Some <strong>bold</strong></p>"
 
 
 def test_code_over_the_limits_is_not_highlighted() -> None:

@@ -140,9 +140,20 @@ async def test_what_a_client_sends_again_with_each_step_is_left_out(
         "user", "assistant", "tool", "assistant", "tool",
     ]  # fmt: skip
     assert [(run.state, run.turn) for run in await runs()] == [("completed", 1)]
-    again: Any = [*one, {"role": "user", "content": "Look it up"}]  # the same words in a turn of their own
+    again: Any = [*one, *two, {"role": "user", "content": "Look it up"}]  # the same words in a turn of their own
     await sdk.responses.create(model="assistant", input=again, previous_response_id=third.id)
     assert [message["role"] for message in model.calls[3].messages[-2:]] == ["assistant", "user"]
+    assert len(await runs()) == 2
+
+
+async def test_a_message_after_the_outputs_is_a_turn_even_with_the_same_words(
+    sdk: openai.AsyncOpenAI, model: ScriptedModel
+) -> None:
+    model.script(calls(("lookup", "{}")), "Next.")
+    first = await sdk.responses.create(model="assistant", input="continue", tools=[LOOKUP])
+    said: Any = [*outputs(first, "A"), {"role": "user", "content": "continue"}]
+    await sdk.responses.create(model="assistant", input=said, previous_response_id=first.id, tools=[LOOKUP])
+    assert [message["role"] for message in model.calls[1].messages[-2:]] == ["tool", "user"]
     assert len(await runs()) == 2
 
 

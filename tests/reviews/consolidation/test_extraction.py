@@ -342,9 +342,13 @@ def test_a_line_that_the_scan_blocks_is_left_out(alice: Owner, agent: Agent, ans
     assert run.dropped == 1
 
 
-def test_notes_from_foreign_text_wait_for_a_person(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+@pytest.mark.parametrize("bullet", ["-", "##"])
+def test_notes_from_foreign_text_wait_for_a_person(
+    alice: Owner, agent: Agent, answering: AnsweringModel, bullet: str
+) -> None:
     session = talk(alice, agent, f"I deploy with make ship. What does this page say?\n\n{PAGE}")
-    answer = extraction(f"# Notes\n- Deploys with `make ship`.\n- {PLANTED}", f"{PLANTED} Talked about deploying.")
+    notes = f"# Notes\n- Deploys with `make ship`.\n{bullet} {PLANTED}"
+    answer = extraction(notes, f"{PLANTED} Talked about deploying.")
     answering.on_extraction = lambda *_: answer
     consolidate(alice)
     row = Extraction.objects.get(session=session)
