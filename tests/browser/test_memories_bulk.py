@@ -158,6 +158,29 @@ def test_deleted_memories_are_found_and_restored(alices: Visitor) -> None:
     expect(page.locator(".mem")).to_have_count(4)
 
 
+def test_all_live_memories_are_selected_beside_a_deleted_one_that_can_be_restored(alices: Visitor) -> None:
+    fill(owner_of("alice"), 4)
+    page = open_memories(alices)
+    bulk = page.locator("[data-bulk]")
+    row(page, 2).get_by_role("button", name="Delete").click()
+    expect(row(page, 2).get_by_role("button", name="Restore")).to_be_focused()
+    page.get_by_label("Select all").check()
+    expect(bulk.get_by_text("3 selected")).to_be_visible()
+    expect(page.get_by_label("Select all")).to_be_checked()
+    expect(box(page, 2)).not_to_be_checked()
+    expect(bulk.get_by_role("button", name="Restore")).to_be_hidden()
+    row(page, 3).get_by_role("button", name="Delete").click()
+    expect(bulk.get_by_text("2 selected")).to_be_visible()
+    box(page, 2).check()
+    expect(bulk.get_by_text("1 selected")).to_be_visible()
+    expect(bulk.get_by_role("button", name="Restore")).to_be_visible()
+    box(page, 4).check()
+    box(page, 1).click(modifiers=["Shift"])
+    expect(bulk.get_by_text("2 selected")).to_be_visible()
+    bulk.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.get_by_text("2 memories deleted.")).to_be_visible()
+
+
 def test_a_change_elsewhere_while_another_list_is_loading(alices: Visitor) -> None:
     alice = owner_of("alice")
     fill(alice, 3)
