@@ -29,6 +29,15 @@ WHOLE_ROWS = """() => [...document.querySelectorAll(".mem")].filter((row) => {
   const { top, bottom } = row.getBoundingClientRect();
   return top >= 0 && bottom <= innerHeight;
 }).length"""
+# Parts of rows that can be seen and clicked although they are at the height of the bar.
+BEHIND_THE_BAR = """() => {
+  const bar = document.querySelector(".tools").getBoundingClientRect();
+  return [...document.querySelectorAll(".mem :is(.pick, .mem__about, .mem__text, .mark)")].filter((part) => {
+    const { left, width, top, height } = part.getBoundingClientRect();
+    const y = top + height / 2;
+    return y > bar.top && y < bar.bottom && part.contains(document.elementFromPoint(left + Math.min(width, 20) / 2, y));
+  }).map((part) => part.className);
+}"""
 
 
 def fill(owner: Owner, number: int, texts: Sequence[str] = TEXTS) -> list[Memory]:
@@ -60,6 +69,18 @@ def test_twelve_memories_fit_on_the_screen(alices: Visitor) -> None:
     page.wait_for_function("() => scrollY > 500")
     expect(page.get_by_role("searchbox", name="Search memories")).to_be_in_viewport(ratio=1)
     expect(page.get_by_text("Pinned", exact=True).first).to_be_in_viewport()
+
+
+@pytest.mark.parametrize("width", [1000, 1280, 1440])
+def test_the_sticky_bar_covers_the_rows_behind_it_over_their_full_width(alices: Visitor, width: int) -> None:
+    fill(owner_of("alice"), 30)
+    page = open_memories(alices)
+    page.set_viewport_size({"width": width, "height": 720})
+    box(page, 30).check()
+    page.mouse.wheel(0, 600)
+    page.wait_for_function("() => scrollY > 500")
+    assert page.evaluate(BEHIND_THE_BAR) == []
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
 
 
 def test_buttons_and_details_are_hidden_until_a_row_is_hovered_or_focused(alices: Visitor, visitor: NewVisitor) -> None:
