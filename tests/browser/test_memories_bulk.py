@@ -29,6 +29,7 @@ WHOLE_ROWS = """() => [...document.querySelectorAll(".mem")].filter((row) => {
   const { top, bottom } = row.getBoundingClientRect();
   return top >= 0 && bottom <= innerHeight;
 }).length"""
+
 # Parts of rows that can be seen and clicked although they are at the height of the bar.
 BEHIND_THE_BAR = """() => {
   const bar = document.querySelector(".tools").getBoundingClientRect();
@@ -37,6 +38,12 @@ BEHIND_THE_BAR = """() => {
     const y = top + height / 2;
     return y > bar.top && y < bar.bottom && part.contains(document.elementFromPoint(left + Math.min(width, 20) / 2, y));
   }).map((part) => part.className);
+}"""
+
+DETAILS_SHOWN = """(numbers) => {
+  const used = [...document.querySelectorAll(".mem__meta > :nth-child(3)")];
+  const shown = used.filter((words) => getComputedStyle(words).opacity === "1");
+  return shown.map((words) => Number(words.closest("[data-memory]").dataset.memory)).join() === numbers.join();
 }"""
 
 
@@ -100,6 +107,27 @@ def test_buttons_and_details_are_hidden_until_a_row_is_hovered_or_focused(alices
     touch_page = open_memories(visitor("alice", **phone))
     assert is_visible(row(touch_page, 1).locator(".mem__acts"))
     assert is_visible(row(touch_page, 1).get_by_text("Not recalled yet"))
+
+
+def test_of_a_hovered_and_a_focused_row_one_shows_its_details(alices: Visitor) -> None:
+    fill(owner_of("alice"), 3)
+    page = open_memories(alices)
+
+    def expect_details(number: int) -> None:
+        page.wait_for_function(DETAILS_SHOWN, arg=[number])
+
+    row(page, 3).get_by_role("button", name="Edit").focus()
+    expect_details(3)
+    row(page, 2).hover()
+    expect_details(2)
+    assert is_visible(row(page, 3).locator(".mem__acts"))
+    row(page, 3).locator(".mem__meta").evaluate(
+        "details => details.insertAdjacentHTML('beforeend', '<a href=/>From</a>')"
+    )
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Shift+Tab")
+    expect(row(page, 3).get_by_role("link", name="From")).to_be_focused()
+    expect_details(3)
 
 
 def test_with_nothing_to_filter_there_are_no_filters(alices: Visitor) -> None:
