@@ -45,6 +45,7 @@ LISTED_MEMORIES = 1_000  # memories that the tool `get_memories` returns: the ne
 LISTED_CHARACTERS = 200_000  # characters of those memories in total
 MAX_NUMBER = 2**63 - 1  # the largest number of a notification, a message or a memory
 SOCKETS = 100  # open websockets of one owner in a process; each polls the database every few seconds
+WATCHERS = 100  # requests of one owner that watch running turns at once in a process
 LIST_LENGTH = 200  # entries of one page of a list
 
 ShortText = Annotated[str, StringConstraints(max_length=SHORT_LENGTH)]

@@ -31,6 +31,17 @@ _ORIGINS: dict[str, WriteOrigin] = {
     ReviewRun.Trigger.IMPORT: WriteOrigin.IMPORT,
 }
 _NOT_APPROVED = frozenset({WriteState.REJECTED, WriteState.EXPIRED})
+# What became of a write that no longer waits, after "This".
+_DECIDED: dict[str, str] = {
+    WriteState.REFUSED: "was refused",
+    WriteState.APPLIED: "is saved already",
+    WriteState.KNOWN: "is known already",
+    WriteState.JOINED: "was already waiting in another review",
+    WriteState.REJECTED: "was already rejected",
+    WriteState.EXPIRED: "was not decided in time",
+    WriteState.UNDONE: "was saved and undone",
+    WriteState.SKIPPED: "was saved and has been changed since",
+}
 _BATCH = 100
 # Errors about the text itself. Others are about the book, which may change.
 _INVALID_TEXT = (BlockedByScan, InvalidRequest, TooLarge)
@@ -131,7 +142,7 @@ def _locked(review_id: UUID) -> ReviewRun:
 
 def _select(run: ReviewRun, only: frozenset[int] | None, states: Set[WriteState]) -> list[ReviewWrite]:
     """Return the run's writes in one of the states, or those with the indexes in `only`. Raises Conflict if one of
-    these has another state, or if there are none."""
+    these has another state (details: write), or if there are none."""
     if only is None:
         chosen = [write for write in run.writes if write.state in states]
     else:
@@ -139,7 +150,8 @@ def _select(run: ReviewRun, only: frozenset[int] | None, states: Set[WriteState]
             raise InvalidRequest(f"This review has no write {min(unknown)}.", param="writes")
         chosen = [write for write in run.writes if write.index in only]
         if decided := [write for write in chosen if write.state not in states]:
-            raise Conflict(f"Write {decided[0].index} is {decided[0].state} already.")
+            which = "This" if len(chosen) == 1 else "One of these writes"
+            raise Conflict(f"{which} {_DECIDED.get(decided[0].state, 'does not wait')}.", write=decided[0].index)
     for write in chosen:
         write.proposed = True  # rows of earlier versions lack this
     if not chosen or run.state in ReviewRun.OPEN:

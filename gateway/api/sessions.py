@@ -1,8 +1,9 @@
 """/api/sessions/{id}/turns: sending messages in a session, and following and stopping their turns."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from gateway.attachments.storing import AttachmentStore
 from gateway.chat.live_html import as_html
 from gateway.command_syntax import parse_command
 from gateway.limits.allowances import Allowance, allowed
+from gateway.limits.watchers import watcher_enter, watcher_leave
 from gateway.requests import request_id
 from gateway.runs import leases, stopping
 from gateway.runs.branches import branch_choose
@@ -111,9 +113,10 @@ async def turn_events(
     """The events of a running turn after the number `after`, as server-sent events. As HTML, always all of them."""
     caller, session, turn = request.auth, parse_uuid(session_id), parse_uuid(turn_id)
     row = await in_read_thread(leases.run_get, caller.owner_id, session, turn, limits=caller.limits)
+    watcher_enter(row.owner_id)
     running, after = live.find(row.pk), 0 if render == "html" else after
     events = running.watch(after) if running else live.watch_elsewhere(row.owner_id, row.session_id, row.pk, after)
-    return _streamed(request, row.session_id, row.pk, events, render)
+    return _streamed(request, row.session_id, row.pk, events, render, ended=partial(watcher_leave, row.owner_id))
 
 
 @router.post("/sessions/{session_id}/turns/{turn_id}/stop")
@@ -156,17 +159,27 @@ async def _answer(
 
 
 def _streamed(
-    request: ApiRequest, session_id: UUID, run_id: UUID, events: AsyncGenerator[tuple[int, live.LiveEvent]], render: str
+    request: ApiRequest,
+    session_id: UUID,
+    run_id: UUID,
+    events: AsyncGenerator[tuple[int, live.LiveEvent]],
+    render: str,
+    *,
+    ended: Callable[[], None] = lambda: None,
 ) -> HttpResponseBase:
+    """Return a response with the events of a turn. `ended` is called when the stream is over, however it ends."""
     events = watched_by(request, run_id, events)
     if render == "html":
         events = as_html(events, scope=str(run_id))
 
     async def stream() -> AsyncGenerator[bytes]:
-        yield sse.event("started", {"turn": {"id": str(run_id), "session_id": str(session_id), "state": "running"}})
-        async with aclosing(events) as watched:
-            async for number, (name, data) in watched:
-                yield sse.event(name, data, id=number)
+        try:
+            yield sse.event("started", {"turn": {"id": str(run_id), "session_id": str(session_id), "state": "running"}})
+            async with aclosing(events) as watched:
+                async for number, (name, data) in watched:
+                    yield sse.event(name, data, id=number)
+        finally:
+            ended()
 
     return with_run_headers(sse.EventStream(sse.KeepAliveStream(stream())), session_id, run_id)
 

@@ -5,6 +5,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 
 from gateway.errors import RunStopped, UpstreamUnreachable
+from gateway.limits.watchers import watching
 from gateway.models import Run
 from gateway.runs.access import RECHECK_SECONDS, without_access
 from gateway.runs.context import TurnContext
@@ -28,10 +29,12 @@ class JoinedTurn:
         self._result = result
 
     async def events(self) -> AsyncGenerator[Event]:
-        """Yield the whole answer in one Delta, then Done. Raise RunStopped, UpstreamUnreachable, NotFound, or
-        Unauthorized if the key of this request is revoked while it waits."""
+        """Yield the whole answer in one Delta, then Done. Raise RunStopped, UpstreamUnreachable, NotFound, RateLimited
+        if too many requests of its owner wait, or Unauthorized if the key of this request is revoked while it waits."""
         try:
-            result = self._result or await self._wait()
+            if (result := self._result) is None:
+                with watching(self.context.owner_id):
+                    result = await self._wait()
         finally:
             self.context.allowance.leave()
         if result.state not in ANSWERED_STATES:

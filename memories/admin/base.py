@@ -5,10 +5,12 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import messages
 from django.contrib.admin import ShowFacets
+from django.contrib.admin.utils import unquote
 from django.db.models import Q, QuerySet, UUIDField
 from django.db.models.constants import LOOKUP_SEP
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from unfold.admin import ModelAdmin
 
 from memories.admin.access import action_record, fields_note, listing_record, opening_record
@@ -99,6 +101,16 @@ class DaybookAdmin(ModelAdmin):
         if self.list_select_related:
             rows = rows.select_related(*self.list_select_related)
         return row_by_id(rows, object_id)
+
+    def _get_obj_does_not_exist_redirect(self, request: HttpRequest, opts: Any, object_id: str) -> HttpResponse:
+        """Return to the admin's first page with a message. Django's sentence begins with the model's name, in lower
+        case."""
+        self.message_user(
+            request,
+            f"There is no {opts.verbose_name} with the ID “{unquote(object_id)}”. Perhaps it was deleted.",
+            messages.WARNING,
+        )
+        return HttpResponseRedirect(reverse("admin:index", current_app=self.admin_site.name))
 
     # The audit log replaces Django's admin log, which stores the names of rows and is deleted with the administrator's
     # account.

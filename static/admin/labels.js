@@ -1,6 +1,12 @@
-// Gives select2 widgets an accessible name: their label, which the widget omits, followed by the selected value.
+// Gives select2 widgets an accessible name: their label, which the widget omits, followed by the selected value. Names of
+// columns, which lists show on a phone, begin with a capital letter as on a wide screen.
 "use strict";
 {
+  document.addEventListener("DOMContentLoaded", () => {
+    for (const { dataset } of document.querySelectorAll("[data-label]")) {
+      dataset.label = dataset.label.charAt(0).toUpperCase() + dataset.label.slice(1);
+    }
+  });
   const name = (select) => {
     const box = select.nextElementSibling?.querySelector("[role='combobox']");
     const label = select.labels?.[0];

@@ -3,6 +3,7 @@
 import { showHelp } from "./help.js";
 import { Notifications } from "./notifications.js";
 import { ReviewsWatch } from "./reviews_watch.js";
+import { onTold } from "./tabs.js";
 import { keep } from "./storage.js";
 import { leaveTemporary } from "./temporary.js";
 import { Toasts } from "./toasts.js";
@@ -91,6 +92,7 @@ if (notifications) {
     if (detail.text) toasts.review(detail);
     reviews.look();
   });
+  onTold(({ kind }) => kind === "reviews" && reviews.look());
   reviews.addEventListener("looked", ({ detail }) => {
     const badge = document.getElementById("reviews-waiting");
     badge.querySelector("[data-count]").textContent = String(detail.waiting);

@@ -35,7 +35,7 @@ async function* untilFinal(response, session, turn) {
         if (FINAL.has(event.type)) return;
       }
     } catch (error) {
-      if (error instanceof ApiError && !["connection", "overloaded"].includes(error.code)) {
+      if (error instanceof ApiError && !["connection", "overloaded", "rate_limited"].includes(error.code)) {
         yield* finished(session, turn, error);
         return;
       }

@@ -4,6 +4,7 @@
 import { ApiError, call } from "../gateway/api.js";
 import { some } from "./dialog.js";
 
+const isGone = (row) => row.hasAttribute("data-gone");
 const DONE = { delete: "deleted", restore: "restored", pin: "pinned", unpin: "unpinned" };
 
 export class Selection {
@@ -62,6 +63,12 @@ export class Selection {
     return [...this.list.rows.children];
   }
 
+  // The rows that the list is about: the live ones, or the deleted ones among the deleted.
+  #ownRows() {
+    const { checked } = this.list.filters.elements.deleted;
+    return this.#rows().filter((row) => isGone(row) === checked);
+  }
+
   #pick(box, range) {
     const row = box.closest("[data-memory]");
     const rows = this.#rows();
@@ -70,23 +77,26 @@ export class Selection {
     const span = from < 0 ? [row] : rows.slice(Math.min(from, at), Math.max(from, at) + 1);
     for (const { dataset } of span) this.picked[box.checked ? "add" : "delete"](dataset.memory);
     this.last = row.dataset.memory;
-    this.#show();
+    this.#show(isGone(row));
   }
 
   #pickAll(all) {
-    this.picked = new Set(all ? this.#rows().map((row) => row.dataset.memory) : []);
+    this.picked = new Set(all ? this.#ownRows().map((row) => row.dataset.memory) : []);
     this.#show();
   }
 
-  // Updates the checkboxes, the bar and its count; memories that are no longer listed are deselected.
-  #show() {
+  // Updates the checkboxes, the bar and its count; memories that are no longer listed are deselected. Deleted memories
+  // have other actions than live ones: if both are selected, those stay selected that are deleted, or not, as `kept`.
+  #show(kept = this.list.filters.elements.deleted.checked) {
     const rows = this.#rows();
-    const listed = new Set(rows.map((row) => row.dataset.memory));
-    this.picked = new Set([...this.picked].filter((number) => listed.has(number)));
+    const picked = rows.filter((row) => this.picked.has(row.dataset.memory));
+    const alike = picked.filter((row) => isGone(row) === kept);
+    const gone = alike.length ? kept : !kept;
+    this.picked = new Set((alike.length ? alike : picked).map((row) => row.dataset.memory));
     for (const row of rows) row.querySelector("[data-pick]").checked = this.picked.has(row.dataset.memory);
     const all = this.list.root.querySelector("[data-pick-all]");
     if (all) {
-      all.checked = rows.length > 0 && this.picked.size === rows.length;
+      all.checked = this.picked.size > 0 && this.#ownRows().every((row) => this.picked.has(row.dataset.memory));
       all.indeterminate = this.picked.size > 0 && !all.checked;
     }
     this.bar.hidden = !this.picked.size;
@@ -94,7 +104,6 @@ export class Selection {
     this.done.hidden = true;
     this.bar.querySelector("[data-error]").hidden = true;
     this.bar.querySelector("[data-picked]").textContent = `${this.picked.size} selected`;
-    const gone = rows.some((row) => this.picked.has(row.dataset.memory) && row.hasAttribute("data-gone"));
     for (const button of this.bar.querySelectorAll("[data-do]")) button.hidden = (button.dataset.do === "restore") !== gone;
     this.category.hidden = gone;
   }

@@ -43,10 +43,32 @@ export function installDecisions(root, refresh, say) {
       if (!(error instanceof ApiError)) throw error;
       for (const button of buttons) button.disabled = false;
       count(form);
-      const place = run.querySelector("[data-error]");
+      if (error.code === "conflict") await show(form);
+      const place = document.getElementById(run.id)?.querySelector("[data-error]");
+      if (!place) return;
       place.textContent = error.message;
       place.hidden = false;
     }
+  }
+
+  // It was decided elsewhere: shows the review as it is now, with the selection and the edits of what still waits.
+  async function show(form) {
+    const { id } = form.closest("[data-review]");
+    const [changed, selected] = [edits(form), chosen(form).map((part) => part.dataset.write)];
+    delete form.dataset.touched;
+    await refresh();
+    const fresh = document.getElementById(id)?.querySelector("[data-decision]");
+    if (!fresh || fresh === form) return;
+    for (const part of parts(fresh)) {
+      const { write } = part.dataset;
+      part.querySelector("input").checked = selected.includes(write);
+      if (changed[write] === undefined) continue;
+      const edit = part.querySelector("[data-edit-write]");
+      if (edit) openWords(edit);
+      part.querySelector("textarea").value = changed[write];
+    }
+    fresh.dataset.touched = "";
+    count(fresh);
   }
 }
 

@@ -2,6 +2,7 @@
 
 import { ApiError, attempt, call, request } from "../gateway/api.js";
 import { notifications, reviews } from "../gateway/shell.js";
+import { onTold, tell } from "../gateway/tabs.js";
 import { reconcile } from "../memories/reconcile.js";
 import { shown } from "../memories/list.js";
 import { installDecisions } from "./decision.js";
@@ -55,6 +56,7 @@ function act(run, button, done, write) {
 function say(words) {
   said.textContent = words;
   reviews.look();
+  tell({ kind: "reviews" });
 }
 
 // A decision in progress is not replaced.
@@ -97,6 +99,13 @@ const soon = () => {
 notifications?.addEventListener("message", ({ detail }) => {
   if (detail.kind === "consolidation.finished" || detail.kind === "resync") panel.refresh();
   if (detail.kind !== "consolidation.finished") soon();
+});
+// Not every decision is a notification.
+onTold(({ kind }) => kind === "reviews" && soon());
+document.addEventListener("visibilitychange", () => {
+  if (document.visibilityState !== "visible") return;
+  soon();
+  reviews.look();
 });
 let underWay = root.querySelectorAll("[data-version^=running], [data-version^=scheduled]").length > 0;
 reviews.addEventListener("looked", ({ detail }) => {

@@ -84,6 +84,18 @@ def test_the_filters_can_be_used_with_the_keyboard(visitor: NewVisitor, addresse
     expect(page.get_by_role("button", name="Apply Filters")).to_be_hidden()
 
 
+def test_lists_on_a_phone_name_their_columns_as_on_a_wide_screen(visitor: NewVisitor, addresses: list[str]) -> None:
+    owner_make("root", is_staff=True, is_superuser=True)
+    page = visitor("root", viewport={"width": 390, "height": 800}).open("/admin/memories/memory/")
+    cell = page.locator("td[data-label='Owner and book']").first
+    transformed = "cell => getComputedStyle(cell, '::before').textTransform"
+    assert (cell.get_attribute("data-label"), cell.evaluate(transformed)) == ("Owner and book", "none")
+    page.goto(page.url.replace("memories/memory", "auth/user"))
+    labels = page.locator("[data-label]").evaluate_all("cells => cells.map((cell) => cell.dataset.label)")
+    assert {"Email address", "Superuser status"} <= set(labels)
+    assert all(label[0].isupper() for label in labels)
+
+
 def test_an_autocomplete_field_has_its_label_as_accessible_name(visitor: NewVisitor, addresses: list[str]) -> None:
     owner_make("root", is_staff=True, is_superuser=True)
     page = visitor("root").open(add_of("gateway.apikey"))

@@ -30,6 +30,22 @@ WHOLE_ROWS = """() => [...document.querySelectorAll(".mem")].filter((row) => {
   return top >= 0 && bottom <= innerHeight;
 }).length"""
 
+# Parts of rows that can be seen and clicked although they are at the height of the bar.
+BEHIND_THE_BAR = """() => {
+  const bar = document.querySelector(".tools").getBoundingClientRect();
+  return [...document.querySelectorAll(".mem :is(.pick, .mem__about, .mem__text, .mark)")].filter((part) => {
+    const { left, width, top, height } = part.getBoundingClientRect();
+    const y = top + height / 2;
+    return y > bar.top && y < bar.bottom && part.contains(document.elementFromPoint(left + Math.min(width, 20) / 2, y));
+  }).map((part) => part.className);
+}"""
+
+DETAILS_SHOWN = """(numbers) => {
+  const used = [...document.querySelectorAll(".mem__meta > :nth-child(3)")];
+  const shown = used.filter((words) => getComputedStyle(words).opacity === "1");
+  return shown.map((words) => Number(words.closest("[data-memory]").dataset.memory)).join() === numbers.join();
+}"""
+
 
 def fill(owner: Owner, number: int, texts: Sequence[str] = TEXTS) -> list[Memory]:
     book_limits_set({"main": (0, 0)})
@@ -62,6 +78,18 @@ def test_twelve_memories_fit_on_the_screen(alices: Visitor) -> None:
     expect(page.get_by_text("Pinned", exact=True).first).to_be_in_viewport()
 
 
+@pytest.mark.parametrize("width", [1000, 1280, 1440])
+def test_the_sticky_bar_covers_the_rows_behind_it_over_their_full_width(alices: Visitor, width: int) -> None:
+    fill(owner_of("alice"), 30)
+    page = open_memories(alices)
+    page.set_viewport_size({"width": width, "height": 720})
+    box(page, 30).check()
+    page.mouse.wheel(0, 600)
+    page.wait_for_function("() => scrollY > 500")
+    assert page.evaluate(BEHIND_THE_BAR) == []
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+
+
 def test_buttons_and_details_are_hidden_until_a_row_is_hovered_or_focused(alices: Visitor, visitor: NewVisitor) -> None:
     fill(owner_of("alice"), 3)
     page = open_memories(alices)
@@ -79,6 +107,27 @@ def test_buttons_and_details_are_hidden_until_a_row_is_hovered_or_focused(alices
     touch_page = open_memories(visitor("alice", **phone))
     assert is_visible(row(touch_page, 1).locator(".mem__acts"))
     assert is_visible(row(touch_page, 1).get_by_text("Not recalled yet"))
+
+
+def test_of_a_hovered_and_a_focused_row_one_shows_its_details(alices: Visitor) -> None:
+    fill(owner_of("alice"), 3)
+    page = open_memories(alices)
+
+    def expect_details(number: int) -> None:
+        page.wait_for_function(DETAILS_SHOWN, arg=[number])
+
+    row(page, 3).get_by_role("button", name="Edit").focus()
+    expect_details(3)
+    row(page, 2).hover()
+    expect_details(2)
+    assert is_visible(row(page, 3).locator(".mem__acts"))
+    row(page, 3).locator(".mem__meta").evaluate(
+        "details => details.insertAdjacentHTML('beforeend', '<a href=/>From</a>')"
+    )
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Shift+Tab")
+    expect(row(page, 3).get_by_role("link", name="From")).to_be_focused()
+    expect_details(3)
 
 
 def test_with_nothing_to_filter_there_are_no_filters(alices: Visitor) -> None:
@@ -156,6 +205,29 @@ def test_deleted_memories_are_found_and_restored(alices: Visitor) -> None:
     expect(page.get_by_text("Nothing deleted.")).to_be_visible()
     page.get_by_role("link", name="Clear filters").click()
     expect(page.locator(".mem")).to_have_count(4)
+
+
+def test_all_live_memories_are_selected_beside_a_deleted_one_that_can_be_restored(alices: Visitor) -> None:
+    fill(owner_of("alice"), 4)
+    page = open_memories(alices)
+    bulk = page.locator("[data-bulk]")
+    row(page, 2).get_by_role("button", name="Delete").click()
+    expect(row(page, 2).get_by_role("button", name="Restore")).to_be_focused()
+    page.get_by_label("Select all").check()
+    expect(bulk.get_by_text("3 selected")).to_be_visible()
+    expect(page.get_by_label("Select all")).to_be_checked()
+    expect(box(page, 2)).not_to_be_checked()
+    expect(bulk.get_by_role("button", name="Restore")).to_be_hidden()
+    row(page, 3).get_by_role("button", name="Delete").click()
+    expect(bulk.get_by_text("2 selected")).to_be_visible()
+    box(page, 2).check()
+    expect(bulk.get_by_text("1 selected")).to_be_visible()
+    expect(bulk.get_by_role("button", name="Restore")).to_be_visible()
+    box(page, 4).check()
+    box(page, 1).click(modifiers=["Shift"])
+    expect(bulk.get_by_text("2 selected")).to_be_visible()
+    bulk.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.get_by_text("2 memories deleted.")).to_be_visible()
 
 
 def test_a_change_elsewhere_while_another_list_is_loading(alices: Visitor) -> None:

@@ -12,10 +12,11 @@ from memories.artifacts.store import artifact_put
 from memories.messaging.outbox import notify
 from memories.models import Artifact, Book, ChangeSet, Memory, Notification, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
+from reviews.approvals import review_reject
 from reviews.models import ConsolidationRun, ReviewRun
 from reviews.writes import ReviewWrite
 from tests.browser.axe import findings_wide_and_narrow
-from tests.browser.conftest import LiveServer, NewVisitor, Visitor, owner_of
+from tests.browser.conftest import LiveServer, NewVisitor, Visitor, owner_of, run_in_thread
 from tests.factories import memory_make, session_make
 
 pytestmark = pytest.mark.browser
@@ -166,6 +167,37 @@ def test_a_rejected_review_can_still_be_saved(alices: Visitor, book: Book) -> No
     dinner.get_by_role("button", name="Save anyway").click()
     expect(dinner.get_by_role("button", name="Undo both")).to_be_visible()
     assert contents() == ["Jonas and Elin are allergic to nuts.", "Cooks for six on Fridays."]
+
+
+def test_a_decision_in_another_tab_is_shown(alices: Visitor, book: Book) -> None:
+    waiting_review(book)
+    page, other = open_reviews(alices), open_reviews(alices)
+    chat = alices.open("/")
+    expect(chat.locator("#reviews-waiting")).to_have_text(re.compile("1"))
+    run(page, "Dinner for six").get_by_role("button", name="Reject").click()
+    for tab in (page, other):
+        expect(run(tab, "Dinner for six")).to_contain_text("You rejected it. Nothing was saved.")
+        expect(tab.locator("#reviews-waiting")).to_be_hidden()
+    expect(chat.locator("#reviews-waiting")).to_be_hidden()
+
+
+def test_a_decision_that_was_already_made_is_shown_and_edits_of_the_rest_are_kept(alices: Visitor, book: Book) -> None:
+    alices.expect_error(REFUSED)
+    review = waiting_review(book)
+    page = open_reviews(alices)
+    dinner = run(page, "Dinner for six")
+    dinner.get_by_role("button", name="Edit before saving").click()
+    dinner.get_by_label("New text of the memory").fill("Jonas and Mia are allergic to nuts.")
+    run_in_thread(lambda: review_reject(review, actor="model", only=frozenset({0})))
+    dinner.get_by_role("button", name="Reject").click()
+    expect(dinner.get_by_role("alert")).to_have_text("One of these writes was already rejected.")
+    expect(dinner.get_by_role("checkbox")).to_be_checked()
+    expect(dinner.get_by_role("button", name="Save", exact=True)).to_be_enabled()
+    expect(dinner.get_by_label("New text of the memory")).to_have_value("Jonas and Mia are allergic to nuts.")
+    run_in_thread(lambda: review_reject(review, actor="model", only=frozenset({1})))
+    dinner.get_by_role("button", name="Reject").click()
+    expect(dinner.get_by_role("alert")).to_have_text("This was already rejected.")
+    expect(dinner.get_by_role("checkbox")).to_have_count(0)
 
 
 def test_text_refused_by_the_scan_stays_editable(alices: Visitor, book: Book) -> None:

@@ -9,6 +9,7 @@ import pytest
 from gateway import upstream
 from gateway.api import v1_turn
 from gateway.keys import api_key_revoke
+from gateway.limits import watchers
 from gateway.models import Agent, Run, Session
 from gateway.runs.active import StoppedBy, stop
 from gateway.turns import joined
@@ -21,6 +22,7 @@ from tests.gateway import messages
 from tests.gateway.client_tools import LOOKUP
 from tests.gateway.v1 import Chat, ask, stream
 from tests.scripted_model import ScriptedModel, calls
+from tests.waiting import eventually_async
 
 
 class GatedModel(ScriptedModel):
@@ -116,6 +118,26 @@ async def test_a_long_answer_is_polled_for(chat: Chat, model: GatedModel, monkey
     first, second = await send_twice(model, ask(chat.api, *request), ask(chat.api, *request))
     assert (second.text, second.run) == ("Fine.", first.run)
     assert await counts() == (1, 2, 2)
+
+
+async def test_too_many_waiting_requests_are_refused(
+    chat: Chat, model: GatedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(v1_turn, "JOIN_SECONDS", 0.05)
+    monkeypatch.setattr(watchers, "WATCHERS", 1)
+    await chat.say("hi", "Hello.")
+    model.script("Fine.")
+    request = [*chat.messages, {"role": "user", "content": "How are you?"}]
+    model.be_slow()
+    first = asyncio.create_task(ask(chat.api, *request))
+    await model.called.wait()
+    waiting = asyncio.create_task(ask(chat.api, *request))
+    await eventually_async(lambda: bool(watchers._open), within=10)
+    refused = await ask(chat.api, *request)
+    assert (refused.status, refused.json["error"]["code"]) == (429, "rate_limited")
+    model.may_answer.set()
+    assert [(await task).text for task in (first, waiting)] == ["Fine.", "Fine."]
+    assert not watchers._open
 
 
 async def test_a_waiting_request_ends_when_its_key_is_revoked(

@@ -1,6 +1,7 @@
 """Watching a turn: it ends with the watcher's key or login, and shows no memory to a key shared by several people"""
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from django.utils import timezone
 
 from gateway import watching
 from gateway.keys import api_key_revoke
+from gateway.limits import watchers
 from gateway.models import ApiKey, Session
 from gateway.turns import live
 from memories.database.access import in_thread
@@ -106,3 +108,22 @@ async def test_a_key_shared_by_several_people_sees_no_memory_of_turns(
     live_turn.stop()
     await request_task
     assert ["Likes tea." in text for text in await asyncio.gather(*said)] == [True, False]
+
+
+async def test_the_number_of_watchers_per_owner_is_limited(
+    alice: Owner, alice_api: Api, session: Session, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watchers, "WATCHERS", 2)
+    model.script(Hangs(("Once",)))
+    turn, request_task = await begin_turn(alice_api, session)
+    said = [asyncio.create_task(body_of(await alice_api.raw("GET", events(turn)))) for _ in range(2)]
+    refused = await alice_api.raw("GET", events(turn))
+    assert (refused.status_code, refused["Retry-After"]) == (429, "5")
+    assert json.loads(refused.content)["error"]["code"] == "rate_limited"
+    said[0].cancel()  # this client disconnects
+    await eventually_async(lambda: watchers._open[alice.pk] == 1, within=10)
+    said[0] = asyncio.create_task(body_of(await alice_api.raw("GET", events(turn))))
+    turn.stop()
+    await request_task
+    assert all("event: done" in text for text in await asyncio.gather(*said))
+    assert not watchers._open

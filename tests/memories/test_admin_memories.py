@@ -377,6 +377,15 @@ def test_a_missing_memory_is_not_a_server_error(root: Client, key: str) -> None:
     assert root.post(f"/admin/memories/memory/{key}/action/", {"verb": "delete"}).status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("model", "name"), [("memories/memory", "memory"), ("auth/user", "user"), ("gateway/apikey", "API key")]
+)
+def test_a_missing_row_is_reported_in_a_sentence(root: Client, model: str, name: str) -> None:
+    answer = root.get(f"/admin/{model}/nonsense/change/", follow=True)
+    said = [str(message) for message in answer.context["messages"]]
+    assert said == [f"There is no {name} with the ID “nonsense”. Perhaps it was deleted."]
+
+
 def test_adding_an_existing_memory_updates_it_from_the_form(root: Client) -> None:
     memory = memory_make("Likes tea.", target="user", category="food", keywords=["leaf"])
     form = {"content": "likes tea", "target": "user", "category": "drink", "book": str(memory.book_id)}

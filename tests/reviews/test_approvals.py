@@ -265,6 +265,16 @@ def test_a_decision_is_made_once(waiting_review: MakeReview) -> None:
     assert Revision.objects.count() == 2
 
 
+def test_a_second_decision_is_refused_in_the_words_of_a_person(waiting_review: MakeReview) -> None:
+    review = waiting_review()
+    reject(review, 0)
+    with pytest.raises(Conflict, match=r"^This was already rejected\.$") as refused:
+        reject(review, 0)
+    assert refused.value.details == {"write": 0}
+    with pytest.raises(Conflict, match=r"^One of these writes was already rejected\.$"):
+        reject(review, 0, 1)
+
+
 def test_a_scheduled_review_has_nothing_to_decide(alice: Owner) -> None:
     say(reviewed_session(alice))
     with pytest.raises(Conflict):
