@@ -7,7 +7,7 @@ from ninja import Router, Status
 
 from gateway.services import session_forget, session_get
 from memories.api.answers import as_shape
-from memories.api.bodies import Body
+from memories.api.bodies import Body, BookName
 from memories.api.operations import reading, writing
 from memories.caller import ALL_BOOKS, ApiRequest, Caller
 from memories.database.access import in_read_thread, in_thread
@@ -28,7 +28,7 @@ router = Router()
 
 
 class ConsolidationIn(Body):
-    book: ShortText | None = None
+    book: BookName | None = None
     force: bool = False
     dry_run: bool = False
 
