@@ -33,7 +33,7 @@ from gateway.models import Agent, Run
 from gateway.upstream import is_demo, missing_upstream
 from gateway.upstream.cache import change_of, learned_now, upstream_cache
 from gateway.upstream.dialects import Dialect, dialect_of
-from gateway.upstream.faults import certificate_fault, speaks_no_tls
+from gateway.upstream.faults import certificate_fault, is_redirect, speaks_no_tls
 from gateway.webhooks.addresses import literal_refused
 from gateway.webhooks.services import webhooks_of_older_keys
 from memories.number_words import counted
@@ -295,6 +295,7 @@ def upstream_finding(check: str, *, url: str, key: str, dialect: Dialect) -> Fin
         default_query=dict(dialect.query),
         timeout=_UPSTREAM_SECONDS,
         max_retries=0,
+        http_client=openai.DefaultHttpxClient(follow_redirects=False, timeout=_UPSTREAM_SECONDS),
     )
     try:
         with client:
@@ -302,6 +303,8 @@ def upstream_finding(check: str, *, url: str, key: str, dialect: Dialect) -> Fin
     except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
         return Finding(check, Level.FAILED, f"{url} refuses the key ({error.status_code})")
     except openai.APIStatusError as error:
+        if is_redirect(error.status_code):
+            return Finding(check, Level.FAILED, f"{url} redirects ({error.status_code}): change the address")
         return Finding(check, Level.WARNING, f"{url} answers {error.status_code} to a request for its models")
     except openai.APIConnectionError as error:
         if fault := certificate_fault(error):

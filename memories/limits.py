@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, StringConstraints
 
 KEYWORDS_GIVEN = 100  # keywords that one request may give for a memory; the first 12 distinct ones are kept
 KEYWORD_LENGTH = 200  # characters of one given keyword; 40 are kept
+BOOK_NAME = 64  # characters of a book's name
 METADATA_KEYS = 16  # keys of a memory's metadata
 METADATA_KEY = 64  # characters of a metadata key
 METADATA_VALUE = 256  # characters of a metadata value

@@ -54,7 +54,7 @@ Metadata = Annotated[
         Annotated[str, StringConstraints(min_length=1, max_length=METADATA_KEY)],
         Annotated[str, StringConstraints(max_length=METADATA_VALUE)],
     ],
+    Field(max_length=METADATA_KEYS),  # after the validator it would be declared as the length of a text
     BeforeValidator(clean_metadata),
-    Field(max_length=METADATA_KEYS),
 ]
 """Metadata in a request body. Invalid metadata raises InvalidRequest: pydantic's message would repeat the keys."""

@@ -43,6 +43,7 @@ class OpenIDServer:
         self.sign = "RS256"
         self.authorization_error = ""
         self.metadata_issuer = ""
+        self.redirected_path = ""
         self.key, self.stranger = _key("one"), _key("one", of="a stranger")
         self.requested_paths: list[str] = []
         self._codes: dict[str, dict[str, str]] = {}
@@ -156,7 +157,8 @@ class OpenIDServer:
 
             def respond(self, status: int, body: dict[str, Any]) -> None:
                 content = json.dumps(body).encode()
-                self.send_response(status)
+                self.send_response(307 if urlsplit(self.path).path == provider.redirected_path else status)
+                self.send_header("Location", f"http://localhost:{provider._server.server_port}/elsewhere")
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()

@@ -97,7 +97,12 @@ def _client(configured: OpenID) -> Any:
             client_id=configured.client_id,
             client_secret=configured.client_secret or None,
             server_metadata_url=f"{issuer}/.well-known/openid-configuration",
-            client_kwargs={"scope": configured.scopes, "code_challenge_method": "S256", "default_timeout": TIMEOUT},
+            client_kwargs={
+                "scope": configured.scopes,
+                "code_challenge_method": "S256",
+                "default_timeout": TIMEOUT,
+                "max_redirects": 0,  # a redirected request would take the client secret or a token to another host
+            },
         )
         metadata = client.load_server_metadata()
         if str(metadata.get("issuer")).rstrip("/") != issuer:

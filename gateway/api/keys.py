@@ -23,7 +23,7 @@ from gateway.keys import (
 )
 from gateway.models import ApiKey
 from memories.api.answers import as_shape
-from memories.api.bodies import Body
+from memories.api.bodies import Body, BookName
 from memories.api.operations import reading, writing
 from memories.audit.log import Actor, actor_of_caller
 from memories.caller import ApiRequest, Caller
@@ -41,7 +41,7 @@ class KeyIn(Body):
     name: _Name
     read_only: bool = False
     agents: list[ShortText] = Field([], max_length=LIST_LENGTH, description="Agents it may use; none: all.")
-    books: list[ShortText] = Field(
+    books: list[BookName] = Field(
         [],
         max_length=LIST_LENGTH,
         description="Books it may use, and agents whose book is one of them; none: those of its agents, or all.",

@@ -49,7 +49,10 @@ class SessionPatch(Body):
     title: Title | None = None
     pinned: bool | None = None
     archived: bool | None = None
-    tags: Annotated[list[Tag] | None, Field(max_length=MAX_TAGS, description="Replaces all tags.")] = None
+    tags: Annotated[
+        list[Annotated[Tag, Field(json_schema_extra={"pattern": "^[^,]*$"})]] | None,
+        Field(max_length=MAX_TAGS, description="Replaces all tags."),
+    ] = None
 
 
 class SessionQuery(Schema):

@@ -15,6 +15,7 @@ from gateway.upstream.faults import (
     NO_SUCH_ADDRESS,
     NO_TLS,
     NOT_REACHED,
+    REDIRECTS,
     UNKNOWN_MODEL,
 )
 from memories.viewers import near_day_word
@@ -40,6 +41,7 @@ _ADVICE: Mapping[str, str] = {
     KEY_REFUSED: f"{_ADMINISTRATOR} set a valid key for this model server.",
     UNKNOWN_MODEL: f"{_ADMINISTRATOR} choose another model in the agent's settings.",
     NO_SUCH_ADDRESS: f"{_ADMINISTRATOR} correct its address: most end with /v1.",
+    REDIRECTS: f"{_ADMINISTRATOR} enter the address that it redirects to.",
     NO_CREDIT_LEFT: f"{_ADMINISTRATOR} add credit there, or name another model server.",
     CERTIFICATE: f"{_ADMINISTRATOR} renew it, or make this machine trust it (`SSL_CERT_FILE`).",
     NO_TLS: f"{_ADMINISTRATOR} correct its address.",

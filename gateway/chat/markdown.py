@@ -30,12 +30,17 @@ def _relative(address: str) -> str | None:
     return address if _FOOTNOTE_LINK.fullmatch(address) else None
 
 
+_LONG_INLINE = 20
+"""Characters of LaTeX above which a formula within a line may be wider than a phone, so that it gets a box that
+scrolls."""
+_FORMULA_BOX = 'tabindex="0" role="group" aria-label="Formula"'
 _BOX = {"tabindex": {"0"}, "role": {"group"}}
 _CLEANER = nh3.Cleaner(
     tags={*_TAGS.split(), *formulas.TAGS},
     attributes={
         "a": {"href", "title", "id", "aria-label"},
         "div": {"aria-label"},
+        "span": {"aria-label"},
         "input": {"aria-label", "checked", "disabled"},
         "math": {"alttext"},
         "ol": {"start"},
@@ -51,7 +56,7 @@ _CLEANER = nh3.Cleaner(
         "li": {"class": {"task"}},
         "math": {"display": {"block", "inline"}},
         "p": {"class": {"footnote"}},
-        "span": {"class": {"k", "s", "c", "n"}},
+        "span": {"class": {"k", "s", "c", "n", "formula"}, **_BOX},
         "td": {"align": {"left", "right", "center"}},
         "th": {"align": {"left", "right", "center"}},
     },
@@ -146,11 +151,13 @@ class _Renderer(RendererHTML):
         return f'{opening}<input type="checkbox" disabled="" {state}> '
 
     def formula(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
-        return _formula(tokens[at], env)
+        shown = _formula(tokens[at], env)
+        is_long = len(tokens[at].content) > _LONG_INLINE and shown.startswith("<math")
+        return f'<span class="formula" {_FORMULA_BOX}>{shown}</span>' if is_long else shown
 
     def formula_block(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
         shown = _formula(tokens[at], env)
-        return f'<div class="formula" tabindex="0" role="group" aria-label="Formula">{shown}</div>\n'
+        return f'<div class="formula" {_FORMULA_BOX}>{shown}</div>\n'
 
     def formula_pending(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
         return ""

@@ -69,9 +69,11 @@ def _is_long(body: dict[str, Any]) -> bool:
 
 class UpstreamClient(openai.AsyncOpenAI):
     """The SDK's client, which builds each kind of request once. It never retries: that would multiply the time limit,
-    and gateway.upstream.attempts decides about retries."""
+    and gateway.upstream.attempts decides about retries. It follows no redirects: the conversation would go to a server
+    that nobody configured, and that server's answer would be used."""
 
     def __init__(self, *, http_client: httpx2.AsyncClient, **given: Any) -> None:
+        http_client.follow_redirects = False
         super().__init__(http_client=http_client, max_retries=0, **given)
         self._http = http_client
         self._templates: dict[object, _Template] = {}
@@ -100,7 +102,7 @@ class UpstreamClient(openai.AsyncOpenAI):
             sending = self.post(path, body=body, cast_to=dict, options=options, stream=True, stream_cls=_Opened)
             response = (await sending).response
             if len(self._templates) < _MAX_TEMPLATES:
-                self._templates[key] = _Template.of((response.history or [response])[0].request)
+                self._templates[key] = _Template.of(response.request)
             return response
         encoded = await asyncio.to_thread(_as_bytes, body) if _is_long(body) else _as_bytes(body)
         return await self._send(template.request(encoded, own_headers, self._http.cookies))

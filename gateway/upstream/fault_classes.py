@@ -7,7 +7,7 @@ import aiohttp
 import httpx2
 
 from gateway.errors import RequestRefused, ToolsRefused, UpstreamRefused, UpstreamUnreachable
-from gateway.upstream.faults import certificate_fault, speaks_no_tls
+from gateway.upstream.faults import certificate_fault, is_redirect, speaks_no_tls
 from memories.errors import DomainError, InvalidRequest, Overloaded, RateLimited, UpstreamTimeout
 
 _CONTEXT = "context_length_exceeded"
@@ -37,7 +37,7 @@ OVERLOAD = FaultClass(name="overload", retries=2, unhealthy=True)
 NETWORK = FaultClass(name="network", retries=2, unhealthy=True)
 CONNECT = FaultClass(name="connect", retries=2, unhealthy=True)
 SILENCE = FaultClass(name="silence", retries=1, unhealthy=True)
-LOCKED = FaultClass(name="locked", unhealthy=True, rest_seconds=60.0)  # key refused, no credit, no such model
+LOCKED = FaultClass(name="locked", unhealthy=True, rest_seconds=60.0)  # key refused, no such model, redirected
 CERTIFICATE = FaultClass(name="certificate", unhealthy=True, rest_seconds=60.0)
 UNKNOWN = FaultClass(name="unknown", about_server=False)  # an upstream that is not configured, an unexpected status
 CONTEXT = FaultClass(name="context")  # another model may accept a longer request
@@ -75,7 +75,7 @@ def fault_class(error: DomainError) -> FaultClass:
 def _of_status(status: int) -> FaultClass:
     if status >= 500 or status in _TEMPORARY:
         return OVERLOAD
-    return LOCKED if status in _LOCKED else UNKNOWN
+    return LOCKED if status in _LOCKED or is_redirect(status) else UNKNOWN
 
 
 def _of_refusal(error: RequestRefused) -> FaultClass:

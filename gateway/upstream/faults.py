@@ -25,6 +25,7 @@ _KEY_HEADERS = ("authorization", "api-key", "x-api-key")
 KEY_REFUSED = "refused the gateway's key"
 UNKNOWN_MODEL = "does not know this model"
 NO_SUCH_ADDRESS = "has nothing at this address"
+REDIRECTS = "redirects to another address"
 _REASONS = {401: KEY_REFUSED, 403: KEY_REFUSED, 404: UNKNOWN_MODEL}
 NO_CREDIT_LEFT = "The model server says that its account has no credit left."
 NOT_REACHED = "The model server could not be reached."
@@ -85,6 +86,11 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
+def is_redirect(status: int) -> bool:
+    """Return True for a status that sends the client to another address. It is not followed."""
+    return 300 <= status < 400
+
+
 def refuses_to_stream(error: DomainError) -> bool:
     """Return True if an upstream refused a request because of streaming or its stream options."""
     return isinstance(error, InvalidRequest) and "status" in error.details and "stream" in str(error).lower()
@@ -140,6 +146,9 @@ def _retry_after(headers: httpx2.Headers) -> str:
 def _error_for(status: int, parsed: ParsedError, *, retry_after: str = "") -> DomainError:
     if parsed.code in _NO_CREDIT or status == 402:
         return UpstreamRefused(NO_CREDIT_LEFT, status=status)
+    if is_redirect(status):
+        message = f"The model server {REDIRECTS}. Its address in the settings must be changed."
+        return UpstreamRefused(message, status=status)
     details = {"retry_after": retry_after[:32]} if retry_after else {}
     if status == 429:
         return RateLimited(

@@ -1,6 +1,6 @@
 """Filters of the admin's lists. None of them counts rows or lists all owners."""
 
-from datetime import datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from django.db.models import Q, QuerySet, TextChoices
@@ -13,6 +13,7 @@ from memories.admin.actors import actors_named
 from memories.admin.badges import ORIGINS, STATES, TARGETS, memory_state_query
 from memories.ids import first_id, parse_uuid
 
+_FIRST_DAY, _LAST_DAY = date(1970, 1, 2), date(9998, 12, 30)  # a day within the years, for time zones
 OWNER_FILTER = ("owner", AutocompleteSelectFilter)
 BOOK_FILTER = ("book", AutocompleteSelectFilter)
 
@@ -70,7 +71,8 @@ class MemoryStateFilter(StateFilter):
 
 
 class DayFilter(RangeDateFilter):
-    """A filter by an inclusive range of days in the current time zone. Invalid dates are ignored."""
+    """A filter by an inclusive range of days in the current time zone. Invalid dates are ignored. Days outside
+    1970 to 9998 are replaced by the nearest one: not every time zone, database and key has them."""
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         limits: dict[str, datetime] = {}
@@ -82,7 +84,9 @@ class DayFilter(RangeDateFilter):
 
     def _day(self, end: str) -> datetime | None:
         day = parse_date_str(str(self.used_parameters.get(f"{self.parameter_name}{end}") or ""))
-        return timezone.make_aware(datetime.combine(day, time.min)) if day else None
+        if day is None:
+            return None
+        return timezone.make_aware(datetime.combine(min(max(day, _FIRST_DAY), _LAST_DAY), time.min))
 
 
 class CreatedDayFilter(DayFilter):

@@ -7,10 +7,15 @@ from django.conf import settings
 from ninja import Schema
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from memories.limits import METADATA_KEY, METADATA_KEYS, METADATA_VALUE
+from memories.entry_rules import MAX_CATEGORY
+from memories.limits import BOOK_NAME, METADATA_KEY, METADATA_KEYS, METADATA_VALUE, ShortText
 
 # clean_content answers 413 for longer content, so the limit is only documented here.
 Content = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": settings.MAX_ENTRY})]
+
+# clean_category and check_book_name refuse longer ones in words of their own, so their limits are only documented too.
+Category = Annotated[ShortText, Field(json_schema_extra={"minLength": 1, "maxLength": MAX_CATEGORY})]
+BookName = Annotated[ShortText, Field(json_schema_extra={"minLength": 1, "maxLength": BOOK_NAME})]
 
 
 class Body(Schema):

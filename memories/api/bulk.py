@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from ninja import Router
 from pydantic import Field
 
-from memories.api.bodies import Body
+from memories.api.bodies import Body, Category
 from memories.api.memories import edit_source
 from memories.bulk_edits import BulkAction, BulkEditResult, bulk_edit_slices, edit_of
 from memories.caller import ApiRequest
@@ -22,7 +22,7 @@ router = Router()
 class BulkIn(Body):
     ids: Annotated[list[ShortText], Field(min_length=1, max_length=BULK_MEMORIES)]
     action: BulkAction = Field(description="`restore` is for deleted memories, the others are for live ones.")
-    category: ShortText | None = Field(None, description="The new category, for `categorise`.")
+    category: Category | None = Field(None, description="The new category, for `categorise`.")
     book: ShortText | None = Field(
         None, description="The book of these memories. The default is `main`, or the key's first book."
     )

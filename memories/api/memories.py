@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from ninja import Router, Status
 from pydantic import Field
 
-from memories.api.bodies import EMPTY_AS_NONE, METADATA_QUERY, Body, Content, inline_enum
+from memories.api.bodies import EMPTY_AS_NONE, METADATA_QUERY, Body, BookName, Category, Content, inline_enum
 from memories.api.operations import reading, writing
 from memories.api.serializers import memory_json, revision_json
 from memories.caller import ALL_BOOKS, ApiRequest, Caller
@@ -35,10 +35,10 @@ router = Router()
 class MemoryIn(Body):
     content: Content
     target: ShortText = "user"
-    category: ShortText = "general"
+    category: Category = "general"
     keywords: GivenKeywords = []
     metadata: Metadata = {}
-    book: ShortText | None = None
+    book: BookName | None = None
     pinned: bool = False
     expires_at: datetime | None = None
 
@@ -46,7 +46,7 @@ class MemoryIn(Body):
 class MemoryPatch(Body):
     content: Content | None = None
     target: ShortText | None = None
-    category: ShortText | None = None
+    category: Category | None = None
     keywords: GivenKeywords | None = None
     metadata: Metadata | None = Field(None, description="Replaces all metadata: omitted keys are removed.")
     pinned: bool | None = None

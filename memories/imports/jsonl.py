@@ -1,6 +1,7 @@
 """JSON Lines: our own export, or one object per line from another system, whose text is `content`, `memory`, `text` or
 `fact`. Lines of an export that are not memories are skipped. An invalid line stops the import."""
 
+import re
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +22,8 @@ from memories.storable import storable_text
 
 TEXT_KEYS = ("content", "memory", "text", "fact")
 _SLICE_LINES = 1_000
+_LEADING_TYPE = re.compile(r'\s*\{\s*"type"\s*:\s*"([^"\\]*)"')
+_LEADING_CHARS = 200
 
 
 def is_jsonl(text: str) -> bool:
@@ -48,6 +51,8 @@ def read_jsonl(file: SourceFile, contents: ImportContents) -> Slices[None]:
 
 def _parse_line(number: int, raw: str, default_book: str) -> Entry | None:
     if len(raw) > IMPORT_LINE_LENGTH:
+        if _is_long_other_line(raw):
+            return None
         raise _refusal(number, f"Line {number} has more than {IMPORT_LINE_LENGTH} characters.")
     try:
         data = read_json(raw, what=f"Line {number}", repair=True)
@@ -58,6 +63,13 @@ def _parse_line(number: int, raw: str, default_book: str) -> Entry | None:
     if data.get("type", "memory") != "memory" or data.get("deleted_at"):
         return None
     return _parse_memory(number, data, default_book)
+
+
+def _is_long_other_line(raw: str) -> bool:
+    """Return True for a complete line of an export that begins with a type other than a memory. A message may be as
+    long as a request, and parsing it would block others, so only the beginning and the end of the line are examined."""
+    leading = _LEADING_TYPE.match(raw[:_LEADING_CHARS])
+    return leading is not None and leading[1] != "memory" and raw[-_LEADING_CHARS:].rstrip().endswith("}")
 
 
 def _parse_memory(line: int, data: dict[str, Any], default_book: str) -> Entry:

@@ -11,6 +11,7 @@ from django.db.models import F, QuerySet
 
 from memories.caller import ALL_BOOKS
 from memories.errors import Conflict, InvalidRequest
+from memories.limits import BOOK_NAME
 from memories.models import Book, BookLimits, Owner, Target
 
 # The defaults of an agent's settings, which also apply to books that no agent names.
@@ -59,8 +60,8 @@ def check_book_name(name: str, *, param: str = "book") -> None:
     """Raise InvalidRequest for an invalid name of a book."""
     if name == ALL_BOOKS:
         raise InvalidRequest("`*` stands for all books. Name the one that is meant.", param=param)
-    if not name.strip() or len(name) > 64 or not name.isprintable():
-        raise InvalidRequest("A book's name has 1 to 64 printable characters.", param=param)
+    if not name.strip() or len(name) > BOOK_NAME or not name.isprintable():
+        raise InvalidRequest(f"A book's name has 1 to {BOOK_NAME} printable characters.", param=param)
 
 
 def book_limits(name: str) -> dict[Target, int]:

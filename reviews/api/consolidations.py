@@ -5,9 +5,10 @@ from typing import Any
 
 from ninja import Router, Status
 
+from gateway.models import Agent
 from gateway.services import session_forget, session_get
 from memories.api.answers import as_shape
-from memories.api.bodies import Body
+from memories.api.bodies import Body, BookName
 from memories.api.operations import reading, writing
 from memories.caller import ALL_BOOKS, ApiRequest, Caller
 from memories.database.access import in_read_thread, in_thread
@@ -15,7 +16,8 @@ from memories.ids import parse_uuid
 from memories.limits import PageSize, ShortText
 from memories.models import Book
 from memories.pagination import DEFAULT_LIMIT, list_json
-from memories.services import book_get_or_create
+from memories.selectors import book_named, require_book
+from memories.services import book_get_or_create, check_book_name
 from reviews.api.answers import Consolidation
 from reviews.consolidation import runs
 from reviews.consolidation.preview import consolidation_preview
@@ -28,7 +30,7 @@ router = Router()
 
 
 class ConsolidationIn(Body):
-    book: ShortText | None = None
+    book: BookName | None = None
     force: bool = False
     dry_run: bool = False
 
@@ -36,22 +38,32 @@ class ConsolidationIn(Body):
 @router.post("/consolidations", response={202: Any})
 async def consolidation_start(request: ApiRequest, body: ConsolidationIn) -> Status[Any]:
     """Start a consolidation, ignoring cool-downs and a paused earlier run; with `force`, even if nothing has changed.
-    With `dry_run` only return a preview. `standing` tells how many sessions may be read, are resting, or are
-    unchanged."""
+    With `dry_run` only return a preview and write nothing. `standing` tells how many sessions may be read, are resting,
+    or are unchanged. A book that neither exists nor is used by an agent answers 404."""
     if not body.dry_run:
         return Status(202, await in_thread(_start, request.auth, body))
     # A preview reads all sessions, so it would keep the writes of others waiting.
-    book = await in_thread(_book, request.auth, body)
-    preview = await in_read_thread(consolidation_preview, book, force=body.force)
-    return Status(202, preview.as_json())
+    return Status(202, await in_read_thread(_preview, request.auth, body))
 
 
-def _book(caller: Caller, body: ConsolidationIn) -> Book:
-    return book_get_or_create(caller.owner_id, caller.limits.book_name(body.book))
+def _preview(caller: Caller, body: ConsolidationIn) -> dict[str, Any]:
+    name = _book_name(caller, body)
+    book = book_named(caller.owner_id, name) or Book(owner_id=caller.owner_id, name=name)
+    return consolidation_preview(book, force=body.force).as_json()
+
+
+def _book_name(caller: Caller, body: ConsolidationIn) -> str:
+    """Return the book's name. Raises NotFound unless the book exists or an agent uses it: such a book is created at its
+    first use, and a misspelt one never."""
+    name = caller.limits.book_name(body.book)
+    check_book_name(name)
+    if not Agent.objects.filter(book=name).exists():
+        require_book(caller.owner_id, name)
+    return name
 
 
 def _start(caller: Caller, body: ConsolidationIn) -> dict[str, Any]:
-    book = _book(caller, body)
+    book = book_get_or_create(caller.owner_id, _book_name(caller, body))
     run = consolidation_request(book, trigger=Trigger.REQUEST, actor=caller.actor, force=body.force)
     return run_json(run) | {"standing": asdict(standing_of(book, force=run.force))}
 

@@ -16,12 +16,12 @@ from gateway.messages import text_of
 from gateway.runs.active import is_ending
 from gateway.runs.by_id import MAX_EXTERNAL_ID
 from gateway.sessions.message_index import history_index
-from memories.api.bodies import Body
+from memories.api.bodies import Body, BookName
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread, in_thread
 from memories.database.batches import in_slices_to_the_end
 from memories.errors import InvalidRequest, TooLarge
-from memories.limits import INGEST_CHARACTERS, INGEST_MESSAGES, SHORT_LENGTH, ShortText
+from memories.limits import INGEST_CHARACTERS, INGEST_MESSAGES, SHORT_LENGTH
 from reviews.api.reviews import review_json
 from reviews.frozen import tool_result_words
 from reviews.ingest import ingest_prepare, review_ingest
@@ -61,7 +61,7 @@ class IngestIn(Body):
             description=f"At most {INGEST_CHARACTERS:,} characters together; more is answered with 413.",
         ),
     ]
-    book: ShortText | None = None
+    book: BookName | None = None
     session_id: Annotated[
         Annotated[str, StringConstraints(max_length=MAX_EXTERNAL_ID)] | None,
         Field(description="A session's id, or your own id as in X-Daybook-Session; a new one creates a session."),

@@ -34,7 +34,10 @@ class WritesIn(Body):
 
 
 class ApprovalIn(WritesIn):
-    edits: Annotated[dict[int, Content], Field(max_length=WRITES)] = {}
+    edits: Annotated[
+        dict[int, Content],
+        Field(max_length=WRITES, json_schema_extra={"propertyNames": {"pattern": "^[0-9]+$"}}),
+    ] = {}
 
 
 @router.post("/sessions/{session_id}/review", response={202: Any})

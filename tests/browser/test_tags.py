@@ -29,6 +29,16 @@ def row(page: Page, title: str):  # type: ignore[no-untyped-def]
     return page.locator(".session", has_text=title)
 
 
+def test_a_long_tag_does_not_widen_the_menu_of_tags(alices: Visitor) -> None:
+    session_make("The oven", "w" * 40)
+    page = alices.open("/new/")
+    page.set_viewport_size({"width": 1280, "height": 820})
+    menu, head = page.get_by_label("Tag", exact=True).bounding_box(), page.locator(".sessions__head").bounding_box()
+    assert menu is not None
+    assert head is not None
+    assert menu["x"] + menu["width"] <= head["x"] + head["width"] - 8
+
+
 def test_tags_are_added_with_the_keyboard_used_as_a_filter_and_undone(alices: Visitor) -> None:
     oven, trains = session_make("The oven"), session_make("Trains", "travel")
     page = alices.open("/")

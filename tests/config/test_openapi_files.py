@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ninja.responses import NinjaJSONEncoder
@@ -33,6 +34,32 @@ def test_every_operation_has_a_tag_a_summary_and_response_schemas() -> None:
                 assert status == "204" or schemas, (method, path, status)
                 assert {"title": "Response"} not in schemas, (method, path, status)
     assert len(names) == len(set(names))
+
+
+LIMITS = [
+    ("MemoryIn", "metadata", {"maxProperties": 16}),
+    ("MemoryPatch", "metadata", {"maxProperties": 16}),
+    ("SearchIn", "metadata", {"maxProperties": 16}),
+    ("MemoryIn", "category", {"minLength": 1, "maxLength": 40}),
+    ("MemoryPatch", "category", {"minLength": 1, "maxLength": 40}),
+    ("BulkIn", "category", {"minLength": 1, "maxLength": 40}),
+    ("MemoryIn", "book", {"minLength": 1, "maxLength": 64}),
+    ("IngestIn", "book", {"minLength": 1, "maxLength": 64}),
+    ("ConsolidationIn", "book", {"minLength": 1, "maxLength": 64}),
+    ("KeyIn", "books", {"minLength": 1, "maxLength": 64}),
+    ("KeyPatch", "books", {"minLength": 1, "maxLength": 64}),
+    ("SessionPatch", "tags", {"pattern": "^[^,]*$"}),
+    ("ApprovalIn", "edits", {"propertyNames": {"pattern": "^[0-9]+$"}}),
+]
+
+
+@pytest.mark.parametrize(("name", "field", "limits"), LIMITS)
+def test_limits_are_stated_with_the_keyword_of_their_type(name: str, field: str, limits: dict[str, Any]) -> None:
+    schema = json.loads((FOLDER / "openapi.json").read_text())["components"]["schemas"][name]["properties"][field]
+    schema = next((kind for kind in schema.get("anyOf", ()) if kind.get("type") != "null"), schema)
+    schema = schema.get("items", schema)
+    assert {keyword: schema.get(keyword) for keyword in limits} == limits
+    assert schema["type"] != "object" or "maxLength" not in schema
 
 
 def test_every_body_and_the_main_schemas_have_an_example() -> None:

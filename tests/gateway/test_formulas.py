@@ -65,6 +65,13 @@ def test_invalid_latex_is_shown_as_written(latex: str) -> None:
     assert f'<code class="tex">\\({latex}\\)</code>' in unescape(html)
 
 
+def test_a_long_inline_formula_gets_a_box_of_its_own() -> None:
+    long = "+".join(f"x_{{{number}}}" for number in range(40))
+    html = render_markdown(f"so \\({long}\\) and \\(x=1\\)")
+    assert html.count('<span class="formula" tabindex="0" role="group" aria-label="Formula"><math') == 1
+    assert html.count("<math") == 2
+
+
 def test_the_nesting_depth_is_limited() -> None:
     assert mathml(r"\sqrt" * (MAX_DEPTH + 1) + "x", block=False) is None
 

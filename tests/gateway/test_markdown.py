@@ -90,7 +90,7 @@ HARMLESS = {
     "li": {"class"},
     "math": {"display", "alttext"},
     "p": {"class", "id"},
-    "span": {"class"},
+    "span": {"class", "tabindex", "role", "aria-label"},
     "td": {"align"},
     "th": {"align"},
     **{tag: set(formulas.ATTRIBUTES) for tag in formulas.TAGS - {"math"}},

@@ -348,6 +348,17 @@ def test_a_provider_with_a_different_issuer_is_not_used(provider: OpenIDServer) 
     assert Client().get(reverse("openid-begin")).status_code == 502
 
 
+@pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/token", "/keys", "/userinfo"])
+def test_a_redirect_of_the_provider_is_not_followed(provider: OpenIDServer, path: str) -> None:
+    provider.redirected_path, provider.userinfo = path, {"sub": ALICE["sub"]}
+    if path == "/.well-known/openid-configuration":
+        assert Client().get(reverse("openid-begin")).status_code == 502
+    else:
+        assert "You are not signed in" in sign_in(provider).content.decode()
+    assert path in provider.requested_paths
+    assert "/elsewhere" not in provider.requested_paths
+
+
 def test_an_unreachable_provider_is_reported_and_retried(provider: OpenIDServer, settings: Any) -> None:
     settings.OIDC = provider.openid_settings(issuer="http://127.0.0.1:9")
     assert Client().get(reverse("openid-begin")).status_code == 502

@@ -9,6 +9,7 @@ from django.db import connection
 from django.db.models import CharField, Count, JSONField, TextField
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from unfold.contrib.filters.admin import RangeDateFilter
 
 from memories.admin.paging import MAX_COUNTED
 from memories.models import Book, Memory, Notification
@@ -43,6 +44,22 @@ def test_no_list_needs_more_queries_for_more_rows() -> None:
         if name != "gateway.configuration":  # one form over a fixed number of rows
             assert page.model._default_manager.count() >= MANY, f"tests.admin_pages.set_make makes no further {name}"
     assert {name: count_statements(root, list_of(name)) for name in pages()} == expected
+
+
+@pytest.mark.any_database
+def test_every_filter_by_day_accepts_any_day_of_the_calendar() -> None:
+    rows_make()
+    root = staff_client(superuser=True)
+    by_day = [
+        (name, field[0])
+        for name, page in pages().items()
+        for field in page.list_filter
+        if isinstance(field, tuple) and issubclass(field[1], RangeDateFilter)
+    ]
+    assert len(by_day) >= 10
+    for name, column in by_day:
+        for query in (f"{column}_from=0001-01-01&{column}_to=9999-12-31", f"{column}_from=1969-12-31"):
+            assert root.get(f"{list_of(name)}?{query}").status_code == 200, (name, query)
 
 
 @pytest.mark.any_database

@@ -97,6 +97,7 @@ def test_the_filters_narrow_the_list(root: Client) -> None:
     assert listed(root, created_at_to=str(today - timedelta(days=10))) == ["Works nights."]
     assert listed(root, last_used_at_from=str(today - timedelta(days=5))) == ["Works nights."]
     assert len(listed(root, created_at_from="no day")) == 2
+    assert listed(root, created_at_to="0001-01-01") == listed(root, created_at_from="9999-12-31") == []
 
 
 def test_the_list_is_filtered_by_state(root: Client) -> None:

@@ -181,6 +181,34 @@ def test_an_import_beyond_a_limit_is_refused_before_anything_is_written(
     assert not Book.objects.exists()
 
 
+LONG_TEXT = "long text " * 100_000
+
+
+def test_long_lines_that_are_not_memories_are_ignored(alice: Owner) -> None:
+    """An export has a person's messages, which may be longer than any memory."""
+    rows = [
+        {"type": "message", "content": LONG_TEXT},
+        {"content": "Likes tea."},
+        {"type": "reasoning", "content": LONG_TEXT},
+    ]
+    report = import_text(alice.pk, "\n".join(map(json.dumps, rows)), actor="user:1", preview=False)
+    assert (report.new, [memory.content for memory in Memory.objects.all()]) == (1, ["Likes tea."])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        json.dumps({"type": "memory", "content": LONG_TEXT}),
+        json.dumps({"content": LONG_TEXT, "type": "message"}),  # only the beginning is examined
+        json.dumps({"type": "message", "content": LONG_TEXT})[:-1],
+    ],
+    ids=["memory", "type at the end", "cut off"],
+)
+def test_other_long_lines_are_refused(alice: Owner, line: str) -> None:
+    with pytest.raises(InvalidRequest, match="Line 2 has more than 200000 characters"):
+        import_text(alice.pk, f'{{"content": "Likes tea."}}\n{line}', actor="user:1", preview=False)
+
+
 async def test_the_api_imports_what_it_exports(alice: Owner, alice_api: Api, charlie_api: Api) -> None:
     response = await alice_api.client.post(
         "/api/import", data=lines(30).encode(), content_type="application/x-ndjson", headers=alice_api.headers

@@ -162,15 +162,14 @@ async def test_errors_are_those_of_the_sdk_and_nothing_is_retried(
             assert seen == (answer.status_code, answer.content)
 
 
-async def test_a_redirect_is_followed_each_time(client: UpstreamClient, server: Server) -> None:
-    class Moved(Server):
-        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-            self.requests.append(request)
-            moved = httpx2.Response(307, headers={"location": "/elsewhere"})
-            return httpx2.Response(200, json={}) if request.url.path == "/elsewhere" else moved
-
-    moved = Moved()
-    client = UpstreamClient(**CLIENT_OPTIONS, http_client=openai.DefaultAsyncHttpxClient(transport=moved))
-    for _ in range(2):
-        await _open(client, REQUESTS[0])
-    assert [request.url.path for request in moved.requests] == ["/v1/chat/completions", "/elsewhere"] * 2
+async def test_a_redirect_is_never_followed(client: UpstreamClient, server: Server) -> None:
+    for known in (False, True):
+        if known:
+            server.answer = httpx2.Response(200, json={})
+            await _open(client, REQUESTS[0])
+        server.requests.clear()
+        server.answer = httpx2.Response(307, headers={"location": "/elsewhere"})
+        with pytest.raises(openai.APIStatusError) as failed:
+            await _open(client, REQUESTS[0])
+        assert failed.value.status_code == 307
+        assert [request.url.path for request in server.requests] == ["/v1/chat/completions"]

@@ -11,7 +11,7 @@ from memories.api.export import export_lines
 from memories.database.access import in_thread
 from memories.errors import InvalidRequest
 from memories.health import health_of_books
-from memories.models import Owner
+from memories.models import Book, Owner
 from reviews.consolidation.answers import parse_extraction, parse_synthesis
 from reviews.consolidation.errors import AnswerUnusable
 from reviews.models import ConsolidationRun, Extraction
@@ -67,6 +67,28 @@ async def test_a_dry_run_without_sessions_has_no_synthesis_and_no_cost(alice_api
     _, preview = await alice_api.post(URL, {"book": "main", "dry_run": True, "force": True})
     assert (preview["synthesis"], preview["requests"], preview["tokens"], preview["cost"]) == (False, 0, 0, None)
     assert "$" not in preview["text"]
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+async def test_an_unknown_book_is_not_created(
+    alice_api: Api, agent: Agent, consolidation_on: None, dry_run: bool
+) -> None:
+    status, answer = await alice_api.post(URL, {"book": "mian", "dry_run": dry_run})
+    assert (status, answer["error"]["code"]) == (404, "not_found")
+    assert answer["error"]["message"] == "There is no such book."
+    assert not await in_thread(Book.objects.exists)
+
+
+async def test_a_dry_run_does_not_create_the_book_of_an_agent(
+    alice_api: Api, agent: Agent, consolidation_on: None
+) -> None:
+    await in_thread(Agent.objects.filter(pk=agent.pk).update, book="garden")
+    for book in ("main", "garden"):
+        status, preview = await alice_api.post(URL, {"book": book, "dry_run": True})
+        assert (status, preview["book"], preview["sessions_total"], preview["synthesis"]) == (202, book, 0, False)
+        assert not await in_thread(Book.objects.exists)
+    status, run = await alice_api.post(URL, {"book": "garden"})
+    assert (status, run["book"]) == (202, "garden")
 
 
 async def test_a_request_while_consolidation_is_off_is_a_conflict(alice_api: Api, agent: Agent) -> None:
