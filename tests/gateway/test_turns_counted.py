@@ -133,6 +133,27 @@ async def test_choosing_a_branch_counts_its_turns_only(alice: Owner, alice_api: 
     assert await talk.counters() == (1, 1)
 
 
+async def test_choosing_a_branch_restores_the_count_of_its_unreviewed_turns(
+    alice: Owner, alice_api: Api, model: ScriptedModel
+) -> None:
+    talk = await talk_make(alice, alice_api, model, memory_review_interval=3)
+
+    async def choose(turn: str) -> tuple[int, int]:
+        assert (await alice_api.post(f"{talk.path}/turns/{turn}/choose"))[0] == 200
+        return await talk.counters()
+
+    first, second = [await talk.say() for _ in range(2)]
+    edited = await talk.say(content="Other words.", replaces=first)
+    assert [await choose(second), await choose(edited), await choose(second)] == [(2, 2), (1, 1), (2, 2)]
+    third = await talk.say()
+    assert (await talk.counters(), await in_thread(ReviewRun.objects.count)) == ((3, 0), 1)
+    assert [await choose(edited), await choose(third)] == [(1, 0), (3, 0)]
+    again = await talk.say(replaces=third)
+    fourth = await talk.say()
+    assert await talk.counters() == (4, 1)
+    assert [await choose(third), await choose(again), await choose(fourth)] == [(3, 0), (4, 1), (4, 1)]
+
+
 async def test_regenerating_adds_no_turn_to_the_daily_usage(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
     talk = await talk_make(alice, alice_api, model)
     first = await talk.say()
