@@ -9,12 +9,14 @@ import httpx2
 import openai
 import pytest
 import pytest_asyncio
+import time_machine
 from pytest_django.fixtures import Settings
 
 from gateway.errors import UpstreamRefused, UpstreamSilent, UpstreamUnreachable
 from gateway.upstream import ModelRequest, OpenAIModel, is_demo
 from gateway.upstream import wire as wire_module
 from gateway.upstream.answer import LineSplitter
+from gateway.upstream.faults import domain_error
 from memories.errors import DomainError, InvalidRequest, RateLimited, TooLarge, UpstreamTimeout
 from tests.conftest import free_port
 from tests.upstream_server import UpstreamServer, serving_upstream
@@ -104,7 +106,33 @@ async def test_a_429_keeps_its_retry_after(wire: OpenAIModel, upstream: Upstream
     upstream.script({"status": 429, "headers": {"Retry-After": "7"}})
     error = await failure(wire, request(), stream=stream)
     assert isinstance(error, RateLimited)
-    assert error.details["retry_after"] == "7"
+    assert error.details["retry_after"] == 7
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "1.5"}, 2),
+        ({"Retry-After": "99999999999999999999"}, 3600),
+        ({"Retry-After": "-5"}, None),
+        ({"Retry-After": "soon"}, None),
+        ({"Retry-After": "nan"}, None),
+        ({"Retry-After": "1e999"}, None),
+        ({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, None),
+        ({"Retry-After": "Wed, 21 Oct 2026 07:29:30 GMT"}, 90),
+        ({"retry-after-ms": "250", "Retry-After": "60"}, 0.25),
+        ({"retry-after-ms": "2000"}, 2),
+        ({"retry-after-ms": "1e300"}, 3600),
+        ({"retry-after-ms": "nan", "Retry-After": "5"}, 5),
+        ({"retry-after-ms": "-1"}, None),
+        ({"retry-after-ms": "inf"}, None),
+    ],
+)
+@time_machine.travel("2026-10-21T07:28:00Z", tick=False)
+def test_a_wait_is_a_number_of_seconds_up_to_an_hour(headers: dict[str, str], seconds: float | None) -> None:
+    response = httpx2.Response(429, headers=headers, request=httpx2.Request("POST", "http://model"), content=b"{}")
+    error = domain_error(openai.APIStatusError("no", response=response, body=None))
+    assert error.details.get("retry_after") == seconds
 
 
 @pytest.mark.parametrize("stream", [True, False])
