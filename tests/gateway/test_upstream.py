@@ -73,6 +73,18 @@ async def test_chunks_are_streamed_unchanged(wire: OpenAIModel, upstream: Upstre
     assert sent["authorization"] == "Bearer sk-upstream"
 
 
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_usage_that_is_not_an_object_is_left_out(
+    wire: OpenAIModel, upstream: UpstreamServer, stream: bool
+) -> None:
+    part = {"content": "Hi."}
+    choice = {"index": 0, "delta" if stream else "message": part, "finish_reason": "stop"}
+    answer = json.dumps({"choices": [choice], "usage": "x"})
+    upstream.script({"raw": [f"data: {answer}\n\n" if stream else answer]})
+    (found,) = await streamed(wire, request()) if stream else [await wire.complete(request())]
+    assert (found["choices"][0]["finish_reason"], "usage" in found) == ("stop", False)
+
+
 async def test_complete_returns_the_whole_answer(wire: OpenAIModel, upstream: UpstreamServer) -> None:
     upstream.script("Hello.")
     answer = await wire.complete(request(parameters={"stream_options": {"include_usage": True}}))
