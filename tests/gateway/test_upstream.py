@@ -73,6 +73,26 @@ async def test_chunks_are_streamed_unchanged(wire: OpenAIModel, upstream: Upstre
     assert sent["authorization"] == "Bearer sk-upstream"
 
 
+async def test_the_halves_of_a_character_in_two_chunks_are_joined(wire: OpenAIModel, upstream: UpstreamServer) -> None:
+    calls = [{"tool_calls": [{"index": 0, "function": {"arguments": text}}]} for text in ('{"a": "\ud83d', '\ude00"}')]
+    deltas = [
+        {"content": "a\ud83d", "reasoning_content": "\ud83d"},
+        {"content": "", "reasoning_content": "\ude01!"},
+        {"content": "\ude00b\ud83d"},
+        {"content": "\ude02\ud83d"},
+        *calls,
+        {"content": "c"},  # the half before it stays alone
+        {"content": "\ud83d"},
+    ]
+    choices = [{"index": 0, "delta": delta} for delta in deltas] + [{"index": 0, "delta": {}, "finish_reason": "stop"}]
+    upstream.script({"raw": [f"data: {json.dumps({'choices': [choice]})}\n\n" for choice in choices]})
+    found = [choice["delta"] for chunk in await streamed(wire, request()) for choice in chunk["choices"]]
+    assert "".join(delta.get("content") or "" for delta in found) == "a😀b😂\ud83dc\ud83d"
+    assert "".join(delta.get("reasoning_content") or "" for delta in found) == "😁!"
+    calls = [call for delta in found for call in delta.get("tool_calls", ())]
+    assert "".join(call["function"]["arguments"] for call in calls) == '{"a": "😀"}'
+
+
 @pytest.mark.parametrize("stream", [True, False])
 async def test_a_usage_that_is_not_an_object_is_left_out(
     wire: OpenAIModel, upstream: UpstreamServer, stream: bool
