@@ -24,6 +24,7 @@ from memories.messaging import invalidation
 from memories.models import Owner, ThreadRecord
 from memories.services import book_limits_set, session_unlink
 from memories.storable import storable
+from scanning import is_blank
 
 MAX_TITLE = 200
 _LOCK_NUMBER = 0x7365_7474_696E_6773  # "settings", since PostgreSQL's advisory locks are numbers
@@ -209,8 +210,9 @@ def require_active(session: Session) -> None:
 
 
 def clean_title(title: str) -> str:
-    """Return a title in stored form, on one line. Raises InvalidRequest if it is too long."""
-    title = " ".join(title.split())
+    """Return a title in stored form, on one line. It is empty if nothing of it can be seen. Raises InvalidRequest if it
+    is too long."""
+    title = "" if is_blank(title) else " ".join(title.split())
     if len(title) > MAX_TITLE:
         raise InvalidRequest(f"A title has at most {MAX_TITLE} characters.", param="title")
     return title

@@ -16,6 +16,7 @@ from memories.models import Evidence, Memory, Target
 from memories.storable import storable_text
 from memories.verdicts import NO_METADATA, ScanVerdict, verdict_of, words_hash
 from prompts.copies import is_prompt_copy
+from scanning import is_blank
 
 MAX_CATEGORY = 40
 MAX_KEYWORDS = 12
@@ -31,7 +32,7 @@ def content_key(content: str) -> str:
 def clean_content(content: str) -> str:
     """Return content in its stored form, trimmed and storable. Raises InvalidRequest, TooLarge."""
     content = storable_text(content).strip()
-    if not content:
+    if is_blank(content):
         raise InvalidRequest("A memory needs some words.", param="content")
     if len(content) > settings.MAX_ENTRY:
         raise TooLarge(
@@ -46,7 +47,7 @@ def clean_content(content: str) -> str:
 def clean_category(category: str) -> str:
     """Return a category in its stored form, one short line. Raises InvalidRequest."""
     category = " ".join(storable_text(category).split())
-    if not category or len(category) > MAX_CATEGORY:
+    if is_blank(category) or len(category) > MAX_CATEGORY:
         raise InvalidRequest(f"A category has 1 to {MAX_CATEGORY} characters.", param="category")
     return category
 
@@ -88,7 +89,7 @@ def clean_keywords(keywords: Sequence[str]) -> list[str]:
             c if c.isalnum() or unicodedata.category(c) in {"Mn", "Mc"} or c == "-" else " " for c in keyword
         )
         kept = " ".join(kept.split())[:MAX_KEYWORD].strip()
-        if kept:
+        if not is_blank(kept):
             found.setdefault(kept.casefold(), kept)
         if len(found) == MAX_KEYWORDS:
             break

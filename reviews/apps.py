@@ -8,7 +8,7 @@ class ReviewsConfig(AppConfig):
     def ready(self) -> None:
         # Models can be imported only now.
         from gateway.chat.held_notes import held_of_review, held_of_session
-        from gateway.hooks import sessions_forgotten, turn_completed
+        from gateway.hooks import review_position, sessions_forgotten, turn_completed
         from memories.api.export import register_exporter
         from memories.evidence import ProposalStore, proposal_store
         from memories.forgetting import Eraser, register_eraser
@@ -25,11 +25,12 @@ class ReviewsConfig(AppConfig):
         from reviews.forgetting import erase_reviews, export_reviews, mark_sessions_reviewed, sessions_were_forgotten
         from reviews.health import review_facts
         from reviews.proposals import proposals_keep
-        from reviews.schedule import after_turn
+        from reviews.schedule import after_turn, covered_seq
         from reviews.turns_read import turns_of
         from reviews.undo import lock_review, record_documents_undone, record_undone
 
         turn_completed.register(after_turn)
+        review_position.register(covered_seq)
         register_commands()
         sessions_forgotten.register(sessions_were_forgotten)
         register_undo_listener(UndoListener(lock=withdrawn_lock, undone=clear.record_clear_undone))

@@ -44,6 +44,12 @@ def after_turn(context: TurnContext, session: Session) -> bool:
     return True
 
 
+def covered_seq(session: Session) -> int:
+    """Return the number of the last message of a session that a review has read or is scheduled to read."""
+    open_runs = ReviewRun.objects.filter(owner_id=session.owner_id, session=session, state__in=ReviewRun.OPEN)
+    return max([session.reviewed_through, *open_runs.values_list("last_seq", flat=True)])
+
+
 def new_review(session: Session, trigger: ReviewRun.Trigger, last_seq: int) -> ReviewRun:
     """Return an unsaved run over the messages since the last review, up to `last_seq`, with the current settings."""
     agent = session.agent
@@ -101,9 +107,7 @@ def review_session(owner_id: UUID, session_id: UUID, trigger: ReviewRun.Trigger 
     if session.temporary:
         raise InvalidRequest("A temporary session is never reviewed.")
     last_seq = last_reviewable_seq(owner_id, session_id)
-    open_runs = ReviewRun.objects.filter(owner_id=owner_id, session=session, state__in=ReviewRun.OPEN)
-    covered = max([session.reviewed_through, *open_runs.values_list("last_seq", flat=True)])
-    if last_seq <= covered or not unreviewed(sessions.order_by()).exists():
+    if last_seq <= covered_seq(session) or not unreviewed(sessions.order_by()).exists():
         raise Conflict("Nothing was said in this session since its last review.")
     run = new_review(session, trigger, last_seq)
     _schedule(run)

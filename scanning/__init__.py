@@ -2,6 +2,7 @@
 `scan` finds injections and secrets, `redact` removes secrets from long documents, `scan_hash` identifies what a verdict
 is valid for. Rules are data plus small functions, one file per family; see docs/scanning.md."""
 
+from scanning.characters import is_blank
 from scanning.provider_keys import looks_random, warm
 from scanning.scanner import RULES_VERSION, SCAN_LIMIT, redact, scan, scan_hash
 from scanning.verdict import Finding, Outcome, Redaction, Verdict

@@ -44,6 +44,11 @@ def is_invisible(char: str) -> bool:
     return TAG_FIRST <= point <= TAG_LAST or 0xFE00 <= point <= 0xFE0F or 0xE0100 <= point <= 0xE01EF
 
 
+def is_blank(text: str) -> bool:
+    """Return True if the text has only white space and invisible characters, or nothing."""
+    return all(char.isspace() or is_invisible(char) for char in text)
+
+
 def is_accent(char: str) -> bool:
     """Return True if the character is a mark that can be removed without changing the word for a reader."""
     point = ord(char)

@@ -35,8 +35,8 @@ def error_response(error: DomainError, path: str, headers: Container[str] = ()) 
     if is_anthropic(path, headers):
         body, status = anthropic_error(error), anthropic_status(error)
     response = HttpResponse(json.dumps(body), content_type="application/json", status=status, headers=error.headers)
-    if retry_after := error.details.get("retry_after"):
-        response["Retry-After"] = _whole_seconds(str(retry_after))
+    if wait := _whole_seconds(error.details.get("retry_after")):
+        response["Retry-After"] = str(wait)
     if _is_final(error):
         response["x-should-retry"] = "false"
     if status == Unauthorized.http_status:
@@ -57,12 +57,9 @@ def _is_final(error: DomainError) -> bool:
     return False
 
 
-def _whole_seconds(wait: str) -> str:
-    """Return a valid Retry-After: whole seconds, or the date as the model server sent it."""
-    try:
-        return str(math.ceil(float(wait)))
-    except (ValueError, OverflowError):
-        return wait
+def _whole_seconds(wait: Any) -> int:
+    """Return the value of a Retry-After header for a number of seconds, or 0 for anything else."""
+    return math.ceil(wait) if isinstance(wait, int | float) and math.isfinite(wait) and wait > 0 else 0
 
 
 _BY_STATUS: dict[int, DomainError] = {

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Annotated, Any
 
 from ninja import Router, Status
-from pydantic import AwareDatetime, Field, StringConstraints
+from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints
 
 from gateway.api.answers import Key
 from gateway.authentication import forget_keys
@@ -32,9 +32,18 @@ from memories.ids import parse_uuid
 from memories.limits import LIST_LENGTH, PageSize, ShortText
 from memories.models import Owner
 from memories.pagination import DEFAULT_LIMIT, list_json
+from scanning import is_blank
 
 router = Router()
-_Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80)]
+
+
+def _visible(name: str) -> str:
+    if is_blank(name):
+        raise ValueError("a name needs a visible character")
+    return name
+
+
+_Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80), AfterValidator(_visible)]
 
 
 class KeyIn(Body):

@@ -35,6 +35,7 @@ from memories.selectors import live_condition
 from memories.services import is_only_administrator, owner_time_zone_set
 from memories.storable import storable_text
 from memories.viewers import Viewer, form_view, page_view
+from scanning import is_blank
 
 logger = logging.getLogger("daybook.account")
 DELETE_LINE = "delete everything"
@@ -119,7 +120,7 @@ def time_zone(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 def key_create(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """Create an API key. Its plain text is shown only in this response."""
     name = " ".join(storable_text(request.POST.get("name", "")).split())
-    problem = "" if name and len(name) <= 80 else "A key needs a name of 1 to 80 characters."
+    problem = "" if not is_blank(name) and len(name) <= 80 else "A key needs a name of 1 to 80 characters."
     read_only = request.POST.get("read_only") == "on"
     context: dict[str, Any] = {}
     if not problem:

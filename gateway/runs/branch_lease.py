@@ -15,10 +15,11 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 from django.utils import timezone
 
 from gateway.errors import SessionBusy
+from gateway.hooks import review_position
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.lapsed import release_lapsed
@@ -76,11 +77,11 @@ def mark(runs: "QuerySet[Run]", pks: Sequence[UUID], *, superseded: bool) -> Non
 
 
 def continue_from(session: Session, path: Sequence[Node]) -> None:
-    """Set the turn number and the hashes of a session so that its next turn follows the last completed run of the path,
+    """Set the counters and the hashes of a session so that its next turn follows the last completed run of the path,
     which is shown now, and end the session's lease."""
     completed = [node for node in path if node.state == Run.State.COMPLETED]
     session.turns = max((node.turn for node in completed), default=0)
-    session.turns_since_memory_review = min(session.turns_since_memory_review, session.turns)
+    session.turns_since_memory_review = min(_unreviewed_turns(session), session.turns)
     session.history_hash = session.last_pair = ""
     session.branch_end = session.branch_until = None
     if completed:
@@ -92,6 +93,14 @@ def continue_from(session: Session, path: Sequence[Node]) -> None:
     changed = ["turns", "turns_since_memory_review", "history_hash", "last_pair", "branch_end", "branch_until"]
     session.save(update_fields=changed)
     thread_changed(owner_id=session.owner_id, session_id=session.pk)
+
+
+def _unreviewed_turns(session: Session) -> int:
+    """Return how many turns of the shown branch count for the next review."""
+    counted = {"run__state": Run.State.COMPLETED, "run__counted": True, "run__temporary": False}
+    new = Message.objects.filter(owner_id=session.owner_id, session=session, seq__gt=review_position()(session))
+    shown = new.filter(role=Message.Role.USER, run__superseded=False, **counted)
+    return int(shown.aggregate(turns=Count("run", distinct=True))["turns"])
 
 
 @dataclass(slots=True)

@@ -56,6 +56,7 @@ def open_native(
             caller,
             session,
             replaces=replaced,
+            content=final,
             history_hash_before=_history_hash(session, replaced, rows),
             user_key=digest(canonical),
             temporary=not caller.remembers,

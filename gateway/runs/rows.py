@@ -87,6 +87,7 @@ def run_open(
     session: Session,
     *,
     replaces: Run | None,
+    content: Any,
     history_hash_before: str,
     user_key: str,
     temporary: bool,
@@ -95,10 +96,10 @@ def run_open(
     responses: dict[str, Any] | None = None,
     trace: dict[str, Any] | None = None,
 ) -> Run:
-    """Insert and return a running run of the session, with its own lease. It follows the last run of the branch that is
-    shown, which the database looks up, or the predecessor of the run that it replaces. A replaced run and those after
-    it leave that branch but stay readable; their turns no longer count. Raises LaterTurnsShown if these are too many
-    for a transaction and were not hidden before."""
+    """Insert and return a running run of the session, with its own lease, for a message with this content. It follows
+    the last run of the branch that is shown, which the database looks up, or the predecessor of the run that it
+    replaces. A replaced run and those after it leave that branch but stay readable; their turns no longer count. Raises
+    LaterTurnsShown if these are too many for a transaction and were not hidden before."""
     hidden = session.branch_end is not None  # under the lease of this request, or the session would be busy
     if replaces and not hidden and session.turns - replaces.turn > TURNS_AT_ONCE:
         raise LaterTurnsShown(replaces)
@@ -108,7 +109,7 @@ def run_open(
         session_id=session.pk,
         follows=replaces.follows if replaces else None,
         turn=replaces.turn if replaces else session.turns + 1,
-        counted=replaces is None or _replacement_counts(replaces, session),
+        counted=replaces is None or _replacement_counts(replaces, session, user_key, content),
         temporary=session.temporary or temporary,
         lease_token=uuid7(),
         lease_expires_at=lease_end(),
@@ -198,13 +199,24 @@ def _turns_removed(replaced: Run, session: Session) -> int:
     return max(0, session.turns - replaced.turn + 1)
 
 
-def _replacement_counts(replaced: Run, session: Session) -> bool:
-    """Return True if a run that replaces another one counts as a turn since the last review once it completes: the
-    other one was such a turn, and is subtracted, or never completed. A turn that a review has read is not counted
-    again, however often it is repeated and whatever becomes of the repetitions."""
+def _replacement_counts(replaced: Run, session: Session, user_key: str, content: Any) -> bool:
+    """Return True if a run that replaces another one counts as a turn since the last review once it completes: its
+    message has other words, or the other run was such a turn, and is subtracted, or never completed. A message that a
+    review has read is not counted again, however often it is answered and whatever becomes of the answers."""
+    if user_key != replaced.user_key and _has_other_words(replaced, content):
+        return True
     if replaced.state != Run.State.COMPLETED:
         return replaced.counted
     return session.turns_since_memory_review >= _turns_removed(replaced, session)
+
+
+def _has_other_words(replaced: Run, content: Any) -> bool:
+    """Return True if a message says something that the message of a replaced run does not. What clients wrap around a
+    person's words does not matter, and neither does white space: resent messages differ in both."""
+    rows = Message.objects.filter(owner_id=replaced.owner_id, run=replaced, role=Message.Role.USER).order_by("seq")
+    before = rows.values_list("text", flat=True).first() or ""
+    words = fingerprint.strip_whitespace(own_words(fingerprint.text_of(content)))
+    return bool(words) and words != fingerprint.strip_whitespace(own_words(before))
 
 
 def _answered_before(replaced: Run) -> bool:

@@ -137,6 +137,7 @@ def _open_in(
         caller,
         session,
         replaces=match.regenerates,
+        content=request.messages[last_user].get("content"),
         history_hash_before=conversation.history_hash_before,
         user_key=conversation.user_key,
         temporary=request.temporary,

@@ -13,6 +13,7 @@ from gateway.errors import RequestRefused, UpstreamUnreachable
 from gateway.upstream.error_body import is_error
 from gateway.upstream.fault_classes import BOTCHED_CALL
 from gateway.upstream.faults import BROKE_OFF, fault_in_answer
+from gateway.upstream.surrogates import SurrogateJoiner
 from memories.errors import TooLarge
 
 Chunk = dict[str, Any]
@@ -126,6 +127,7 @@ class EventReader:
     def __init__(self, request: httpx2.Request, *, single_choice: bool) -> None:
         self._request, self._single_choice = request, single_choice
         self._in_error = False  # within an event of the type "error"
+        self._halves = SurrogateJoiner()
 
     def chunk_of(self, line: bytes) -> Chunk | None:
         """Return the chunk in a line, DONE at the end, and None for a line without data. Raises ValueError, and
@@ -148,7 +150,8 @@ class EventReader:
         if not isinstance(chunk, dict):
             raise ValueError("a chunk that is not an object")
         raise_if_failed(chunk, self._request)
-        return normalised(chunk, single_choice=self._single_choice)
+        self._halves.join(choices_of(normalised(chunk, single_choice=self._single_choice)))
+        return chunk
 
 
 def chunk_of_completion(answer: dict[str, Any]) -> Chunk:
@@ -194,8 +197,10 @@ def raise_if_failed(answer: Any, request: httpx2.Request) -> None:
 
 
 def normalised(answer: Chunk, *, single_choice: bool) -> Chunk:
-    """Give a chunk or a completion OpenAI's finish reasons and integer indexes, in place, and return it. With
-    `single_choice` the index is 0 whatever the server says."""
+    """Give a chunk or a completion OpenAI's finish reasons and integer indexes, without a usage that is not an object,
+    in place, and return it. With `single_choice` the index is 0 whatever the server says."""
+    if not isinstance(answer.get("usage", {}), dict):
+        del answer["usage"]
     choices = choices_of(answer)
     for choice in choices:
         reason, index = choice.get("finish_reason"), choice.get("index", 0)

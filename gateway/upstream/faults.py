@@ -97,8 +97,8 @@ def refuses_to_stream(error: DomainError) -> bool:
 
 
 def retry_after_seconds(error: DomainError) -> float:
-    """Return the seconds to wait before asking an upstream again, from the Retry-After header of its refusal: at most
-    an hour, 0 without the header."""
+    """Return the seconds to wait before asking an upstream again, from its refusal: at most an hour, 0 if it did not
+    say."""
     return parse_retry_after(str(error.details.get("retry_after", "")))
 
 
@@ -111,6 +111,10 @@ def parse_retry_after(header: str) -> float:
             seconds = parsedate_to_datetime(header).timestamp() - time.time()
         except (ValueError, OverflowError):
             return 0.0
+    return _bounded(seconds)
+
+
+def _bounded(seconds: float) -> float:
     return min(max(seconds, 0.0), _MAX_RETRY_AFTER) if math.isfinite(seconds) else 0.0
 
 
@@ -135,21 +139,23 @@ def _reason(parsed: ParsedError) -> str:
     return f": {parsed.message}" if parsed.message and not parsed.message.startswith("<") else "."
 
 
-def _retry_after(headers: httpx2.Headers) -> str:
-    """Return when to ask again, in seconds or as a date, or "" if the headers do not say."""
+def _retry_after(headers: httpx2.Headers) -> float:
+    """Return when to ask again, in seconds from now: at most an hour, 0 if the headers do not say."""
     try:
-        return f"{float(headers['retry-after-ms']) / 1000:g}"
+        seconds = _bounded(float(headers["retry-after-ms"]) / 1000)
     except (KeyError, ValueError):
-        return str(headers.get("retry-after", ""))
+        seconds = 0.0
+    seconds = seconds or math.ceil(parse_retry_after(headers.get("retry-after", "")))
+    return int(seconds) if seconds == int(seconds) else seconds
 
 
-def _error_for(status: int, parsed: ParsedError, *, retry_after: str = "") -> DomainError:
+def _error_for(status: int, parsed: ParsedError, *, retry_after: float = 0) -> DomainError:
     if parsed.code in _NO_CREDIT or status == 402:
         return UpstreamRefused(NO_CREDIT_LEFT, status=status)
     if is_redirect(status):
         message = f"The model server {REDIRECTS}. Its address in the settings must be changed."
         return UpstreamRefused(message, status=status)
-    details = {"retry_after": retry_after[:32]} if retry_after else {}
+    details: dict[str, Any] = {"retry_after": retry_after} if retry_after else {}
     if status == 429:
         return RateLimited(
             "The model server is receiving too many requests. Try again later.", status=status, **details

@@ -89,7 +89,7 @@ def clean_document(content: str) -> str:
             param="content",
             limit=MAX_DOCUMENT,
         )
-    return content
+    return "" if scanning.is_blank(content) else content
 
 
 def artifacts_replace(writer: BookWriter, documents: Mapping[str, str]) -> ReplaceResult:

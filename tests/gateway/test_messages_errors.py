@@ -114,7 +114,7 @@ async def test_other_paths_keep_openais_error_format(alice: Owner) -> None:
 @pytest.mark.parametrize(
     ("error", "expected", "words"),
     [
-        (RateLimited("Too much.", retry_after="7"), (429, "rate_limit_error"), "Too much."),
+        (RateLimited("Too much.", retry_after=7), (429, "rate_limit_error"), "Too much."),
         (Overloaded("Busy."), (529, "overloaded_error"), "Busy."),
         (
             RequestRefused("It has 9 tokens.", upstream_code="context_length_exceeded"),

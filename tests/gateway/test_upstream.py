@@ -9,12 +9,14 @@ import httpx2
 import openai
 import pytest
 import pytest_asyncio
+import time_machine
 from pytest_django.fixtures import Settings
 
 from gateway.errors import UpstreamRefused, UpstreamSilent, UpstreamUnreachable
 from gateway.upstream import ModelRequest, OpenAIModel, is_demo
 from gateway.upstream import wire as wire_module
 from gateway.upstream.answer import LineSplitter
+from gateway.upstream.faults import domain_error
 from memories.errors import DomainError, InvalidRequest, RateLimited, TooLarge, UpstreamTimeout
 from tests.conftest import free_port
 from tests.upstream_server import UpstreamServer, serving_upstream
@@ -71,6 +73,38 @@ async def test_chunks_are_streamed_unchanged(wire: OpenAIModel, upstream: Upstre
     assert sent["authorization"] == "Bearer sk-upstream"
 
 
+async def test_the_halves_of_a_character_in_two_chunks_are_joined(wire: OpenAIModel, upstream: UpstreamServer) -> None:
+    calls = [{"tool_calls": [{"index": 0, "function": {"arguments": text}}]} for text in ('{"a": "\ud83d', '\ude00"}')]
+    deltas = [
+        {"content": "a\ud83d", "reasoning_content": "\ud83d"},
+        {"content": "", "reasoning_content": "\ude01!"},
+        {"content": "\ude00b\ud83d"},
+        {"content": "\ude02\ud83d"},
+        *calls,
+        {"content": "c"},  # the half before it stays alone
+        {"content": "\ud83d"},
+    ]
+    choices = [{"index": 0, "delta": delta} for delta in deltas] + [{"index": 0, "delta": {}, "finish_reason": "stop"}]
+    upstream.script({"raw": [f"data: {json.dumps({'choices': [choice]})}\n\n" for choice in choices]})
+    found = [choice["delta"] for chunk in await streamed(wire, request()) for choice in chunk["choices"]]
+    assert "".join(delta.get("content") or "" for delta in found) == "a😀b😂\ud83dc\ud83d"
+    assert "".join(delta.get("reasoning_content") or "" for delta in found) == "😁!"
+    calls = [call for delta in found for call in delta.get("tool_calls", ())]
+    assert "".join(call["function"]["arguments"] for call in calls) == '{"a": "😀"}'
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_usage_that_is_not_an_object_is_left_out(
+    wire: OpenAIModel, upstream: UpstreamServer, stream: bool
+) -> None:
+    part = {"content": "Hi."}
+    choice = {"index": 0, "delta" if stream else "message": part, "finish_reason": "stop"}
+    answer = json.dumps({"choices": [choice], "usage": "x"})
+    upstream.script({"raw": [f"data: {answer}\n\n" if stream else answer]})
+    (found,) = await streamed(wire, request()) if stream else [await wire.complete(request())]
+    assert (found["choices"][0]["finish_reason"], "usage" in found) == ("stop", False)
+
+
 async def test_complete_returns_the_whole_answer(wire: OpenAIModel, upstream: UpstreamServer) -> None:
     upstream.script("Hello.")
     answer = await wire.complete(request(parameters={"stream_options": {"include_usage": True}}))
@@ -104,7 +138,33 @@ async def test_a_429_keeps_its_retry_after(wire: OpenAIModel, upstream: Upstream
     upstream.script({"status": 429, "headers": {"Retry-After": "7"}})
     error = await failure(wire, request(), stream=stream)
     assert isinstance(error, RateLimited)
-    assert error.details["retry_after"] == "7"
+    assert error.details["retry_after"] == 7
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "1.5"}, 2),
+        ({"Retry-After": "99999999999999999999"}, 3600),
+        ({"Retry-After": "-5"}, None),
+        ({"Retry-After": "soon"}, None),
+        ({"Retry-After": "nan"}, None),
+        ({"Retry-After": "1e999"}, None),
+        ({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, None),
+        ({"Retry-After": "Wed, 21 Oct 2026 07:29:30 GMT"}, 90),
+        ({"retry-after-ms": "250", "Retry-After": "60"}, 0.25),
+        ({"retry-after-ms": "2000"}, 2),
+        ({"retry-after-ms": "1e300"}, 3600),
+        ({"retry-after-ms": "nan", "Retry-After": "5"}, 5),
+        ({"retry-after-ms": "-1"}, None),
+        ({"retry-after-ms": "inf"}, None),
+    ],
+)
+@time_machine.travel("2026-10-21T07:28:00Z", tick=False)
+def test_a_wait_is_a_number_of_seconds_up_to_an_hour(headers: dict[str, str], seconds: float | None) -> None:
+    response = httpx2.Response(429, headers=headers, request=httpx2.Request("POST", "http://model"), content=b"{}")
+    error = domain_error(openai.APIStatusError("no", response=response, body=None))
+    assert error.details.get("retry_after") == seconds
 
 
 @pytest.mark.parametrize("stream", [True, False])

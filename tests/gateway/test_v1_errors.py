@@ -319,10 +319,11 @@ async def test_a_simple_request_id_is_kept(alice_api: Api, agent: Agent) -> None
 
 
 @pytest.mark.parametrize(
-    ("wait", "header"), [("0.4", "1"), (2, "2"), ("7", "7"), ("Wed, 21 Oct 2026 07:28:00 GMT",) * 2]
+    ("wait", "header"),
+    [(0.4, "1"), (2, "2"), (86_400, "86400"), (0, None), (-5, None), (float("nan"), None), ("soon", None)],
 )
-def test_retry_after_is_whole_seconds_or_a_date(wait: object, header: str) -> None:
-    assert error_response(RateLimited("Wait.", retry_after=wait), "/api/sessions")["Retry-After"] == header
+def test_retry_after_is_whole_seconds(wait: object, header: str | None) -> None:
+    assert error_response(RateLimited("Wait.", retry_after=wait), "/api/sessions").get("Retry-After") == header
 
 
 @pytest.mark.parametrize("path", [PATH, "/v1/messages", "/v1/responses"])
@@ -335,7 +336,7 @@ def test_retry_after_is_whole_seconds_or_a_date(wait: object, header: str) -> No
         (UpstreamRefused("No key.", status=401), "false"),
         (UpstreamRefused("No credit.", status=402), "false"),
         (RateLimited("Tomorrow.", retry_after=61), "false"),
-        (RateLimited("Later.", retry_after="3600"), "false"),
+        (RateLimited("Later.", retry_after=3600), "false"),
         (RateLimited("Soon.", retry_after=60), None),
         (RateLimited("Soon.", retry_after="odd"), None),
         (RateLimited("Soon."), None),
