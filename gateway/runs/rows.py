@@ -215,7 +215,7 @@ def _has_other_words(replaced: Run, content: Any) -> bool:
     person's words does not matter, and neither does white space: resent messages differ in both."""
     rows = Message.objects.filter(owner_id=replaced.owner_id, run=replaced, role=Message.Role.USER).order_by("seq")
     before = rows.values_list("text", flat=True).first() or ""
-    words = fingerprint.strip_whitespace(own_words(fingerprint.text_of(content)))
+    words = fingerprint.strip_whitespace(own_words(text_of(content)))
     return bool(words) and words != fingerprint.strip_whitespace(own_words(before))
 
 
