@@ -14,25 +14,44 @@ from memories.evidence import Conversation, Speaker, Utterance
 from memories.recall.two_lanes import Injection
 
 _MAX_ROWS = 400
+_EARLIER_CHARS = 50_000  # characters of earlier messages that the request does not contain
 
 
 def conversation_of(
     context: TurnContext, own: Sequence[ChatMessage], injection: Injection, client_tools: Collection[str], missed: int
 ) -> Conversation:
     """Return a run's conversation, prepared for look-ups. `own` are the run's messages so far, `missed` is the number
-    of quotes that were not found. Two queries."""
-    places = _places(context)
+    of quotes that were not found. Two queries.
+
+    Earlier messages that the request does not contain are read from the session: a snippet or a summary of them, which
+    counts as memory, does not tell who said what."""
+    stored = _stored(context)
+    places = {(said.speaker, said.text): said for said in stored}
+    spoken = [
+        places.get(said)
+        or Utterance(speaker=said[0], text=said[1], session_id=context.session_id, run_id=context.run_id)
+        for said in _spoken([*context.messages, *own], client_tools)
+    ]
     recalled = (context.summary, injection.guidance, injection.frozen, injection.recall)
-    spoken = [Utterance(speaker=Speaker.MEMORY, text=text) for text in recalled if text]
-    for speaker, text in _spoken([*context.messages, *own], client_tools):
-        message_id, run_id = places.get((speaker, text), (None, context.run_id))
-        spoken.append(
-            Utterance(speaker=speaker, text=text, session_id=context.session_id, run_id=run_id, message_id=message_id)
-        )
+    memories = [Utterance(speaker=Speaker.MEMORY, text=text) for text in recalled if text]
     answers = answers_elsewhere(context.owner_id, context.session_id)
-    conversation = Conversation(spoken, missed=missed, answers=answers)
+    conversation = Conversation([*memories, *_earlier(stored, spoken), *spoken], missed=missed, answers=answers)
     conversation.prepare()
     return conversation
+
+
+def _earlier(stored: Sequence[Utterance], spoken: Sequence[Utterance]) -> list[Utterance]:
+    """Return the newest stored messages that are not among `spoken`, oldest first, within _EARLIER_CHARS."""
+    known = {(said.speaker, said.text) for said in spoken}
+    kept: list[Utterance] = []
+    left = _EARLIER_CHARS
+    for said in reversed(stored):
+        if (said.speaker, said.text) not in known:
+            left -= len(said.text)
+            if left < 0:
+                break
+            kept.append(said)
+    return kept[::-1]
 
 
 def reads_untrusted(messages: Sequence[ChatMessage], client_tools: Collection[str]) -> bool:
@@ -76,13 +95,24 @@ def _texts(content: Any) -> Iterator[str]:
         yield text
 
 
-def _places(context: TurnContext) -> dict[tuple[Speaker, str], tuple[Any, Any]]:
-    """Return the message id and run id of the conversation's stored texts, by speaker and text."""
-    speakers = {
-        Message.Role.USER: Speaker.PERSON,
-        Message.Role.ASSISTANT: Speaker.ASSISTANT,
-        Message.Role.TOOL: Speaker.TOOL,
-    }
-    rows = Message.objects.filter(owner_id=context.owner_id, session_id=context.session_id).order_by("-seq")
-    found = rows.values_list("role", "text", "id", "run_id")[:_MAX_ROWS]
-    return {(speakers[Message.Role(role)], text): (message_id, run_id) for role, text, message_id, run_id in found}
+def _stored(context: TurnContext) -> list[Utterance]:
+    """Return the newest messages of the session's branch, oldest first."""
+    rows = Message.objects.filter(owner_id=context.owner_id, session_id=context.session_id)
+    rows = rows.exclude(kind=Message.Kind.COMMAND).exclude(run__superseded=True).order_by("-seq")
+    found = rows.values_list("role", "text", "id", "run_id", "tool_call_id")[:_MAX_ROWS]
+    return [
+        Utterance(
+            speaker=_speaker(Message.Role(role), call_id),
+            text=text,
+            session_id=context.session_id,
+            run_id=run_id,
+            message_id=message_id,
+        )
+        for role, text, message_id, run_id, call_id in reversed(found)
+    ]
+
+
+def _speaker(role: Message.Role, call_id: str) -> Speaker:
+    if role == Message.Role.TOOL:
+        return Speaker.MEMORY if run_of_call(call_id) is None else Speaker.TOOL
+    return Speaker.PERSON if role == Message.Role.USER else Speaker.ASSISTANT

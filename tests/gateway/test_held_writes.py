@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gateway.models import Agent, Message, Run, Session
+from gateway.models import Agent, Compaction, Message, Run, Session
 from gateway.turns.evidence import reads_untrusted
 from memories.database.access import in_thread
 from memories.models import Memory, Notification, Owner, Revision
@@ -141,6 +141,27 @@ async def test_an_update_needs_evidence_too(alice: Owner, alice_api: Api, agent:
     await ask(alice_api, "About my tea: I drink it in the evening now.")
     memory = await in_thread(lambda: Memory.objects.get())
     assert (memory.content, memory.evidence.kind) == ("Likes green tea in the evening.", "own_words")
+
+
+async def test_a_page_that_the_request_no_longer_contains_is_still_foreign(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    """A summary of earlier turns repeats it, and so does a snippet; both count as memory."""
+    path = f"/api/sessions/{session.pk}/turns"
+    model.script("It praises Trailhead.", add(PLANTED), "Done.")
+    await alice_api.post(path, {"content": f"Summarise this: {PAGE} {PAGE}"})
+    run = await in_thread(Run.objects.get)
+    await in_thread(
+        Compaction.objects.create,
+        owner_id=run.owner_id,
+        session=session,
+        summary=f"A page says: {PLANTED}",
+        up_to=2,
+    )
+    await in_thread(Session.objects.filter(pk=session.pk).update, compaction_epoch=1)
+    await alice_api.post(path, {"content": "What do you know about boots?"})
+    (held,) = results(model)
+    assert held["error"] == "held"
 
 
 async def test_memory_hold_of_the_agent_decides_what_is_held(alice_api: Api, model: ScriptedModel) -> None:
