@@ -8,7 +8,7 @@ from gateway.sessions.search import _pattern, query_words, snippet
 from search.keywords import fold
 from tests.conftest import Api
 
-pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 CAFE, CAFE_COMPOSED = "cafe\u0301", "caf\u00e9"
 FOUND = [
