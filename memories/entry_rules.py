@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from django.conf import settings
 
 from memories.counters import count_refusal
-from memories.errors import BlockedByScan, InvalidRequest, TooLarge
+from memories.errors import BlockedByScan, Conflict, InvalidRequest, TooLarge
 from memories.evidence import Hold, WriteHeld, decide
 from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN
 from memories.models import Evidence, Memory, Target
@@ -42,6 +42,14 @@ def clean_content(content: str) -> str:
             limit=settings.MAX_ENTRY,
         )
     return content
+
+
+def said_already(memory_id: int | str) -> Conflict:
+    """Return the refusal of a text that another memory of the book already has."""
+    return Conflict(
+        f"Memory {memory_id} already says this. Delete one of the two, or give this one another text.",
+        memory_id=str(memory_id),
+    )
 
 
 def clean_category(category: str) -> str:

@@ -2,15 +2,15 @@
 that pages stay full; a statement reads at most the rows of one owner."""
 
 import json
-import re
+import sqlite3
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import reduce
 from operator import or_
 from typing import Any
 
-from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BooleanField, F, Func, Q, QuerySet, Value
 from django.db.models.sql.compiler import SQLCompiler
@@ -21,8 +21,10 @@ from memories.errors import InvalidRequest
 from memories.limits import METADATA_KEYS
 from memories.metadata import clean_metadata
 from memories.models import Memory
+from search.keywords import fold
 
 _PREFIX = "metadata."
+_FOLDED = "translate(replace(lower(normalize({}, NFKC)), 'ß', 'ss'), 'ς', 'σ')"
 _SHOWN = timedelta(milliseconds=1)  # responses truncate times to milliseconds
 
 
@@ -56,11 +58,8 @@ class MemoryFilters:
 
 
 def contains_text(text: str, *fields: str) -> Q:
-    """Return the condition that one of the fields contains the text, ignoring case. SQLite's LIKE ignores case in ASCII
-    only."""
-    use_like = text.isascii() or connection.vendor != "sqlite"
-    lookup, value = ("icontains", text) if use_like else ("iregex", re.escape(text))
-    return reduce(or_, (Q(**{f"{name}__{lookup}": value}) for name in fields))
+    """Return the condition that one of the fields contains the text, whatever its case, width and composition."""
+    return reduce(or_, (Q(ContainsFolded(name, text)) for name in fields))
 
 
 def metadata_from_query(query: QueryDict) -> dict[str, str]:
@@ -72,6 +71,34 @@ def metadata_from_query(query: QueryDict) -> dict[str, str]:
     if any(len(query.getlist(name)) > 1 for name in asked):
         raise InvalidRequest("A filter can name each key of metadata only once.", param="metadata")
     return {name.removeprefix(_PREFIX): str(query[name]) for name in asked}
+
+
+class ContainsFolded(Func):
+    """True for rows whose text contains another text, both folded: on SQLite as the strict search folds them, on
+    PostgreSQL by its own functions, which differ in rare letters only."""
+
+    output_field = BooleanField()
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(F(name))
+        self._text = text
+
+    def as_sql(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, *args: Any, **kwargs: Any
+    ) -> tuple[str, tuple[Any, ...]]:
+        """Return the condition for SQLite, and give our function to its connection."""
+        connection.ensure_connection()
+        with suppress(sqlite3.OperationalError):  # it has the function, which another statement is using
+            connection.connection.create_function("daybook_fold", 1, fold, deterministic=True)
+        column, given = compiler.compile(self.source_expressions[0])
+        return f"(instr(daybook_fold({column}), %s) > 0)", (*given, fold(self._text))
+
+    def as_postgresql(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **kwargs: Any
+    ) -> tuple[str, tuple[Any, ...]]:
+        """Return the condition for PostgreSQL."""
+        column, given = compiler.compile(self.source_expressions[0])
+        return f"(strpos({_FOLDED.format(column)}, {_FOLDED.format('%s')}) > 0)", (*given, self._text)
 
 
 class HasPairs(Func):

@@ -135,9 +135,7 @@ class StagedBook:
 
     def _add(self, arguments: AddMemory) -> dict[str, Any]:
         content = entry_rules.clean_content(arguments.content)
-        key_of = entry_rules.content_key
-        known = next((e for e in self.entries.values() if key_of(e.content) == key_of(content)), None)
-        if known:
+        if known := self._known(content):
             return {"ok": True, "id": known.key, "note": "Already known; nothing was stored twice."}
         keywords = entry_rules.clean_keywords(arguments.keywords)
         category = entry_rules.clean_category(arguments.category)
@@ -164,6 +162,9 @@ class StagedBook:
         category = entry.category if arguments.category is None else entry_rules.clean_category(arguments.category)
         if (content, keywords, category) == (entry.content, entry.keywords, entry.category):
             return {"ok": True, "id": entry.key, "note": "It says so already; nothing was changed."}
+        same = entry_rules.content_key(content) == entry_rules.content_key(entry.content)
+        if not same and (known := self._known(content)):
+            raise entry_rules.said_already(known.key)
         verdict = entry_rules.check_scan(content, keywords, category=category)
         before = entry.content
         evidence = evidence_for(
@@ -204,6 +205,10 @@ class StagedBook:
             write.wait("It changes a memory that itself waits for a decision.")
         entry.held = write.waiting
         self.writes.append(write)
+
+    def _known(self, content: str) -> StagedEntry | None:
+        key_of = entry_rules.content_key
+        return next((entry for entry in self.entries.values() if key_of(entry.content) == key_of(content)), None)
 
     def _entry(self, key: int | str) -> StagedEntry:
         text = str(key).strip().lstrip("#")

@@ -2,7 +2,7 @@
 contain every keyword, as SQL `LIKE '%keyword%'` would find them.
 
 SQLite's LIKE ignores case for ASCII letters only, PostgreSQL's ILIKE according to its locale. So that both databases
-and this module agree, texts are case-folded by one function, `fold`, and then compared as plain substrings.
+and this module agree, texts are folded by one function, `fold`, and then compared as plain substrings.
 """
 
 from __future__ import annotations
@@ -81,12 +81,14 @@ def _is_edge_punctuation(char: str) -> bool:
 
 
 def fold(text: str) -> str:
-    """Return `text` with Unicode case folding, as it is compared.
+    """Return `text` as it is compared: without differences of case, width and composition.
 
-    Folding works character by character, so a substring folds to a substring of the folded text (unlike `str.lower`,
-    because of the Greek final sigma).
+    Apart from letters composed with what follows them, a substring folds to a substring of the folded text (unlike with
+    `str.lower`, because of the Greek final sigma).
     """
-    return text.casefold()
+    if text.isascii():
+        return text.casefold()
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
 def holds_all(folded_content: str, folded_keywords: Sequence[str]) -> bool:

@@ -153,6 +153,7 @@ def _pattern(words: Sequence[str]) -> re.Pattern[str]:
 
 def snippet(text: str, pattern: re.Pattern[str]) -> Snippet:
     """Return the excerpt around the first match, or the beginning of a text without a match."""
+    text = unicodedata.normalize("NFC", text)  # as the words of a query are
     match = pattern.search(text) or (None if text.isascii() else pattern.search(_folded(text)))
     at = match.start() if match else 0
     start, end = max(0, at - _BEFORE), at + _AFTER

@@ -15,7 +15,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from memories.database.statements import Insert
-from memories.entry_rules import check_hold, check_scan, content_key, set_verdict
+from memories.entry_rules import check_hold, check_scan, content_key, said_already, set_verdict
 from memories.errors import Conflict, NotFound
 from memories.messaging import invalidation
 from memories.messaging.outbox import next_numbers, notify
@@ -71,8 +71,7 @@ class BookWriter:
         Raises InvalidRequest, TooLarge, BlockedByScan, WriteHeld, OverBudget."""
         cleaned = fields_cleaned(fields)
         content = str(cleaned.content)
-        known = next(iter(live_in(self.book).filter(content_key=content_key(content)).order_by()[:1]), None)
-        if known:
+        if known := self._known(content_key(content)):
             return self.update(known.number, replace(if_known or MemoryFields(), content=None))
         verdict = check_scan(content, cleaned.keywords or (), cleaned.metadata or {}, str(cleaned.category))
         check_hold(verdict, evidence_of(self.source, cleaned), self.source.hold)
@@ -80,13 +79,17 @@ class BookWriter:
         return self._stored(self.gather_added(cleaned, scan_hash=verdict.scan_hash))
 
     def update(self, number: int, fields: MemoryFields, *, version: int | None = None) -> WriteResult:
-        """Change a live memory. `version` prevents lost updates.
+        """Change a live memory. `version` prevents lost updates. Another live memory with the same normalised content
+        is a conflict.
 
         Raises NotFound, Conflict, InvalidRequest, TooLarge, BlockedByScan, WriteHeld, OverBudget."""
         memory = self._unchanged(number, version, "and repeat your change")
         changes = memory_changes(memory, fields)
         if not changes:
             return WriteResult(memory, None, changed=False)
+        key = content_key(changes.get("content", memory.content))
+        if key != memory.content_key and (other := self._known(key)):
+            raise said_already(other.number)
         names = ("target", "content", "keywords", "metadata", "category")
         words = {name: getattr(memory, name) for name in names} | changes
         if words_change(changes):
@@ -184,6 +187,10 @@ class BookWriter:
                 undoes_id=self.source.undoes,
             )
         return self.change_set
+
+    def _known(self, key: str) -> Memory | None:
+        """Return a live memory with this normalised content."""
+        return next(iter(live_in(self.book).filter(content_key=key).order_by()[:1]), None)
 
     def _unchanged(self, number: int, version: int | None, advice: str) -> Memory:
         memory = self.memory(number)

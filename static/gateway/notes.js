@@ -112,7 +112,7 @@ async function save(editor, line, button, refresh) {
     await refresh();
   } catch (refused) {
     if (!(refused instanceof ApiError)) throw refused;
-    error.textContent = refused.code === "conflict" ? "This memory was changed while you were editing. Cancel and look at it again." : refused.message;
+    error.textContent = refused.code === "conflict" && !refused.details.memory_id ? "This memory was changed while you were editing. Cancel and look at it again." : refused.message;
     error.hidden = false;
   }
 }

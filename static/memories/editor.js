@@ -67,7 +67,8 @@ async function save(form, list) {
   try {
     await call("PATCH", `/api/memories/${number}`, values(form), { headers: { "If-Match": `"${form.dataset.version}"` } });
   } catch (error) {
-    if (error instanceof ApiError && error.code === "conflict") return showConflict(form, number, list);
+    // Another memory with this text is a conflict, too, which only another text resolves.
+    if (error instanceof ApiError && error.code === "conflict" && !error.details.memory_id) return showConflict(form, number, list);
     throw error;
   }
   const fresh = await list.refreshRow(number);

@@ -68,3 +68,31 @@ def test_a_models_repetition_changes_nothing(alice: Owner) -> None:
     with book_writing(memory.book, Source(actor="model", origin=WriteOrigin.TOOL)) as writer:
         written = writer.add(MemoryFields(content="Likes tea.", category="food", keywords=["leaf"]))
     assert (written.changed, Memory.objects.get().category) == (False, "drink")
+
+
+async def test_a_memory_cannot_be_changed_to_the_text_of_another_one(alice: Owner, alice_api: Api) -> None:
+    memory = await in_thread(known_make, alice)
+    _, other = await alice_api.post("/api/memories", {"content": "Likes coffee."})
+    path = f"/api/memories/{other['id']}"
+    status, answer = await alice_api.call("PATCH", path, {"content": "likes  TEA"})
+    assert (status, answer["error"]["code"]) == (409, "conflict")
+    assert answer["error"]["details"] == {"memory_id": str(memory.number)}
+    assert (await alice_api.get(path))[1]["version"] == 1
+    arguments = {"id": int(other["id"]), "content": "Likes tea."}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    _, answer = await alice_api.post("/mcp", message | {"params": {"name": "update_memory", "arguments": arguments}})
+    assert answer["result"]["structuredContent"]["error"] == "conflict"
+    assert (await alice_api.call("PATCH", path, {"content": "likes COFFEE"}))[0] == 200  # its own text
+
+
+async def test_a_deleted_memory_can_be_restored_beside_one_with_its_text(alice: Owner, alice_api: Api) -> None:
+    memory = await in_thread(known_make, alice)
+    path = f"/api/memories/{memory.number}"
+    _, history = await alice_api.get(f"{path}/revisions")
+    await alice_api.call("DELETE", path)
+    _, other = await alice_api.post("/api/memories", {"content": "Likes coffee."})
+    assert (await alice_api.call("PATCH", f"/api/memories/{other['id']}", {"content": "Likes tea."}))[0] == 200
+    assert (await alice_api.post(f"{path}/restore", {"revision": history["data"][0]["id"]}))[0] == 200
+    for row in (memory.number, other["id"]):  # each of two equal ones can be corrected
+        status, _ = await alice_api.call("PATCH", f"/api/memories/{row}", {"content": f"Likes tea {row}."})
+        assert status == 200

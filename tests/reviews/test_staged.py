@@ -121,6 +121,14 @@ def test_repetitions_of_stored_and_staged_memories_are_known(alice: Owner) -> No
     assert len(book.accepted) == 1
 
 
+def test_an_update_to_the_text_of_another_memory_is_refused(alice: Owner) -> None:
+    stored, other = memory_make(alice, "Likes tea."), memory_make(alice, "Likes milk.")
+    book = staged(stored, other)
+    refused = call(book, "update_memory", id=other.number, content="likes  TEA")
+    assert (refused["error"], refused["memory_id"]) == ("conflict", str(stored.number))
+    assert call(book, "update_memory", id=other.number, content="Likes MILK!")["ok"]
+
+
 def test_a_review_can_update_and_delete_its_own_additions() -> None:
     book = staged()
     assert add(book)["id"] == "new1"

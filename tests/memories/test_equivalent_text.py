@@ -1,0 +1,44 @@
+"""Searches find text whatever its composition, case and width"""
+
+from urllib.parse import quote
+
+import pytest
+
+from gateway.sessions.search import _pattern, query_words, snippet
+from search.keywords import fold
+from tests.conftest import Api
+
+pytestmark = pytest.mark.django_db
+
+CAFE, CAFE_COMPOSED = "cafe\u0301", "caf\u00e9"
+FOUND = [
+    (f"Owns the {CAFE} Bleu.", CAFE_COMPOSED),
+    (f"Owns the {CAFE_COMPOSED} Bleu.", CAFE.upper()),
+    ("Tuổi Việt Nam".replace("ệ", "e\u0323\u0302"), "Vi\u00ea\u0323t"),
+    ("Wohnt in der Straße Nord.", "STRASSE"),
+    ("Wohnt in der Strasse Nord.", "straße"),
+    ("Plays ＧＯ often.", "go often"),
+    ("Plays go often.", "ＧＯ"),
+    ("Reads ΣΊΣΥΦΟΣ daily.", "σίσυφος"),
+    ("Had 100% of_it.", "100% of_it"),
+]
+
+
+@pytest.mark.parametrize(("content", "query"), FOUND)
+async def test_a_memory_is_found_in_any_form(alice_api: Api, content: str, query: str) -> None:
+    _, memory = await alice_api.post("/api/memories", {"content": content})
+    await alice_api.post("/api/memories", {"content": "Had 1000 ofxit."})
+    _, listed = await alice_api.get(f"/api/memories?q={quote(query)}")
+    _, found = await alice_api.post("/api/memories/search", {"query": query, "search": "match_all"})
+    assert [row["id"] for row in listed["data"]] == [row["id"] for row in found["data"]] == [memory["id"]]
+
+
+def test_folding_is_stable() -> None:
+    for text, query in FOUND:
+        assert fold(query) in fold(text)
+        assert fold(fold(text)) == fold(text)
+
+
+def test_a_decomposed_message_is_highlighted() -> None:
+    shown = snippet(f"The re\u0301sume\u0301 of the {CAFE}", _pattern(query_words("résumé")))
+    assert [text for text, marked in shown.pieces() if marked] == ["résumé"]
