@@ -225,6 +225,20 @@ def test_an_edit_conflict_shows_both_versions(alices: Visitor, tea: Memory) -> N
         )
 
 
+def test_a_text_that_another_memory_has_is_refused_with_its_number(alices: Visitor, tea: Memory) -> None:
+    other = memory_make(tea.owner, "Likes rum.")
+    alices.expect_error(REFUSED)
+    page = open_memories(alices)
+    page.get_by_role("button", name="Edit: Likes tea").click()
+    editor = page.locator("[data-editor]")
+    editor.locator("textarea").fill("Likes rum.")
+    editor.get_by_role("button", name="Save").click()
+    expect(editor).to_contain_text(f"Memory {other.number} already says this.")
+    editor.locator("textarea").fill("Likes mint tea.")
+    editor.get_by_role("button", name="Save").click()
+    expect(row(page, "Likes mint tea.")).to_be_visible()
+
+
 def test_the_history_shows_and_restores_changed_words(alices: Visitor, tea: Memory) -> None:
     write(tea, content="Likes coffee.")
     page = open_memories(alices)
