@@ -53,7 +53,7 @@ def as_messages(before: Sequence[ChatMessage], items: Sequence[Item], stored: Ma
 def _repeated_message(before: Sequence[ChatMessage], items: Sequence[Item], waiting: Collection[str]) -> int:
     """Return the index of the message of a stored turn that a client sends again with the outputs of the calls that the
     turn waits for (Semantic Kernel does with each step), or -1."""
-    outputs = [index for index, item in enumerate(items) if item.get("type") in _OUTPUTS]
+    outputs = [index for index, item in enumerate(items) if str(item.get("type")) in _OUTPUTS]
     if not any(str(items[index].get("call_id")) in waiting for index in outputs):
         return -1
     said = next((message["content"] for message in reversed(before) if message["role"] == "user"), None)

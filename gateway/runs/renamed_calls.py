@@ -58,15 +58,15 @@ def _signature(call: dict[str, Any]) -> tuple[Any, Any]:
 def _renamed(messages: Sequence[ChatMessage], ours: deque[str]) -> list[ChatMessage]:
     """Return the messages of a loop with these ids, in the order of their calls. A client may use one id several times,
     so a result belongs to the oldest call of that id which has none."""
-    unanswered: defaultdict[Any, deque[str]] = defaultdict(deque)
+    unanswered: defaultdict[str, deque[str]] = defaultdict(deque)
     renamed: list[ChatMessage] = []
     for message in messages:
         if made := calls_in(message):
             calls = [{**call, "id": ours.popleft()} for call in made]
             for call, with_ours in zip(made, calls, strict=True):
-                unanswered[call.get("id")].append(with_ours["id"])
+                unanswered[str(call.get("id"))].append(with_ours["id"])
             message = {**message, "tool_calls": calls}
-        elif message.get("role") == "tool" and (waiting := unanswered[message.get("tool_call_id")]):
+        elif message.get("role") == "tool" and (waiting := unanswered[str(message.get("tool_call_id"))]):
             message = {**message, "tool_call_id": waiting.popleft()}
         renamed.append(message)
     return renamed

@@ -67,7 +67,7 @@ def _merged(steps: Sequence[Step], sent: Sequence[ChatMessage], client_ids: froz
     places = {call["id"]: place for place, step in enumerate(steps) for call in step.calls}
     # Our results, from a transcript that the client stored, are inserted with their step.
     inserted = {result["tool_call_id"] for step in steps for result in step.own_results(client_ids)}
-    answers = {message.get("tool_call_id"): message for message in sent if message.get("role") == "tool"}
+    answers = {str(message.get("tool_call_id")): message for message in sent if message.get("role") == "tool"}
     results = {call_id: answers[call_id] for call_id in client_ids & answers.keys()}
     reached = 0
     for message in sent:

@@ -180,7 +180,7 @@ def split_client_notes(messages: Sequence[dict[str, Any]]) -> tuple[Sequence[dic
 def _is_own(content: Any) -> bool:
     """Return True if a message contains the user's own words, or a part other than text and pictures."""
     parts = content if isinstance(content, list) else ()
-    has_other = any(part.get("type") not in {"text", "image_url"} for part in parts)
+    has_other = any(part.get("type") not in ("text", "image_url") for part in parts)
     return has_other or bool(own_words(text_of(content)))
 
 
