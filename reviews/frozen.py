@@ -4,8 +4,6 @@ It contains completed turns only, and none that the person edited or regenerated
 
 import hashlib
 import json
-import re
-from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -15,12 +13,11 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from gateway.models import Message, Run, Session
 from gateway.runs.answers import answers_elsewhere
-from gateway.runs.call_ids import run_of_call
+from gateway.runs.utterances import tool_result_words, utterances_of
 from gateway.runs.wrappers import own_words
 from gateway.tokens import estimate_message
-from memories.evidence import Speaker, Utterance
+from memories.evidence import Utterance
 from memories.tokens import characters_within
-from memories.tools import TOOLS
 from reviews.models import Extraction, ReviewRun
 
 CONTEXT_MESSAGES = 4
@@ -28,7 +25,6 @@ CONTEXT_MESSAGES = 4
 _MAX_MESSAGES = 2000
 # For the note in the middle of a truncated message, and the overhead of a message.
 _NOTE_TOKENS = 20
-_TOOL_RESULT = re.compile(r"\[tool result, \d+ characters\]")
 # HISTORY: messages that a client sent with its first request.
 _CONVERSATION_KINDS = (Message.Kind.CHAT, Message.Kind.HISTORY)
 IN_CURRENT_TURNS = Q(run__isnull=True) | Q(run__state=Run.State.COMPLETED, run__superseded=False, run__temporary=False)
@@ -114,44 +110,12 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
     )
 
 
-def utterances_of(rows: Sequence[Message]) -> tuple[Utterance, ...]:
-    """Return messages as input for evidence: untruncated, and including tool results."""
-    # A client may have a tool of the same name, such as `read`. Calls that went to a client have ids of ours, and in a
-    # history that a client sent, all calls are its own.
-    calls = [call for row in rows if row.kind != Message.Kind.HISTORY for call in row.calls]
-    named = {str(call.get("id")) for call in calls if (call.get("function") or {}).get("name") in TOOLS}
-    memory_calls = {call_id for call_id in named if run_of_call(call_id) is None}
-    return tuple(
-        Utterance(
-            speaker=_speaker(row, memory_calls),
-            text=row.text,
-            session_id=row.session_id,
-            run_id=row.run_id,
-            message_id=row.pk,
-        )
-        for row in rows
-    )
-
-
-def _speaker(row: Message, memory_calls: Set[str]) -> Speaker:
-    if row.role == Message.Role.USER:
-        return Speaker.PERSON
-    if row.role == Message.Role.TOOL:
-        return Speaker.MEMORY if row.tool_call_id in memory_calls else Speaker.TOOL
-    return Speaker.TOOL if _TOOL_RESULT.fullmatch(row.text) else Speaker.ASSISTANT
-
-
 def message_for_review(row: Message) -> dict[str, Any] | None:
     """Return a message as it is sent to the reviewing model, or None if it is empty."""
     if row.role == Message.Role.TOOL:
         return {"role": "assistant", "content": tool_result_words(row.text)}
     text = own_words(row.text) if row.role == Message.Role.USER else row.text
     return {"role": row.role, "content": text} if text.strip() else None
-
-
-def tool_result_words(result: str) -> str:
-    """Return the placeholder for a tool result."""
-    return f"[tool result, {len(result)} characters]"
 
 
 def truncate_middle(text: str, max_tokens: int) -> str:

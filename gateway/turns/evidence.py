@@ -8,6 +8,7 @@ from gateway.models import Message
 from gateway.runs.answers import answers_elsewhere
 from gateway.runs.call_ids import run_of_call
 from gateway.runs.context import TurnContext
+from gateway.runs.utterances import utterances_of
 from gateway.tool_calls import calls_in
 from memories import tools as memory_tools
 from memories.evidence import Conversation, Speaker, Utterance
@@ -95,24 +96,9 @@ def _texts(content: Any) -> Iterator[str]:
         yield text
 
 
-def _stored(context: TurnContext) -> list[Utterance]:
+def _stored(context: TurnContext) -> Sequence[Utterance]:
     """Return the newest messages of the session's branch, oldest first."""
     rows = Message.objects.filter(owner_id=context.owner_id, session_id=context.session_id)
     rows = rows.exclude(kind=Message.Kind.COMMAND).exclude(run__superseded=True).order_by("-seq")
-    found = rows.values_list("role", "text", "id", "run_id", "tool_call_id")[:_MAX_ROWS]
-    return [
-        Utterance(
-            speaker=_speaker(Message.Role(role), call_id),
-            text=text,
-            session_id=context.session_id,
-            run_id=run_id,
-            message_id=message_id,
-        )
-        for role, text, message_id, run_id, call_id in reversed(found)
-    ]
-
-
-def _speaker(role: Message.Role, call_id: str) -> Speaker:
-    if role == Message.Role.TOOL:
-        return Speaker.MEMORY if run_of_call(call_id) is None else Speaker.TOOL
-    return Speaker.PERSON if role == Message.Role.USER else Speaker.ASSISTANT
+    columns = ("owner_id", "session_id", "run_id", "kind", "role", "text", "tool_calls", "tool_call_id")
+    return utterances_of([*reversed(rows.only(*columns)[:_MAX_ROWS])])

@@ -15,6 +15,7 @@ from gateway.command_syntax import COMMAND, without_commands
 from gateway.messages import text_of
 from gateway.runs.active import is_ending
 from gateway.runs.by_id import MAX_EXTERNAL_ID
+from gateway.runs.utterances import tool_result_words
 from gateway.sessions.message_index import history_index
 from memories.api.bodies import Body, BookName
 from memories.caller import ApiRequest, Caller
@@ -23,7 +24,6 @@ from memories.database.batches import in_slices_to_the_end
 from memories.errors import InvalidRequest, TooLarge
 from memories.limits import INGEST_CHARACTERS, INGEST_MESSAGES, SHORT_LENGTH
 from reviews.api.reviews import review_json
-from reviews.frozen import tool_result_words
 from reviews.ingest import ingest_prepare, review_ingest
 from reviews.models import ReviewRun
 from reviews.selectors import review_get

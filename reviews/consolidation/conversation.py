@@ -7,9 +7,10 @@ from uuid import UUID
 
 import scanning
 from gateway.runs.answers import answers_elsewhere
+from gateway.runs.utterances import utterances_of
 from memories.evidence import Conversation
 from memories.tokens import text_tokens
-from reviews.frozen import message_for_review, reviewable, utterances_of
+from reviews.frozen import message_for_review, reviewable
 
 Item = dict[str, Any]
 _ITEM_TOKENS = 8  # overhead of an item

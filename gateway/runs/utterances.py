@@ -1,0 +1,43 @@
+"""Stored messages as evidence: who said each of them."""
+
+import re
+from collections.abc import Sequence, Set
+
+from gateway.models import Message
+from gateway.runs.call_ids import run_of_call
+from memories.evidence import Speaker, Utterance
+from memories.tools import TOOLS
+
+_TOOL_RESULT = re.compile(r"\[tool result, \d+ characters\]")
+
+
+def tool_result_words(result: str) -> str:
+    """Return the placeholder for a tool result."""
+    return f"[tool result, {len(result)} characters]"
+
+
+def utterances_of(rows: Sequence[Message]) -> tuple[Utterance, ...]:
+    """Return messages as input for evidence: untruncated, and including tool results."""
+    # A client may have a tool of the same name, such as `read`. Calls that went to a client have ids of ours, and in a
+    # history that a client sent, all calls are its own.
+    calls = [call for row in rows if row.kind != Message.Kind.HISTORY for call in row.calls]
+    named = {str(call.get("id")) for call in calls if (call.get("function") or {}).get("name") in TOOLS}
+    memory_calls = {call_id for call_id in named if run_of_call(call_id) is None}
+    return tuple(
+        Utterance(
+            speaker=_speaker(row, memory_calls),
+            text=row.text,
+            session_id=row.session_id,
+            run_id=row.run_id,
+            message_id=row.pk,
+        )
+        for row in rows
+    )
+
+
+def _speaker(row: Message, memory_calls: Set[str]) -> Speaker:
+    if row.role == Message.Role.USER:
+        return Speaker.PERSON
+    if row.role == Message.Role.TOOL:
+        return Speaker.MEMORY if row.tool_call_id in memory_calls else Speaker.TOOL
+    return Speaker.TOOL if _TOOL_RESULT.fullmatch(row.text) else Speaker.ASSISTANT
