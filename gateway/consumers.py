@@ -4,7 +4,6 @@ wakes it; it also polls the table for rows whose hint was lost, and to check tha
 import asyncio
 import logging
 import random
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +18,7 @@ from django.db import Error as DatabaseError
 
 from gateway.authentication import caller_of_key, end_user, given_key, is_same_caller
 from gateway.keys import key_hash
+from gateway.limits.open_per_owner import OpenPerOwner
 from gateway.metrics import open_websockets
 from gateway.sockets import login_group, login_valid
 from memories.caller import UNLIMITED, KeyLimits
@@ -32,7 +32,7 @@ from memories.services import owner_for_user
 logger = logging.getLogger("daybook.push")
 _UNAUTHORIZED = 4401
 _TOO_MANY = 4429
-_open: Counter[UUID] = Counter()  # number of sockets of each owner in this process
+_open = OpenPerOwner()  # sockets
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +58,16 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
         finally:  # `disconnect` is not called if the server stops or something fails
             await self._stop_polling()
             if self._counted_owner is not None:
-                _open[self._counted_owner] -= 1
-                if not _open[self._counted_owner]:
-                    del _open[self._counted_owner]
+                _open.leave(self._counted_owner)
 
     async def connect(self) -> None:
         self.admission = admission = await self._admit()
         if admission is None:
             await self.close(code=_UNAUTHORIZED)
             return
-        if _open[admission.owner_id] >= SOCKETS:
+        if not _open.enter(admission.owner_id, limit=SOCKETS):
             await self.close(code=_TOO_MANY)
             return
-        _open[admission.owner_id] += 1
         self._counted_owner = admission.owner_id
         self._sending = asyncio.Lock()
         # Join before reading, so that rows committed in between send a hint.

@@ -2,34 +2,31 @@
 them costs this process a little with every piece of the answer or every poll, so their number per owner is limited, as
 that of websockets is. Called by gateway.api.sessions and gateway.turns.joined, in the event loop."""
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
+from gateway.limits.open_per_owner import OpenPerOwner
 from memories.errors import RateLimited
 from memories.limits import WATCHERS
 
 _RETRY_AFTER = 5  # seconds
-_open: Counter[UUID] = Counter()  # number of watchers of each owner in this process
+_open = OpenPerOwner()
 
 
 def watcher_enter(owner_id: UUID) -> None:
     """Count a watcher until `watcher_leave`. Raises RateLimited with `limit` and `retry_after` (seconds)."""
-    if _open[owner_id] >= WATCHERS:
+    if not _open.enter(owner_id, limit=WATCHERS):
         raise RateLimited(
             f"At most {WATCHERS} requests may watch running turns at once. Try again in {_RETRY_AFTER} s.",
             limit=WATCHERS,
             retry_after=_RETRY_AFTER,
         )
-    _open[owner_id] += 1
 
 
 def watcher_leave(owner_id: UUID) -> None:
     """A watcher has left."""
-    _open[owner_id] -= 1
-    if not _open[owner_id]:
-        del _open[owner_id]
+    _open.leave(owner_id)
 
 
 @contextmanager
