@@ -18,6 +18,7 @@ from gateway.runs import fingerprint
 from gateway.runs.context import AgentConfig, RunOutput, SystemContent, TurnContext, agent_config
 from gateway.runs.holder import this_process
 from gateway.runs.leases import lease_end
+from gateway.runs.replaced import answered_before, replacement_counts, turns_removed
 from gateway.runs.session_rows import from_run, locked_sessions, shown_runs
 from gateway.runs.wrappers import own_words
 from gateway.upstream.kept import kept_of
@@ -109,7 +110,7 @@ def run_open(
         session_id=session.pk,
         follows=replaces.follows if replaces else None,
         turn=replaces.turn if replaces else session.turns + 1,
-        counted=replaces is None or _replacement_counts(replaces, session, user_key, content),
+        counted=replaces is None or replacement_counts(replaces, session, user_key, content),
         temporary=session.temporary or temporary,
         lease_token=uuid7(),
         lease_expires_at=lease_end(),
@@ -121,22 +122,26 @@ def run_open(
         responses=responses,
         trace=trace or {},
     )
-    if replaces:
-        _INSERT_RUN.execute([run])
-        _leave_branch(session, replaces)
-    else:
-        _INSERT_NEXT_RUN.execute([run], owner=caller.owner_id, session=session.pk)
+    _run_insert(session, run, replaces)
     if hidden:
         session.branch_end = session.branch_until = None
         session.save(update_fields=["branch_end", "branch_until"])
     return run
 
 
+def _run_insert(session: Session, run: Run, replaces: Run | None) -> None:
+    if replaces:
+        _INSERT_RUN.execute([run])
+        _leave_branch(session, replaces)
+    else:
+        _INSERT_NEXT_RUN.execute([run], owner=run.owner_id, session=session.pk)
+
+
 def _leave_branch(session: Session, replaces: Run) -> None:
     """Hide a replaced run and those after it, and take their turns from the session's counters."""
     abandoned = shown_runs(session).filter(from_run(replaces)).exclude(state=Run.State.RUNNING)
     abandoned.update(superseded=True)
-    session.turns_since_memory_review = max(0, session.turns_since_memory_review - _turns_removed(replaces, session))
+    session.turns_since_memory_review = max(0, session.turns_since_memory_review - turns_removed(replaces, session))
     session.turns = replaces.turn - 1
 
 
@@ -194,37 +199,6 @@ def messages_append(session: Session, rows: Sequence[Message]) -> None:
     uses_add(session, rows)
 
 
-def _turns_removed(replaced: Run, session: Session) -> int:
-    """Return how many completed turns leave the branch that is shown when a run is replaced."""
-    return max(0, session.turns - replaced.turn + 1)
-
-
-def _replacement_counts(replaced: Run, session: Session, user_key: str, content: Any) -> bool:
-    """Return True if a run that replaces another one counts as a turn since the last review once it completes: its
-    message has other words, or the other run was such a turn, and is subtracted, or never completed. A message that a
-    review has read is not counted again, however often it is answered and whatever becomes of the answers."""
-    if user_key != replaced.user_key and _has_other_words(replaced, content):
-        return True
-    if replaced.state != Run.State.COMPLETED:
-        return replaced.counted
-    return session.turns_since_memory_review >= _turns_removed(replaced, session)
-
-
-def _has_other_words(replaced: Run, content: Any) -> bool:
-    """Return True if a message says something that the message of a replaced run does not. What clients wrap around a
-    person's words does not matter, and neither does white space: resent messages differ in both."""
-    rows = Message.objects.filter(owner_id=replaced.owner_id, run=replaced, role=Message.Role.USER).order_by("seq")
-    before = rows.values_list("text", flat=True).first() or ""
-    words = fingerprint.strip_whitespace(own_words(text_of(content)))
-    return bool(words) and words != fingerprint.strip_whitespace(own_words(before))
-
-
-def _answered_before(replaced: Run) -> bool:
-    """Return True if the turn of a replaced run has had an answer, from that run or an earlier one."""
-    same = Run.objects.filter(session=replaced.session_id, turn=replaced.turn, follows=replaced.follows)
-    return same.filter(state=Run.State.COMPLETED).exists()
-
-
 def session_touch(session: Session) -> None:
     """Save a session as active now: insert a new one; of another, update the fields that a turn changes."""
     session.touch()
@@ -268,7 +242,7 @@ def turn_context(
         lease_token=run.lease_token,
         turn=run.turn,
         counted=run.counted,
-        answered_before=replaced is not None and _answered_before(replaced),
+        answered_before=replaced is not None and answered_before(replaced),
         temporary=run.temporary,
         agent=config,
         book=book,
