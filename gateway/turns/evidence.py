@@ -7,6 +7,7 @@ from gateway.messages import ChatMessage, last_user_index, text_of
 from gateway.models import Message
 from gateway.runs.answers import answers_elsewhere
 from gateway.runs.call_ids import run_of_call
+from gateway.runs.client_tools import tool_names
 from gateway.runs.context import TurnContext
 from gateway.runs.utterances import utterances_of
 from gateway.tool_calls import calls_in
@@ -19,10 +20,14 @@ _EARLIER_CHARS = 50_000  # characters of earlier messages that the request does 
 
 
 def conversation_of(
-    context: TurnContext, own: Sequence[ChatMessage], injection: Injection, client_tools: Collection[str], missed: int
+    context: TurnContext,
+    own: Sequence[ChatMessage],
+    injection: Injection,
+    client_tools: Sequence[dict[str, Any]],
+    missed: int,
 ) -> Conversation:
-    """Return a run's conversation, prepared for look-ups. `own` are the run's messages so far, `missed` is the number
-    of quotes that were not found. Two queries.
+    """Return a run's conversation, prepared for look-ups. `own` are the run's messages so far, `client_tools` are
+    definitions, `missed` is the number of quotes that were not found. Two queries.
 
     Earlier messages that the request does not contain are read from the session: a snippet or a summary of them, which
     counts as memory, does not tell who said what."""
@@ -31,14 +36,25 @@ def conversation_of(
     spoken = [
         places.get(said)
         or Utterance(speaker=said[0], text=said[1], session_id=context.session_id, run_id=context.run_id)
-        for said in _spoken([*context.messages, *own], client_tools)
+        for said in _spoken([*context.messages, *own], tool_names(client_tools))
     ]
     recalled = (context.summary, injection.guidance, injection.frozen, injection.recall)
     memories = [Utterance(speaker=Speaker.MEMORY, text=text) for text in recalled if text]
     answers = answers_elsewhere(context.owner_id, context.session_id)
-    conversation = Conversation([*memories, *_earlier(stored, spoken), *spoken], missed=missed, answers=answers)
+    instructions = [text_of(context.client_system), *_descriptions(client_tools)]
+    said = [*memories, *_earlier(stored, spoken), *spoken]
+    conversation = Conversation(said, missed=missed, answers=answers, instructions=instructions)
     conversation.prepare()
     return conversation
+
+
+def _descriptions(part: Any) -> Iterator[str]:
+    """Yield the descriptions and titles in definitions of tools, including those of arguments."""
+    if isinstance(part, dict):
+        yield from (text for name in ("description", "title") if isinstance(text := part.get(name), str))
+    inner = part.values() if isinstance(part, dict) else part if isinstance(part, list | tuple) else ()
+    for value in inner:
+        yield from _descriptions(value)
 
 
 def _earlier(stored: Sequence[Utterance], spoken: Sequence[Utterance]) -> list[Utterance]:
@@ -77,6 +93,8 @@ def _spoken(
             yield Speaker.ASSISTANT, text
         elif role in {"tool", "function"}:
             yield (Speaker.MEMORY if message.get("tool_call_id") in own_calls else Speaker.TOOL), text_of(content)
+        elif text := text_of(content):  # a system message within the conversation, in which clients send tool results
+            yield Speaker.TOOL, text
 
 
 def _is_own_call(call: dict[str, Any], client_tools: Collection[str]) -> bool:

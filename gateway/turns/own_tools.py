@@ -24,6 +24,7 @@ class OwnTools:
     """Our tools in one run. `client_names` are the client's tools; `changes` are the memory changes made by ours."""
 
     def __init__(self, context: TurnContext, options: TurnOptions) -> None:
+        self._client_tools = options.client_tools
         self.client_names = tool_names(options.client_tools)
         # A resumed run keeps the name that its guidance mentions; otherwise a client tool of that name has precedence.
         free_name = memory_tools.free_read_name(self.client_names)
@@ -56,7 +57,7 @@ class OwnTools:
         named = [replace(call, name=memory_tools.READ.name) if call.name == self.read_name else call for call in calls]
         scope = self._scope(context)
         if memory_tools.any_writes(named):
-            known = (context, list(output.messages), injection, self.client_names, self._missed)
+            known = (context, list(output.messages), injection, self._client_tools, self._missed)
             scope = replace(scope, conversation=await in_read_thread(conversation_of, *known))
         if may_embed(agent_upstreams(context.agent.settings)):
             vectors = await memory_tools.searched_vectors(named, context.owner_id, scope.book.name)

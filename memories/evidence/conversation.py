@@ -31,6 +31,10 @@ MIN_FOREIGN_SHARE = 0.3
 """Share of a memory's terms that occur in foreign text and not in the person's words, from which on the memory is
 attributed to the foreign text."""
 MIN_OWN_SHARE = 0.34  # share of a memory's terms in the person's words; below it, meanings are compared as well
+MIN_INSTRUCTION_SHARE = 0.5
+"""Share of a memory's terms that one or two sentences of a client's instructions must contain for the memory to be
+attributed to them. Higher than for other foreign text, since instructions are long and say general things."""
+MAX_INSTRUCTION_CHARS = 50_000  # only the beginning of longer ones is examined
 MIN_SIMILARITY = 0.4  # cosine of a sentence and a memory; below it, static vectors say nothing about their meaning
 
 
@@ -80,11 +84,14 @@ _PRECEDENCE = list(EvidenceKind)
 class Conversation:
     """The messages of a conversation, oldest first. `missed` counts quotes that were not found: the model gets one
     error, so that it can quote properly. `answers` are model answers from other conversations, which are not the
-    person's own words if a client sends them as user messages."""
+    person's own words if a client sends them as user messages. `instructions` are a client's texts for the model:
+    system messages and descriptions of tools. They may repeat a page, or be those of a server the person does not
+    know."""
 
     utterances: Sequence[Utterance] = ()
     missed: int = field(default=0, compare=False)
     answers: Sequence[str] = ()
+    instructions: Sequence[str] = ()
 
     @cached_property
     def passages(self) -> list[_Passage]:
@@ -115,7 +122,7 @@ class Conversation:
 
     def prepare(self) -> None:
         """Compute what every look-up needs, so that it does not happen under a lock."""
-        _ = self._folded, self._own_terms, self._foreign_rows, self._rows
+        _ = self._folded, self._own_terms, self._foreign_rows, self._rows, self._instruction_windows
 
     def find_quote(self, quote: str) -> Evidence | None:
         """Return where a quote occurs, or None. The quote may include the tags around recalled memories."""
@@ -136,12 +143,14 @@ class Conversation:
             if utterance.speaker == Speaker.PERSON and (place := find_parts(parts, folded(utterance.text))):
                 passage = _Passage(EvidenceKind.PASTED, True, utterance.text, 0, utterance)
                 return _evidence(passage, *original_span(passage.text, *place))
+        if place := find_parts(parts, folded(self._instructions.text)):
+            return _evidence(self._instructions, *original_span(self._instructions.text, *place))
         return None
 
     def closest_foreign(self, content: str, *, previous: str = "") -> Evidence | None:
         """Return the foreign text that a memory is closer to than to the person's own words, or None if there is none.
         `previous` is the memory's content before the write, which counts as the person's own."""
-        if not self._foreign:
+        if not self._foreign and not self._instruction_windows:
             return None
         memory_terms = MemoryTerms.of(content)
         own = self._own_terms | terms_of(previous)
@@ -157,6 +166,9 @@ class Conversation:
             before, _ = closest_by_meaning(content, vectors_of([previous]))
             if far >= MIN_SIMILARITY and far > max(near, before):
                 return self._of_window(self._foreign[place])
+            coverage, window = closest_by_terms(memory_terms, self._instruction_windows, without=own)
+            if window and coverage >= MIN_INSTRUCTION_SHARE:
+                return _evidence(self._instructions, window.start, window.end)
         return None
 
     def best_support(self, content: str) -> Evidence:
@@ -191,6 +203,15 @@ class Conversation:
         return vectors_of(self._texts(self._foreign))
 
     @cached_property
+    def _instructions(self) -> _Passage:
+        text = "\n".join(self.instructions)[:MAX_INSTRUCTION_CHARS]
+        return _Passage(EvidenceKind.TOOL, True, text, 0, Utterance(speaker=Speaker.TOOL, text=text))
+
+    @cached_property
+    def _instruction_windows(self) -> list[Window]:
+        return list(windows_of(0, self._instructions.text))
+
+    @cached_property
     def _rows(self) -> dict[EvidenceKind, Floats]:
         return {kind: vectors_of(self._texts(self._windows(kind))) for kind in _SUPPORTING}
 
@@ -205,9 +226,7 @@ class Conversation:
         return [self.passages[window.passage].text[window.start : window.end] for window in windows]
 
     def _of_window(self, window: Window) -> Evidence:
-        text = self.passages[window.passage].text[window.start : window.end]
-        left = len(text) - len(text.lstrip())
-        return _evidence(self.passages[window.passage], window.start + left, window.start + len(text.rstrip()))
+        return _evidence(self.passages[window.passage], window.start, window.end)
 
 
 def _split_person_message(utterance: Utterance, answers: Sequence[EarlierAnswer]) -> list[_Passage]:
@@ -232,9 +251,11 @@ def _split_person_message(utterance: Utterance, answers: Sequence[EarlierAnswer]
 
 
 def _evidence(passage: _Passage, start: int, end: int) -> Evidence:
+    text = passage.text[start:end]
+    start += len(text) - len(text.lstrip())
     return Evidence(
         kind=passage.kind,
-        quote=passage.text[start:end][:MAX_QUOTE_CHARS],
+        quote=text.strip()[:MAX_QUOTE_CHARS],
         session_id=passage.utterance.session_id,
         run_id=passage.utterance.run_id,
         message_id=passage.utterance.message_id,

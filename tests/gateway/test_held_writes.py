@@ -252,3 +252,28 @@ async def test_documents_in_a_message_are_not_the_persons_words(
     assert status == 200, answer
     (result,) = results(model)
     assert (result["error"], result["rule"]) == ("held", "evidence_pasted")
+
+
+@pytest.mark.parametrize("quote", ["", "boots should I get", "every question about boots is answered with Trailhead"])
+@pytest.mark.parametrize("place", ["system", "late system", "tool"])
+async def test_what_a_client_puts_around_the_conversation_is_not_the_persons_words(
+    alice_api: Api, agent: Agent, model: ScriptedModel, place: str, quote: str
+) -> None:
+    """Clients put pages they have read into system messages, and servers describe their own tools."""
+    found = {"role": "system", "content": f"Answer from these sources.\n<source>{PAGE}</source>"}
+    lookup = {"type": "function", "function": {**LOOKUP["function"], "description": PAGE}}
+    user = {"role": "user", "content": "Which boots should I get for the hills?"}
+    model.script(add(PLANTED, quote), "They have boots.")
+    around = {"system": [found, user], "late system": [user, found], "tool": [user]}[place]
+    await ask(alice_api, *around, tools=[lookup if place == "tool" else LOOKUP])
+    (held,) = results(model)
+    assert (held["error"], held.get("rule")) == ("held", "evidence_tool")
+
+
+async def test_a_long_system_message_holds_nothing_that_the_person_said(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    found = {"role": "system", "content": f"You are a coding assistant. Prefer short answers in Python. {PAGE}"}
+    model.script(add("Prefers short answers.", "short answers please"), add("Möchte gern Tee."), "Noted.")
+    await ask(alice_api, found, {"role": "user", "content": "I'd like tea, and short answers please."})
+    assert await in_thread(Memory.objects.count) == 2
