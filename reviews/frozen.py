@@ -13,7 +13,7 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from gateway.models import Message, Run, Session
 from gateway.runs.answers import answers_elsewhere
-from gateway.runs.utterances import tool_result_words, utterances_of
+from gateway.runs.utterances import EARLIER_CHARS, newest_within, tool_result_words, utterances_of
 from gateway.runs.wrappers import own_words
 from gateway.tokens import estimate_message
 from memories.evidence import Utterance
@@ -35,7 +35,7 @@ IN_CURRENT_TURNS = Q(run__isnull=True) | Q(run__state=Run.State.COMPLETED, run__
 class FrozenConversation:
     """A review's input. `messages` are sent to the model, `sha256` is their hash, and `has_news` is True if the person
     wrote any of them since the last review. For evidence, `utterances` has the same messages untruncated and with tool
-    results, and `answers` the answers given in other conversations."""
+    results, after earlier ones, which the answers may repeat; `answers` are those given in other conversations."""
 
     messages: tuple[dict[str, Any], ...] = ()
     sha256: str = ""
@@ -76,8 +76,8 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
         return FrozenConversation()
     # The context does not include cleared or forgotten messages either.
     floor = Extraction.objects.filter(session_id=review.session_id).values_list("floor_seq", flat=True).first() or 0
-    first = max(floor + 1, reviewed_through + 1 - CONTEXT_MESSAGES)
-    rows = reviewable(review.owner_id, review.session_id).filter(seq__gte=first, seq__lte=review.last_seq)
+    known = reviewable(review.owner_id, review.session_id).filter(seq__gt=floor, seq__lte=review.last_seq)
+    rows = known.filter(seq__gt=reviewed_through - CONTEXT_MESSAGES)
     tokens_left = settings.REVIEW_TOKENS
     max_tokens = tokens_left // 2  # one giant message must not push out the message it answers
     messages: list[dict[str, Any]] = []
@@ -100,12 +100,13 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
         is_new = row.seq > reviewed_through and row.role == Message.Role.USER and row.kind in _CONVERSATION_KINDS
         has_news = has_news or is_new
     messages.reverse()
+    earlier = newest_within(known.filter(seq__lt=read[-1].seq), EARLIER_CHARS) if read else []
     digest = hashlib.sha256(json.dumps(messages, ensure_ascii=False).encode()).hexdigest()
     return FrozenConversation(
         messages=tuple(messages),
         sha256=digest,
         has_news=has_news,
-        utterances=utterances_of(read[::-1]),
+        utterances=utterances_of([*earlier, *read[::-1]]),
         answers=tuple(answers_elsewhere(review.owner_id, review.session_id)),
     )
 

@@ -3,17 +3,33 @@
 import re
 from collections.abc import Sequence, Set
 
+from django.db.models import QuerySet
+
 from gateway.models import Message
 from gateway.runs.call_ids import run_of_call
 from memories.evidence import Speaker, Utterance
 from memories.tools import TOOLS
 
+EARLIER_CHARS = 50_000
+"""Characters of earlier messages that are examined although a model is not shown them: its answers may repeat them."""
+_MAX_ROWS = 400
 _TOOL_RESULT = re.compile(r"\[tool result, \d+ characters\]")
 
 
 def tool_result_words(result: str) -> str:
     """Return the placeholder for a tool result."""
     return f"[tool result, {len(result)} characters]"
+
+
+def newest_within(rows: QuerySet[Message], max_chars: int) -> list[Message]:
+    """Return the newest messages within `max_chars`, at most _MAX_ROWS, oldest first. One query."""
+    kept: list[Message] = []
+    for row in rows.order_by("-seq")[:_MAX_ROWS]:
+        max_chars -= len(row.text)
+        if max_chars < 0:
+            break
+        kept.append(row)
+    return kept[::-1]
 
 
 def utterances_of(rows: Sequence[Message]) -> tuple[Utterance, ...]:

@@ -9,14 +9,13 @@ from gateway.runs.answers import answers_elsewhere
 from gateway.runs.call_ids import run_of_call
 from gateway.runs.client_tools import tool_names
 from gateway.runs.context import TurnContext
-from gateway.runs.utterances import utterances_of
+from gateway.runs.utterances import EARLIER_CHARS, utterances_of
 from gateway.tool_calls import calls_in
 from memories import tools as memory_tools
 from memories.evidence import Conversation, Speaker, Utterance
 from memories.recall.two_lanes import Injection
 
 _MAX_ROWS = 400
-_EARLIER_CHARS = 50_000  # characters of earlier messages that the request does not contain
 
 
 def conversation_of(
@@ -58,10 +57,10 @@ def _descriptions(part: Any) -> Iterator[str]:
 
 
 def _earlier(stored: Sequence[Utterance], spoken: Sequence[Utterance]) -> list[Utterance]:
-    """Return the newest stored messages that are not among `spoken`, oldest first, within _EARLIER_CHARS."""
+    """Return the newest stored messages that are not among `spoken`, oldest first, within EARLIER_CHARS."""
     known = {(said.speaker, said.text) for said in spoken}
     kept: list[Utterance] = []
-    left = _EARLIER_CHARS
+    left = EARLIER_CHARS
     for said in reversed(stored):
         if (said.speaker, said.text) not in known:
             left -= len(said.text)

@@ -50,6 +50,26 @@ def test_a_write_from_a_page_waits_and_the_rest_is_saved(alice: Owner, model: Sc
     assert Memory.objects.get().evidence_quote == "I wear size 43."
 
 
+def test_a_page_that_an_earlier_review_read_is_still_foreign(alice: Owner, model: ScriptedModel) -> None:
+    """The assistant repeats it later, when neither the new messages nor those before them contain the page."""
+    session = reviewed_session(alice, memory_review_interval=3)
+    step = {"role": "assistant", "content": None, "tool_calls": [_CALL]}
+    say(session, "Which boots?", steps=[step, {"role": "tool", "tool_call_id": "c1", "content": PAGE}])
+    say(session, "Thanks.")
+    say(session, "It rains again.")
+    model.script(DONE)
+    run_review(newest_review())
+    say(session, "What was that about boots? I hike in Tyrol.", PLANTED)
+    say(session, "Thanks.")
+    say(session, "Good night.")
+    model.script(adds(PLANTED, "Hikes in Tyrol."), DONE)
+    review = run_review(newest_review())
+    assert [(write.state, write.rule) for write in review.writes] == [
+        ("waiting", "evidence_assistant"),
+        ("applied", ""),
+    ]
+
+
 def test_a_write_from_another_sessions_answer_waits(alice: Owner, model: ScriptedModel) -> None:
     """A client may send a model's answer as a user message, as aider's architect does with its editor."""
     plan = "I would rename the folder to bergen, since I live in Bergen. Then I add a test for each name."
