@@ -2,17 +2,14 @@
 
 from uuid import UUID
 
-from django.db.models import Q
-
 from gateway.models import Run, Session
 from gateway.runs.fingerprint import ResentConversation
 from gateway.runs.matching import Continuation
 from gateway.runs.requested import ComparisonNeeded, MatchedSession, Rule, SessionLookup
-from gateway.runs.session_rows import UNFINISHED, latest_run, locked_sessions, shown_runs
+from gateway.runs.session_rows import UNFINISHED, latest_run, locked_sessions, named, shown_runs, with_agent
 from gateway.services import require_active
 from memories.caller import Caller
 from memories.errors import InvalidRequest, NotFound
-from memories.ids import parse_uuid
 
 MAX_EXTERNAL_ID = 190  # an agent's name may be appended in a column of 255
 
@@ -24,7 +21,7 @@ def named_match(lookup: SessionLookup, continuation: Continuation | None) -> Mat
     which turn is meant."""
     caller, agent, request = lookup.caller, lookup.agent, lookup.request
     ref = request.session_ref
-    agent_ref = f"{ref} {agent.name}"
+    agent_ref = with_agent(ref, agent.name)
     found = _by_name(caller, ref, agent_ref) if request.shared_ref else _by_name(caller, ref)
     session = found.get(ref)
     if session and session.agent_id != agent.pk and request.shared_ref:
@@ -79,10 +76,9 @@ def _by_name(caller: Caller, ref: str, *more: str) -> dict[str, Session]:
     """Return the sessions with these names, locked. Our own id is a name, too; an external id takes precedence."""
     if len(ref) > MAX_EXTERNAL_ID:
         raise InvalidRequest(f"A session id has at most {MAX_EXTERNAL_ID} characters.", param="session_id")
-    names, own_id = {ref, *more}, parse_uuid(ref)
-    rows = locked_sessions(caller.owner_id).filter(Q(external_id__in=names) | Q(pk__in=[own_id] if own_id else []))
+    rows = locked_sessions(caller.owner_id).filter(named(ref, *more))
     return {
-        session.external_id if session.external_id in names else ref: session
+        session.external_id if session.external_id in more else ref: session
         for session in sorted(rows, key=lambda session: session.external_id == ref)
     }
 

@@ -23,10 +23,10 @@ from gateway.runs.comparing import END_CHARS, comparable_message, comparable_mes
 from gateway.runs.fingerprint import ResentConversation, read_conversation
 from gateway.runs.matching import Continuation, judge
 from gateway.runs.requested import V1Request
+from gateway.runs.session_rows import named, with_agent
 from gateway.runs.summaries import TRACE_KEY, first_sentence_hashes, summarised_session
 from gateway.tool_calls import object_in
 from memories.caller import Caller
-from memories.ids import parse_uuid
 
 # How long a short exchange alone identifies the session of a client that cuts off older messages
 CUT_OFF_WINDOW = timedelta(days=30)
@@ -52,9 +52,8 @@ def find_continuation(
     usable = Session.objects.filter(owner_id=caller.owner_id, agent=agent, state=Session.State.ACTIVE)
     sessions: list[Session] = []
     if request.session_ref:
-        names = (request.session_ref, f"{request.session_ref} {agent.name}")
-        own_id = parse_uuid(request.session_ref)
-        sessions = list(usable.filter(Q(external_id__in=names) | Q(pk__in=[own_id] if own_id else [])))
+        ref = request.session_ref
+        sessions = list(usable.filter(named(ref, with_agent(ref, agent.name))))
     if not sessions:
         conversation = conversation or read_conversation(caller.owner_id, agent.name, request.messages)
         sessions = _candidate_sessions(caller, request, conversation, usable.filter(temporary=request.temporary))

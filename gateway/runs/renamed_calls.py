@@ -8,12 +8,11 @@ from typing import Any
 from django.db.models import Q
 
 from gateway.messages import ChatMessage, last_user_index
-from gateway.models import Run
+from gateway.models import Run, Session
 from gateway.runs.call_ids import run_of_call, runs_called
 from gateway.runs.requested import SessionLookup
-from gateway.runs.session_rows import messages_of
+from gateway.runs.session_rows import messages_of, named, with_agent
 from gateway.tool_calls import calls_in, object_in
-from memories.ids import parse_uuid
 
 _MAX_RUNS = 4  # waiting runs of the same turn that are compared
 
@@ -38,9 +37,8 @@ def _named(lookup: SessionLookup) -> Q:
     ref = lookup.request.session_ref
     if not ref:
         return Q(session__external_id=None)
-    own_id = parse_uuid(ref)
-    names = Q(session__external_id__in=(ref, f"{ref} {lookup.agent.name}"))
-    return names | Q(session=own_id) if own_id else names
+    sessions = Session.objects.filter(owner_id=lookup.caller.owner_id)
+    return Q(session__in=sessions.filter(named(ref, with_agent(ref, lookup.agent.name))))
 
 
 def _client_calls(run: Run) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ from django.db.models import Q, QuerySet
 from gateway.models import Message, Run, Session
 from memories.caller import KeyLimits
 from memories.database.statements import Select, given
+from memories.ids import parse_uuid
 
 OPEN = (Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS)
 UNFINISHED = (Run.State.STOPPED, Run.State.FAILED)
@@ -27,6 +28,18 @@ def locked_sessions(owner_id: UUID) -> "QuerySet[Session]":
     """Return the owner's sessions with their agents. Rows that are read are locked."""
     rows = Session.objects.select_for_update(of=("self",), no_key=True)
     return rows.select_related("agent").filter(owner_id=owner_id)
+
+
+def with_agent(ref: str, agent_name: str) -> str:
+    """Return the external id of an agent's session in a chat in which the client talks to several agents."""
+    return f"{ref} {agent_name}"
+
+
+def named(ref: str, *more: str) -> Q:
+    """Filter sessions by what a client calls them: an id of its own, here one of several, or `ref` as our id."""
+    own_id = parse_uuid(ref)
+    external = Q(external_id__in={ref, *more})
+    return external | Q(pk=own_id) if own_id else external
 
 
 def lock(session: Session) -> Session:
