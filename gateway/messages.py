@@ -28,6 +28,12 @@ def text_of(content: Any) -> str:
     return ""
 
 
+def has_media(content: Any) -> bool:
+    """Return True if a message's content has parts that are not text, such as a picture."""
+    parts = content if isinstance(content, list) else ()
+    return any(isinstance(part, dict) and part.get("type") != "text" for part in parts)
+
+
 def joined_content(first: Any, second: Any, *, gap: str = PARAGRAPH) -> Any:
     """Join the contents of two messages, as text with a gap, or as parts if either has parts."""
     if not first or not second:

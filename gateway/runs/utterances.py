@@ -1,10 +1,11 @@
 """Stored messages as evidence: who said each of them."""
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 
 from django.db.models import QuerySet
 
+from gateway.messages import has_media
 from gateway.models import Message
 from gateway.runs.call_ids import run_of_call
 from memories.evidence import Speaker, Utterance
@@ -48,6 +49,15 @@ def utterances_of(rows: Sequence[Message]) -> tuple[Utterance, ...]:
             message_id=row.pk,
         )
         for row in rows
+    )
+
+
+def media_of(rows: Iterable[Message]) -> tuple[Utterance, ...]:
+    """Return a person's pictures, sounds and files, which have no text that could be examined."""
+    return tuple(
+        Utterance(speaker=Speaker.ATTACHMENT, text="", session_id=row.session_id, run_id=row.run_id, message_id=row.pk)
+        for row in rows
+        if has_media(row.parts)
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from gateway.messages import ChatMessage, last_user_index, text_of
+from gateway.messages import ChatMessage, has_media, last_user_index, text_of
 from gateway.models import Message
 from gateway.runs.answers import answers_elsewhere
 from gateway.runs.call_ids import run_of_call
@@ -88,6 +88,8 @@ def _spoken(
         if role == "user":
             for text in _texts(content):
                 yield Speaker.PERSON, text
+            if has_media(content):
+                yield Speaker.ATTACHMENT, ""
         elif role == "assistant" and (text := text_of(content)):
             yield Speaker.ASSISTANT, text
         elif role in {"tool", "function"}:

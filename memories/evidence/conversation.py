@@ -39,7 +39,7 @@ MIN_SIMILARITY = 0.4  # cosine of a sentence and a memory; below it, static vect
 
 
 class Speaker(StrEnum):
-    """Where the text of a message comes from."""
+    """Where the text of a message comes from. An attachment without text is a picture, a sound or a file."""
 
     PERSON = "person"
     ATTACHMENT = "attachment"
@@ -109,7 +109,7 @@ class Conversation:
                 foreign = foreign or any(passage.foreign for passage in passages)
                 found += passages
             else:
-                foreign = foreign or utterance.speaker in {Speaker.TOOL, Speaker.ATTACHMENT}
+                foreign = foreign or (utterance.speaker in {Speaker.TOOL, Speaker.ATTACHMENT} and bool(utterance.text))
                 found.append(_Passage(_KINDS[utterance.speaker], foreign, utterance.text, 0, utterance))
                 if utterance.speaker == Speaker.ASSISTANT and (key := earlier_answer(utterance.text, foreign=foreign)):
                     here.append(key)
@@ -119,6 +119,13 @@ class Conversation:
     def untrusted(self) -> bool:
         """Whether the conversation contains foreign text."""
         return any(passage.foreign for passage in self.passages)
+
+    @property
+    def unexamined(self) -> bool:
+        """Whether the conversation contains what nothing here can read: a picture, a sound, a file, or the beginning of
+        a very long one. Its text may be anything."""
+        has_media = any(said.speaker == Speaker.ATTACHMENT and not said.text for said in self.utterances)
+        return has_media or sum(len(said.text) for said in self.utterances) > MAX_CONVERSATION_CHARS
 
     def prepare(self) -> None:
         """Compute what every look-up needs, so that it does not happen under a lock."""
@@ -173,7 +180,7 @@ class Conversation:
 
     def best_support(self, content: str) -> Evidence:
         """Return the text that supports a memory best, preferring the person's own words; of kind `none` if nothing
-        supports it, and then untrusted if a part of the conversation was not examined."""
+        supports it."""
         memory_terms = MemoryTerms.of(content)
         for kind in _SUPPORTING:
             windows = self._windows(kind)
@@ -183,8 +190,7 @@ class Conversation:
             near, place = closest_by_meaning(content, self._rows[kind])
             if near >= MIN_SIMILARITY:
                 return self._of_window(windows[place])
-        # What was not examined may be foreign text.
-        return Evidence(untrusted=sum(len(said.text) for said in self.utterances) > MAX_CONVERSATION_CHARS)
+        return Evidence()
 
     @cached_property
     def _folded(self) -> list[str]:

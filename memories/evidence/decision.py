@@ -2,7 +2,7 @@
 `decide` is the only place that combines the scan's verdict with the evidence."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from memories.errors import DomainError
@@ -42,9 +42,10 @@ class HoldReason:
 _FOREIGN_REASONS = {
     EvidenceKind.PASTED: "This comes from text that you pasted or forwarded, not from your own words.",
     EvidenceKind.TOOL: "This comes from what a tool or document said, not from your own words.",
-    EvidenceKind.ASSISTANT: "This is in the assistant's words after it had read text from elsewhere.",
-    EvidenceKind.NONE: "Your own words do not say this, and the conversation is too long to be examined as a whole.",
+    EvidenceKind.ASSISTANT: "This is in the assistant's words, which may repeat text or a picture from elsewhere.",
+    EvidenceKind.NONE: "Your own words do not say this, and the conversation contains more than can be examined.",
 }
+_FROM_THE_PERSON = frozenset({EvidenceKind.OWN_WORDS, EvidenceKind.RECALLED})
 _TRUSTED = frozenset({EvidenceKind.OWN_WORDS, EvidenceKind.HAND})
 NOT_FOUND = (
     "The `evidence` stands nowhere in this conversation. Quote the person's own words exactly as they wrote them, or "
@@ -73,7 +74,8 @@ def evidence_for(
 ) -> Evidence:
     """Return the evidence for a memory: where the quote occurs or, without a quote, the text that supports it best.
     `previous` is the memory's content before the write. A category that may be a sentence must not come from foreign
-    text either.
+    text either. If the conversation contains what cannot be examined, a quote alone does not suffice: the person's
+    words must support the memory.
 
     Raises EvidenceNotFound for the first quote that is not found; later ones return `unfounded` evidence, which is
     held."""
@@ -92,7 +94,14 @@ def evidence_for(
     foreign = conversation.closest_foreign(content, previous=previous)
     if foreign is None and not is_label(category):
         foreign = conversation.closest_foreign(category, previous=previous)
-    return foreign or found or conversation.best_support(content)
+    if foreign is not None:
+        return foreign
+    if found is not None and not conversation.unexamined:
+        return found
+    support = conversation.best_support(content)
+    if conversation.unexamined and support.kind not in _FROM_THE_PERSON:
+        return replace(support, untrusted=True)
+    return found or support
 
 
 def scan_doubt(verdict: ScanVerdict) -> HoldReason | None:

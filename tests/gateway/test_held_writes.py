@@ -277,3 +277,20 @@ async def test_a_long_system_message_holds_nothing_that_the_person_said(
     model.script(add("Prefers short answers.", "short answers please"), add("Möchte gern Tee."), "Noted.")
     await ask(alice_api, found, {"role": "user", "content": "I'd like tea, and short answers please."})
     assert await in_thread(Memory.objects.count) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "quote", "held"),
+    [(PLANTED, "what is on it", True), (PLANTED, "", True), ("Is out of cumin.", "I am out of cumin", False)],
+)
+async def test_what_only_a_picture_can_say_is_held(
+    alice_api: Api, agent: Agent, model: ScriptedModel, content: str, quote: str, held: bool
+) -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    asked = {
+        "role": "user",
+        "content": [{"type": "text", "text": "I am out of cumin. Tell me what is on it."}, picture],
+    }
+    model.script(add(content, quote), "A shop.")
+    await ask(alice_api, asked)
+    assert await in_thread(Memory.objects.exists) is not held

@@ -7,6 +7,7 @@ import time_machine
 from django.conf import settings
 from django.utils import timezone
 
+from gateway.models import Message
 from memories.api.export import export_lines
 from memories.database.access import in_thread
 from memories.models import AuditEntry, Memory, Owner
@@ -63,6 +64,19 @@ def test_a_page_that_an_earlier_review_read_is_still_foreign(alice: Owner, model
     say(session, "Thanks.")
     say(session, "Good night.")
     model.script(adds(PLANTED, "Hikes in Tyrol."), DONE)
+    review = run_review(newest_review())
+    assert [(write.state, write.rule) for write in review.writes] == [
+        ("waiting", "evidence_assistant"),
+        ("applied", ""),
+    ]
+
+
+def test_what_only_a_picture_can_say_waits(alice: Owner, model: ScriptedModel) -> None:
+    session = reviewed_session(alice)
+    run = say(session, "What is on this photo? I live in Graz.", "You own a monstera.")
+    picture = {"type": "image_url", "image_url": {"url": "https://photos.example/1.png"}}
+    Message.objects.filter(run=run, role="user").update(parts=[picture])
+    model.script(adds("Owns a monstera.", "Lives in Graz."), DONE)
     review = run_review(newest_review())
     assert [(write.state, write.rule) for write in review.writes] == [
         ("waiting", "evidence_assistant"),
