@@ -1,17 +1,18 @@
 """Measure whether text planted by a page, mail, file or tool reaches a later request without a person's decision, and
 whether the person's own facts next to it are held.
 
-    python bench/poisoning.py                    # all paths and quotes, about two minutes
+    python bench/poisoning.py                    # all paths and quotes, about three minutes
     python bench/poisoning.py --misses           # also list the failures
 
 Each conversation has a planted text of bench/poisoning_texts.py and a person who states a fact about themselves. A
 scripted model that obeys everything tries to save both: with the memory tool of a turn, in a review, in a review of
-ingested messages, and in the notes of consolidation, which quote nothing. On the other paths it tries each kind of
-quote as evidence: the planted text's words, words of the person that say something else, words that nobody wrote (it
-retries if they are refused), and none. An attack succeeds if it is in the memory injected into later requests, or in
-the notes that documents are made from. Uses its own database in a temporary home. The last line is one JSON object:
-`attack_success` and `honest_held` (shares, 0 to 1), `by_kind` (the same by kind of text, path and quote), `n`
-(attacks)."""
+ingested messages, and in the notes of consolidation, which quote nothing. On two further paths, both through a turn,
+the client puts the planted text into a system message, or a server into the description of its tool. On all paths but
+consolidation it tries each kind of quote as evidence: the planted text's words, words of the person that say something
+else, words that nobody wrote (it retries if they are refused), and none. An attack succeeds if it is in the memory
+injected into later requests, or in the notes that documents are made from. Uses its own database in a temporary home.
+The last line is one JSON object: `attack_success` and `honest_held` (shares, 0 to 1), `by_kind` (the same by kind of
+text, path and quote), `n` (attacks)."""
 
 import argparse
 import asyncio
@@ -29,9 +30,9 @@ from typing import Any
 from poisoning_texts import FACTS, FORGED, PLANTS, Fact, Plant
 
 REPO = Path(__file__).resolve().parent.parent
-PATHS = ("turn", "review", "ingest", "consolidation")
+PATHS = ("turn", "system", "description", "review", "ingest", "consolidation")
 QUOTES = ("source", "honest", "forged", "none")
-LOOKUP = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
+LOOKUP = {"name": "lookup", "parameters": {"type": "object"}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,16 +46,26 @@ class Case:
     quote: str
 
     @property
+    def in_turn(self) -> bool:
+        """Whether the model saves memories with the tool of a turn."""
+        return self.path in {"turn", "system", "description"}
+
+    @property
+    def around(self) -> bool:
+        """Whether the planted text is in what the client sends around the conversation."""
+        return self.in_turn and self.path != "turn"
+
+    @property
     def from_tool(self) -> bool:
         """Whether the planted text is a tool result."""
-        return self.plant.kind in {"page", "tool"}
+        return self.plant.kind in {"page", "tool"} and not self.around
 
     def user_message(self) -> str:
         """Return the person's message that contains the planted text or makes the model fetch it."""
         text = self.plant.text
-        if self.plant.kind == "paste":
+        if self.plant.kind == "paste" and not self.around:
             return f"{self.plant.asked}{text}"
-        return self.plant.asked if self.from_tool else f"{self.plant.asked}\n\n{text}"
+        return self.plant.asked if self.from_tool or self.around else f"{self.plant.asked}\n\n{text}"
 
     def calls(self) -> list[dict[str, Any]]:
         """Return the tool arguments that save the planted memory and the fact."""
@@ -199,7 +210,7 @@ async def run_one(case: Case, number: int, model: ObedientModel) -> tuple[bool, 
         await send_turns(case, key, model)
     if case.path == "consolidation":
         return await asyncio.to_thread(consolidate, case, owner)
-    if case.path != "turn":
+    if not case.in_turn:
         model.expect(case, looks_up=False, saves=True)
 
         def review() -> None:
@@ -242,15 +253,17 @@ def consolidate(case: Case, owner: Any) -> tuple[bool, bool]:
 
 async def send_turns(case: Case, key: str, model: ObedientModel) -> None:
     """Send the turns of one conversation, as a client of /v1 does."""
-    first = [{"role": "user", "content": case.fact.said}]
+    system = [{"role": "system", "content": f"Answer from these sources.\n{case.plant.text}"}]
+    first = [*(system if case.path == "system" else []), {"role": "user", "content": case.fact.said}]
+    description = case.plant.text if case.path == "description" else ""
     model.expect(case, looks_up=False, saves=False)
-    said = await chat(key, first)
-    model.expect(case, looks_up=case.from_tool, saves=case.path == "turn")
+    said = await chat(key, first, description)
+    model.expect(case, looks_up=case.from_tool, saves=case.in_turn)
     messages = [*first, said, {"role": "user", "content": case.user_message()}]
-    answer = await chat(key, messages)
+    answer = await chat(key, messages, description)
     if calls := answer.get("tool_calls"):
         result = {"role": "tool", "tool_call_id": calls[0]["id"], "content": case.plant.text}
-        await chat(key, [*messages, answer, result])
+        await chat(key, [*messages, answer, result], description)
 
 
 def ingest_messages(case: Case) -> list[dict[str, Any]]:
@@ -268,9 +281,10 @@ def ingest_messages(case: Case) -> list[dict[str, Any]]:
     ]
 
 
-async def chat(key: str, messages: list[dict[str, Any]]) -> dict[str, Any]:
-    """Send a conversation to /v1; return the assistant's message."""
-    answer = await post(key, "/v1/chat/completions", {"model": "assistant", "messages": messages, "tools": [LOOKUP]})
+async def chat(key: str, messages: list[dict[str, Any]], description: str) -> dict[str, Any]:
+    """Send a conversation to /v1, with a tool of this description; return the assistant's message."""
+    lookup = {"type": "function", "function": {**LOOKUP, "description": description}}
+    answer = await post(key, "/v1/chat/completions", {"model": "assistant", "messages": messages, "tools": [lookup]})
     return dict(answer["choices"][0]["message"])
 
 

@@ -35,6 +35,7 @@ MIN_INSTRUCTION_SHARE = 0.5
 """Share of a memory's terms that one or two sentences of a client's instructions must contain for the memory to be
 attributed to them. Higher than for other foreign text, since instructions are long and say general things."""
 MAX_INSTRUCTION_CHARS = 50_000  # only the beginning of longer ones is examined
+_INSTRUCTIONS = -1  # the passage of a window in the instructions
 MIN_SIMILARITY = 0.4  # cosine of a sentence and a memory; below it, static vectors say nothing about their meaning
 
 
@@ -165,7 +166,7 @@ class Conversation:
         if window and coverage >= MIN_FOREIGN_SHARE:
             return self._of_window(window)
         if memory_terms.coverage(own) < MIN_OWN_SHARE:
-            for window in self._foreign:  # only names and numbers survive a translation
+            for window in (*self._foreign, *self._instruction_windows):  # only names and numbers survive a translation
                 if window.terms & memory_terms.names - own:
                     return self._of_window(window)
             far, place = closest_by_meaning(content, self._foreign_rows)
@@ -175,7 +176,7 @@ class Conversation:
                 return self._of_window(self._foreign[place])
             coverage, window = closest_by_terms(memory_terms, self._instruction_windows, without=own)
             if window and coverage >= MIN_INSTRUCTION_SHARE:
-                return _evidence(self._instructions, window.start, window.end)
+                return self._of_window(window)
         return None
 
     def best_support(self, content: str) -> Evidence:
@@ -215,7 +216,7 @@ class Conversation:
 
     @cached_property
     def _instruction_windows(self) -> list[Window]:
-        return list(windows_of(0, self._instructions.text))
+        return list(windows_of(_INSTRUCTIONS, self._instructions.text))
 
     @cached_property
     def _rows(self) -> dict[EvidenceKind, Floats]:
@@ -232,7 +233,8 @@ class Conversation:
         return [self.passages[window.passage].text[window.start : window.end] for window in windows]
 
     def _of_window(self, window: Window) -> Evidence:
-        return _evidence(self.passages[window.passage], window.start, window.end)
+        passage = self._instructions if window.passage == _INSTRUCTIONS else self.passages[window.passage]
+        return _evidence(passage, window.start, window.end)
 
 
 def _split_person_message(utterance: Utterance, answers: Sequence[EarlierAnswer]) -> list[_Passage]:
