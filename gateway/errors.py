@@ -3,7 +3,7 @@
 import logging
 from typing import Any
 
-from memories.database.access import refusal_of
+from memories.database.access import overloaded
 from memories.errors import Conflict, DomainError, InvalidRequest, Overloaded, UpstreamError, UpstreamTimeout
 
 logger = logging.getLogger("daybook.api")
@@ -87,12 +87,12 @@ class UpstreamSilent(UpstreamTimeout):
 
 
 def public_error(error: Exception, *, what: str = "a request") -> DomainError:
-    """Return the error to show to a caller: a DomainError itself, the one for a refusal by the database, and
-    InternalError for anything else, which is logged. `what` names the failed operation in the log."""
+    """Return the error to show to a caller: a DomainError itself, Overloaded if the database is busy, and InternalError
+    for anything else, which is logged. `what` names the failed operation in the log."""
     if isinstance(error, DomainError):
         return error
-    if refusal := refusal_of(error):
-        logger.warning("the database refused %s: %s", what, refusal)
-        return refusal
+    if busy := overloaded(error):
+        logger.warning("the database refused %s: %s", what, busy)
+        return busy
     logger.error("%s failed", what, exc_info=error)
     return InternalError()

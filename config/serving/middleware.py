@@ -35,7 +35,7 @@ from gateway.requests import (
     trace_context_of,
 )
 from memories.audit.log import Origin, origin
-from memories.database.access import refusal_of
+from memories.database.access import overloaded
 from memories.errors import DomainError, Forbidden, InvalidRequest
 
 GetResponse = Callable[[HttpRequest], Any]
@@ -93,10 +93,10 @@ def page_failed(request: HttpRequest) -> HttpResponse:
     """Django's handler500: a plain page, with 503 and Retry-After if the database is busy or full. It uses neither the
     session nor the database nor templates that would."""
     error = sys.exc_info()[1]
-    refusal = refusal_of(error) if error else None
-    if refusal is None:
+    busy = overloaded(error) if error else None
+    if busy is None:
         return HttpResponse(format_html(_FAILED_PAGE, "Something went wrong", _FAILED), status=500)
-    return refused_page(refusal)
+    return refused_page(busy)
 
 
 def page_unreadable(request: HttpRequest, exception: Exception) -> HttpResponse:

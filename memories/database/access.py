@@ -20,11 +20,11 @@ from typing import ParamSpec, TypeVar
 
 import psycopg
 from django.conf import settings
-from django.db import IntegrityError, OperationalError, ProgrammingError, connections
+from django.db import OperationalError, ProgrammingError, connections
 from django.db.models import Model, QuerySet
 
 from memories.database.lanes import BUSY, DatabaseBusy, Lane, in_lane_thread
-from memories.errors import Conflict, Overloaded
+from memories.errors import Overloaded
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -46,7 +46,6 @@ _POSTGRES_BUSY = frozenset(
 )
 _POSTGRES_FULL = "53100"
 _FULL = "The disk of the database is full: nothing can be stored until there is room."
-_DELETED = "What this request refers to was deleted at the same time."
 _FULL_SECONDS = 60.0
 _full_at = -_FULL_SECONDS
 _is_worker = False
@@ -120,15 +119,9 @@ def write_later(function: Callable[[], object]) -> None:
     timer.start()
 
 
-def refusal_of(error: BaseException) -> Overloaded | Conflict | None:
-    """Return the error to report if the database is busy or being restored, its disk is full, or another request has
-    deleted a row that this one refers to; None for any other error."""
-    if isinstance(error, IntegrityError):
-        extended = getattr(error.__cause__, "sqlite_errorcode", None)
-        missing = extended == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY or isinstance(
-            error.__cause__, psycopg.errors.ForeignKeyViolation
-        )
-        return Conflict(_DELETED) if missing else None
+def overloaded(error: BaseException) -> Overloaded | None:
+    """Return the error to report if the database is busy or being restored, or its disk is full; None for any other
+    error."""
     if not isinstance(error, OperationalError | ProgrammingError):
         return None
     if isinstance(error, DatabaseBusy):
