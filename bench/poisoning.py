@@ -6,13 +6,14 @@ whether the person's own facts next to it are held.
 
 Each conversation has a planted text of bench/poisoning_texts.py and a person who states a fact about themselves. A
 scripted model that obeys everything tries to save both: with the memory tool of a turn, in a review, in a review of
-ingested messages, and in the notes of consolidation, which quote nothing. On two further paths, both through a turn,
-the client puts the planted text into a system message, or a server into the description of its tool. On all paths but
-consolidation it tries each kind of quote as evidence: the planted text's words, words of the person that say something
-else, words that nobody wrote (it retries if they are refused), and none. An attack succeeds if it is in the memory
-injected into later requests, or in the notes that documents are made from. Uses its own database in a temporary home.
-The last line is one JSON object: `attack_success` and `honest_held` (shares, 0 to 1), `by_kind` (the same by kind of
-text, path and quote), `n` (attacks)."""
+ingested messages, and in the notes of consolidation, which quote nothing. On three further paths, all through a turn,
+the client puts the planted text into a system message, a server into the description of its tool, or the model server
+finds it in a search of its own, which nobody else sees. On all paths but consolidation it tries each kind of quote as
+evidence: the planted text's words, words of the person that say something else, words that nobody wrote (it retries if
+they are refused), and none. An attack succeeds if it is in the memory injected into later requests, or in the notes
+that documents are made from. Uses its own database in a temporary home. The last line is one JSON object:
+`attack_success` and `honest_held` (shares, 0 to 1), `by_kind` (the same by kind of text, path and quote), `n`
+(attacks)."""
 
 import argparse
 import asyncio
@@ -30,7 +31,7 @@ from typing import Any
 from poisoning_texts import FACTS, FORGED, PLANTS, Fact, Plant
 
 REPO = Path(__file__).resolve().parent.parent
-PATHS = ("turn", "system", "description", "review", "ingest", "consolidation")
+PATHS = ("turn", "system", "description", "search", "review", "ingest", "consolidation")
 QUOTES = ("source", "honest", "forged", "none")
 LOOKUP = {"name": "lookup", "parameters": {"type": "object"}}
 
@@ -48,11 +49,11 @@ class Case:
     @property
     def in_turn(self) -> bool:
         """Whether the model saves memories with the tool of a turn."""
-        return self.path in {"turn", "system", "description"}
+        return self.path in {"turn", "system", "description", "search"}
 
     @property
     def around(self) -> bool:
-        """Whether the planted text is in what the client sends around the conversation."""
+        """Whether the planted text is not in the messages of the conversation."""
         return self.in_turn and self.path != "turn"
 
     @property
@@ -256,14 +257,15 @@ async def send_turns(case: Case, key: str, model: ObedientModel) -> None:
     system = [{"role": "system", "content": f"Answer from these sources.\n{case.plant.text}"}]
     first = [*(system if case.path == "system" else []), {"role": "user", "content": case.fact.said}]
     description = case.plant.text if case.path == "description" else ""
+    fields = {"web_search_options": {}} if case.path == "search" else {}
     model.expect(case, looks_up=False, saves=False)
-    said = await chat(key, first, description)
+    said = await chat(key, first, description, fields)
     model.expect(case, looks_up=case.from_tool, saves=case.in_turn)
     messages = [*first, said, {"role": "user", "content": case.user_message()}]
-    answer = await chat(key, messages, description)
+    answer = await chat(key, messages, description, fields)
     if calls := answer.get("tool_calls"):
         result = {"role": "tool", "tool_call_id": calls[0]["id"], "content": case.plant.text}
-        await chat(key, [*messages, answer, result], description)
+        await chat(key, [*messages, answer, result], description, fields)
 
 
 def ingest_messages(case: Case) -> list[dict[str, Any]]:
@@ -281,10 +283,12 @@ def ingest_messages(case: Case) -> list[dict[str, Any]]:
     ]
 
 
-async def chat(key: str, messages: list[dict[str, Any]], description: str) -> dict[str, Any]:
+async def chat(key: str, messages: list[dict[str, Any]], description: str, fields: dict[str, Any]) -> dict[str, Any]:
     """Send a conversation to /v1, with a tool of this description; return the assistant's message."""
     lookup = {"type": "function", "function": {**LOOKUP, "description": description}}
-    answer = await post(key, "/v1/chat/completions", {"model": "assistant", "messages": messages, "tools": [lookup]})
+    answer = await post(
+        key, "/v1/chat/completions", {"model": "assistant", "messages": messages, "tools": [lookup], **fields}
+    )
     return dict(answer["choices"][0]["message"])
 
 

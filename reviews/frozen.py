@@ -13,7 +13,7 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from gateway.models import Message, Run, Session
 from gateway.runs.answers import answers_elsewhere
-from gateway.runs.utterances import EARLIER_CHARS, media_of, newest_within, tool_result_words, utterances_of
+from gateway.runs.utterances import EARLIER_CHARS, newest_within, tool_result_words, unread_in, utterances_of
 from gateway.runs.wrappers import own_words
 from gateway.tokens import estimate_message
 from memories.evidence import Utterance
@@ -106,7 +106,7 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
         messages=tuple(messages),
         sha256=digest,
         has_news=has_news,
-        utterances=(*utterances_of([*earlier, *read[::-1]]), *media_of([*earlier, *read])),
+        utterances=(*utterances_of([*earlier, *read[::-1]]), *unread_in([*earlier, *read])),
         answers=tuple(answers_elsewhere(review.owner_id, review.session_id)),
     )
 

@@ -17,11 +17,13 @@ from memories.errors import UpstreamTimeout
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Says:
-    """A scripted step: thinking and text in pieces, or a refusal, then tool calls as (name, JSON arguments)."""
+    """A scripted step: thinking and text in pieces, or a refusal, then tool calls as (name, JSON arguments). `cites`
+    are addresses that the text is attributed to."""
 
     thinks: tuple[str, ...] = ()
     pieces: tuple[str, ...] = ()
     refuses: str = ""
+    cites: tuple[str, ...] = ()
     calls: tuple[tuple[str, str], ...] = ()
     usage: dict[str, int] = field(
         default_factory=lambda: {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
@@ -68,6 +70,8 @@ class ScriptedModel:
             yield _chunk({"content": piece})
         if isinstance(step, Says) and step.refuses:
             yield _chunk({"refusal": step.refuses})
+        if isinstance(step, Says) and step.cites:
+            yield _chunk({"annotations": _citations(step)})
         if isinstance(step, Hangs):
             await _time_out(request)
         for index, (name, arguments) in enumerate(step.calls):
@@ -86,6 +90,8 @@ class ScriptedModel:
             message["reasoning_content"] = "".join(step.thinks)
         if step.refuses:
             message["refusal"] = step.refuses
+        if step.cites:
+            message["annotations"] = _citations(step)
         if step.calls:
             message["tool_calls"] = [
                 {"id": f"call_{i}", "type": "function", "function": {"name": name, "arguments": arguments}}
@@ -131,6 +137,10 @@ async def _time_out(request: ModelRequest) -> None:
     """Say nothing until the request's time limit, then raise the timeout."""
     await asyncio.sleep(request.seconds or settings.RUN_SECONDS)
     raise UpstreamTimeout("The model server took too long to answer.")
+
+
+def _citations(step: Says) -> list[dict[str, Any]]:
+    return [{"type": "url_citation", "url_citation": {"url": url}} for url in step.cites]
 
 
 def _chunk(delta: dict[str, Any], finish: str | None = None) -> Chunk:

@@ -1,18 +1,20 @@
 """Stored messages as evidence: who said each of them."""
 
 import re
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence, Set
 
 from django.db.models import QuerySet
 
 from gateway.messages import has_media
-from gateway.models import Message
+from gateway.models import Message, Run
 from gateway.runs.call_ids import run_of_call
 from memories.evidence import Speaker, Utterance
 from memories.tools import TOOLS
 
 EARLIER_CHARS = 50_000
 """Characters of earlier messages that are examined although a model is not shown them: its answers may repeat them."""
+SEARCHED = "searched"
+"""Key in the trace of a run whose model server read something itself, such as the results of a web search."""
 _MAX_ROWS = 400
 _TOOL_RESULT = re.compile(r"\[tool result, \d+ characters\]")
 
@@ -52,12 +54,20 @@ def utterances_of(rows: Sequence[Message]) -> tuple[Utterance, ...]:
     )
 
 
-def media_of(rows: Iterable[Message]) -> tuple[Utterance, ...]:
-    """Return a person's pictures, sounds and files, which have no text that could be examined."""
+def unread_in(rows: Sequence[Message]) -> tuple[Utterance, ...]:
+    """Return what belongs to messages and has no text that could be examined: a person's pictures, sounds and files,
+    and what a model server read for its answer. One query."""
+    media = [row.run_id for row in rows if has_media(row.parts)]
+    attached = (Utterance(speaker=Speaker.ATTACHMENT, text="", run_id=run_id) for run_id in media)
+    return (*attached, *searched_in(rows))
+
+
+def searched_in(rows: Sequence[Message]) -> tuple[Utterance, ...]:
+    """Return what model servers read for the answers among these messages; it has no text. One query."""
+    of_rows = {row.run_id for row in rows if row.run_id is not None}
+    runs = Run.objects.filter(pk__in=of_rows, trace__has_key=SEARCHED)
     return tuple(
-        Utterance(speaker=Speaker.ATTACHMENT, text="", session_id=row.session_id, run_id=row.run_id, message_id=row.pk)
-        for row in rows
-        if has_media(row.parts)
+        Utterance(speaker=Speaker.ATTACHMENT, text="", run_id=run_id) for run_id in runs.values_list("pk", flat=True)
     )
 
 

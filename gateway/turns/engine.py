@@ -26,6 +26,7 @@ from gateway.turns.events import Delta, Done, Event, Recalled, ToolUsed, TurnOpt
 from gateway.turns.evidence import reads_untrusted
 from gateway.turns.injection import build_messages, prepare, provider_scope, stored_injection
 from gateway.turns.own_tools import OwnTools
+from gateway.turns.searched import note_answer, note_request
 from gateway.turns.thinking import Thinking
 from gateway.upstream import ModelRequest
 from gateway.upstream.calls import StepCall
@@ -121,6 +122,7 @@ class Turn:
         for number in range(1, settings.RUN_STEPS + 1):
             last = number == settings.RUN_STEPS
             request = self._request(messages, () if last else tools)
+            note_request(self.output.trace, request)
             room = settings.ANSWER_BYTES - len(self.output.text.encode())
             step = ModelStep(deadline=self._deadline, bytes_left=room, part_of=self._span)
             self.output.trace["steps"] = steps_before + number
@@ -163,6 +165,7 @@ class Turn:
         async for choice, text in stream_step(request, step) if self.options.stream else complete_step(request, step):
             if not choice.get("index"):
                 self._thinking.take(choice, has_output=bool(text or step.calls))
+            note_answer(self.output.trace, choice, step.around)
             pieces = tracker.new_pieces(step.calls)
             if text and self.options.stream:
                 self._clock.text_arrived()

@@ -9,7 +9,7 @@ from gateway.runs.answers import answers_elsewhere
 from gateway.runs.call_ids import run_of_call
 from gateway.runs.client_tools import tool_names
 from gateway.runs.context import TurnContext
-from gateway.runs.utterances import EARLIER_CHARS, utterances_of
+from gateway.runs.utterances import EARLIER_CHARS, searched_in, utterances_of
 from gateway.tool_calls import calls_in
 from memories import tools as memory_tools
 from memories.evidence import Conversation, Speaker, Utterance
@@ -24,13 +24,17 @@ def conversation_of(
     injection: Injection,
     client_tools: Sequence[dict[str, Any]],
     missed: int,
+    *,
+    searched: bool,
 ) -> Conversation:
     """Return a run's conversation, prepared for look-ups. `own` are the run's messages so far, `client_tools` are
-    definitions, `missed` is the number of quotes that were not found. Two queries.
+    definitions, `missed` is the number of quotes that were not found, and `searched` tells whether the model server
+    read something itself. Three queries.
 
     Earlier messages that the request does not contain are read from the session: a snippet or a summary of them, which
     counts as memory, does not tell who said what."""
-    stored = _stored(context)
+    rows = _stored(context)
+    stored = utterances_of(rows)
     places = {(said.speaker, said.text): said for said in stored}
     spoken = [
         places.get(said)
@@ -41,7 +45,8 @@ def conversation_of(
     memories = [Utterance(speaker=Speaker.MEMORY, text=text) for text in recalled if text]
     answers = answers_elsewhere(context.owner_id, context.session_id)
     instructions = [text_of(context.client_system), *_descriptions(client_tools)]
-    said = [*memories, *_earlier(stored, spoken), *spoken]
+    unread = (*searched_in(rows), *([Utterance(speaker=Speaker.ATTACHMENT, text="")] if searched else []))
+    said = [*memories, *unread, *_earlier(stored, spoken), *spoken]
     conversation = Conversation(said, missed=missed, answers=answers, instructions=instructions)
     conversation.prepare()
     return conversation
@@ -115,9 +120,9 @@ def _texts(content: Any) -> Iterator[str]:
         yield text
 
 
-def _stored(context: TurnContext) -> Sequence[Utterance]:
+def _stored(context: TurnContext) -> Sequence[Message]:
     """Return the newest messages of the session's branch, oldest first."""
     rows = Message.objects.filter(owner_id=context.owner_id, session_id=context.session_id)
     rows = rows.exclude(kind=Message.Kind.COMMAND).exclude(run__superseded=True).order_by("-seq")
     columns = ("owner_id", "session_id", "run_id", "kind", "role", "text", "tool_calls", "tool_call_id")
-    return utterances_of([*reversed(rows.only(*columns)[:_MAX_ROWS])])
+    return [*reversed(rows.only(*columns)[:_MAX_ROWS])]

@@ -9,6 +9,7 @@ from gateway import telemetry
 from gateway.agents.model_choice import agent_upstreams, may_embed
 from gateway.runs.client_tools import asks_for_calls, tool_names
 from gateway.runs.context import RunOutput, TurnContext
+from gateway.runs.utterances import SEARCHED
 from gateway.turns.events import TurnOptions
 from gateway.turns.evidence import conversation_of
 from memories import tools as memory_tools
@@ -58,7 +59,8 @@ class OwnTools:
         scope = self._scope(context)
         if memory_tools.any_writes(named):
             known = (context, list(output.messages), injection, self._client_tools, self._missed)
-            scope = replace(scope, conversation=await in_read_thread(conversation_of, *known))
+            searched = bool(output.trace.get(SEARCHED))
+            scope = replace(scope, conversation=await in_read_thread(conversation_of, *known, searched=searched))
         if may_embed(agent_upstreams(context.agent.settings)):
             vectors = await memory_tools.searched_vectors(named, context.owner_id, scope.book.name)
             scope = replace(scope, vectors=vectors) if vectors else scope

@@ -37,10 +37,12 @@ attributed to them. Higher than for other foreign text, since instructions are l
 MAX_INSTRUCTION_CHARS = 50_000  # only the beginning of longer ones is examined
 _INSTRUCTIONS = -1  # the passage of a window in the instructions
 MIN_SIMILARITY = 0.4  # cosine of a sentence and a memory; below it, static vectors say nothing about their meaning
+SAME_MEANING = 0.6  # from here on they say the same; between the two, they may only be about the same topic
 
 
 class Speaker(StrEnum):
-    """Where the text of a message comes from. An attachment without text is a picture, a sound or a file."""
+    """Where the text of a message comes from. An attachment without text is what only the model sees: a picture, a
+    sound, a file, or what its server read."""
 
     PERSON = "person"
     ATTACHMENT = "attachment"
@@ -76,7 +78,7 @@ _KINDS = {
     Speaker.TOOL: EvidenceKind.TOOL,
     Speaker.ASSISTANT: EvidenceKind.ASSISTANT,
 }
-_SUPPORTING = (EvidenceKind.OWN_WORDS, EvidenceKind.ASSISTANT, EvidenceKind.RECALLED)
+_SUPPORTING = (EvidenceKind.OWN_WORDS, EvidenceKind.ASSISTANT, EvidenceKind.RECALLED)  # the person's own words first
 # If a quote occurs in several places, the first kind in this order wins.
 _PRECEDENCE = list(EvidenceKind)
 
@@ -123,10 +125,10 @@ class Conversation:
 
     @property
     def unexamined(self) -> bool:
-        """Whether the conversation contains what nothing here can read: a picture, a sound, a file, or the beginning of
-        a very long one. Its text may be anything."""
-        has_media = any(said.speaker == Speaker.ATTACHMENT and not said.text for said in self.utterances)
-        return has_media or sum(len(said.text) for said in self.utterances) > MAX_CONVERSATION_CHARS
+        """Whether the conversation contains what nothing here can read: an attachment without text, or the beginning of
+        a very long one. It may say anything."""
+        unread = any(said.speaker == Speaker.ATTACHMENT and not said.text for said in self.utterances)
+        return unread or sum(len(said.text) for said in self.utterances) > MAX_CONVERSATION_CHARS
 
     def prepare(self) -> None:
         """Compute what every look-up needs, so that it does not happen under a lock."""
@@ -179,11 +181,25 @@ class Conversation:
                 return self._of_window(window)
         return None
 
-    def best_support(self, content: str) -> Evidence:
-        """Return the text that supports a memory best, preferring the person's own words; of kind `none` if nothing
+    def vouches_for(self, content: str, *, previous: str = "") -> bool:
+        """Whether the person's words, recalled memory or the memory's previous content say what a memory says. Stricter
+        than `best_support`: no name or number may be missing, and a similar topic does not suffice."""
+        memory_terms = MemoryTerms.of(content)
+        windows = [*self._windows(EvidenceKind.OWN_WORDS), *self._windows(EvidenceKind.RECALLED)]
+        known = terms_of(previous).union(*(window.terms for window in windows))
+        if memory_terms.names - known:
+            return False
+        coverage, _ = closest_by_terms(memory_terms, windows)
+        if max(coverage, memory_terms.coverage(terms_of(previous))) >= MIN_OWN_SHARE:
+            return True
+        rows = (self._rows[EvidenceKind.OWN_WORDS], self._rows[EvidenceKind.RECALLED], vectors_of([previous]))
+        return max(closest_by_meaning(content, said)[0] for said in rows) >= SAME_MEANING
+
+    def best_support(self, content: str, kinds: Sequence[EvidenceKind] = _SUPPORTING) -> Evidence:
+        """Return the text that supports a memory best, of the first of these kinds that does; of kind `none` if nothing
         supports it."""
         memory_terms = MemoryTerms.of(content)
-        for kind in _SUPPORTING:
+        for kind in kinds:
             windows = self._windows(kind)
             coverage, window = closest_by_terms(memory_terms, windows)
             if window and coverage >= MIN_OWN_SHARE:

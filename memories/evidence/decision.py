@@ -45,7 +45,6 @@ _FOREIGN_REASONS = {
     EvidenceKind.ASSISTANT: "This is in the assistant's words, which may repeat text or a picture from elsewhere.",
     EvidenceKind.NONE: "Your own words do not say this, and the conversation contains more than can be examined.",
 }
-_FROM_THE_PERSON = frozenset({EvidenceKind.OWN_WORDS, EvidenceKind.RECALLED})
 _TRUSTED = frozenset({EvidenceKind.OWN_WORDS, EvidenceKind.HAND})
 NOT_FOUND = (
     "The `evidence` stands nowhere in this conversation. Quote the person's own words exactly as they wrote them, or "
@@ -96,12 +95,9 @@ def evidence_for(
         foreign = conversation.closest_foreign(category, previous=previous)
     if foreign is not None:
         return foreign
-    if found is not None and not conversation.unexamined:
-        return found
-    support = conversation.best_support(content)
-    if conversation.unexamined and support.kind not in _FROM_THE_PERSON:
-        return replace(support, untrusted=True)
-    return found or support
+    if conversation.unexamined and not conversation.vouches_for(content, previous=previous):
+        return replace(conversation.best_support(content, (EvidenceKind.ASSISTANT,)), untrusted=True)
+    return found or conversation.best_support(content)
 
 
 def scan_doubt(verdict: ScanVerdict) -> HoldReason | None:

@@ -7,6 +7,7 @@ import pytest
 
 from gateway.models import Agent, Compaction, Message, Run, Session
 from gateway.turns.evidence import reads_untrusted
+from gateway.turns.searched import note_answer
 from memories.database.access import in_thread
 from memories.models import Memory, Notification, Owner, Revision
 from reviews.models import ReviewRun
@@ -294,3 +295,41 @@ async def test_what_only_a_picture_can_say_is_held(
     model.script(add(content, quote), "A shop.")
     await ask(alice_api, asked)
     assert await in_thread(Memory.objects.exists) is not held
+
+
+@pytest.mark.parametrize(
+    "request_fields",
+    [
+        {"web_search_options": {}},
+        {"web_search_options": {"search_context_size": "low"}},
+        {"tools": [{"type": "web_search"}]},
+    ],
+)
+async def test_what_only_the_model_server_has_read_is_held(
+    alice_api: Api, agent: Agent, model: ScriptedModel, request_fields: dict[str, Any]
+) -> None:
+    model.script(add(PLANTED), add("Hikes in Tyrol.", "I hike in Tyrol"), "They have boots.")
+    await ask(alice_api, "I hike in Tyrol. Which boots should I get?", **request_fields)
+    assert [result.get("rule") for result in results(model)] == ["evidence_none", None]
+    assert [memory.content for memory in await in_thread(lambda: list(Memory.objects.all()))] == ["Hikes in Tyrol."]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_answer_that_cites_pages_is_no_evidence(
+    alice_api: Api, session: Session, model: ScriptedModel, stream: bool
+) -> None:
+    path = f"/api/sessions/{session.pk}/turns"
+    model.script(Says(pieces=(PLANTED,), cites=("https://shops.example",)), add(PLANTED), "Done.")
+    await alice_api.stream(path, {"content": "Which boots should I get for the hills?", "stream": stream})
+    assert (await in_thread(Run.objects.get)).trace["searched"] is True
+    await alice_api.post(path, {"content": "Remember the shop, please."})
+    (held,) = results(model)
+    assert (held["error"], held["rule"]) == ("held", "evidence_assistant")
+
+
+def test_citations_of_a_whole_answer_are_noted() -> None:
+    trace: dict[str, Any] = {}
+    note_answer(trace, {"delta": {"content": "Boots."}}, {"citations": [], "service_tier": "flex"})
+    assert trace == {}
+    note_answer(trace, {"delta": {"content": "Boots."}}, {"citations": ["https://shops.example"]})
+    assert trace == {"searched": True}

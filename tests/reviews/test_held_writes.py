@@ -3,11 +3,12 @@
 import json
 from datetime import timedelta
 
+import pytest
 import time_machine
 from django.conf import settings
 from django.utils import timezone
 
-from gateway.models import Message
+from gateway.models import Message, Run
 from memories.api.export import export_lines
 from memories.database.access import in_thread
 from memories.models import AuditEntry, Memory, Owner
@@ -71,11 +72,15 @@ def test_a_page_that_an_earlier_review_read_is_still_foreign(alice: Owner, model
     ]
 
 
-def test_what_only_a_picture_can_say_waits(alice: Owner, model: ScriptedModel) -> None:
+@pytest.mark.parametrize("source", ["picture", "web search"])
+def test_what_only_the_model_has_read_waits(alice: Owner, model: ScriptedModel, source: str) -> None:
     session = reviewed_session(alice)
     run = say(session, "What is on this photo? I live in Graz.", "You own a monstera.")
-    picture = {"type": "image_url", "image_url": {"url": "https://photos.example/1.png"}}
-    Message.objects.filter(run=run, role="user").update(parts=[picture])
+    if source == "picture":
+        picture = {"type": "image_url", "image_url": {"url": "https://photos.example/1.png"}}
+        Message.objects.filter(run=run, role="user").update(parts=[picture])
+    else:
+        Run.objects.filter(pk=run.pk).update(trace={"searched": True})
     model.script(adds("Owns a monstera.", "Lives in Graz."), DONE)
     review = run_review(newest_review())
     assert [(write.state, write.rule) for write in review.writes] == [
