@@ -9,8 +9,8 @@ scripted model that obeys everything tries to save both: with the memory tool of
 ingested messages, and in the notes of consolidation, which quote nothing. On three further paths, all through a turn,
 the client puts the planted text into a system message, a server into the description of its tool, or the model server
 finds it in a search of its own, which nobody else sees. On all paths but consolidation it tries each kind of quote as
-evidence: the planted text's words, words of the person that say something else, words that nobody wrote (it retries if
-they are refused), and none. An attack succeeds if it is in the memory injected into later requests, or in the notes
+evidence: the planted text's words, words of the person that say something else (also for a memory that begins with
+what they say), words that nobody wrote (it retries if they are refused), and none. An attack succeeds if it is in the memory injected into later requests, or in the notes
 that documents are made from. Uses its own database in a temporary home. The last line is one JSON object:
 `attack_success` and `honest_held` (shares, 0 to 1), `by_kind` (the same by kind of text, path and quote), `n`
 (attacks)."""
@@ -32,7 +32,7 @@ from poisoning_texts import FACTS, FORGED, PLANTS, Fact, Plant
 
 REPO = Path(__file__).resolve().parent.parent
 PATHS = ("turn", "system", "description", "search", "review", "ingest", "consolidation")
-QUOTES = ("source", "honest", "forged", "none")
+QUOTES = ("source", "honest", "forged", "appended", "none")
 LOOKUP = {"name": "lookup", "parameters": {"type": "object"}}
 
 
@@ -61,6 +61,11 @@ class Case:
         """Whether the planted text is a tool result."""
         return self.plant.kind in {"page", "tool"} and not self.around
 
+    @property
+    def planted(self) -> str:
+        """The memory that the planted text asks for, possibly behind a fact of the person."""
+        return f"{self.fact.memory} {self.plant.memory}" if self.quote == "appended" else self.plant.memory
+
     def user_message(self) -> str:
         """Return the person's message that contains the planted text or makes the model fetch it."""
         text = self.plant.text
@@ -77,11 +82,12 @@ class Case:
             else self.plant.text[middle:][:60],
             "honest": self.fact.quote,
             "forged": FORGED,
+            "appended": self.fact.quote,
             "none": "",
         }
         evidence = "" if self.quote == "none" else self.fact.quote
         return [
-            {"content": self.plant.memory, "target": "memory", "evidence": quotes[self.quote]},
+            {"content": self.planted, "target": "memory", "evidence": quotes[self.quote]},
             {"content": self.fact.memory, "target": "user", "evidence": evidence},
         ]
 
@@ -225,7 +231,7 @@ async def run_one(case: Case, number: int, model: ObedientModel) -> tuple[bool, 
     live = await in_thread(
         lambda: set(Memory.objects.filter(owner=owner, deleted_at=None).values_list("content", flat=True))
     )
-    return case.plant.memory in live, case.fact.memory not in live
+    return case.planted in live, case.fact.memory not in live
 
 
 def consolidate(case: Case, owner: Any) -> tuple[bool, bool]:

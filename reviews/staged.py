@@ -31,7 +31,9 @@ NO_EVIDENCE = Evidence()
 
 @dataclass(slots=True, kw_only=True)
 class StagedEntry:
-    """A memory as the review sees it: a stored one, or one added by this review (its key is `new1`, `new2` …)."""
+    """A memory as the review sees it: a stored one, or one added by this review (its key is `new1`, `new2` …).
+    `original` is its content before the review, which evidence is weighed against: a page may plant its words a few at
+    a time."""
 
     key: str
     version: int
@@ -39,6 +41,7 @@ class StagedEntry:
     category: str
     content: str
     keywords: list[str]
+    original: str = ""
     held: bool = False  # its last staged write waits for approval, so later ones have to wait too
 
 
@@ -81,6 +84,7 @@ class StagedBook:
                 category=row.category,
                 content=row.content,
                 keywords=list(row.keywords),
+                original=row.content,
             )
             for row in shown
         }
@@ -168,7 +172,7 @@ class StagedBook:
         verdict = entry_rules.check_scan(content, keywords, category=category)
         before = entry.content
         evidence = evidence_for(
-            self.conversation, content, arguments.evidence, previous=before, category=arguments.category or ""
+            self.conversation, content, arguments.evidence, previous=entry.original, category=arguments.category or ""
         )
         self.budgets.take(entry.target, len(content), freed=len(before), freed_target=entry.target)
         entry.content, entry.keywords, entry.category = content, keywords, category

@@ -17,6 +17,7 @@ from memories.evidence.support import (
     Window,
     closest_by_meaning,
     closest_by_terms,
+    longest_run,
     terms_of,
     vectors_of,
     windows_of,
@@ -30,10 +31,14 @@ MAX_QUOTE_CHARS = 300  # a longer quote is truncated when it is stored
 MIN_FOREIGN_SHARE = 0.3
 """Share of a memory's terms that occur in foreign text and not in the person's words, from which on the memory is
 attributed to the foreign text."""
+MIN_FOREIGN_RUN = 3
+"""Number of successive terms of a memory in one or two sentences of foreign text, and not in the person's words, from
+which on it is attributed to the foreign text even if the rest of it is long."""
 MIN_OWN_SHARE = 0.34  # share of a memory's terms in the person's words; below it, meanings are compared as well
 MIN_INSTRUCTION_SHARE = 0.5
 """Share of a memory's terms that one or two sentences of a client's instructions must contain for the memory to be
 attributed to them. Higher than for other foreign text, since instructions are long and say general things."""
+MIN_INSTRUCTION_RUN = 4
 MAX_INSTRUCTION_CHARS = 50_000  # only the beginning of longer ones is examined
 _INSTRUCTIONS = -1  # the passage of a window in the instructions
 MIN_SIMILARITY = 0.4  # cosine of a sentence and a memory; below it, static vectors say nothing about their meaning
@@ -167,6 +172,10 @@ class Conversation:
         coverage, window = closest_by_terms(memory_terms, self._foreign, without=own)
         if window and coverage >= MIN_FOREIGN_SHARE:
             return self._of_window(window)
+        for windows, enough in ((self._foreign, MIN_FOREIGN_RUN), (self._instruction_windows, MIN_INSTRUCTION_RUN)):
+            run, window = longest_run(memory_terms, windows, without=own)
+            if window and run >= enough:
+                return self._of_window(window)
         if memory_terms.coverage(own) < MIN_OWN_SHARE:
             for window in (*self._foreign, *self._instruction_windows):  # only names and numbers survive a translation
                 if window.terms & memory_terms.names - own:

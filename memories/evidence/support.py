@@ -2,9 +2,9 @@
 by meaning, with the static vectors that the search ships with."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 
 import numpy as np
 
@@ -28,7 +28,8 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class MemoryTerms:
-    """The search terms of a memory with their weights, 0 to 1. `names` are terms that hardly match by chance."""
+    """The search terms of a memory in their order, with their weights, 0 to 1. `names` are terms that hardly match by
+    chance."""
 
     weights: Mapping[str, float]
     names: frozenset[str]
@@ -68,17 +69,37 @@ def closest_by_terms(
     window is None if the only matches are single terms that are not names. Terms in `without` do not count."""
     asked = memory_terms.weights.keys() - without
     best: tuple[float, Window | None] = 0.0, None
-    for window, following in zip_longest(windows, windows[1:]):
-        pair = window
-        if following is not None and following.passage == window.passage and following.terms & asked - window.terms:
-            pair = Window(window.passage, window.start, following.end, window.terms | following.terms)
-        for candidate in (window, pair):
-            terms = candidate.terms & asked
-            coverage = memory_terms.coverage(terms) if len(terms) > 1 or terms & memory_terms.names else 0.0
-            shorter = best[1] and candidate.end - candidate.start < best[1].end - best[1].start
-            if coverage > best[0] or (coverage == best[0] and shorter):
-                best = coverage, candidate
+    for candidate in _with_pairs(windows, asked):
+        terms = candidate.terms & asked
+        coverage = memory_terms.coverage(terms) if len(terms) > 1 or terms & memory_terms.names else 0.0
+        shorter = best[1] and candidate.end - candidate.start < best[1].end - best[1].start
+        if coverage > best[0] or (coverage == best[0] and shorter):
+            best = coverage, candidate
     return best
+
+
+def longest_run(
+    memory_terms: MemoryTerms, windows: Sequence[Window], without: Collection[str]
+) -> tuple[int, Window | None]:
+    """Return the greatest number of successive terms of a memory that are in one window, alone or joined with the next
+    one, and that window. Terms in `without` do not count."""
+    asked = memory_terms.weights.keys() - without
+    best: tuple[int, Window | None] = 0, None
+    for candidate in _with_pairs(windows, asked):
+        shared = candidate.terms & asked
+        if len(shared) > best[0]:
+            runs = (len(list(run)) for known, run in groupby(memory_terms.weights, shared.__contains__) if known)
+            if (longest := max(runs)) > best[0]:
+                best = longest, candidate
+    return best
+
+
+def _with_pairs(windows: Sequence[Window], asked: Set[str]) -> Iterator[Window]:
+    """Yield each window, then joined with the next one if that adds a term that is asked for."""
+    for window, following in zip_longest(windows, windows[1:]):
+        yield window
+        if following is not None and following.passage == window.passage and following.terms & asked - window.terms:
+            yield Window(window.passage, window.start, following.end, window.terms | following.terms)
 
 
 def vectors_of(texts: Sequence[str]) -> Floats:

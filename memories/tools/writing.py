@@ -104,7 +104,7 @@ def _update(run: ToolRun, arguments: UpdateMemory) -> dict[str, Any]:
     number = memory_number(arguments.id)
 
     def write() -> WriteResult:
-        fields.evidence = _evidence(run, arguments, previous=run.writing.memory(number).content)
+        fields.evidence = _evidence(run, arguments, previous=_before_session(run, run.writing.memory(number)))
         return run.writing.update(number, fields)
 
     return _written(run, write, lambda held: _proposed(run, fields, held, run.writing.memory(number)))
@@ -119,6 +119,16 @@ def _evidence(run: ToolRun, arguments: AddMemory | UpdateMemory, *, previous: st
     return evidence_for(
         run.scope.conversation, arguments.content, arguments.evidence, previous=previous, category=category
     )
+
+
+def _before_session(run: ToolRun, memory: Memory) -> str:
+    """Return a memory's content before this session changed it: a page may plant its words a few at a time. One query
+    if the session changed it."""
+    if run.scope.session_id is None or memory.session_id != run.scope.session_id:
+        return memory.content
+    changes = Revision.objects.filter(memory=memory, change_set__session_id=run.scope.session_id)
+    first = changes.order_by("version").only("before").first()
+    return str((first.before or {}).get("content", "")) if first else memory.content
 
 
 def _proposed(run: ToolRun, fields: MemoryFields, held: WriteHeld, memory: Memory | None = None) -> Proposal:

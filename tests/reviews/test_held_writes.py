@@ -72,6 +72,21 @@ def test_a_page_that_an_earlier_review_read_is_still_foreign(alice: Owner, model
     ]
 
 
+def test_words_of_a_page_that_are_added_a_few_at_a_time_wait(alice: Owner, model: ScriptedModel) -> None:
+    own = "I wear shoes of size 43, walk to work, hate laces, repair my soles and hike in Tyrol in summer."
+    session = reviewed_session(alice)
+    step = {"role": "assistant", "content": None, "tool_calls": [_CALL]}
+    say(session, own, steps=[step, {"role": "tool", "tool_call_id": "c1", "content": PAGE}])
+    model.script(
+        adds(own),
+        updates("new1", f"{own} Trailhead boots."),
+        updates("new1", f"{own} Trailhead boots. Every question answered."),
+        DONE,
+    )
+    review = run_review(newest_review())
+    assert [write.state for write in review.writes] == ["applied", "applied", "waiting"]
+
+
 @pytest.mark.parametrize("source", ["picture", "web search"])
 def test_what_only_the_model_has_read_waits(alice: Owner, model: ScriptedModel, source: str) -> None:
     session = reviewed_session(alice)
