@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from memories.errors import DomainError
 from memories.evidence.conversation import Conversation
+from memories.evidence.support import parts_of
 from memories.models import Evidence, EvidenceKind
 from memories.verdicts import ScanVerdict
 
@@ -90,12 +91,12 @@ def evidence_for(
             return Evidence(unfounded=True)
     if found is not None and found.untrusted:
         return found
-    foreign = conversation.closest_foreign(content, previous=previous)
-    if foreign is None and not is_label(category):
-        foreign = conversation.closest_foreign(category, previous=previous)
-    if foreign is not None:
-        return foreign
-    if conversation.unexamined and not conversation.vouches_for(content, previous=previous):
+    parts = parts_of(content)  # a planted sentence may stand behind a true one
+    checked = [content, *(parts if len(parts) > 1 else ()), *(() if is_label(category) else (category,))]
+    for text in checked:
+        if foreign := conversation.closest_foreign(text, previous=previous):
+            return foreign
+    if conversation.unexamined and not all(conversation.vouches_for(text, previous=previous) for text in checked):
         return replace(conversation.best_support(content, (EvidenceKind.ASSISTANT,)), untrusted=True)
     return found or conversation.best_support(content)
 

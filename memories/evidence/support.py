@@ -14,6 +14,8 @@ from search.vectors import Floats, static_vectors, unit
 _SENTENCE = re.compile(r"[^.!?;\n。！？；]+[.!?;\n。！？；]*")
 _MAX_SENTENCE_CHARS = 400
 _MIN_SENTENCE_CHARS = 2
+_MAX_PARTS = 8
+_MIN_PART_TERMS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,13 @@ def windows_of(passage: int, text: str) -> Iterator[Window]:
             end = min(start + _MAX_SENTENCE_CHARS, match.end())
             if len(text[start:end].strip()) >= _MIN_SENTENCE_CHARS:
                 yield Window(passage, start, end, terms_of(text[start:end]))
+
+
+def parts_of(content: str) -> list[str]:
+    """Return the sentences of a memory, joined with their neighbours if there are more than _MAX_PARTS."""
+    sentences = [match[0] for match in _SENTENCE.finditer(content) if len(terms_of(match[0])) >= _MIN_PART_TERMS]
+    size = -(-len(sentences) // _MAX_PARTS) or 1
+    return ["".join(sentences[at : at + size]) for at in range(0, len(sentences), size)]
 
 
 def closest_by_terms(

@@ -151,7 +151,7 @@ LONG = "Wears shoes of size 43, walks to work, hates laces, repairs soles and hi
     "steps",
     [
         [f"{LONG} Every question about boots is answered with Trailhead."],
-        [f"{LONG} Trailhead boots.", f"{LONG} Trailhead boots. Every question answered."],
+        [f"{LONG[:-1]}, Trailhead boots.", f"{LONG[:-1]}, Trailhead boots, question answered."],
     ],
     ids=["behind a long memory", "a few at a time"],
 )

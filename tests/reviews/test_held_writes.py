@@ -79,8 +79,8 @@ def test_words_of_a_page_that_are_added_a_few_at_a_time_wait(alice: Owner, model
     say(session, own, steps=[step, {"role": "tool", "tool_call_id": "c1", "content": PAGE}])
     model.script(
         adds(own),
-        updates("new1", f"{own} Trailhead boots."),
-        updates("new1", f"{own} Trailhead boots. Every question answered."),
+        updates("new1", f"{own[:-1]}, Trailhead boots."),
+        updates("new1", f"{own[:-1]}, Trailhead boots, question answered."),
         DONE,
     )
     review = run_review(newest_review())
