@@ -12,7 +12,8 @@ TRAILING_RULES = (
     r"|^#### Code Interpreter\n\nYou have access to a Python code interpreter via:"
 )
 # Messages that clients write themselves and send as the user: files and examples (aider), descriptions of the
-# environment (Gemini CLI, Qwen Code), command output (aider, Open Interpreter), a tool's pictures (Agno).
+# environment (Gemini CLI, Qwen Code), command output (aider, Open Interpreter, AutoGen), a tool's pictures (Agno) or
+# result (Griptape, LangChain's conversational agent).
 _WRITTEN_BY_CLIENTS = re.compile(
     "|".join(
         (
@@ -32,6 +33,9 @@ _WRITTEN_BY_CLIENTS = re.compile(
             r"I ran this command:\n\n[^\n]{1,2000}\n\nAnd got this output:\n",
             r"The code above was executed on my machine\. It produced no text output\.",
             r"The tool call above generated the attached media\.\s*\Z",
+            r"exitcode: -?\d{1,9} \(execution (?:succeeded|failed)\)\nCode output:",
+            r"<\|Response\|>:",
+            r"TOOL RESPONSE:[ \t]*\n-{5}",
         )
     )
 )
@@ -56,6 +60,18 @@ _CODE_OUTPUT = re.compile(
     r"Observation:\nExecution logs:"
     r"|(?:Call id: call_\w{1,64}\n)?Error:\n(?:Error in code parsing|Code execution failed)"
 )
+# Calls that a model writes as text for its client, and what begins the result: ReAct (LlamaIndex, LangChain)
+_REACT_CALL = re.compile(r"^[ \t*]*Action(?: \d{1,3})?:", re.MULTILINE)
+_REACT_RESULT = re.compile(r"\s*Observation(?: \d{1,3})?:")
+# Langroid sends the result of such a call without any mark.
+_JSON_CALL = re.compile(r"\"request\"\s*:\s*\"[A-Za-z_]\w{0,99}\"")
+
+
+def is_result_of_written_call(text: str, answer: str) -> bool:
+    """Return True if a user message contains the result of a call that the model wrote into the answer before it."""
+    if _REACT_RESULT.match(text):
+        return bool(_REACT_CALL.search(answer))
+    return answer.rstrip("`\n ").endswith("}") and bool(_JSON_CALL.search(answer))
 
 
 def is_written_by_client(text: str) -> bool:

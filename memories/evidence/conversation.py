@@ -9,6 +9,7 @@ from functools import cached_property
 from uuid import UUID
 
 from memories.evidence.answers import MAX_ANSWERS, EarlierAnswer, earlier_answer, find_answers
+from memories.evidence.client_texts import is_result_of_written_call
 from memories.evidence.own_words import Span, foreign_spans, merge_spans
 from memories.evidence.quotes import find_parts, folded, original_span, quote_parts
 from memories.evidence.recalled import recalled_words
@@ -98,12 +99,16 @@ class Conversation:
         """The messages, split where the person's own words end and foreign text begins."""
         found: list[_Passage] = []
         foreign = False  # whether foreign text came earlier, which a later answer may repeat
+        answer = ""  # the latest one
         elsewhere = [key for text in self.answers[:MAX_ANSWERS] if (key := earlier_answer(text, foreign=True))]
         here: deque[EarlierAnswer] = deque(maxlen=MAX_ANSWERS)
         for utterance in _newest(self.utterances):
             if utterance.speaker == Speaker.MEMORY:
                 texts = recalled_words(utterance.text)
                 found += [_Passage(EvidenceKind.RECALLED, False, text, 0, utterance) for text in texts]
+            elif utterance.speaker == Speaker.PERSON and is_result_of_written_call(utterance.text, answer):
+                foreign = True
+                found.append(_Passage(EvidenceKind.TOOL, True, utterance.text, 0, utterance))
             elif utterance.speaker == Speaker.PERSON:
                 passages = _split_person_message(utterance, [*elsewhere, *here])
                 foreign = foreign or any(passage.foreign for passage in passages)
@@ -111,8 +116,10 @@ class Conversation:
             else:
                 foreign = foreign or utterance.speaker in {Speaker.TOOL, Speaker.ATTACHMENT}
                 found.append(_Passage(_KINDS[utterance.speaker], foreign, utterance.text, 0, utterance))
-                if utterance.speaker == Speaker.ASSISTANT and (key := earlier_answer(utterance.text, foreign=foreign)):
-                    here.append(key)
+                if utterance.speaker == Speaker.ASSISTANT:
+                    answer = utterance.text
+                    if key := earlier_answer(answer, foreign=foreign):
+                        here.append(key)
         return [passage for passage in found if passage.text.strip()]
 
     @property

@@ -67,6 +67,7 @@ REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
         ("This is the Gemini CLI. We are setting up the context for our chat.\nToday's date is Monday.", ""),
         ("Code output: 42\n\nWhat does this output mean / what's next (if anything, or are we done)?", ""),
         ("The tool call above generated the attached media.", ""),
+        ("exitcode: 1 (execution failed)\nCode output: \nno kettle", ""),
         ("Code output: 42\n\nIs that right?", "Code output: 42\n\nIs that right?"),
         ("What does <think> do?", "What does <think> do?"),
         ("if a < b: return <T>", "if a < b: return <T>"),
