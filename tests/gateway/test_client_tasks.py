@@ -216,6 +216,8 @@ TASKS = [
         + user("\"Transcript so far: user: hi\n\n\"")),
     Row("Semantic Kernel: summary", user("hi", "bye") + system("\nProvide a concise and complete summarization of the "
                                                               "entire dialog that does not exceed 5 sentences.\n…")),
+    Row("Mellea: checking an answer", user("hi", "Check whether the output below satisfies the requirement below.\nThe "
+        "conversation is provided so that you can interpret the requirement; judge only the output.\n…\n  Output: Hello.")),
     Row("Cherry Studio: title", system("Summarize the given session as a 10-word title") + user("[{\"x\": 1}]"),
         STREAM),
 ]  # fmt: skip
@@ -223,6 +225,8 @@ TASKS = [
 TURNS = [
     Row("AutoGen: an agent with tools in a role play", user("You are in a role play game. The following roles are "
                                                             "available: cook, guest. Only return the role."), TOOLS),
+    Row("a check that somebody asks for", user("hi", "Check whether the output below satisfies the requirement below.\n"
+                                               "Output: 42\nRequirement: below 50")),
     Row("a plan that somebody asks for", user("hi", "You are a world expert at analyzing a situation to derive facts, "
                                               "and plan accordingly towards solving a task. Plan my holiday.")),
     Row("a summary that somebody asks for", user("Provide a concise and complete summarization of the entire dialog "
