@@ -217,7 +217,7 @@ TASKS = [
     Row("Semantic Kernel: summary", user("hi", "bye") + system("\nProvide a concise and complete summarization of the "
                                                               "entire dialog that does not exceed 5 sentences.\n…")),
     Row("Mellea: checking an answer", user("hi", "Check whether the output below satisfies the requirement below.\nThe "
-        "conversation is provided so that you can interpret the requirement; judge only the output.\n…\n  Output: Hello.")),
+        "conversation is provided so that you can interpret the requirement; judge only the output.\n…\n  Output: a")),
     Row("Cherry Studio: title", system("Summarize the given session as a 10-word title") + user("[{\"x\": 1}]"),
         STREAM),
 ]  # fmt: skip
