@@ -9,7 +9,7 @@ from functools import cached_property
 from uuid import UUID
 
 from memories.evidence.answers import MAX_ANSWERS, EarlierAnswer, earlier_answer, find_answers
-from memories.evidence.client_texts import is_result_of_written_call
+from memories.evidence.client_texts import is_result_of_written_call, written_results_start
 from memories.evidence.own_words import Span, foreign_spans, merge_spans
 from memories.evidence.quotes import find_parts, folded, original_span, quote_parts
 from memories.evidence.recalled import recalled_words
@@ -74,7 +74,6 @@ class _Passage:
 _KINDS = {
     Speaker.ATTACHMENT: EvidenceKind.PASTED,
     Speaker.TOOL: EvidenceKind.TOOL,
-    Speaker.ASSISTANT: EvidenceKind.ASSISTANT,
 }
 _SUPPORTING = (EvidenceKind.OWN_WORDS, EvidenceKind.ASSISTANT, EvidenceKind.RECALLED)
 # If a quote occurs in several places, the first kind in this order wins.
@@ -113,13 +112,17 @@ class Conversation:
                 passages = _split_person_message(utterance, [*elsewhere, *here])
                 foreign = foreign or any(passage.foreign for passage in passages)
                 found += passages
+            elif utterance.speaker == Speaker.ASSISTANT:
+                answer = utterance.text
+                results = written_results_start(answer)
+                found.append(_Passage(EvidenceKind.ASSISTANT, foreign, answer[:results], 0, utterance))
+                found.append(_Passage(EvidenceKind.TOOL, True, answer[results:], results, utterance))
+                foreign = foreign or results < len(answer)
+                if key := earlier_answer(answer, foreign=foreign):
+                    here.append(key)
             else:
-                foreign = foreign or utterance.speaker in {Speaker.TOOL, Speaker.ATTACHMENT}
-                found.append(_Passage(_KINDS[utterance.speaker], foreign, utterance.text, 0, utterance))
-                if utterance.speaker == Speaker.ASSISTANT:
-                    answer = utterance.text
-                    if key := earlier_answer(answer, foreign=foreign):
-                        here.append(key)
+                foreign = True
+                found.append(_Passage(_KINDS[utterance.speaker], True, utterance.text, 0, utterance))
         return [passage for passage in found if passage.text.strip()]
 
     @property
