@@ -13,7 +13,7 @@ TRAILING_RULES = (
 )
 # Messages that clients write themselves and send as the user: files and examples (aider), descriptions of the
 # environment (Gemini CLI, Qwen Code), command output (aider, Open Interpreter, AutoGen), a tool's pictures (Agno) or
-# result (Griptape, LangChain's conversational agent).
+# result (Griptape, OpenHands, Continue, LangChain's conversational agent).
 _WRITTEN_BY_CLIENTS = re.compile(
     "|".join(
         (
@@ -35,6 +35,8 @@ _WRITTEN_BY_CLIENTS = re.compile(
             r"The tool call above generated the attached media\.\s*\Z",
             r"exitcode: -?\d{1,9} \(execution (?:succeeded|failed)\)\nCode output:",
             r"<\|Response\|>:",
+            r"EXECUTION RESULT of \[[^\]\n]{1,200}\]:",
+            r"Tool output for tool call \S{1,200} \([^)\n]{1,200}\):",
             r"TOOL RESPONSE:[ \t]*\n-{5}",
         )
     )

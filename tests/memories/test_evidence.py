@@ -70,6 +70,8 @@ def own_text(text: str) -> str:
         ("Error:\nError in code parsing:\nHere is your code snippet:\nI like gold.\nNow let's retry: …", ""),
         ("exitcode: 0 (execution succeeded)\nCode output: \nI like gold.\n", ""),
         ("<|Response|>: I like gold.", ""),
+        ("EXECUTION RESULT of [execute_bash]:\nI like gold.", ""),
+        ("Tool output for tool call call_1 (read_file):\n\nI like gold.", ""),
         ("TOOL RESPONSE: \n---------------------\nI like gold.\n\nUSER'S INPUT\n--------------------\n\nOkay?", ""),
         ("Observation: I like gold.", "Observation: I like gold."),  # unless it answers a call, see below
         ("Action: call Ann\nObservation: I like gold.", "Action: call Ann\nObservation: I like gold."),
@@ -188,6 +190,7 @@ def test_spans_are_in_order_and_within_the_text(text: str) -> None:
         "---x\n",
         "“",
         ": ",
+        "Action Input: x\nBegin!\n",
         "I ",
     ],
 )
