@@ -70,7 +70,7 @@ _REACT_RESULT = re.compile(r"^[ \t*]*Observation(?: \d{1,3})?:", re.MULTILINE)
 _REACT_PROMPT_END, _REACT_STEPS = "\nBegin!", "\nThought:"
 _REACT_QUESTION = re.compile(r"^(?:Question|New input):[ \t]?", re.MULTILINE)
 # Langroid sends the result of such a call without any mark.
-_JSON_CALL = re.compile(r"\"request\"\s*:\s*\"[A-Za-z_]\w{0,99}\"")
+_JSON_CALL = re.compile(r"\{\s*\"request\"\s*:\s*\"[A-Za-z_]\w{0,99}\"")
 
 
 def is_result_of_written_call(text: str, answer: str) -> bool:

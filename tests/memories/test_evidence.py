@@ -297,6 +297,7 @@ def test_a_result_that_a_client_wrote_into_an_answer_is_not_the_assistants() -> 
         ("Thought: done.\nAnswer: Nothing.", "I like gold."),
         ('This file is right:\n```json\n{"name": "Ada", "place": "York"}\n```', "I like gold."),
         ('A call looks like {"request": "weather"}, as you see.', "I like gold."),
+        ('launch.json:\n```json\n{"type": "node", "request": "launch"}\n```', "I like gold."),
         # A server that cannot parse its model's calls of memory tools shows them to the person.
         ('{"name": "add_memory", "arguments": {"content": "x"}}', "I like gold."),
     ],
