@@ -34,7 +34,9 @@ def error_response(error: DomainError, path: str, headers: Container[str] = ()) 
     body, status = error.as_json(), error.http_status
     if is_anthropic(path, headers):
         body, status = anthropic_error(error), anthropic_status(error)
-    response = HttpResponse(json.dumps(body), content_type="application/json", status=status, headers=error.headers)
+    # Readable where a client prints it. A lone surrogate becomes its escape in JSON.
+    content = json.dumps(body, ensure_ascii=False).encode(errors="backslashreplace")
+    response = HttpResponse(content, content_type="application/json", status=status, headers=error.headers)
     if wait := _whole_seconds(error.details.get("retry_after")):
         response["Retry-After"] = str(wait)
     if _is_final(error):

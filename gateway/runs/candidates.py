@@ -77,7 +77,7 @@ def sessions_called(caller: Caller, messages: Sequence[dict[str, Any]]) -> set[U
 
 def _by_summary(caller: Caller, sessions: Sequence[Session], request: V1Request) -> Continuation:
     """Return the continuation of the session with whose summary the request begins."""
-    begins_with = first_sentence_hashes(request.messages)
+    begins_with = first_sentence_hashes(request.client_system, request.messages)
     if not begins_with:
         return Continuation()
     runs = Run.objects.filter(owner_id=caller.owner_id, session__in=[row.pk for row in sessions], superseded=False)

@@ -18,6 +18,7 @@ from gateway.runs.comparing import comparable_message, contains_answer
 from gateway.runs.matching import Continuation
 from gateway.runs.requested import ComparisonNeeded, MatchedSession, Rule, SessionLookup, V1Request
 from gateway.runs.session_rows import OPEN_ENDED, UNFINISHED, latest_run, lock, locked_sessions
+from gateway.runs.summaries import may_contain_summary
 from memories.database.statements import Select, given
 
 # How long the same request may count as a retry.
@@ -65,7 +66,8 @@ def session_match(lookup: SessionLookup, run_id: UUID | None, continuation: Cont
         found = _same_history(lookup) or _same_turn(lookup) or _after_unanswered(lookup)
     elif found is None:
         found = _after_unanswered(lookup) or _resent_with_answer(lookup) or _retry(lookup) or _after_command(lookup)
-    if found is None and not lookup.conversation.is_first:
+    is_first = lookup.conversation.is_first and not may_contain_summary(lookup.request.client_system)
+    if found is None and not is_first:
         if continuation is None:
             raise ComparisonNeeded
         found = _by_comparison(lookup, continuation)

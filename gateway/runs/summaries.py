@@ -11,6 +11,7 @@ from gateway.digests import digest
 from gateway.messages import ChatMessage, text_of
 from gateway.models import Run
 from gateway.runs.comparing import comparable_message, cut
+from gateway.runs.context import SystemContent
 
 MAX_SENTENCES = 12
 TRACE_KEY = "summary"
@@ -31,11 +32,16 @@ def sentence_hashes(text: str) -> list[str]:
     return list(dict.fromkeys(digest(key)[:16] for key in keys if len(key) >= _MIN_SENTENCE_CHARS))
 
 
-def first_sentence_hashes(messages: Sequence[ChatMessage]) -> set[str]:
-    """Return hashes of the long sentences in the first messages of a conversation."""
+def may_contain_summary(client_system: SystemContent) -> bool:
+    """Return True if a client's system messages may contain a summary of the conversation: LangMem, LibreChat."""
+    return "summar" in text_of(client_system).casefold()
+
+
+def first_sentence_hashes(client_system: SystemContent, messages: Sequence[ChatMessage]) -> set[str]:
+    """Return hashes of the long sentences in a client's system messages and the first messages of a conversation."""
     spoken = (message for message in messages if message.get("role") in {"user", "assistant"})
-    texts = (text_of(message.get("content")) for message in islice(spoken, _FIRST_MESSAGES))
-    return {key for text in texts for key in sentence_hashes(text)}
+    contents = (client_system, *(message.get("content") for message in islice(spoken, _FIRST_MESSAGES)))
+    return {key for content in contents for key in sentence_hashes(text_of(content))}
 
 
 def summary_store(owner_id: UUID, session_id: UUID, answer: str) -> None:

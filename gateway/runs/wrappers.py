@@ -5,7 +5,7 @@ take linear time."""
 import re
 from collections.abc import Collection
 
-from memories.evidence.client_texts import MESSAGE_TAGS, is_written_by_client, question_start, without_rules
+from memories.evidence.client_texts import MESSAGE_TAGS, is_written_by_client, question_span, without_rules
 
 _REMINDERS = frozenset({"system-reminder", "system_reminder"})
 # Tags whose content is never the user's
@@ -29,7 +29,8 @@ def own_words(text: str) -> str:
     client wrote all of it."""
     if is_written_by_client(text):
         return ""
-    text = without_rules(text[question_start(text) :] or text)
+    begins, ends = question_span(text)
+    text = without_rules(text[begins:ends] or text)
     if "<" not in text:
         return text.strip()
     words = _without(text, _CLIENT_TAGS)

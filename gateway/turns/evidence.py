@@ -13,6 +13,7 @@ from gateway.runs.utterances import EARLIER_CHARS, searched_in, utterances_of
 from gateway.tool_calls import calls_in
 from memories import tools as memory_tools
 from memories.evidence import Conversation, Speaker, Utterance
+from memories.evidence.client_texts import is_written_by_client
 from memories.recall.two_lanes import Injection
 
 _MAX_ROWS = 400
@@ -113,9 +114,11 @@ def _is_own_call(call: dict[str, Any], client_tools: Collection[str]) -> bool:
 
 
 def _texts(content: Any) -> Iterator[str]:
-    """Yield the texts of a user message part by part, since an attached text file is a separate part."""
-    if isinstance(content, list):
-        yield from (text for part in content if (text := text_of([part])))
+    """Yield the texts of a user message part by part, since an attached text file is a separate part. A message that
+    begins with a client's mark is one text."""
+    texts = [text for part in content if (text := text_of([part]))] if isinstance(content, list) else []
+    if len(texts) > 1 and not is_written_by_client(texts[0]):
+        yield from texts
     elif text := text_of(content):
         yield text
 

@@ -6,11 +6,13 @@ answers        model answers that a client sends back as user messages
 quotes         finding a quote in a text
 recalled       the text of recalled memories, without tags and JSON
 support        which sentences support a memory
-conversation   who said what, where a quote occurs, and whose words are closest to a memory
+passages       who said what: messages, split where the person's own words end
+conversation   where a quote occurs, and whose words are closest to a memory
 decision       whether a write is stored or held
 proposals      the interface to the app that stores held writes
 """
 
-from memories.evidence.conversation import Conversation, Speaker, Utterance
+from memories.evidence.conversation import Conversation
 from memories.evidence.decision import EvidenceNotFound, Hold, HoldReason, WriteHeld, decide, evidence_for, scan_doubt
+from memories.evidence.passages import Speaker, Utterance
 from memories.evidence.proposals import HeldWrites, KnownProposal, Proposal, ProposalStore, proposal_id, proposal_store

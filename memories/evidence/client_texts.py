@@ -12,7 +12,8 @@ TRAILING_RULES = (
     r"|^#### Code Interpreter\n\nYou have access to a Python code interpreter via:"
 )
 # Messages that clients write themselves and send as the user: files and examples (aider), descriptions of the
-# environment (Gemini CLI, Qwen Code), command output (aider, Open Interpreter), a tool's pictures (Agno).
+# environment (Gemini CLI, Qwen Code), command output (aider, Open Interpreter, AutoGen), a tool's pictures (Agno) or
+# result (Griptape, OpenHands, Continue, LangChain's conversational agent).
 _WRITTEN_BY_CLIENTS = re.compile(
     "|".join(
         (
@@ -32,6 +33,11 @@ _WRITTEN_BY_CLIENTS = re.compile(
             r"I ran this command:\n\n[^\n]{1,2000}\n\nAnd got this output:\n",
             r"The code above was executed on my machine\. It produced no text output\.",
             r"The tool call above generated the attached media\.\s*\Z",
+            r"exitcode: -?\d{1,9} \(execution (?:succeeded|failed)\)\nCode output:",
+            r"<\|Response\|>:",
+            r"EXECUTION RESULT of \[[^\]\n]{1,200}\]:",
+            r"Tool output for tool call \S{1,200} \([^)\n]{1,200}\):",
+            r"TOOL RESPONSE:[ \t]*\n-{5}",
         )
     )
 )
@@ -56,6 +62,30 @@ _CODE_OUTPUT = re.compile(
     r"Observation:\nExecution logs:"
     r"|(?:Call id: call_\w{1,64}\n)?Error:\n(?:Error in code parsing|Code execution failed)"
 )
+# Calls that a model writes as text for its client, and what begins the result: ReAct (LlamaIndex, LangChain, crewAI)
+_REACT_CALL = re.compile(r"^[ \t*]*Action(?: \d{1,3})?:", re.MULTILINE)
+_REACT_INPUT = re.compile(r"^[ \t*]*Action Input(?: \d{1,3})?:", re.MULTILINE)
+_REACT_RESULT = re.compile(r"^[ \t*]*Observation(?: \d{1,3})?:", re.MULTILINE)
+# LangChain's prompts contain an example of both, then the person's message, and behind it the calls and results so far.
+_REACT_PROMPT_END, _REACT_STEPS = "\nBegin!", "\nThought:"
+_REACT_QUESTION = re.compile(r"^(?:Question|New input):[ \t]?", re.MULTILINE)
+# Langroid sends the result of such a call without any mark.
+_JSON_CALL = re.compile(r"\{\s*\"request\"\s*:\s*\"[A-Za-z_]\w{0,99}\"")
+
+
+def is_result_of_written_call(text: str, answer: str) -> bool:
+    """Return True if a user message contains the result of a call that the model wrote into the answer before it."""
+    if _REACT_RESULT.match(text.lstrip()):
+        return bool(_REACT_CALL.search(answer))
+    return answer.rstrip("`\n ").endswith("}") and bool(_JSON_CALL.search(answer))
+
+
+def written_results_start(text: str) -> int:
+    """Return where the results of calls begin that a client wrote into a text behind the calls. Return the length of a
+    text that contains none."""
+    call = _REACT_INPUT.search(text)
+    result = _REACT_RESULT.search(text, call.end()) if call else None
+    return result.start() if result else len(text)
 
 
 def is_written_by_client(text: str) -> bool:
@@ -72,18 +102,23 @@ def begins_with_summary(text: str) -> bool:
     return bool(_SUMMARISED.match(text))
 
 
-def question_start(text: str) -> int:
-    """Return where the person's own message starts after Open WebUI's documents, or after smolagents' output of code.
-    Return 0 for any other message."""
+def question_span(text: str) -> tuple[int, int]:
+    """Return the span of the person's own message after Open WebUI's documents or smolagents' output of code, or within
+    LangChain's prompt for calls as text. Any other message is the person's own as a whole."""
+    whole = 0, len(text)
     if text.startswith(_TASK_PREFIX):
-        return len(_TASK_PREFIX)
+        return len(_TASK_PREFIX), len(text)
     if _CODE_OUTPUT.match(text):
         last = text.rfind(_NEXT_TASK)
-        return last + len(_NEXT_TASK) if last >= 0 else 0
+        return (last + len(_NEXT_TASK), len(text)) if last >= 0 else whole
+    if (prompt_end := text.find(_REACT_PROMPT_END)) >= 0 and written_results_start(text) < prompt_end:
+        question = _REACT_QUESTION.search(text, prompt_end)
+        steps = text.find(_REACT_STEPS, question.end()) if question else 0
+        return (question.end(), steps if steps >= 0 else len(text)) if question else whole
     if not text.lstrip().startswith(_QUESTION_PREFIX):
-        return 0
+        return whole
     last = text.rfind(_QUESTION_MARKER)
-    return last + len(_QUESTION_MARKER) if last >= 0 else 0
+    return (last + len(_QUESTION_MARKER), len(text)) if last >= 0 else whole
 
 
 def without_rules(text: str) -> str:

@@ -1,17 +1,12 @@
-"""A conversation as evidence: who said what, where a quote occurs, and whose words are closest to a memory.
+"""A conversation as evidence: where a quote occurs, and whose words are closest to a memory.
 Pure, without queries. The cost is O(n log n) in the length of the text that is examined."""
 
-from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import dataclass, field
 from functools import cached_property
-from uuid import UUID
 
-from memories.evidence.answers import MAX_ANSWERS, EarlierAnswer, earlier_answer, find_answers
-from memories.evidence.own_words import Span, foreign_spans, merge_spans
+from memories.evidence.passages import MAX_CONVERSATION_CHARS, Passage, Speaker, Utterance, newest, passages_of
 from memories.evidence.quotes import find_parts, folded, original_span, quote_parts
-from memories.evidence.recalled import recalled_words
 from memories.evidence.support import (
     MemoryTerms,
     Window,
@@ -26,7 +21,6 @@ from memories.models import Evidence, EvidenceKind
 from prompts.memory import without_tags
 from search.vectors import Floats
 
-MAX_CONVERSATION_CHARS = 200_000  # only the newest part of a longer conversation is examined
 MAX_QUOTE_CHARS = 300  # a longer quote is truncated when it is stored
 MIN_FOREIGN_SHARE = 0.3
 """Share of a memory's terms that occur in foreign text and not in the person's words, from which on the memory is
@@ -45,44 +39,6 @@ MIN_SIMILARITY = 0.4  # cosine of a sentence and a memory; below it, static vect
 SAME_MEANING = 0.6  # from here on they say the same; between the two, they may only be about the same topic
 
 
-class Speaker(StrEnum):
-    """Where the text of a message comes from. An attachment without text is what only the model sees: a picture, a
-    sound, a file, or what its server read."""
-
-    PERSON = "person"
-    ATTACHMENT = "attachment"
-    TOOL = "tool"
-    ASSISTANT = "assistant"
-    MEMORY = "memory"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Utterance:
-    """One message of a conversation, with the ids of where it is stored, if known."""
-
-    speaker: Speaker
-    text: str
-    session_id: UUID | None = None
-    run_id: UUID | None = None
-    message_id: UUID | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Passage:
-    """A part of a message with a single kind. `foreign`: neither written by the person nor taken from memory."""
-
-    kind: EvidenceKind
-    foreign: bool
-    text: str
-    start: int
-    utterance: Utterance
-
-
-_KINDS = {
-    Speaker.ATTACHMENT: EvidenceKind.PASTED,
-    Speaker.TOOL: EvidenceKind.TOOL,
-    Speaker.ASSISTANT: EvidenceKind.ASSISTANT,
-}
 _SUPPORTING = (EvidenceKind.OWN_WORDS, EvidenceKind.ASSISTANT, EvidenceKind.RECALLED)  # the person's own words first
 # If a quote occurs in several places, the first kind in this order wins.
 _PRECEDENCE = list(EvidenceKind)
@@ -102,26 +58,9 @@ class Conversation:
     instructions: Sequence[str] = ()
 
     @cached_property
-    def passages(self) -> list[_Passage]:
+    def passages(self) -> list[Passage]:
         """The messages, split where the person's own words end and foreign text begins."""
-        found: list[_Passage] = []
-        foreign = False  # whether foreign text came earlier, which a later answer may repeat
-        elsewhere = [key for text in self.answers[:MAX_ANSWERS] if (key := earlier_answer(text, foreign=True))]
-        here: deque[EarlierAnswer] = deque(maxlen=MAX_ANSWERS)
-        for utterance in _newest(self.utterances):
-            if utterance.speaker == Speaker.MEMORY:
-                texts = recalled_words(utterance.text)
-                found += [_Passage(EvidenceKind.RECALLED, False, text, 0, utterance) for text in texts]
-            elif utterance.speaker == Speaker.PERSON:
-                passages = _split_person_message(utterance, [*elsewhere, *here])
-                foreign = foreign or any(passage.foreign for passage in passages)
-                found += passages
-            else:
-                foreign = foreign or (utterance.speaker in {Speaker.TOOL, Speaker.ATTACHMENT} and bool(utterance.text))
-                found.append(_Passage(_KINDS[utterance.speaker], foreign, utterance.text, 0, utterance))
-                if utterance.speaker == Speaker.ASSISTANT and (key := earlier_answer(utterance.text, foreign=foreign)):
-                    here.append(key)
-        return [passage for passage in found if passage.text.strip()]
+        return passages_of(self.utterances, self.answers)
 
     @property
     def untrusted(self) -> bool:
@@ -154,9 +93,9 @@ class Conversation:
             _, passage, place = min(found, key=lambda match: match[0])
             return _evidence(passage, *original_span(passage.text, *place))
         # A quote that spans own and pasted words counts as pasted.
-        for utterance in _newest(self.utterances):
+        for utterance in newest(self.utterances):
             if utterance.speaker == Speaker.PERSON and (place := find_parts(parts, folded(utterance.text))):
-                passage = _Passage(EvidenceKind.PASTED, True, utterance.text, 0, utterance)
+                passage = Passage(EvidenceKind.PASTED, True, utterance.text, 0, utterance)
                 return _evidence(passage, *original_span(passage.text, *place))
         if place := find_parts(parts, folded(self._instructions.text)):
             return _evidence(self._instructions, *original_span(self._instructions.text, *place))
@@ -235,9 +174,9 @@ class Conversation:
         return vectors_of(self._texts(self._foreign))
 
     @cached_property
-    def _instructions(self) -> _Passage:
+    def _instructions(self) -> Passage:
         text = "\n".join(self.instructions)[:MAX_INSTRUCTION_CHARS]
-        return _Passage(EvidenceKind.TOOL, True, text, 0, Utterance(speaker=Speaker.TOOL, text=text))
+        return Passage(EvidenceKind.TOOL, True, text, 0, Utterance(speaker=Speaker.TOOL, text=text))
 
     @cached_property
     def _instruction_windows(self) -> list[Window]:
@@ -262,28 +201,7 @@ class Conversation:
         return _evidence(passage, window.start, window.end)
 
 
-def _split_person_message(utterance: Utterance, answers: Sequence[EarlierAnswer]) -> list[_Passage]:
-    """Split a message of the person into their own words, foreign text, and model answers that a client sent back."""
-    returned = find_answers(utterance.text, answers)
-    elsewhere = foreign_spans(utterance.text)
-    repeated: list[Span] = []
-    for start, end, answer in returned:
-        mixed = any(begins < end and start < ends for begins, ends in elsewhere)
-        (elsewhere if answer.foreign or mixed else repeated).append((start, end))
-    spans = [(*span, EvidenceKind.PASTED) for span in merge_spans(elsewhere)]
-    spans += [(*span, EvidenceKind.ASSISTANT) for span in repeated]
-    found: list[_Passage] = []
-    at = 0
-    for start, end, kind in sorted(spans):
-        if start < at:
-            continue
-        found.append(_Passage(EvidenceKind.OWN_WORDS, False, utterance.text[at:start], at, utterance))
-        found.append(_Passage(kind, kind == EvidenceKind.PASTED, utterance.text[start:end], start, utterance))
-        at = end
-    return [*found, _Passage(EvidenceKind.OWN_WORDS, False, utterance.text[at:], at, utterance)]
-
-
-def _evidence(passage: _Passage, start: int, end: int) -> Evidence:
+def _evidence(passage: Passage, start: int, end: int) -> Evidence:
     text = passage.text[start:end]
     start += len(text) - len(text.lstrip())
     return Evidence(
@@ -296,15 +214,3 @@ def _evidence(passage: _Passage, start: int, end: int) -> Evidence:
         start=None if passage.kind == EvidenceKind.RECALLED else passage.start + start,
         untrusted=passage.foreign,
     )
-
-
-def _newest(utterances: Sequence[Utterance]) -> list[Utterance]:
-    """Return the newest messages within MAX_CONVERSATION_CHARS; the oldest of these may be truncated."""
-    left = MAX_CONVERSATION_CHARS
-    kept: list[Utterance] = []
-    for utterance in reversed(utterances):
-        if left <= 0:
-            break
-        kept.append(utterance if len(utterance.text) <= left else replace(utterance, text=utterance.text[:left]))
-        left -= len(utterance.text)
-    return kept[::-1]

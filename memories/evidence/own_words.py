@@ -12,7 +12,8 @@ from memories.evidence.client_texts import (
     TRAILING_RULES,
     begins_with_summary,
     is_written_by_client,
-    question_start,
+    question_span,
+    written_results_start,
 )
 from scanning.authorship import pasted_spans, sentences_of
 
@@ -93,9 +94,16 @@ def foreign_spans(text: str) -> list[Span]:
     """Return the spans of a person's message that are not their own words, sorted and without overlaps."""
     if is_written_by_client(text) or begins_with_summary(text):
         return [(0, len(text))]
+    begins, ends = question_span(text)
+    within = _foreign_spans_within(text[begins:ends])
+    return merge_spans([(0, begins), *((begins + start, begins + end) for start, end in within), (ends, len(text))])
+
+
+def _foreign_spans_within(text: str) -> list[Span]:
     found = [*_fences(text), *(match.span() for lines in _LINES for match in lines.finditer(text))]
     if begins := _FOREIGN_FROM.search(text):
         found.append((begins.start(), len(text)))
+    found.append((written_results_start(text), len(text)))
     found += _json(text)
     found += _conversations(text)
     found += _between_rules(text)
@@ -162,10 +170,9 @@ def _paragraph_end(text: str, at: int) -> int:
 
 def _elements(text: str) -> Iterator[Span]:
     """Yield markup elements with their content, and comments. Of a tag that is never closed, and of those that a client
-    wraps around the message, only the tag itself is yielded. Open WebUI's documents count as one element."""
-    begins = question_start(text)
-    if wrapper := _MESSAGE_TAG.match(text, begins):
-        begins = wrapper.end()
+    wraps around the message, only the tag itself is yielded."""
+    wrapper = _MESSAGE_TAG.match(text)
+    begins = wrapper.end() if wrapper else 0
     yield 0, begins
     opened, name, depth, commented = -1, "", 0, 0  # `commented`: the end of the last comment
     for tag in _TAG.finditer(text, begins):

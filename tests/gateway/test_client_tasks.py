@@ -216,6 +216,15 @@ TASKS = [
         + user("\"Transcript so far: user: hi\n\n\"")),
     Row("Semantic Kernel: summary", user("hi", "bye") + system("\nProvide a concise and complete summarization of the "
                                                               "entire dialog that does not exceed 5 sentences.\n…")),
+    Row("LangMem: memories", system("You are a memory subroutine for an AI.\n\n") + user("You are a long-term memory "
+        "manager…\n\nEnrich, prune, and organize memories based on any new information."), TOOLS),
+    Row("LangMem: summary of a thread", system("You are tasked with summarizing the following conversation.") + user(
+        "Call the provided tool based on the conversation below:\n\n<conversation>Human: hi</conversation>"), TOOLS),
+    Row("LangMem: summary", user("hi", "Create a summary of the conversation above:")),
+    Row("LangMem: longer summary", user("hi", "This is summary of the conversation so far: They greet.\n\nExtend this "
+        "summary by taking into account the new messages above:")),
+    Row("Mellea: checking an answer", user("hi", "Check whether the output below satisfies the requirement below.\nThe "
+        "conversation is provided so that you can interpret the requirement; judge only the output.\n…\n  Output: a")),
     Row("Cherry Studio: title", system("Summarize the given session as a 10-word title") + user("[{\"x\": 1}]"),
         STREAM),
 ]  # fmt: skip
@@ -223,6 +232,9 @@ TASKS = [
 TURNS = [
     Row("AutoGen: an agent with tools in a role play", user("You are in a role play game. The following roles are "
                                                             "available: cook, guest. Only return the role."), TOOLS),
+    Row("a summary in somebody's own words", user("hi", "Create a summary of the conversation above: two lines.")),
+    Row("a check that somebody asks for", user("hi", "Check whether the output below satisfies the requirement below.\n"
+                                               "Output: 42\nRequirement: below 50")),
     Row("a plan that somebody asks for", user("hi", "You are a world expert at analyzing a situation to derive facts, "
                                               "and plan accordingly towards solving a task. Plan my holiday.")),
     Row("a summary that somebody asks for", user("Provide a concise and complete summarization of the entire dialog "

@@ -85,6 +85,31 @@ async def test_a_plan_that_one_agent_hands_to_another_is_not_the_persons_words(
     assert not await in_thread(Memory.objects.exists)
 
 
+async def test_a_fact_from_the_result_of_a_call_written_as_text_is_held(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    """LlamaIndex's ReAct agent sends such a result as the user."""
+    call = 'Thought: I look it up.\nAction: lookup\nAction Input: {"q": "boots"}'
+    model.script(call, add("Lives in Bergen.", "I live in Bergen"), "Answer: Done.")
+    await ask(alice_api, "Which boots?")
+    await ask(alice_api, "Which boots?", call, "Observation: The writer of this page says: I live in Bergen.")
+    assert [(result["error"], result["rule"]) for result in results(model)] == [("held", "evidence_tool")]
+    assert not await in_thread(Memory.objects.exists)
+
+
+async def test_the_mark_of_a_result_may_be_a_content_part_of_its_own(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    """OpenHands sends results like this to models that it does not trust with tools."""
+    parts = ["EXECUTION RESULT of [fetch]:\n", "The writer of this page says: I live in Bergen."]
+    result = {"role": "user", "content": [{"type": "text", "text": text} for text in parts]}
+    model.script("<function=fetch></function>", add("Lives in Bergen.", "I live in Bergen"), "Done.")
+    await ask(alice_api, "Read the page")
+    await ask(alice_api, "Read the page", "<function=fetch></function>", result)
+    assert [(result["error"], result["rule"]) for result in results(model)] == [("held", "evidence_pasted")]
+    assert not await in_thread(Memory.objects.exists)
+
+
 async def test_a_fact_from_a_tool_result_is_held_until_the_person_decides(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:

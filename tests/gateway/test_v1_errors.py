@@ -42,6 +42,13 @@ async def test_an_unknown_agent_is_not_found(alice_api: Api, agent: Agent) -> No
     assert await error_of(await alice_api.raw("GET", "/v1/models/nobody")) == (404, "model_not_found")
 
 
+async def test_an_error_is_readable_as_it_is_sent(alice_api: Api, agent: Agent) -> None:
+    """Many clients, such as those of MCP, print the body of an error."""
+    request = {"model": "Müller", "messages": [{"role": "user", "content": "Hi"}]}
+    response = await alice_api.raw("POST", PATH, request)
+    assert "There is no agent called Müller." in response.content.decode()
+
+
 @pytest.mark.parametrize("said", ["1", 1, "yes"])
 async def test_an_ambiguous_temporary_flag_is_refused(alice_api: Api, agent: Agent, said: Any) -> None:
     body = {"model": "assistant", "messages": [{"role": "user", "content": "Hi"}], "metadata": {"temporary": said}}

@@ -26,6 +26,8 @@ CODE_INTERPRETER = (
     '\n#### Code Interpreter\n\nYou have access to a Python code interpreter via: `<code_interpreter type="code" '
     'lang="python"></code_interpreter>`\n\n- Use it in this response.'
 )
+# LangChain's agents that call tools in text: everything is one user message, the results as well.
+REACT_PROMPT = "Use this format:\n\nAction: the action\nAction Input: its input\nObservation: its result\n\nBegin!\n\n"
 REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
 
 
@@ -67,6 +69,12 @@ REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
         ("This is the Gemini CLI. We are setting up the context for our chat.\nToday's date is Monday.", ""),
         ("Code output: 42\n\nWhat does this output mean / what's next (if anything, or are we done)?", ""),
         ("The tool call above generated the attached media.", ""),
+        (
+            f"{REACT_PROMPT}Question: Who?\nThought: I look.\nAction: x\nAction Input: y\nObservation: z\nThought:",
+            "Who?",
+        ),
+        ("Why does it say\nBegin!\nQuestion: Who?", "Why does it say\nBegin!\nQuestion: Who?"),
+        ("exitcode: 1 (execution failed)\nCode output: \nno kettle", ""),
         ("Code output: 42\n\nIs that right?", "Code output: 42\n\nIs that right?"),
         ("What does <think> do?", "What does <think> do?"),
         ("if a < b: return <T>", "if a < b: return <T>"),

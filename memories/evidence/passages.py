@@ -1,0 +1,121 @@
+"""Splits the messages of a conversation into passages of one kind: where the person's own words end, and where results
+of tools begin."""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from uuid import UUID
+
+from memories.evidence.answers import MAX_ANSWERS, EarlierAnswer, earlier_answer, find_answers
+from memories.evidence.client_texts import is_result_of_written_call, written_results_start
+from memories.evidence.own_words import Span, foreign_spans, merge_spans
+from memories.evidence.recalled import recalled_words
+from memories.models import EvidenceKind
+
+MAX_CONVERSATION_CHARS = 200_000  # only the newest part of a longer conversation is examined
+
+
+class Speaker(StrEnum):
+    """Where the text of a message comes from. An attachment without text is what only the model sees: a picture, a
+    sound, a file, or what its server read."""
+
+    PERSON = "person"
+    ATTACHMENT = "attachment"
+    TOOL = "tool"
+    ASSISTANT = "assistant"
+    MEMORY = "memory"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Utterance:
+    """One message of a conversation, with the ids of where it is stored, if known."""
+
+    speaker: Speaker
+    text: str
+    session_id: UUID | None = None
+    run_id: UUID | None = None
+    message_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A part of a message with a single kind. `foreign`: neither written by the person nor taken from memory."""
+
+    kind: EvidenceKind
+    foreign: bool
+    text: str
+    start: int
+    utterance: Utterance
+
+
+_KINDS = {
+    Speaker.ATTACHMENT: EvidenceKind.PASTED,
+    Speaker.TOOL: EvidenceKind.TOOL,
+}
+
+
+def passages_of(utterances: Sequence[Utterance], answers: Sequence[str]) -> list[Passage]:
+    """Return the newest messages, oldest first, split where the person's own words end and foreign text begins.
+    `answers` are model answers from other conversations."""
+    found: list[Passage] = []
+    foreign = False  # whether foreign text came earlier, which a later answer may repeat
+    answer = ""  # the latest one
+    elsewhere = [key for text in answers[:MAX_ANSWERS] if (key := earlier_answer(text, foreign=True))]
+    here: deque[EarlierAnswer] = deque(maxlen=MAX_ANSWERS)
+    for utterance in newest(utterances):
+        if utterance.speaker == Speaker.MEMORY:
+            texts = recalled_words(utterance.text)
+            found += [Passage(EvidenceKind.RECALLED, False, text, 0, utterance) for text in texts]
+        elif utterance.speaker == Speaker.PERSON and is_result_of_written_call(utterance.text, answer):
+            foreign = True
+            found.append(Passage(EvidenceKind.TOOL, True, utterance.text, 0, utterance))
+        elif utterance.speaker == Speaker.PERSON:
+            passages = _split_person_message(utterance, [*elsewhere, *here])
+            foreign = foreign or any(passage.foreign for passage in passages)
+            found += passages
+        elif utterance.speaker == Speaker.ASSISTANT:
+            answer = utterance.text
+            results = written_results_start(answer)
+            found.append(Passage(EvidenceKind.ASSISTANT, foreign, answer[:results], 0, utterance))
+            found.append(Passage(EvidenceKind.TOOL, True, answer[results:], results, utterance))
+            foreign = foreign or results < len(answer)
+            if key := earlier_answer(answer, foreign=foreign):
+                here.append(key)
+        else:
+            foreign = foreign or bool(utterance.text)
+            found.append(Passage(_KINDS[utterance.speaker], True, utterance.text, 0, utterance))
+    return [passage for passage in found if passage.text.strip()]
+
+
+def _split_person_message(utterance: Utterance, answers: Sequence[EarlierAnswer]) -> list[Passage]:
+    """Split a message of the person into their own words, foreign text, and model answers that a client sent back."""
+    returned = find_answers(utterance.text, answers)
+    elsewhere = foreign_spans(utterance.text)
+    repeated: list[Span] = []
+    for start, end, answer in returned:
+        mixed = any(begins < end and start < ends for begins, ends in elsewhere)
+        (elsewhere if answer.foreign or mixed else repeated).append((start, end))
+    spans = [(*span, EvidenceKind.PASTED) for span in merge_spans(elsewhere)]
+    spans += [(*span, EvidenceKind.ASSISTANT) for span in repeated]
+    found: list[Passage] = []
+    at = 0
+    for start, end, kind in sorted(spans):
+        if start < at:
+            continue
+        found.append(Passage(EvidenceKind.OWN_WORDS, False, utterance.text[at:start], at, utterance))
+        found.append(Passage(kind, kind == EvidenceKind.PASTED, utterance.text[start:end], start, utterance))
+        at = end
+    return [*found, Passage(EvidenceKind.OWN_WORDS, False, utterance.text[at:], at, utterance)]
+
+
+def newest(utterances: Sequence[Utterance]) -> list[Utterance]:
+    """Return the newest messages within MAX_CONVERSATION_CHARS; the oldest of these may be truncated."""
+    left = MAX_CONVERSATION_CHARS
+    kept: list[Utterance] = []
+    for utterance in reversed(utterances):
+        if left <= 0:
+            break
+        kept.append(utterance if len(utterance.text) <= left else replace(utterance, text=utterance.text[:left]))
+        left -= len(utterance.text)
+    return kept[::-1]
