@@ -10,7 +10,6 @@ from authlib.integrations.django_client import OAuth
 from django.conf import settings
 from django.contrib.auth import login
 from django.contrib.sessions.backends.base import SessionBase
-from django.db import connection
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -23,6 +22,7 @@ from gateway.accounts.identities import Person, person_sign_in
 from gateway.accounts.settings import OpenID
 from gateway.accounts.sign_in import PASSWORD_BACKEND
 from gateway.oauth.addresses import keep_opener, public_origin
+from memories.database.access import release_connection
 from memories.errors import Forbidden
 
 logger = logging.getLogger("daybook.sign_in")
@@ -55,7 +55,7 @@ def openid_begin(request: HttpRequest) -> HttpResponse:
     if not request.user.is_authenticated:
         request.session.set_expiry(PENDING_SECONDS)
     try:
-        _release_connection()
+        release_connection()
         callback = public_origin(request) + reverse("openid-callback")
         response: HttpResponse = _client(configured).authorize_redirect(request, callback)
     except _ERRORS as error:
@@ -72,7 +72,7 @@ def openid_callback(request: HttpRequest) -> HttpResponse:
     if configured is None:
         raise Http404
     try:
-        _release_connection()
+        release_connection()
         person = _person(_claims(request, configured), configured)
     except _ERRORS as error:
         return _failure_page(request, error)
@@ -171,12 +171,6 @@ def _drop_oldest(session: SessionBase) -> None:
     pending = [key for key in session.keys() if key.startswith(_PENDING)]  # noqa: SIM118 - not a dictionary
     for key in pending[: max(0, len(pending) - MAX_PENDING + 1)]:
         del session[key]
-
-
-def _release_connection() -> None:
-    """Release the database connection before the provider is called."""
-    if not connection.in_atomic_block:
-        connection.close_if_unusable_or_obsolete()
 
 
 def _failure_page(request: HttpRequest, error: Exception) -> HttpResponse:

@@ -106,6 +106,13 @@ def in_write_lane(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -
         return future.result()
 
 
+def release_connection() -> None:
+    """Give a page's connection back before something slow, so that slow pages do not hold the connections of all. With
+    SQLite there is nothing to give back, and within a transaction it stays."""
+    if not connections[_DEFAULT].in_atomic_block:
+        connections[_DEFAULT].close_if_unusable_or_obsolete()
+
+
 def write_later(function: Callable[[], object]) -> None:
     """Run a small write that nobody waits for in the write lane, LATER_SECONDS from now. It is dropped if the lane is
     busy, so that it delays nobody. `function` handles its own errors. Workers have no lanes and use a new thread. With
