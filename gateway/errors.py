@@ -7,6 +7,7 @@ from memories.database.access import overloaded, vanished
 from memories.errors import Conflict, DomainError, InvalidRequest, NotFound, Overloaded, UpstreamError, UpstreamTimeout
 
 logger = logging.getLogger("daybook.api")
+GONE = "This was deleted in the meantime, or something that it belongs to."
 
 
 class InternalError(DomainError):
@@ -97,6 +98,6 @@ def public_error(error: Exception, *, what: str = "a request") -> DomainError:
         return busy
     if vanished(error):
         logger.warning("%s failed: what it needs was deleted in the meantime", what, exc_info=error)
-        return NotFound("This was deleted in the meantime, or something that it belongs to.")
+        return NotFound(GONE)
     logger.error("%s failed", what, exc_info=error)
     return InternalError()
