@@ -15,7 +15,7 @@ from oauth2_provider.models import Application
 from gateway.models import ApiKey
 from gateway.oauth import registration
 from gateway.oauth.connections import app_connect
-from gateway.oauth.registration import PER_MINUTE, client_register
+from gateway.oauth.registration import PER_MINUTE, client_register, registrations_sweep
 from gateway.sweep import accounts_sweep
 from memories.audit.log import SYSTEM
 from memories.database.access import in_thread
@@ -238,6 +238,17 @@ def test_a_registration_that_is_connected_at_this_moment_is_not_deleted_to_make_
     )
     assert Application.objects.filter(pk=oldest.pk).exists()
     assert ApiKey.objects.get().client_id == oldest.pk
+
+
+@only_postgresql
+def test_a_registration_that_is_connected_at_this_moment_is_not_swept(transactional_db: None, alice: Owner) -> None:
+    app = client_register("Claude", [CALLBACK])
+    overlap(
+        partial(registrations_sweep, timezone.now() + timedelta(days=2)),
+        partial(app_connect, alice, app, book="main", read_only=True, by=SYSTEM),
+        pause_after="SELECT oauth2_provider_application LIMIT",
+    )
+    assert ApiKey.objects.get().client_id == app.pk
 
 
 def test_unused_registrations_are_swept_after_a_day(alice: Owner) -> None:
