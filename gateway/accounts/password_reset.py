@@ -27,7 +27,7 @@ from gateway.jobs import enqueue, enqueue_again
 from gateway.requests import counted_address, network_of
 from gateway.sockets import recheck_logins
 from memories.audit.log import NOBODY, Action, actor_of, audit_record
-from memories.errors import Overloaded
+from memories.errors import Conflict, Overloaded
 from memories.ids import first_id
 from memories.models import AuditEntry, Owner
 from memories.password_forms import PasswordOnly
@@ -79,6 +79,14 @@ def password_mail(user_ids: str, origin: str, attempt: str = "0") -> int:
 class _PasswordForm(PasswordOnly, SetPasswordForm):  # type: ignore[type-arg]  # of the stubs only
     """The new password, twice."""
 
+    def save(self, commit: bool = True) -> User:
+        """Store the password. Raises Conflict if it changed after the link was checked, since a link works once."""
+        before = self.user.password
+        user: User = super().save(commit=False)
+        if not User.objects.filter(pk=user.pk, password=before).update(password=user.password):
+            raise Conflict("The password was changed in the meantime.")
+        return user
+
 
 class NewPassword(PasswordResetConfirmView):
     """`/password/forgotten/UID/TOKEN/`. Django moves the token into the session and redirects to a URL without it."""
@@ -103,6 +111,9 @@ class NewPassword(PasswordResetConfirmView):
             page = self.render_to_response(self.get_context_data(form=form, refusal=str(refusal)))
             page.status_code = refusal.http_status
             return page
+        except Conflict:
+            self.validlink = False
+            return self.render_to_response(self.get_context_data())
         user, owner = form.user, owner_for_user(form.user)
         audit_record(Action.PASSWORD_CHANGE, actor=actor_of(user), kind="user", object_id=user.pk, owner=owner)
         logins_end(user, logins_of(user), by=actor_of(user))

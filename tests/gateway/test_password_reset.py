@@ -15,7 +15,7 @@ from django.utils import timezone
 from uuid_utils import compat
 
 from gateway.accounts import password_reset
-from gateway.accounts.password_reset import MAX_PER_ACCOUNT, MAX_PER_ADDRESS, password_mail
+from gateway.accounts.password_reset import MAX_PER_ACCOUNT, MAX_PER_ADDRESS, NewPassword, password_mail
 from memories import ids
 from memories.models import AuditEntry, Owner
 from tests.factories import owner_make
@@ -96,6 +96,20 @@ def test_a_link_works_once_and_for_an_hour(anna: Owner) -> None:
         assert "no longer works" in text_of(choose(Client(), path).content.decode())
     assert choose(Client(), path).status_code == 302
     assert "no longer works" in text_of(choose(Client(), path).content.decode())
+
+
+def test_of_two_simultaneous_uses_of_a_link_one_sets_the_password(anna: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask()
+    path, browser, stored = link(), Client(), NewPassword.form_valid
+
+    def stored_after_another(view: NewPassword, form: Any) -> Any:
+        monkeypatch.setattr(NewPassword, "form_valid", stored)
+        assert choose(Client(), path).status_code == 302
+        return stored(view, form)
+
+    monkeypatch.setattr(NewPassword, "form_valid", stored_after_another)
+    assert "no longer works" in text_of(choose(browser, path, "another long one").content.decode())
+    assert browser.post("/login/", {"username": "anna", "password": NEW}).status_code == 302
 
 
 def test_a_weak_password_is_refused_with_the_reason(anna: Owner) -> None:
