@@ -19,6 +19,7 @@ from gateway.accounts.password_reset import MAX_PER_ACCOUNT, MAX_PER_ADDRESS, Ne
 from memories import ids
 from memories.models import AuditEntry, Owner
 from tests.factories import owner_make
+from tests.overlapping import only_postgresql, overlap
 from tests.pages import client_of, html_of, text_of
 
 pytestmark = pytest.mark.django_db
@@ -153,6 +154,16 @@ def test_mails_per_account_are_limited_without_revealing_it(anna: Owner) -> None
     with time_machine.travel(timezone.now() + timedelta(minutes=61)):
         ask()
         assert jobs()[0][0]
+
+
+@only_postgresql
+def test_simultaneous_requests_send_no_more_mails_to_an_account(
+    transactional_db: None, anna: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(password_reset, "MAX_PER_ACCOUNT", 1)
+    answers = overlap(ask, ask, pause_after="SELECT COUNT memories_auditentry object_id")
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert sorted(users for users, *_ in jobs()) == ["", str(anna.user_id)]
 
 
 def test_requests_per_network_address_are_limited(anna: Owner) -> None:
