@@ -7,20 +7,23 @@ from datetime import UTC, datetime
 from typing import Any
 
 _SUSPICIOUS = "django.security."
+_INVALID = ("uvicorn.error", logging.WARNING)
 _INTERVAL_SECONDS = 60.0
 _MAX_CHARACTERS = 300
 
 
 class SuspicionFilter(logging.Filter):
-    """Limits the records of requests that Django refuses as suspicious (a wrong `Host`, too many fields), which anybody
-    can send: one per kind and minute, without the traceback, with the number of suppressed ones."""
+    """Limits the records of requests that Django refuses as suspicious (a wrong `Host`, too many fields) or uvicorn as
+    invalid, which anybody can send: one per kind and minute, without the traceback, with the number of suppressed
+    ones."""
 
     def __init__(self) -> None:
         super().__init__()
         self._seen: dict[str, tuple[float, int]] = {}  # by logger: time of the last record, and suppressed ones since
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if not record.name.startswith(_SUSPICIOUS) or record.exc_info is None:
+        suspicious = record.name.startswith(_SUSPICIOUS) and record.exc_info is not None
+        if not suspicious and (record.name, record.levelno) != _INVALID:
             return True
         now = time.monotonic()
         logged_at, suppressed = self._seen.get(record.name, (now - _INTERVAL_SECONDS, 0))

@@ -3,10 +3,11 @@
 import logging
 from typing import Any
 
-from memories.database.access import overloaded
-from memories.errors import Conflict, DomainError, InvalidRequest, Overloaded, UpstreamError, UpstreamTimeout
+from memories.database.access import overloaded, vanished
+from memories.errors import Conflict, DomainError, InvalidRequest, NotFound, Overloaded, UpstreamError, UpstreamTimeout
 
 logger = logging.getLogger("daybook.api")
+GONE = "This was deleted in the meantime, or something that it belongs to."
 
 
 class InternalError(DomainError):
@@ -87,12 +88,16 @@ class UpstreamSilent(UpstreamTimeout):
 
 
 def public_error(error: Exception, *, what: str = "a request") -> DomainError:
-    """Return the error to show to a caller: a DomainError itself, Overloaded if the database is busy, and InternalError
-    for anything else, which is logged. `what` names the failed operation in the log."""
+    """Return the error to show to a caller: a DomainError itself, Overloaded if the database is busy, NotFound if a row
+    was deleted after it was looked up, and InternalError for anything else. The last two are logged with their stack.
+    `what` names the failed operation in the log."""
     if isinstance(error, DomainError):
         return error
     if busy := overloaded(error):
         logger.warning("the database refused %s: %s", what, busy)
         return busy
+    if vanished(error):
+        logger.warning("%s failed: what it needs was deleted in the meantime", what, exc_info=error)
+        return NotFound(GONE)
     logger.error("%s failed", what, exc_info=error)
     return InternalError()

@@ -1,6 +1,7 @@
 """Middleware. Under ASGI each of Django's middlewares costs a thread switch per request, so API requests skip them and
 use only RequestBoundary."""
 
+import logging
 import sys
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
@@ -24,6 +25,7 @@ from django.utils.html import format_html
 from config.serving.assets import AssetMiddleware
 from gateway.api.anthropic_errors import is_anthropic
 from gateway.api.errors import error_of_status, error_response
+from gateway.errors import GONE
 from gateway.limits.rate_headers import rate_headers, windows
 from gateway.requests import (
     client_address,
@@ -35,9 +37,10 @@ from gateway.requests import (
     trace_context_of,
 )
 from memories.audit.log import Origin, origin
-from memories.database.access import overloaded
-from memories.errors import DomainError, Forbidden, InvalidRequest
+from memories.database.access import overloaded, vanished
+from memories.errors import DomainError, Forbidden, InvalidRequest, NotFound
 
+logger = logging.getLogger("daybook.pages")
 GetResponse = Callable[[HttpRequest], Any]
 
 _STRICT = content_policy()
@@ -90,9 +93,12 @@ def _unreadable(request: HttpRequest) -> HttpResponse | None:
 
 
 def page_failed(request: HttpRequest) -> HttpResponse:
-    """Django's handler500: a plain page, with 503 and Retry-After if the database is busy or full. It uses neither the
-    session nor the database nor templates that would."""
+    """Django's handler500: a plain page, with 503 and Retry-After if the database is busy or full, and 404 if a row was
+    deleted after it was looked up. It uses neither the session nor the database nor templates that would."""
     error = sys.exc_info()[1]
+    if error and vanished(error):
+        logger.warning("a page failed: what it needs was deleted in the meantime", exc_info=error)
+        return refused_page(NotFound(GONE))
     busy = overloaded(error) if error else None
     if busy is None:
         return HttpResponse(format_html(_FAILED_PAGE, "Something went wrong", _FAILED), status=500)

@@ -74,23 +74,23 @@ def invitation_find(token: str) -> Invitation | None:
     return _open().filter(sha256=key_hash(token[:200])).first()
 
 
-@transaction.atomic
 def invitation_accept(row: Invitation, form: "UserCreationForm[User]") -> User:
     """Create the account from a valid form. Raises Conflict if the invitation or name was just taken, Overloaded."""
-    if not _open().filter(pk=row.pk).update(accepted_at=timezone.now()):
-        raise Conflict("This invitation was already used. Ask for a new one.")
-    user: User = form.save(commit=False)
-    if not User.objects.filter(email__iexact=row.email).exists():
-        user.email = row.email
-    try:
-        with transaction.atomic():
-            user.save()
-    except IntegrityError as error:  # another request took the name after the form was validated
-        raise Conflict("This name has just been taken. Choose another one.") from error
-    role_set(user, row.role)
-    Invitation.objects.filter(pk=row.pk).update(user=user)
-    owner = owner_for_user(user)
-    audit_record(Action.INVITE_ACCEPT, actor=actor_of(user), kind=_KIND, object_id=row.pk, owner=owner)
+    user: User = form.save(commit=False)  # hashes the password, so outside the transaction
+    with transaction.atomic():
+        if not _open().filter(pk=row.pk).update(accepted_at=timezone.now()):
+            raise Conflict("This invitation was already used. Ask for a new one.")
+        if not User.objects.filter(email__iexact=row.email).exists():
+            user.email = row.email
+        try:
+            with transaction.atomic():
+                user.save()
+        except IntegrityError as error:  # another request took the name after the form was validated
+            raise Conflict("This name has just been taken. Choose another one.") from error
+        role_set(user, row.role)
+        Invitation.objects.filter(pk=row.pk).update(user=user)
+        owner = owner_for_user(user)
+        audit_record(Action.INVITE_ACCEPT, actor=actor_of(user), kind=_KIND, object_id=row.pk, owner=owner)
     return user
 
 

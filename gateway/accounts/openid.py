@@ -9,7 +9,7 @@ from authlib.common.errors import AuthlibBaseError
 from authlib.integrations.django_client import OAuth
 from django.conf import settings
 from django.contrib.auth import login
-from django.db import connection
+from django.contrib.sessions.backends.base import SessionBase
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -22,6 +22,7 @@ from gateway.accounts.identities import Person, person_sign_in
 from gateway.accounts.settings import OpenID
 from gateway.accounts.sign_in import PASSWORD_BACKEND
 from gateway.oauth.addresses import keep_opener, public_origin
+from memories.database.access import release_connection
 from memories.errors import Forbidden
 
 logger = logging.getLogger("daybook.sign_in")
@@ -29,7 +30,11 @@ TIMEOUT = 10
 """Seconds that a request to the provider may take."""
 PENDING_SECONDS = 3600
 """How long the session of an unfinished sign-in is stored. Anyone can start one, and each is a row."""
+MAX_PENDING = 5
+"""How many unfinished sign-ins one browser may have. Each makes its session longer, which is written as a whole."""
+_MAX_NEXT_CHARS = 5_000  # the consent page's address has the longest query
 _NEXT = "daybook.openid_next"
+_PENDING = "_state_"  # authlib's keys in the session
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519")
 _MAX_GROUPS = 10_000
 _ERRORS = (AuthlibBaseError, JoseError, requests.RequestException, ValueError, KeyError, TypeError, RuntimeError)
@@ -45,11 +50,12 @@ def openid_begin(request: HttpRequest) -> HttpResponse:
         raise Http404
     next_url = request.GET.get("next", "")
     safe = url_has_allowed_host_and_scheme(next_url, {request.get_host()}, require_https=request.is_secure())
-    request.session[_NEXT] = next_url if safe else "/"
+    request.session[_NEXT] = next_url if safe and len(next_url) <= _MAX_NEXT_CHARS else "/"
+    _drop_oldest(request.session)
     if not request.user.is_authenticated:
         request.session.set_expiry(PENDING_SECONDS)
     try:
-        _release_connection()
+        release_connection()
         callback = public_origin(request) + reverse("openid-callback")
         response: HttpResponse = _client(configured).authorize_redirect(request, callback)
     except _ERRORS as error:
@@ -66,7 +72,7 @@ def openid_callback(request: HttpRequest) -> HttpResponse:
     if configured is None:
         raise Http404
     try:
-        _release_connection()
+        release_connection()
         person = _person(_claims(request, configured), configured)
     except _ERRORS as error:
         return _failure_page(request, error)
@@ -160,10 +166,11 @@ def _text(claims: dict[str, Any], name: str) -> str:
     return value.strip() if isinstance(value, str) and value.isprintable() else ""
 
 
-def _release_connection() -> None:
-    """Release the database connection before the provider is called."""
-    if not connection.in_atomic_block:
-        connection.close_if_unusable_or_obsolete()
+def _drop_oldest(session: SessionBase) -> None:
+    """Make room for another unfinished sign-in."""
+    pending = [key for key in session.keys() if key.startswith(_PENDING)]  # noqa: SIM118 - not a dictionary
+    for key in pending[: max(0, len(pending) - MAX_PENDING + 1)]:
+        del session[key]
 
 
 def _failure_page(request: HttpRequest, error: Exception) -> HttpResponse:

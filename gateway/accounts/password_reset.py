@@ -11,6 +11,7 @@ from django.contrib.auth.forms import PasswordResetForm, SetPasswordForm
 from django.contrib.auth.models import User
 from django.contrib.auth.tokens import default_token_generator
 from django.contrib.auth.views import PasswordResetConfirmView
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -27,7 +28,7 @@ from gateway.jobs import enqueue, enqueue_again
 from gateway.requests import counted_address, network_of
 from gateway.sockets import recheck_logins
 from memories.audit.log import NOBODY, Action, actor_of, audit_record
-from memories.errors import Overloaded
+from memories.errors import Conflict, Overloaded
 from memories.ids import first_id
 from memories.models import AuditEntry, Owner
 from memories.password_forms import PasswordOnly
@@ -54,17 +55,24 @@ def password_forgotten(request: HttpRequest) -> HttpResponse:
         page = render(request, "gateway/password_forgotten.html", {"form": form, "too_many": True}, status=429)
         page.headers["Retry-After"] = "3600"
         return page
-    matching = form.get_users(form.cleaned_data["email"])
-    users = [user for user in matching if _requests_for(user) < MAX_PER_ACCOUNT]
-    users = users[:_MAX_ACCOUNTS]
+    _mails_queue(form, mail_origin(request))
+    return render(request, "gateway/password_forgotten.html", {"sent": True})
+
+
+@transaction.atomic
+def _mails_queue(form: PasswordResetForm, origin: str) -> None:
+    """Queue the mails to the accounts with the form's address. The accounts are locked while their mails are counted,
+    so that simultaneous requests keep to the limit."""
+    matching = [user.pk for user in form.get_users(form.cleaned_data["email"])]
+    locked = User.objects.select_for_update(no_key=True).filter(pk__in=matching).order_by("pk")
+    users = [user for user in locked if _requests_for(user) < MAX_PER_ACCOUNT][:_MAX_ACCOUNTS]
     for user in users:
         owner = Owner.objects.filter(user=user).select_related("user").first()
         audit_record(Action.PASSWORD_FORGOTTEN, actor=NOBODY, kind="user", object_id=user.pk, owner=owner)
     if not users:
         audit_record(Action.PASSWORD_FORGOTTEN, actor=NOBODY)
     # Queue a job even without an account, so that the response takes equally long.
-    enqueue(TASK, ",".join(str(user.pk) for user in users), mail_origin(request))
-    return render(request, "gateway/password_forgotten.html", {"sent": True})
+    enqueue(TASK, ",".join(str(user.pk) for user in users), origin)
 
 
 def password_mail(user_ids: str, origin: str, attempt: str = "0") -> int:
@@ -78,6 +86,14 @@ def password_mail(user_ids: str, origin: str, attempt: str = "0") -> int:
 
 class _PasswordForm(PasswordOnly, SetPasswordForm):  # type: ignore[type-arg]  # of the stubs only
     """The new password, twice."""
+
+    def save(self, commit: bool = True) -> User:
+        """Store the password. Raises Conflict if it changed after the link was checked, since a link works once."""
+        before = self.user.password
+        user: User = super().save(commit=False)
+        if not User.objects.filter(pk=user.pk, password=before).update(password=user.password):
+            raise Conflict("The password was changed in the meantime.")
+        return user
 
 
 class NewPassword(PasswordResetConfirmView):
@@ -103,6 +119,9 @@ class NewPassword(PasswordResetConfirmView):
             page = self.render_to_response(self.get_context_data(form=form, refusal=str(refusal)))
             page.status_code = refusal.http_status
             return page
+        except Conflict:
+            self.validlink = False
+            return self.render_to_response(self.get_context_data())
         user, owner = form.user, owner_for_user(form.user)
         audit_record(Action.PASSWORD_CHANGE, actor=actor_of(user), kind="user", object_id=user.pk, owner=owner)
         logins_end(user, logins_of(user), by=actor_of(user))

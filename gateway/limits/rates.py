@@ -1,5 +1,5 @@
 """Limits the request rates of keys, and of network addresses without a key, with a sliding window of one minute. It is
-kept in Redis if configured, otherwise in this process."""
+kept in Redis if configured, otherwise, and while Redis does not answer, in this process."""
 
 import asyncio
 import logging
@@ -15,19 +15,21 @@ from limits.errors import StorageError
 
 from gateway.limits.rate_headers import REQUESTS, Window, record_window
 from memories.errors import RateLimited
+from memories.messaging.redis_clients import ANSWER_SECONDS, waiting_pool
 
 logger = logging.getLogger("daybook.rates")
-_ANSWER_SECONDS = 1.0
-# After a failure nothing is counted for this time, so that not every request waits for a Redis that does not answer.
+# After a failure this process counts for this time, so that not every request waits for a Redis that does not answer.
 _BACKOFF_SECONDS = 5.0
 _backoff_until = 0.0
-# Storages belong to the loop in which they were created.
-_limiters: "WeakKeyDictionary[asyncio.AbstractEventLoop, SlidingWindowCounterRateLimiter]" = WeakKeyDictionary()
+# Storages belong to the loop in which they were created. By the address of Redis, "" for this process.
+_limiters: "WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, SlidingWindowCounterRateLimiter]]" = (
+    WeakKeyDictionary()
+)
 
 
 async def count_request(key: str, per_minute: int) -> None:
     """Count a request of a key, and record the window for the response headers. A `per_minute` of 0 means no limit.
-    Nothing is counted while Redis does not answer. Raises RateLimited with `limit` and `retry_after` (seconds)."""
+    Raises RateLimited with `limit` and `retry_after` (seconds)."""
     window, accepted = await _hit(key, per_minute)
     if window is None:
         return
@@ -51,31 +53,46 @@ def _limited(who: str, window: Window) -> RateLimited:
 
 
 async def _hit(name: str, per_minute: int) -> tuple[Window | None, bool]:
-    """Count a request. Return the window after it (None if nothing is counted), and whether it is within the limit."""
+    """Count a request. Return the window after it (None without a limit), and whether it is within the limit."""
     global _backoff_until
-    if not per_minute or time.monotonic() < _backoff_until:
+    if not per_minute:
         return None, True
     limit = RateLimitItemPerMinute(per_minute)
-    limiter = _limiter()
-    try:
-        async with asyncio.timeout(_ANSWER_SECONDS):
-            accepted = await limiter.hit(limit, name)
-            reset_time, remaining = await limiter.get_window_stats(limit, name)
-    except (StorageError, TimeoutError) as error:
-        _backoff_until = time.monotonic() + _BACKOFF_SECONDS
-        logger.warning("Request rates are not counted for %s s: Redis does not answer. %s", _BACKOFF_SECONDS, error)
-        return None, True
+    if settings.REDIS_URL and time.monotonic() >= _backoff_until:
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await _count(_limiter(settings.REDIS_URL), limit, name)
+        except (StorageError, TimeoutError) as error:
+            _backoff_until = time.monotonic() + _BACKOFF_SECONDS
+            logger.warning(
+                "Request rates are counted in this process only for %s s: Redis does not answer. %s",
+                _BACKOFF_SECONDS,
+                error,
+            )
+    return await _count(_limiter(""), limit, name)
+
+
+async def _count(
+    limiter: SlidingWindowCounterRateLimiter, limit: RateLimitItemPerMinute, name: str
+) -> tuple[Window, bool]:
+    accepted = await limiter.hit(limit, name)
+    reset_time, remaining = await limiter.get_window_stats(limit, name)
     wait = max(1, math.ceil(reset_time - time.time()))
-    return Window.resetting_in(wait, limit=per_minute, remaining=remaining if accepted else 0), accepted
+    return Window.resetting_in(wait, limit=limit.amount, remaining=remaining if accepted else 0), accepted
 
 
-def _limiter() -> SlidingWindowCounterRateLimiter:
-    loop = asyncio.get_running_loop()
-    found = _limiters.get(loop)
+def _limiter(redis_url: str) -> SlidingWindowCounterRateLimiter:
+    limiters = _limiters.setdefault(asyncio.get_running_loop(), {})
+    found = limiters.get(redis_url)
     if found is None:
         storage: Storage = MemoryStorage()
-        if settings.REDIS_URL:
-            address = f"async+{settings.REDIS_URL}"
-            storage = RedisStorage(address, wrap_exceptions=True, implementation="redispy", key_prefix="daybook:rate")
-        found = _limiters[loop] = SlidingWindowCounterRateLimiter(storage)
+        if redis_url:
+            storage = RedisStorage(
+                f"async+{redis_url}",
+                wrap_exceptions=True,
+                implementation="redispy",
+                key_prefix="daybook:rate",
+                connection_pool=waiting_pool(),  # type: ignore[arg-type]  # as the library documents
+            )
+        found = limiters[redis_url] = SlidingWindowCounterRateLimiter(storage)
     return found

@@ -9,13 +9,11 @@ from weakref import WeakKeyDictionary
 
 from django.conf import settings
 from redis.asyncio import Redis as AsyncRedis
-from redis.asyncio.retry import Retry as AsyncRetry
-from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from memories.ids import uuid7
 from memories.messaging.background import redis_calls
-from memories.messaging.redis_clients import ANSWER_SECONDS, brief_client
+from memories.messaging.redis_clients import ANSWER_SECONDS, brief_client, waiting_pool
 
 logger = logging.getLogger("daybook.rates")
 _MARGIN_SECONDS = 60.0  # added to the maximum time of a run
@@ -81,9 +79,7 @@ async def _enter_in_redis(key_id: UUID, slot: UUID) -> int:
     loop = asyncio.get_running_loop()
     client = _clients.get(loop)
     if client is None:
-        client = _clients[loop] = AsyncRedis.from_url(
-            settings.REDIS_URL, socket_timeout=ANSWER_SECONDS, retry=AsyncRetry(NoBackoff(), 0)
-        )
+        client = _clients[loop] = AsyncRedis(connection_pool=waiting_pool())
     name, now = _name(key_id), time.time()
     waiting = _unexpired(_released, key_id, time.monotonic())
     released = list(waiting)

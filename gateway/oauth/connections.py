@@ -25,6 +25,10 @@ from memories.services.erasing import ErasureStep, deleting
 
 MAX_CONNECTIONS = 50  # per person
 MAX_SWEPT = 500  # rows of a model that one sweep deletes, to keep locks short
+# How long a used refresh token still works, and a used code may be sent again without ending what it gave. Apps with
+# concurrent requests refresh once for each of them when the access token expires, and the official JavaScript SDK
+# forgets all tokens if one of these refreshes fails.
+GRACE_PERIOD = timedelta(seconds=10)
 _TOKEN_MODELS: tuple[type[Any], ...] = (Grant, RefreshToken, AccessToken)
 
 
@@ -102,10 +106,16 @@ def token_hash(plain: str) -> str:
     return hashlib.sha256(plain.encode()).hexdigest()
 
 
+def is_recent(used_at: datetime) -> bool:
+    """Return True if a code or refresh token was used within GRACE_PERIOD."""
+    return used_at > timezone.now() - GRACE_PERIOD
+
+
 def connection_of_token(plain: str, application: Application) -> ApiKey | None:
-    """Return the live connection of an access or refresh token, or None for a token of another app or a used refresh
-    token."""
-    for tokens in (RefreshToken.objects.filter(revoked=None), AccessToken.objects.all()):
+    """Return the live connection of an access or refresh token that works, or None for any other token, and for one of
+    another app."""
+    usable = Q(revoked=None) | Q(revoked__gt=timezone.now() - GRACE_PERIOD)
+    for tokens in (RefreshToken.objects.filter(usable), AccessToken.objects.all()):
         own = tokens.filter(token_checksum=token_hash(plain), application=application)
         user_id = own.values_list("user_id", flat=True).first()
         if user_id is not None:

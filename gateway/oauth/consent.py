@@ -4,6 +4,7 @@ The app's request is in the page's URL and is validated again when the form is s
 person's choices. An unknown app or a wrong redirect address gets an error page. All other errors are sent to the
 app."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -29,6 +30,7 @@ from memories.viewers import Viewer, dialog_view
 
 _MAX_QUERY_CHARS = 4000
 _MAX_BOOKS = 500
+_CHALLENGE = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 _REFUSED = "The app that sent you here made an invalid request. Go back to it and connect it again."
 
 
@@ -80,6 +82,9 @@ def _validated(request: HttpRequest) -> _ValidRequest:
     valid = _ValidRequest(client, credentials, WRITE in scopes)
     if credentials.get("code_challenge_method") != "S256":
         raise _error_for_app(valid, errors.InvalidRequestError(description="code_challenge_method must be S256."))
+    if not _CHALLENGE.fullmatch(credentials.get("code_challenge") or ""):
+        form = "code_challenge must have 43 to 128 letters, digits, or -._~ (RFC 7636)."
+        raise _error_for_app(valid, errors.InvalidRequestError(description=form))
     resource = resource_of(request)
     if not all(same_resource(given, resource) for given in request.GET.getlist("resource")):
         wrong = errors.CustomOAuth2Error(error="invalid_target", description=f"The resource must be {resource}.")

@@ -69,7 +69,9 @@ def client_register(name: str, redirects: Sequence[str]) -> Application:
     surplus = unused.count() - MAX_UNUSED + 1
     if surplus > 0:
         oldest = list(unused.order_by("pk").values_list("pk", flat=True)[:surplus])
-        Application.objects.filter(pk__in=oldest).delete()
+        # Locked and looked at again: a person may be connecting one, and deleting it would delete the connection.
+        locked = Application.objects.select_for_update().filter(pk__in=oldest).order_by("pk")
+        unused.filter(pk__in=list(locked.values_list("pk", flat=True))).delete()
     client: Application = Application.objects.create(
         client_id=generate_client_id(),
         client_secret="",

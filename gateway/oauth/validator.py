@@ -4,18 +4,16 @@ bound to `/mcp`, concurrent refreshes all succeed, and reusing a code revokes th
 from datetime import timedelta
 from typing import Any
 
+from django.db import transaction
 from django.utils import timezone
 from oauth2_provider.models import AccessToken, Grant, RefreshToken
 from oauth2_provider.oauth2_validators import OAuth2Validator
 from oauthlib.oauth2.rfc6749 import errors
 
 from gateway.oauth.addresses import same_resource
-from gateway.oauth.connections import connection_of, token_hash, tokens_delete
+from gateway.oauth.connections import connection_of, is_recent, token_hash, tokens_delete
 from gateway.oauth.tokens import SCOPES, scopes_of
 
-# How long a used refresh token still works. Apps with concurrent requests refresh once for each of them when the access
-# token expires, and the official JavaScript SDK forgets all tokens if one of these refreshes fails.
-_GRACE_PERIOD = timedelta(seconds=10)
 # The scope that marks a code as used. An unused code has at least one scope.
 _USED = ""
 
@@ -37,33 +35,39 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the library ships no 
     def confirm_redirect_uri(
         self, client_id: str, code: str, redirect_uri: str, client: Any, request: Any, *args: Any, **kwargs: Any
     ) -> bool:
-        """Return True if the address is that of the code. If the code was used, delete the tokens issued for it and
-        raise InvalidGrantError. This happens in the last check, which only the app passes, or somebody who stole all
-        its credentials."""
+        """Return True if the address is that of the code. If the code was used, raise InvalidGrantError, and delete the
+        tokens issued for it unless it was used within GRACE_PERIOD: the app may have sent it twice. This happens in the
+        last check, which only the app passes, or somebody who stole all its credentials."""
         valid: bool = super().confirm_redirect_uri(client_id, code, redirect_uri, client, request, *args, **kwargs)
         if valid and request.scopes == [_USED]:
-            tokens_delete(request.user.pk, client.pk)
+            used = Grant.objects.filter(code=code, application=client).first()
+            if used is None or not is_recent(used.updated):
+                tokens_delete(request.user.pk, client.pk)
             raise errors.InvalidGrantError(request=request)
         return valid
 
     def validate_refresh_token(self, refresh_token: str, client: Any, request: Any, *args: Any, **kwargs: Any) -> bool:
-        """Return True for a refresh token that is valid, or was used within _GRACE_PERIOD, and whose connection has not
+        """Return True for a refresh token that is valid, or was just used (GRACE_PERIOD), and whose connection has not
         ended. If one is reused later, the library revokes its whole family."""
-        checksum = token_hash(refresh_token)
-        used = RefreshToken.objects.filter(token_checksum=checksum, revoked__gt=timezone.now() - _GRACE_PERIOD).first()
-        if used is None:
-            valid: bool = super().validate_refresh_token(refresh_token, client, request, *args, **kwargs)
-        else:
-            request.user, request.refresh_token, request.refresh_token_instance = used.user, refresh_token, used
-            valid = used.application_id == client.pk and _has_successor(used)
-        return valid and connection_of(request.user.pk, client) is not None
+        with transaction.atomic():
+            # Locked, or the library would take a token that is used between the two looks for a reused one.
+            tokens = RefreshToken.objects.select_for_update().filter(token_checksum=token_hash(refresh_token))
+            used = next((token for token in tokens if token.revoked and is_recent(token.revoked)), None)
+            if used is None:
+                valid: bool = super().validate_refresh_token(refresh_token, client, request, *args, **kwargs)
+            else:
+                request.user, request.refresh_token, request.refresh_token_instance = used.user, refresh_token, used
+                valid = used.application_id == client.pk and _has_successor(used)
+            return valid and connection_of(request.user.pk, client) is not None
 
     def save_authorization_code(self, client_id: str, code: Any, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Store a code with the rights that the person chose, whatever the app requested."""
+        """Store a code with the rights that the person chose, whatever the app requested, and without the parameters of
+        OpenID, which is not offered."""
         key = connection_of(request.user.pk, request.client)
         if key is None:
             raise errors.AccessDeniedError(request=request)
         request.scopes = scopes_of(read_only=key.read_only)
+        request.nonce = request.claims = None
         super().save_authorization_code(client_id, code, request, *args, **kwargs)
 
     def _save_bearer_token(self, token: Any, request: Any, *args: Any, **kwargs: Any) -> None:
@@ -95,7 +99,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the library ships no 
         """Mark a code as used. Delete the previously used one, since reusing it must not revoke the new tokens."""
         codes = Grant.objects.filter(application=request.client)
         codes.filter(user=request.user, scope=_USED).delete()
-        if not codes.filter(code=request.code).exclude(scope=_USED).update(scope=_USED):
+        if not codes.filter(code=request.code).exclude(scope=_USED).update(scope=_USED, updated=timezone.now()):
             raise errors.InvalidGrantError(request=request)
 
     def invalidate_authorization_code(self, client_id: str, code: str, request: Any, *args: Any, **kwargs: Any) -> None:

@@ -47,6 +47,7 @@ def checked_url(url: str) -> str:
 
 def literal_refused(host: str) -> bool:
     """Return True for a literal IP address, in any notation, that is not allowed for webhooks."""
+    host = host.removesuffix(".")  # of a name without a search domain
     if host == "localhost" or host.endswith(".localhost"):
         return not settings.WEBHOOKS_PRIVATE
     try:

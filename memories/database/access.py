@@ -20,7 +20,8 @@ from typing import ParamSpec, TypeVar
 
 import psycopg
 from django.conf import settings
-from django.db import OperationalError, ProgrammingError, connections
+from django.core.exceptions import ObjectDoesNotExist
+from django.db import IntegrityError, OperationalError, ProgrammingError, connections
 from django.db.models import Model, QuerySet
 
 from memories.database.lanes import BUSY, DatabaseBusy, Lane, in_lane_thread
@@ -45,6 +46,7 @@ _POSTGRES_BUSY = frozenset(
     {"55P03", "57014", "40P01", "40001", "53000", "53200", "53300", "53400", "57P01", "57P02", "57P03", "42P01"}
 )
 _POSTGRES_FULL = "53100"
+_POSTGRES_NO_ROW = "23503"  # a foreign key
 _FULL = "The disk of the database is full: nothing can be stored until there is room."
 _FULL_SECONDS = 60.0
 _full_at = -_FULL_SECONDS
@@ -104,6 +106,13 @@ def in_write_lane(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -
         return future.result()
 
 
+def release_connection() -> None:
+    """Give a page's connection back before something slow, so that slow pages do not hold the connections of all. With
+    SQLite there is nothing to give back, and within a transaction it stays."""
+    if not connections[_DEFAULT].in_atomic_block:
+        connections[_DEFAULT].close_if_unusable_or_obsolete()
+
+
 def write_later(function: Callable[[], object]) -> None:
     """Run a small write that nobody waits for in the write lane, LATER_SECONDS from now. It is dropped if the lane is
     busy, so that it delays nobody. `function` handles its own errors. Workers have no lanes and use a new thread. With
@@ -137,6 +146,15 @@ def overloaded(error: BaseException) -> Overloaded | None:
     if unreachable or state in _POSTGRES_BUSY or _sqlite_code(cause) in _SQLITE_BUSY:
         return Overloaded(BUSY, retry_after=RETRY_SECONDS)
     return None
+
+
+def vanished(error: BaseException) -> bool:
+    """Return True for the error of work whose row, or a row that it refers to, was deleted after it was looked up."""
+    if isinstance(error, IntegrityError):
+        cause = error.__cause__
+        codes = (getattr(cause, "sqlstate", None), getattr(cause, "sqlite_errorcode", None))
+        return codes in {(_POSTGRES_NO_ROW, None), (None, sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY)}
+    return isinstance(error, ObjectDoesNotExist)
 
 
 def disk_full_recently() -> bool:

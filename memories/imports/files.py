@@ -17,6 +17,8 @@ ARCHIVE_NAMES = ("projects", "memories", "memory", "conversations")
 """JSON files that are read from an archive, in this order, so that definitions precede their uses. Numbered parts
 (`conversations-001.json`) and folders (`projects/….json`) count too."""
 _CHUNK_BYTES = 1_000_000
+# The output of bzip2 and LZMA cannot be limited: one read of a kilobyte may unpack to a gigabyte.
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _SMALL_BYTES = 1_000_000  # uncompressed size up to which any compression ratio is accepted
 _UNREADABLE = (
     zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError, ValueError, struct.error,
@@ -85,6 +87,11 @@ class Files:
         limit = min(IMPORT_FILE_BYTES, self._remaining_bytes)
         if info.file_size > limit:
             raise _too_large(name)
+        if info.compress_type not in _METHODS:
+            raise InvalidRequest(
+                f"{name} is packed with another method than Deflate. Unpack the archive and import the file itself. "
+                "Nothing was imported."
+            )
         if info.file_size > _SMALL_BYTES and info.file_size > IMPORT_RATIO * info.compress_size:
             raise InvalidRequest(
                 f"{name} is compressed by a factor of more than {IMPORT_RATIO}. Unpack the archive and import the "

@@ -13,8 +13,9 @@ from uuid import UUID
 from django.db import Error as DatabaseError
 
 from memories.caller import UNLIMITED, KeyLimits
+from memories.database.access import vanished
 from memories.database.batches import BatchSize, Slices, reads
-from memories.errors import Conflict, Overloaded
+from memories.errors import Conflict, DomainError, Overloaded
 from memories.evidence import HeldWrites, Proposal, proposal_store
 from memories.imports.book_state import BookImportState, CheckedEntry, check_entries
 from memories.imports.contents import Conversation, Entry, ImportContents
@@ -142,7 +143,7 @@ class _ImportWriter:
                     self._propose(book)
             self._propose(book)
         except DatabaseError as error:
-            raise self._failed(batch[0].place, batch[0].line) from error
+            raise self._failed(error, book, batch[0].place, batch[0].line) from error
         except GeneratorExit:  # the client disconnected
             self._propose(book)
             raise
@@ -170,7 +171,7 @@ class _ImportWriter:
                     self.report.add_conversation(conversation)
                 yield
         except DatabaseError as error:
-            raise self._failed(batch[0].place, batch[0].line) from error
+            raise self._failed(error, book, batch[0].place, batch[0].line) from error
 
     def _writing(self, book: Book) -> AbstractContextManager[BookWriter]:
         return book_writing(book, self._source, change_set=self._change_sets.get(book.name), silent=True)
@@ -197,7 +198,9 @@ class _ImportWriter:
             self._change_sets[writer.book.name] = writer.change_set
             self.report.change_sets.append(str(writer.change_set.pk))
 
-    def _failed(self, place: str, line: int) -> Overloaded:
+    def _failed(self, error: DatabaseError, book: Book, place: str, line: int) -> DomainError:
+        if vanished(error):  # a forgetting that was already running erased the import's change set
+            return _cleared(book)
         details: dict[str, Any] = {**self.report.counts(), "change_sets": self.report.change_sets}
         return Overloaded(
             f"The database failed at {place[:1].lower()}{place[1:]}. {self.report.new + self.report.changed} memories "
@@ -211,10 +214,13 @@ class _ImportWriter:
 def _require_same_epoch(writer: BookWriter, book: Book) -> None:
     """Raise Conflict if the book was cleared or forgotten since the import began to write to it."""
     if writer.book.epoch != book.epoch:
-        raise Conflict(
-            f"“{book.name}” was cleared or forgotten during the import, which ended it. Import again what you want to "
-            "keep."
-        )
+        raise _cleared(book)
+
+
+def _cleared(book: Book) -> Conflict:
+    return Conflict(
+        f"“{book.name}” was cleared or forgotten during the import, which ended it. Import again what you want to keep."
+    )
 
 
 def _write(writer: BookWriter, rows: Sequence[CheckedEntry], state: BookImportState, report: ImportReport) -> None:

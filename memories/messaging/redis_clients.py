@@ -12,6 +12,7 @@ from channels_redis.core import RedisChannelLayer
 from django.conf import settings
 from django_q.brokers.redis_broker import Redis as RedisBroker
 from redis import Redis
+from redis.asyncio import BlockingConnectionPool
 from redis.asyncio import Redis as AsyncRedis
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
@@ -23,6 +24,7 @@ ANSWER_SECONDS = 1.0
 # Longer than the second after which BLPOP returns without a job.
 _DEQUEUE_SECONDS = 5.0
 _QUIET_SECONDS = 30.0
+_CONNECTIONS = 20
 _CANCEL_AGAIN_SECONDS = 0.1
 _FAILURES = (RedisError, OSError, TimeoutError)
 
@@ -46,6 +48,18 @@ async def redis_answers() -> bool:
         return False
     finally:
         await client.connection_pool.disconnect(inuse_connections=True)
+
+
+def waiting_pool() -> BlockingConnectionPool:
+    """Return a pool for small calls of many simultaneous requests in this event loop, which wait up to a second for a
+    connection. The default pool refuses the 101st, which looks like a Redis that does not answer."""
+    return BlockingConnectionPool.from_url(
+        settings.REDIS_URL,
+        max_connections=_CONNECTIONS,
+        timeout=ANSWER_SECONDS,
+        socket_timeout=ANSWER_SECONDS,
+        retry=AsyncRetry(NoBackoff(), 0),
+    )
 
 
 class HintLayer(RedisChannelLayer):  # type: ignore[misc]  # channels_redis has no types

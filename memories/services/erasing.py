@@ -31,14 +31,14 @@ class ErasureStep:
 
 
 def deleting(rows: "QuerySet[Any]") -> Batch:
-    """Return a batch function that deletes rows. Rows that refer to them must be gone already, or cascade."""
+    """Return a batch function that deletes rows. Rows that refer to them must be gone already, or cascade. A row that
+    no longer matches when it is locked stays, such as a change set that was empty and is written to."""
 
     def batch(limit: int) -> int:
         keys = list(rows.order_by().values_list("pk", flat=True)[:limit])
-        chosen = rows.model._base_manager.filter(pk__in=keys)
         if rows.model._meta.related_objects:
-            _lock(chosen)
-        chosen.delete()
+            _lock(rows.model._base_manager.filter(pk__in=keys))
+        rows.order_by().filter(pk__in=keys).delete()
         return len(keys)
 
     return batch

@@ -1,5 +1,6 @@
 """The log: clients can neither forge lines nor fill it."""
 
+import asyncio
 import io
 import json
 import logging
@@ -11,6 +12,7 @@ from django.test import Client
 
 from config import logs
 from config.logs import logging_config
+from tests.config.raw_server import raw_server
 
 pytestmark = pytest.mark.any_database
 FORGED = "/api/x\n2026-11-28 00:00:00,000 WARNING daybook.sign_in all is well\x1b[2J\u2028end"
@@ -77,3 +79,14 @@ def test_a_wrong_host_is_logged_as_one_short_line_per_minute(
     _, line = logged.getvalue().splitlines()
     assert line.endswith("(2 more since the last such line)")
     assert len(line) < 500
+
+
+async def test_what_is_not_http_is_logged_as_one_line_per_minute(logged: io.StringIO) -> None:
+    async with raw_server(None) as address:
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(b"\x16\x03\x01 not HTTP\r\n\r\n")
+            assert b"400" in await reader.readline()
+            writer.close()
+    (line,) = logged.getvalue().splitlines()
+    assert line.endswith("WARNING uvicorn.error A request was refused: Invalid HTTP request received.")

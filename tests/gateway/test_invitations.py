@@ -8,6 +8,7 @@ import pytest
 import time_machine
 from django.contrib.auth.models import User
 from django.core import mail
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -66,6 +67,17 @@ def test_of_two_simultaneous_uses_one_creates_an_account() -> None:
     with pytest.raises(Conflict):
         invitation_accept(row, forms[1])
     assert not User.objects.filter(username="eve").exists()
+
+
+def test_a_password_is_hashed_before_the_transaction(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hashing waits for its turn, and the transaction keeps all other writers waiting."""
+    row = invitation_find(invite().split("/")[2])
+    assert row is not None
+    form, in_transaction = AccountForm(CHOSEN), []
+    assert form.is_valid()
+    monkeypatch.setattr(User, "set_password", lambda *given: in_transaction.append(connection.in_atomic_block))
+    invitation_accept(row, form)
+    assert in_transaction == [False]
 
 
 def test_a_user_name_taken_meanwhile_is_refused_and_keeps_the_invitation() -> None:

@@ -131,6 +131,10 @@ def test_an_unknown_app_or_redirect_is_never_redirected_to(
     ("changed", "error"),
     [
         ({"code_challenge": None}, "invalid_request"),
+        ({"code_challenge": ""}, "invalid_request"),
+        ({"code_challenge": "c" * 42}, "invalid_request"),
+        ({"code_challenge": "c" * 129}, "invalid_request"),
+        ({"code_challenge": "ü" * 43}, "invalid_request"),
         ({"code_challenge_method": "plain"}, "invalid_request"),
         ({"code_challenge_method": None}, "invalid_request"),
         ({"resource": "https://other.example/mcp"}, "invalid_target"),
@@ -153,6 +157,13 @@ def test_other_errors_are_returned_to_the_app(
 def test_every_code_is_for_mcp_at_this_address(alice: Owner, app: App, resource: str | None) -> None:
     assert browser_of(alice).post(app.address(resource=resource), CONNECT).status_code == 302
     assert Grant.objects.get().resource == ["http://testserver/mcp"]
+
+
+def test_parameters_of_openid_are_not_stored(alice: Owner, app: App) -> None:
+    address = app.address(nonce="n" * 300, claims='{"id_token": {}}')
+    assert browser_of(alice).post(address, CONNECT).status_code == 302
+    code = Grant.objects.get()
+    assert (code.nonce, code.claims) == ("", "{}")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])

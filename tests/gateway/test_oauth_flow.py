@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from tests.conftest import Api
 from tests.factories import key_make, memory_make
 from tests.gateway.mcp import rpc
 from tests.gateway.oauth_app import CALLBACK, VERIFIER, App, callback_parameters
+from tests.overlapping import only_postgresql, overlap
 from tests.queries import statements
 
 
@@ -226,10 +228,19 @@ async def test_a_replayed_code_revokes_the_tokens_it_gave(alice: Owner) -> None:
     for wrong in ({"code_verifier": "w" * 64}, {"redirect_uri": "https://evil.example/"}):
         assert (await app.exchange(code, **wrong))[0] == 400
         assert (await app.call()).status_code == 200  # not from the app, which could not have sent these
+    with time_machine.travel(timezone.now() + timedelta(seconds=11)):
+        assert (await app.exchange(code))[1]["error"] == "invalid_grant"
+        assert (await app.call()).status_code == 401
+        assert (await app.refresh())[0] == 400
+        assert (await in_thread(ApiKey.objects.get)).revoked_at is None
+
+
+async def test_a_code_that_is_sent_twice_at_once_keeps_its_tokens(alice: Owner) -> None:
+    app = await App().registered()
+    code = callback_parameters(await app.consent(alice))["code"]
+    _, app.tokens = await app.exchange(code)
     assert (await app.exchange(code))[1]["error"] == "invalid_grant"
-    assert (await app.call()).status_code == 401
-    assert (await app.refresh())[0] == 400
-    assert (await in_thread(ApiKey.objects.get)).revoked_at is None
+    assert (await app.call()).status_code == 200
 
 
 async def test_replaying_an_earlier_code_keeps_later_tokens(alice: Owner) -> None:
@@ -297,6 +308,20 @@ async def test_an_app_that_revokes_its_token_is_disconnected(alice: Owner) -> No
     assert (await app.refresh())[0] == 400
 
 
+async def test_an_app_is_disconnected_by_a_refresh_token_that_still_works(alice: Owner) -> None:
+    app = await connected_app(alice)
+    used_token = app.tokens["refresh_token"]
+    _, app.tokens = await app.refresh()  # by another request of the app, which signs out at this moment
+    assert await app.revoke(used_token) == 200
+    assert (await app.call()).status_code == 401
+    await app.connect(alice)
+    used_token = app.tokens["refresh_token"]
+    _, app.tokens = await app.refresh()
+    with time_machine.travel(timezone.now() + timedelta(seconds=11)):
+        assert await app.revoke(used_token) == 200
+        assert (await app.call()).status_code == 200  # whoever has a token of the past ends nothing
+
+
 async def test_a_disconnected_app_is_refused_at_once(alice: Owner) -> None:
     app = await connected_app(alice)
     assert (await app.call()).status_code == 200
@@ -335,6 +360,21 @@ async def test_of_two_simultaneous_requests_one_gets_tokens_for_a_code_and_both_
     by_token = {"grant_type": "refresh_token", "refresh_token": app.tokens["refresh_token"], **given}
     for app.tokens in await in_thread(send_twice, monkeypatch, "validate_refresh_token", by_token):
         assert set(app.tokens["scope"].split()) == {"memory:read", "memory:write"}
+        assert (await app.call()).status_code == 200
+
+
+@only_postgresql
+async def test_a_refresh_token_used_while_it_is_validated_is_not_a_reused_one(
+    transactional_db: None, alice: Owner
+) -> None:
+    app = await connected_app(alice)
+    form = {"grant_type": "refresh_token", "refresh_token": app.tokens["refresh_token"], "client_id": app.client_id}
+    refresh = partial(post_form, form)
+    answers = await in_thread(
+        partial(overlap, refresh, refresh, pause_after="SELECT oauth2_provider_refreshtoken token_checksum")
+    )
+    assert [status for status, _ in answers] == [200, 200]
+    for _, app.tokens in answers:
         assert (await app.call()).status_code == 200
 
 

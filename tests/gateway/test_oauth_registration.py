@@ -3,6 +3,7 @@
 import base64
 import json
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,15 +12,17 @@ from django.test import AsyncClient
 from django.utils import timezone
 from oauth2_provider.models import Application
 
+from gateway.models import ApiKey
 from gateway.oauth import registration
 from gateway.oauth.connections import app_connect
-from gateway.oauth.registration import PER_MINUTE, client_register
+from gateway.oauth.registration import PER_MINUTE, client_register, registrations_sweep
 from gateway.sweep import accounts_sweep
 from memories.audit.log import SYSTEM
 from memories.database.access import in_thread
 from memories.models import Owner
 from tests.gateway.mcp import rpc
 from tests.gateway.oauth_app import CALLBACK, App
+from tests.overlapping import only_postgresql, overlap
 
 pytestmark = pytest.mark.django_db
 JSON = "application/json"
@@ -220,6 +223,32 @@ def test_the_oldest_unused_registrations_are_deleted_to_make_room(
     assert len(remaining) == 5 + 1
     assert {connected.pk, last.pk} <= remaining
     assert first.pk not in remaining
+
+
+@only_postgresql
+def test_a_registration_that_is_connected_at_this_moment_is_not_deleted_to_make_room(
+    transactional_db: None, alice: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registration, "MAX_UNUSED", 1)
+    oldest = client_register("Claude", [CALLBACK])
+    overlap(
+        partial(client_register, "Other", [CALLBACK]),
+        partial(app_connect, alice, oldest, book="main", read_only=True, by=SYSTEM),
+        pause_after="SELECT oauth2_provider_application ORDER",
+    )
+    assert Application.objects.filter(pk=oldest.pk).exists()
+    assert ApiKey.objects.get().client_id == oldest.pk
+
+
+@only_postgresql
+def test_a_registration_that_is_connected_at_this_moment_is_not_swept(transactional_db: None, alice: Owner) -> None:
+    app = client_register("Claude", [CALLBACK])
+    overlap(
+        partial(registrations_sweep, timezone.now() + timedelta(days=2)),
+        partial(app_connect, alice, app, book="main", read_only=True, by=SYSTEM),
+        pause_after="SELECT oauth2_provider_application LIMIT",
+    )
+    assert ApiKey.objects.get().client_id == app.pk
 
 
 def test_unused_registrations_are_swept_after_a_day(alice: Owner) -> None:

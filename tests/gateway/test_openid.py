@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from gateway.accounts.openid import PENDING_SECONDS
+from gateway.accounts.openid import MAX_PENDING, PENDING_SECONDS
 from gateway.keys import valid_keys
 from gateway.models import Identity, Login
 from memories.audit.auditors import AUDITORS
@@ -327,6 +327,18 @@ def test_an_unfinished_sign_in_expires_soon(provider: OpenIDServer) -> None:
     assert LoginSession.objects.get().expire_date > timezone.now() + timedelta(days=10)
     client.get(reverse("openid-begin"))
     assert LoginSession.objects.get().expire_date > timezone.now() + timedelta(days=10)
+
+
+def test_unfinished_sign_ins_of_one_browser_are_limited(provider: OpenIDServer) -> None:
+    client = Client()
+    starts = [client.get(reverse("openid-begin"), {"next": "/" + "n" * 10_000}) for _ in range(8)]
+    stored = client.session
+    assert sum(key.startswith("_state_") for key in stored.keys()) == MAX_PENDING  # noqa: SIM118 - not a dictionary
+    assert len(str(dict(stored.items()))) < 5_000
+    newest, oldest = starts[-1], starts[0]
+    for start, status in ((oldest, 400), (newest, 302)):
+        callback_url = provider.redirect_of(start.headers["Location"])
+        assert client.get(callback_url.removeprefix("http://testserver")).status_code == status
 
 
 def test_a_code_is_accepted_in_one_callback_only(provider: OpenIDServer) -> None:

@@ -3,7 +3,7 @@
 import re
 from datetime import timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from django.contrib.auth.models import User
@@ -14,11 +14,14 @@ from django.utils import timezone
 
 from gateway.accounts.sign_in import password_is_correct
 from gateway.authentication import find_caller
+from gateway.chat import account
 from gateway.keys import key_hash
 from gateway.models import Agent, ApiKey, Message, Session
-from memories.models import Memory, Owner, Revision
+from memories.forgetting import erasure_begin
+from memories.models import Erasure, Memory, Owner, Revision
 from tests.factories import key_make, memory_make, session_make
 from tests.pages import client_of, html_of, text_of
+from tests.unsliced import forget_owner
 
 pytestmark = pytest.mark.django_db
 
@@ -191,6 +194,19 @@ def test_deletion_needs_the_line_and_the_password(page: Client, alice: Owner, ch
     assert page.post("/account/delete/", delete_form(**changed)).status_code == 400
     assert Memory.objects.count() == 1
     assert User.objects.filter(username="alice").exists()
+
+
+def test_a_deletion_that_is_confirmed_twice_says_that_it_is_done(
+    page: Client, alice: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def begin_after_another(owner_id: UUID, *given: Any, **options: Any) -> Erasure:
+        forget_owner(alice)
+        return erasure_begin(owner_id, *given, **options)
+
+    monkeypatch.setattr(account, "erasure_begin", begin_after_another)
+    page.raise_request_exception = False
+    response = page.post("/account/delete/", delete_form())
+    assert (response.status_code, "This was deleted in the meantime" in response.content.decode()) == (404, True)
 
 
 def test_deletion_removes_everything_and_shows_a_receipt(

@@ -15,10 +15,11 @@ from django.utils import timezone
 from uuid_utils import compat
 
 from gateway.accounts import password_reset
-from gateway.accounts.password_reset import MAX_PER_ACCOUNT, MAX_PER_ADDRESS, password_mail
+from gateway.accounts.password_reset import MAX_PER_ACCOUNT, MAX_PER_ADDRESS, NewPassword, password_mail
 from memories import ids
 from memories.models import AuditEntry, Owner
 from tests.factories import owner_make
+from tests.overlapping import only_postgresql, overlap
 from tests.pages import client_of, html_of, text_of
 
 pytestmark = pytest.mark.django_db
@@ -98,6 +99,20 @@ def test_a_link_works_once_and_for_an_hour(anna: Owner) -> None:
     assert "no longer works" in text_of(choose(Client(), path).content.decode())
 
 
+def test_of_two_simultaneous_uses_of_a_link_one_sets_the_password(anna: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask()
+    path, browser, stored = link(), Client(), NewPassword.form_valid
+
+    def stored_after_another(view: NewPassword, form: Any) -> Any:
+        monkeypatch.setattr(NewPassword, "form_valid", stored)
+        assert choose(Client(), path).status_code == 302
+        return stored(view, form)
+
+    monkeypatch.setattr(NewPassword, "form_valid", stored_after_another)
+    assert "no longer works" in text_of(choose(browser, path, "another long one").content.decode())
+    assert browser.post("/login/", {"username": "anna", "password": NEW}).status_code == 302
+
+
 def test_a_weak_password_is_refused_with_the_reason(anna: Owner) -> None:
     ask()
     answer = choose(Client(), link(), "short")
@@ -139,6 +154,16 @@ def test_mails_per_account_are_limited_without_revealing_it(anna: Owner) -> None
     with time_machine.travel(timezone.now() + timedelta(minutes=61)):
         ask()
         assert jobs()[0][0]
+
+
+@only_postgresql
+def test_simultaneous_requests_send_no_more_mails_to_an_account(
+    transactional_db: None, anna: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(password_reset, "MAX_PER_ACCOUNT", 1)
+    answers = overlap(ask, ask, pause_after="SELECT COUNT memories_auditentry object_id")
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert sorted(users for users, *_ in jobs()) == ["", str(anna.user_id)]
 
 
 def test_requests_per_network_address_are_limited(anna: Owner) -> None:

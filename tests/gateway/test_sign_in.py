@@ -9,7 +9,9 @@ import pytest
 import time_machine
 from axes.models import AccessAttempt
 from django.contrib.auth.hashers import check_password, make_password
+from django.contrib.auth.models import User
 from django.core.management import call_command
+from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 from pytest_django.fixtures import Settings
@@ -193,6 +195,17 @@ def test_the_admin_uses_the_same_sign_in_page(alice: Owner) -> None:
         403,
         True,
     )
+
+
+def test_a_connection_to_the_database_is_released_before_hashing(transactional_db: None) -> None:
+    """Otherwise a few people who sign in at once would hold the connections of all pages while they wait."""
+    connection.ensure_connection()
+    connection.close_at = 0.0  # as those of pages with PostgreSQL, which last for a request
+    with transaction.atomic(), hashing_slot():
+        assert connection.connection is not None
+    with hashing_slot():
+        assert connection.connection is None
+    assert User.objects.count() == 0
 
 
 @pytest.mark.any_database

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 from weakref import WeakKeyDictionary
 
 import pytest
@@ -15,19 +15,23 @@ from django.conf import settings as configured
 from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
+from redis.asyncio import BlockingConnectionPool
 from redis.asyncio.client import Pipeline
 
 from gateway import upstream
 from gateway.authentication import find_caller, forget_keys
 from gateway.keys import key_hash
-from gateway.limits import under_way
+from gateway.limits import rates, under_way
 from gateway.limits.rate_headers import TOKENS, Window, duration, rate_headers, record_window, windows
+from gateway.limits.rates import count_request
 from gateway.limits.spending import ModelUse, Spender, seconds_to_midnight, spending_store, spent_today
 from gateway.models import Agent, ApiKey, Run, Session, UsageDay
 from gateway.passthrough import PlainRequest, open_plain, plain_chunks, usage_in
 from gateway.services import configuration_save
 from gateway.upstream.usage import usage_of
 from memories.database.access import in_thread
+from memories.errors import RateLimited
+from memories.messaging import redis_clients
 from memories.messaging.background import redis_calls
 from memories.models import Owner
 from tests.admin_rows import staff_client
@@ -260,6 +264,31 @@ async def test_with_redis_requests_of_all_processes_are_counted(alice: Owner, mo
     place, others = await under_way.enter(key.pk)
     assert others == 0
     under_way.leave(key.pk, place)
+
+
+@pytest.mark.skipif(not configured.REDIS_URL, reason="there is no Redis")
+async def test_many_simultaneous_requests_are_all_counted_in_redis(monkeypatch: pytest.MonkeyPatch) -> None:
+    """redis-py refuses the 101st connection, which must not count as a Redis that does not answer."""
+    pools: list[BlockingConnectionPool] = []
+
+    def waiting_pool() -> BlockingConnectionPool:
+        pools.append(redis_clients.waiting_pool())
+        return pools[-1]
+
+    for module in (rates, under_way):
+        monkeypatch.setattr(module, "waiting_pool", waiting_pool)
+        monkeypatch.setattr(module, "_backoff_until", 0.0)
+    monkeypatch.setattr(rates, "_limiters", WeakKeyDictionary())
+    monkeypatch.setattr(under_way, "_clients", WeakKeyDictionary())
+    name, key = str(uuid4()), uuid4()
+    answers = await asyncio.gather(*(count_request(name, 5) for _ in range(250)), return_exceptions=True)
+    slots = await asyncio.gather(*(under_way.enter(key) for _ in range(250)))
+    for slot, _ in slots:
+        under_way.leave(key, slot)
+    for pool in pools:
+        await pool.disconnect()
+    assert sum(isinstance(answer, RateLimited) for answer in answers) == 245
+    assert (rates._backoff_until, under_way._backoff_until) == (0.0, 0.0)
 
 
 @pytest.mark.skipif(not configured.REDIS_URL, reason="there is no Redis")

@@ -80,6 +80,7 @@ async def test_the_secret_is_not_stored_in_plain_text(alice: Owner, alice_api: A
         {"url": "http://127.0.0.1/"}, {"url": "http://localhost:8000/"}, {"url": "http://10.1.2.3/"},
         {"url": "http://169.254.169.254/latest/"}, {"url": "http://[::1]/"}, {"url": "http://[::ffff:127.0.0.1]/"},
         {"url": "http://2130706433/"}, {"url": "http://0x7f.1/"}, {"url": "http://0/"}, {"url": "http://[fe80::1]/"},
+        {"url": "http://localhost./"}, {"url": "http://127.0.0.1./"},
     ],
 )  # fmt: skip
 async def test_forbidden_addresses_and_unknown_kinds_are_refused(alice_api: Api, body: Any) -> None:

@@ -6,10 +6,10 @@ import zipfile
 from typing import Any
 
 
-def make_zip(files: dict[str, Any]) -> bytes:
+def make_zip(files: dict[str, Any], method: int = zipfile.ZIP_DEFLATED) -> bytes:
     """Return a zip archive of the files, given by name; values other than bytes are written as JSON."""
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(out, "w", method) as archive:
         for name, content in files.items():
             data = content if isinstance(content, bytes) else json.dumps(content).encode()
             archive.writestr(name, data)

@@ -15,13 +15,14 @@ from memories.database import batches
 from memories.database.access import in_thread
 from memories.database.batches import BatchSize, finish, in_slices
 from memories.errors import Conflict, InvalidRequest, Overloaded, TooLarge
+from memories.forgetting import erasure_begin, erasure_slices
 from memories.history.undo import change_set_get
 from memories.ids import parse_uuid
 from memories.imports.files import Upload
 from memories.imports.formats import read_upload
 from memories.imports.running import ImportRequest, import_slices
 from memories.limits import IMPORT_LINE_LENGTH, IMPORT_LINES
-from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
+from memories.models import Book, ChangeSet, Erasure, Memory, Notification, Owner, Revision, WriteOrigin
 from memories.selectors import PAGE
 from memories.services import Source, book_limits_set, writing
 from tests.conftest import Api
@@ -147,6 +148,22 @@ def test_forgetting_everything_stops_a_running_import(alice: Owner) -> None:
     while not Memory.objects.exists():
         next(work)
     forget_memories(alice.pk)
+    with pytest.raises(Conflict) as ended:
+        finish(work)
+    assert "was cleared or forgotten" in str(ended.value)
+    assert not Memory.objects.exists()
+
+
+def test_an_import_that_began_during_a_forgetting_ends_with_it(alice: Owner, transactional_db: None) -> None:
+    erasure = erasure_begin(alice.pk, Erasure.Scope.MEMORIES)
+    memory_make(alice, "Likes rum.")
+    forgetting = erasure_slices(erasure)
+    while not erasure.stopped:
+        next(forgetting)
+    work = import_slices(alice.pk, ImportRequest(upload=Upload.of(lines(2_000).encode())), actor="user:1")
+    while not ChangeSet.objects.filter(kind=ChangeSet.Kind.IMPORT).exists():
+        next(work)
+    finish(forgetting)  # its change set, too
     with pytest.raises(Conflict) as ended:
         finish(work)
     assert "was cleared or forgotten" in str(ended.value)

@@ -1,6 +1,7 @@
 """Import readers: what each one reads from a real export file, and how formats are detected"""
 
 import json
+import zipfile
 from datetime import UTC, datetime
 from typing import Any
 
@@ -295,6 +296,14 @@ def test_a_file_longer_than_its_header_says_is_refused() -> None:
     real, claimed = (500_002).to_bytes(4, "little"), (10).to_bytes(4, "little")
     with pytest.raises(InvalidRequest, match=r"conversations\.json cannot be unpacked"):
         read(data.replace(real, claimed))
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_file_packed_by_a_method_whose_output_cannot_be_limited_is_not_unpacked(method: int) -> None:
+    # One read of such a file unpacks everything that was read, whatever size its header names.
+    data = make_zip({"conversations.json": [gpt_conversation()]}, method)
+    with pytest.raises(InvalidRequest, match=r"conversations\.json is packed with another method than Deflate"):
+        read(data)
 
 
 def test_an_archive_with_too_many_files_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:

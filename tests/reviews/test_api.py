@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from gateway.models import Session
+from gateway.services import session_get
 from memories.database.access import in_thread
 from memories.models import Memory, Owner
+from reviews.api import reviews
 from reviews.models import ReviewRun
 from tests.conftest import Api
 from tests.factories import agent_make, key_make
@@ -76,6 +78,21 @@ async def test_a_review_can_be_requested(alice: Owner, alice_api: Api) -> None:
     await in_thread(say, session)
     status, review = await alice_api.post(path)
     assert (status, review["state"], review["trigger"]) == (202, "scheduled", "request")
+
+
+async def test_a_session_deleted_after_it_was_looked_up_is_not_found(
+    alice: Owner, alice_api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = await in_thread(reviewed_session, alice, memory_review_interval=0)
+
+    def found_and_deleted(*given: Any, **options: Any) -> Session:
+        found = session_get(*given, **options)
+        Session.objects.filter(pk=found.pk).delete()
+        return found
+
+    monkeypatch.setattr(reviews, "session_get", found_and_deleted)
+    status, refused = await alice_api.post(f"/api/sessions/{session.pk}/review")
+    assert (status, refused["error"]["code"]) == (404, "not_found")
 
 
 async def test_a_review_can_be_undone_and_redone(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
