@@ -107,7 +107,7 @@ def token_hash(plain: str) -> str:
 
 
 def is_recent(used_at: datetime) -> bool:
-    """Return True if a code or refresh token was used within GRACE_PERIOD."""
+    """Return True if a refresh token was used within GRACE_PERIOD."""
     return used_at > timezone.now() - GRACE_PERIOD
 
 

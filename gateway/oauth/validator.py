@@ -35,14 +35,12 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the library ships no 
     def confirm_redirect_uri(
         self, client_id: str, code: str, redirect_uri: str, client: Any, request: Any, *args: Any, **kwargs: Any
     ) -> bool:
-        """Return True if the address is that of the code. If the code was used, raise InvalidGrantError, and delete the
-        tokens issued for it unless it was used within GRACE_PERIOD: the app may have sent it twice. This happens in the
-        last check, which only the app passes, or somebody who stole all its credentials."""
+        """Return True if the address is that of the code. If the code was used, delete the tokens issued for it and
+        raise InvalidGrantError. This happens in the last check, which only the app passes, or somebody who stole all
+        its credentials."""
         valid: bool = super().confirm_redirect_uri(client_id, code, redirect_uri, client, request, *args, **kwargs)
         if valid and request.scopes == [_USED]:
-            used = Grant.objects.filter(code=code, application=client).first()
-            if used is None or not is_recent(used.updated):
-                tokens_delete(request.user.pk, client.pk)
+            tokens_delete(request.user.pk, client.pk)
             raise errors.InvalidGrantError(request=request)
         return valid
 
@@ -99,7 +97,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the library ships no 
         """Mark a code as used. Delete the previously used one, since reusing it must not revoke the new tokens."""
         codes = Grant.objects.filter(application=request.client)
         codes.filter(user=request.user, scope=_USED).delete()
-        if not codes.filter(code=request.code).exclude(scope=_USED).update(scope=_USED, updated=timezone.now()):
+        if not codes.filter(code=request.code).exclude(scope=_USED).update(scope=_USED):
             raise errors.InvalidGrantError(request=request)
 
     def invalidate_authorization_code(self, client_id: str, code: str, request: Any, *args: Any, **kwargs: Any) -> None:
