@@ -30,13 +30,6 @@ from memories.errors import InvalidRequest
 _MAX_RUNS = 100  # runs whose calls are looked up for one request
 
 
-def tool_names(tools: Sequence[dict[str, Any]]) -> frozenset[str]:
-    """Return the names of a client's tools, of whichever type they are."""
-    described = [part for tool in tools for part in (tool, tool.get("function"), tool.get("custom"))]
-    names = (part.get("name") for part in described if isinstance(part, dict))
-    return frozenset(name for name in names if isinstance(name, str))
-
-
 def asks_for_calls(tool_choice: Any) -> bool:
     """Return True if a client's `tool_choice` demands a call or restricts calls to tools of its own."""
     return tool_choice not in (None, "auto", "none")

@@ -7,8 +7,9 @@ from typing import Any
 
 from gateway import telemetry
 from gateway.agents.model_choice import agent_upstreams, may_embed
-from gateway.runs.client_tools import asks_for_calls, tool_names
+from gateway.runs.client_tools import asks_for_calls
 from gateway.runs.context import RunOutput, TurnContext
+from gateway.tool_calls import tool_names
 from gateway.turns.events import TurnOptions
 from gateway.turns.evidence import conversation_of
 from memories import tools as memory_tools
