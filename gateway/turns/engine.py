@@ -25,7 +25,7 @@ from gateway.steps import ModelStep, ModelStepResult, complete_step, has_other_c
 from gateway.turns.events import Delta, Done, Event, Recalled, ToolUsed, TurnOptions
 from gateway.turns.evidence import reads_untrusted
 from gateway.turns.injection import build_messages, prepare, provider_scope, stored_injection
-from gateway.turns.own_tools import OwnTools
+from gateway.turns.own_tools import OwnTools, own_calls_of
 from gateway.turns.thinking import Thinking
 from gateway.upstream import ModelRequest
 from gateway.upstream.calls import StepCall
@@ -134,9 +134,10 @@ class Turn:
             self.output.usage = add_usage(self.output.usage, result.usage)
             client_calls = tracker.by_model_id(step.calls, result.calls)
             other_calls = [call for call in result.calls if call.id not in client_calls]
-            own_calls = [call for call in other_calls if call.name in own_names and not call.custom]
+            own_calls = own_calls_of(other_calls, own_names)
             # The model invented the remaining names; an error result tells it so.
-            results = {call.id: memory_tools.unknown_tool(call) for call in other_calls if call not in own_calls}
+            known = own_names | self._tools.client_names
+            results = {call.id: memory_tools.unknown_tool(call, known) for call in other_calls}
             if own_calls:
                 results |= await self._tools.run(own_calls, self.context, self.output, self._injection, self._span)
                 for call in own_calls:

@@ -1,6 +1,6 @@
 """Our own tools in a turn: which ones a model step offers, and the execution of their calls."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -12,6 +12,7 @@ from gateway.runs.context import RunOutput, TurnContext
 from gateway.tool_calls import tool_names
 from gateway.turns.events import TurnOptions
 from gateway.turns.evidence import conversation_of
+from gateway.upstream.calls import StepCall
 from memories import tools as memory_tools
 from memories.database.access import in_read_thread
 from memories.evidence import Hold
@@ -88,6 +89,12 @@ class OwnTools:
             agent=context.agent.name,
             hold=Hold(context.agent.settings.memory_hold),
         )
+
+
+def own_calls_of(calls: Iterable[StepCall], own_names: Collection[str]) -> list[StepCall]:
+    """Return the calls of our tools, with the names under which the tools are offered."""
+    meant = ((call, memory_tools.tool_meant(call.name, own_names)) for call in calls if not call.custom)
+    return [replace(call, name=name) for call, name in meant if name in own_names]
 
 
 @lru_cache(_MAX_DEFINITION_SETS)

@@ -5,7 +5,7 @@ A step that only reads takes no lock and waits for no writer. For a step that wr
 scanned before the book is locked (`run_in_lane`)."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
@@ -28,6 +28,8 @@ from memories.tools.writing import AddMemory, UpdateMemory
 from memories.verdicts import INLINE_SCAN_CHARS, verdict_of
 
 TURNED_DOWN = "The person was asked about this before and did not want it. Do not try again; go on."
+_MAX_NAME = 100  # characters of an invented name that are repeated to the model
+_MAX_NAMED = 50
 CLEARED = failure(
     "book_cleared", "Everything was cleared or forgotten since this turn began. Nothing was written. Go on without it."
 )
@@ -78,9 +80,13 @@ def parse_arguments(tool: Tool, call: ToolCall) -> Arguments | dict[str, Any]:
         return failure("invalid_arguments", f"{wrong}. Call {call.name} again with the arguments of its schema.")
 
 
-def unknown_tool(call: ToolCall) -> str:
-    """Return the result of a call of an unknown tool, as JSON text."""
-    return json.dumps(_no_such_tool(call), ensure_ascii=False)
+def unknown_tool(call: ToolCall, known: Iterable[str]) -> str:
+    """Return the result of a call of an unknown tool, as JSON text that names the `known` ones."""
+    refusal = _no_such_tool(call)
+    names = ", ".join(sorted(known)[:_MAX_NAMED])
+    return json.dumps(
+        refusal | ({"message": f"{refusal['message']} There are: {names}."} if names else {}), ensure_ascii=False
+    )
 
 
 def any_writes(calls: Sequence[ToolCall]) -> bool:
@@ -140,7 +146,7 @@ def _result(call: ToolCall, arguments: Arguments | dict[str, Any], run: ToolRun)
 
 
 def _no_such_tool(call: ToolCall) -> dict[str, Any]:
-    return failure("unknown_tool", f"There is no tool called {call.name}.")
+    return failure("unknown_tool", f"There is no tool called {call.name[:_MAX_NAME]}.")
 
 
 def _object_text(text: str) -> str:
