@@ -38,7 +38,7 @@ def _found(text: str, tools: Collection[str]) -> Iterator[tuple[str, Any]]:
     """Yield `(name, arguments)` of each call."""
     for before, data in located_objects_in(text):
         calls = list(_calls_of(data, tools))
-        if not calls and (name := _last_name(before[-_MAX_GAP:], tools)):
+        if not calls and data and (name := _last_name(before[-_MAX_GAP:], tools)):
             calls = [(name, data)]
         yield from calls
     for name, body in _TAGGED_CALL.findall(text):
