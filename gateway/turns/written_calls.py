@@ -12,8 +12,7 @@ from gateway.upstream.calls import StepCall, replacement_id
 _MARKERS = ("<tool_call>", "<function=", "[TOOL_CALLS]", "<|python_tag|>", "<|tool_call", "<｜tool▁call")
 _MARKER = re.compile("|".join(map(re.escape, _MARKERS)))
 _LONGEST = max(map(len, _MARKERS))
-_STARTS = ("{", "[", "```", "<")  # an answer that begins otherwise can only have calls after a marker
-_THOUGHT = "<think>"
+_STARTS = ("{", "[", "`", "<")  # an answer that begins otherwise can only have calls after a marker
 _UNDECIDED = 80  # characters within which a call names its tool
 _CLOSERS = "}]>"
 
@@ -65,10 +64,8 @@ class WrittenCalls:
         return replace(result, text="".join(self._shown).rstrip(), calls=[*result.calls, *self._calls])
 
     def _begin(self) -> None:
-        begun = self._held.lstrip()
-        if not begun or _THOUGHT.startswith(begun):
-            return
-        self._state = "undecided" if begun.startswith(_STARTS) and not begun.startswith(_THOUGHT) else "searched"
+        if begun := self._held.lstrip():
+            self._state = "undecided" if begun.startswith(_STARTS) else "searched"
 
     def _before_marker(self) -> str:
         """Return the text before a marker, or before what may become one."""

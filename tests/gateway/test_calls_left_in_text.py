@@ -25,6 +25,7 @@ WRITTEN = [
     f"<function=add_memory>{ARGUMENTS}</function>",
     "<tool_call>\n<function=add_memory>\n<parameter=content>\nLikes tea.\n</parameter>\n</function>\n</tool_call>",
     f"\n\n{TAGGED}\n{TAGGED}<|im_end|>",
+    f"<think>I could write {CALL}</think>\n\n{TAGGED}",
 ]
 ORDINARY = [
     "I called add_memory.",
@@ -32,7 +33,6 @@ ORDINARY = [
     '{"name": "Ada", "tool": "hammer"}',
     "```python\nadd_memory = {}\n```",
     f"```json\n{CALL}\n```\nThis is how a call of add_memory looks.",
-    f"<think>I could write {CALL}</think>\n\nHello.",
     '{"add_memory": ',
     "<tool_call>look</tool_call>",
     "a < b and [x",
