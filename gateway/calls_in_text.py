@@ -7,8 +7,8 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from gateway.model_json import located_objects_in
 from gateway.upstream.calls import MAX_CALLS
+from memories.model_json import located_objects_in
 from memories.tools import ToolCall, tool_meant
 
 _NAMES = ("tool", "name", "tool_name", "function", "function_name")

@@ -13,10 +13,10 @@ from gateway.agents.model_choice import BackgroundModels, UpstreamUndecided
 from gateway.errors import RequestRefused, UpstreamSilent
 from gateway.jobs import Throttle, enqueue_books, run_async
 from gateway.model_call import ask
-from gateway.model_json import objects_in
 from gateway.upstream import ModelTarget, is_demo
 from memories.errors import DomainError, UpstreamTimeout
 from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN
+from memories.model_json import objects_in
 from memories.models import Book, ChangeSet, Memory, WriteOrigin
 from memories.selectors import live_condition
 from memories.services import MemoryFields, Source, book_writing, keywords_claim, keywords_release

@@ -17,13 +17,13 @@ from gateway.agents.model_choice import review_target
 from gateway.calls_in_text import calls_in_text
 from gateway.errors import ToolsRefused
 from gateway.model_call import ask
-from gateway.model_json import objects_in
 from gateway.steps import ModelStepResult
 from gateway.upstream import ModelTarget
 from gateway.upstream.usage import add_usage
 from memories import tools as memory_tools
 from memories.errors import DomainError
 from memories.evidence import Hold
+from memories.model_json import objects_in
 from memories.selectors import live_memories
 from memories.services import book_limits, refusals_stored
 from memories.tokens import text_tokens

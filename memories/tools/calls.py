@@ -18,6 +18,7 @@ from memories.errors import DomainError
 from memories.evidence import HeldWrites, proposal_store
 from memories.json_input import read_json
 from memories.limits import TOOL_ARGUMENTS
+from memories.model_json import located_objects_in
 from memories.models import Book, ChangeSet, WriteOrigin
 from memories.recall.query_vectors import query_vectors
 from memories.services import Source, book_writing
@@ -30,6 +31,7 @@ from memories.verdicts import INLINE_SCAN_CHARS, verdict_of
 TURNED_DOWN = "The person was asked about this before and did not want it. Do not try again; go on."
 _MAX_NAME = 100  # characters of an invented name that are repeated to the model
 _MAX_NAMED = 50
+_MAX_REPAIRED = 20_000  # characters of arguments that are not JSON in which an object is looked for
 CLEARED = failure(
     "book_cleared", "Everything was cleared or forgotten since this turn began. Nothing was written. Go on without it."
 )
@@ -72,12 +74,26 @@ def parse_arguments(tool: Tool, call: ToolCall) -> Arguments | dict[str, Any]:
     if len(call.arguments) > TOOL_ARGUMENTS:
         return failure("invalid_arguments", f"The arguments of a call have at most {TOOL_ARGUMENTS} characters.")
     try:
-        return tool.arguments.model_validate_json(_storable_json(_object_text(call.arguments)))
+        return _validated(tool, _storable_json(_object_text(call.arguments)))
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "arguments"
         wrong = f"{where}: {first['msg'].removeprefix('Value error, ')}"
         return failure("invalid_arguments", f"{wrong}. Call {call.name} again with the arguments of its schema.")
+
+
+def _validated(tool: Tool, text: str) -> Arguments:
+    """Return the arguments in a JSON text, also if small models wrote around it or broke lines within strings. Raises
+    ValidationError."""
+    try:
+        return tool.arguments.model_validate_json(text)
+    except ValidationError as error:
+        if error.errors(include_input=False, include_url=False)[0]["type"] != "json_invalid":
+            raise
+        found = list(located_objects_in(text)) if len(text) <= _MAX_REPAIRED else []
+        if len(found) != 1 or "{" in found[0][0]:  # several, or one within an object that was cut off
+            raise
+        return tool.arguments.model_validate_json(_storable_json(json.dumps(found[0][1])))
 
 
 def unknown_tool(call: ToolCall, known: Iterable[str]) -> str:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.model_json import objects_in
 from memories.artifacts.paths import is_skill_name
+from memories.model_json import objects_in
 from memories.storable import storable_text
 from reviews.consolidation.errors import AnswerUnusable
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from gateway.calls_in_text import calls_in_text
-from gateway.model_json import located_objects_in, objects_in
 from gateway.upstream.calls import MAX_CALLS
+from memories.model_json import located_objects_in, objects_in
 from memories.tools import tool_meant
 from tests.call_count import count_calls
 
