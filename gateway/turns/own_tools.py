@@ -33,6 +33,7 @@ class OwnTools:
         self.read_name: str = (context.injected or {}).get("read_tool") or free_name
         self.changes: list[dict[str, Any]] = []
         self._missed = 0  # quotes that the model gave as evidence and that were not found
+        self._held = 0  # writes that wait for the person's decision
 
     def offered(self, context: TurnContext, parameters: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
         """Return the definitions of our tools to offer in a request with the client's `parameters`."""
@@ -69,6 +70,7 @@ class OwnTools:
         with telemetry.span("daybook.tool", attributes, parent=part_of):
             step = await memory_tools.run_in_lane(named, memory_tools.run_calls, named, scope)
         self._missed = scope.conversation.missed if scope.conversation else self._missed
+        self._held += step.held
         self.changes.extend(step.changes)
         return step.results
 
@@ -88,6 +90,7 @@ class OwnTools:
             run_id=context.run_id,
             agent=context.agent.name,
             hold=Hold(context.agent.settings.memory_hold),
+            held=self._held,
         )
 
 

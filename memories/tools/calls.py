@@ -65,6 +65,7 @@ def run_calls(calls: Sequence[ToolCall], scope: ToolScope) -> ToolResults:
     else:
         run = ToolRun(scope, Book.objects.get(pk=scope.book.book_id), None, step, held)
         results = {call.id: _result(call, arguments, run) for call, arguments in checked}
+    step.held = len(held.proposals)
     step.results = {call_id: json.dumps(result, ensure_ascii=False) for call_id, result in results.items()}
     return step
 
