@@ -42,7 +42,7 @@ from reviews.models import ConsolidationRun, ConsolidationState
 
 ACTOR = "consolidation"
 _WORD = re.compile(r"\w+")
-_MANY_WORDS = 60  # different words of the current documents; shorter ones may be replaced entirely
+_MANY_WORDS = 40  # different words of the current documents; shorter ones may be replaced entirely
 _LEAST_KEPT = 0.15
 
 
