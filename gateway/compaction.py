@@ -29,6 +29,7 @@ from memories.errors import DomainError
 from memories.recall.two_lanes import TOTAL_BYTES
 from memories.tokens import CHARS_PER_TOKEN, text_tokens
 from prompts.conversation import compaction_prompt
+from prompts.copies import is_prompt_copy
 
 logger = logging.getLogger("daybook.compaction")
 
@@ -118,7 +119,7 @@ async def summarise(
         request_id=request_id,
     )
     summary = result.visible_text.strip()
-    if not summary:
+    if not summary or result.refused or result.finish_reason == "content_filter" or is_prompt_copy(summary):
         raise DomainError("The model gave no summary.")
     return summary[: int(agent.context_token_limit * SUMMARY_SHARE) * 4]
 

@@ -2,6 +2,7 @@
 the model in batches if an upstream is configured. The words are indexed with the content and never injected."""
 
 import logging
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
@@ -9,12 +10,13 @@ from django.conf import settings
 from django.db.models import F
 
 from gateway.agents.model_choice import BackgroundModels, UpstreamUndecided
-from gateway.errors import RequestRefused
+from gateway.errors import RequestRefused, UpstreamSilent
 from gateway.jobs import Throttle, enqueue_books, run_async
 from gateway.model_call import ask
-from gateway.model_json import objects_in
 from gateway.upstream import ModelTarget, is_demo
-from memories.errors import DomainError
+from memories.errors import DomainError, UpstreamTimeout
+from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN
+from memories.model_json import objects_in
 from memories.models import Book, ChangeSet, Memory, WriteOrigin
 from memories.selectors import live_condition
 from memories.services import MemoryFields, Source, book_writing, keywords_claim, keywords_release
@@ -54,7 +56,7 @@ def fill_book(book_id: str) -> int:
     if not claimed:
         return 0
     try:
-        words = _words_of(claimed, target, owner=str(book.owner_id))
+        claimed, words = _in_time(claimed, target, owner=str(book.owner_id))
     except (DomainError, ValueError) as error:
         logger.warning("no search words for a batch of book %s: %s", book.pk, type(error).__name__)
         if isinstance(error, DomainError):
@@ -82,25 +84,48 @@ def _words_in(data: dict[str, Any]) -> dict[int, list[str]]:
     number, named = str(data.get("id", "")), data.get("words") or data.get("keywords")
     pairs = [(number, named), *data.items()]
     return {
-        int(key): [word.strip() for word in (given.split(",") if isinstance(given, str) else map(str, given))]
+        int(key): _acceptable(given.split(",") if isinstance(given, str) else map(str, given))
         for key, given in pairs
         if key.isdecimal() and len(key) < _MAX_DIGITS and isinstance(given, str | list)
     }
 
 
+def _acceptable(words: Iterable[str]) -> list[str]:
+    """Return the words that a memory takes. Small models repeat themselves, and write sentences."""
+    distinct = dict.fromkeys(word.strip() for word in words if len(word) <= KEYWORD_LENGTH)
+    return list(distinct)[:KEYWORDS_GIVEN]
+
+
+def _in_time(rows: list[Memory], target: ModelTarget, *, owner: str) -> tuple[list[Memory], dict[int, list[str]]]:
+    """Return the memories that were asked about, and their words. If the answer takes too long, only a quarter is
+    asked about, since a slow model would never finish the batch; the claims of the others are released."""
+    while True:
+        try:
+            return rows, _words_of(rows, target, owner=owner)
+        except UpstreamTimeout as timeout:
+            if isinstance(timeout, UpstreamSilent) or len(rows) == 1:
+                raise
+            quarter = max(1, len(rows) // 4)
+            keywords_release(rows[quarter:])
+            rows = rows[:quarter]
+
+
 def _words_of(rows: list[Memory], target: ModelTarget, *, owner: str) -> dict[int, list[str]]:
-    """Return the words of a batch. If a server refuses the batch because of its content, the halves are requested
-    separately, so that one refused memory does not affect the others. Raises DomainErrors, ValueError."""
+    """Return the words of a batch. If a server refuses the batch because of its content, or cuts the answer off, the
+    halves are requested separately, so that one memory does not affect the others. Raises DomainErrors, ValueError."""
     prompt = keyword_generation_prompt([(row.number, row.content) for row in rows])
     messages, seconds = ({"role": "user", "content": prompt},), settings.COMPACTION_SECONDS
     try:
-        answer = ask(target, messages, seconds=seconds, owner=owner, request_id="keyword-generation")
-        return parse_answer(run_async(answer).visible_text)
+        answer = run_async(ask(target, messages, seconds=seconds, owner=owner, request_id="keyword-generation"))
+        return parse_answer(answer.visible_text)
     except RequestRefused as refusal:
         if refusal.upstream_code not in _CONTENT_CODES:
             raise
-        if len(rows) == 1:
-            return {}
+    except ValueError:
+        if answer.finish_reason != "length":
+            raise
+    if len(rows) == 1:
+        return {}
     middle = len(rows) // 2
     return _words_of(rows[:middle], target, owner=owner) | _words_of(rows[middle:], target, owner=owner)
 

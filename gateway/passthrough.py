@@ -23,11 +23,12 @@ from gateway.messages import content_text, last_user_index
 from gateway.models import Run
 from gateway.requests import request_id
 from gateway.runs.candidates import find_continuation
-from gateway.runs.client_tools import ClientCalls, tool_names
+from gateway.runs.client_tools import ClientCalls
 from gateway.runs.context import RunOutput
 from gateway.runs.requested import V1Request
 from gateway.runs.summaries import may_be_summary, summary_store
 from gateway.steps import ModelStep, complete_step, step_use, stream_step
+from gateway.tool_calls import tool_names
 from gateway.turns.events import Delta, Done
 from gateway.upstream import CHAT, COMPLETIONS, EMBEDDINGS, ModelRequest, ModelTarget, is_demo, model
 from gateway.upstream.answer import choices_of

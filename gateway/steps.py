@@ -15,7 +15,7 @@ from gateway.upstream import ModelRequest, model
 from gateway.upstream.answer import NO_CHOICE, choices_of
 from gateway.upstream.calls import CallAccumulator, PartialCall, StepCall
 from gateway.upstream.kept import FieldAccumulator, KeptFields, PartAccumulator, SizeBudget, with_kept
-from gateway.upstream.reasoning import reasoning_in, without_thinking
+from gateway.upstream.reasoning import ThoughtInText, reasoning_in, without_thinking
 from gateway.upstream.usage import usage_of
 from memories.errors import TooLarge
 from memories.storable import storable_text
@@ -73,6 +73,7 @@ class ModelStep:
     _extra: FieldAccumulator = field(init=False)
     _parts: PartAccumulator = field(init=False)
     _calls: CallAccumulator = field(init=False)
+    thought: ThoughtInText = field(default_factory=ThoughtInText)
 
     def __post_init__(self) -> None:
         self._extra, self._parts = FieldAccumulator(self._budget), PartAccumulator(self._budget)
@@ -185,11 +186,16 @@ async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[
                     if choice.get("index"):
                         yield choice, ""  # further choices are only passed on
                         continue
+                    if delta is not (moved := step.thought.moved(delta)):
+                        delta = dict(moved)
+                        choice = {**choice, "delta": delta}
                     text = step.take(choice, delta)
                     if choice.get("finish_reason"):
                         step.choice = choice
                     if text or has_other_content(choice) or delta.get("tool_calls") or reasoning_in(delta):
                         yield choice, text
+        if left := dict(step.thought.moved({}, last=True)):
+            yield {"delta": left}, step.take({}, left)
 
 
 async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[tuple[dict[str, Any], str]]:
@@ -204,6 +210,8 @@ async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerato
     if not isinstance(choice, dict):
         raise UpstreamUnreachable(NO_CHOICE)
     message = choice.get("message")
+    if isinstance(message, dict):
+        choice["message"] = message = dict(step.thought.moved(message, last=True))
     yield choice, step.take(choice, message if isinstance(message, dict) else {}, whole=True)
 
 

@@ -1,4 +1,5 @@
-"""Validates tool calls in messages: those of clients, and stored ones, since some rows are older than the check."""
+"""Reads tools and tool calls in requests and messages. Calls are validated: those of clients, and stored ones, since
+some rows are older than the check."""
 
 import json
 import re
@@ -35,6 +36,13 @@ def calls_in(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the tool calls in a message, which need not be well-formed."""
     calls = message.get("tool_calls")
     return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+
+
+def tool_names(tools: Sequence[dict[str, Any]]) -> frozenset[str]:
+    """Return the names of the tools in a request, of whichever type they are."""
+    described = [part for tool in tools for part in (tool, tool.get("function"), tool.get("custom"))]
+    names = (part.get("name") for part in described if isinstance(part, dict))
+    return frozenset(name for name in names if isinstance(name, str))
 
 
 def object_in(arguments: str) -> dict[str, Any]:

@@ -9,6 +9,13 @@ class NeedsTools(DomainError):
     code, http_type, http_status = "model_without_tools", "api_error", 502
 
 
+class AnswerCutOff(DomainError):
+    """The review's model reached the limit of its answer before it called a tool or said that there is nothing to
+    save."""
+
+    code, http_type, http_status = "answer_cut_off", "api_error", 502
+
+
 class InternalError(DomainError):
     """An unexpected exception in a review or a consolidation; the log has the traceback."""
 

@@ -3,7 +3,6 @@ deadline, stage its writes and apply them at most once. The database is used bef
 during it."""
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import Callable, Coroutine, Sequence
@@ -15,24 +14,23 @@ from django.conf import settings
 
 from gateway import telemetry
 from gateway.agents.model_choice import review_target
+from gateway.calls_in_text import calls_in_text
 from gateway.errors import ToolsRefused
 from gateway.model_call import ask
-from gateway.model_json import objects_in
 from gateway.steps import ModelStepResult
 from gateway.upstream import ModelTarget
-from gateway.upstream.calls import MAX_CALLS
 from gateway.upstream.usage import add_usage
 from memories import tools as memory_tools
 from memories.errors import DomainError
 from memories.evidence import Hold
+from memories.model_json import objects_in
 from memories.selectors import live_memories
 from memories.services import book_limits, refusals_stored
 from memories.tokens import text_tokens
-from memories.tools import ToolCall
 from prompts.review import ExistingMemory, review_in_json, review_prompt
 from reviews import services
 from reviews.claiming import ReviewClaim, review_claim
-from reviews.errors import InternalError, NeedsTools
+from reviews.errors import AnswerCutOff, InternalError, NeedsTools
 from reviews.frozen import FrozenConversation, read_frozen
 from reviews.models import ReviewRun
 from reviews.schedule import enqueue_next
@@ -46,7 +44,13 @@ _NEEDS_TOOLS = (
     "The model {model} does not support tools, and its answer was not the JSON asked for instead. Choose another model "
     "for reviews (memory_review_model)."
 )
+_CUT_OFF = (
+    "The answer of the model {model} was cut off before it made a call: it reached its server's limit for an answer or "
+    "for the context. Raise that limit, or choose another model for reviews (memory_review_model)."
+)
 _NOTHING = "nothing to save"
+_REVIEW_TOOLS = memory_tools.tools_at(memory_tools.Stage.REVIEW)
+_TOOL_NAMES = frozenset(tool.name for tool in _REVIEW_TOOLS)
 _ANSWER_BYTES = 200_000
 RunAsync = Callable[[Coroutine[Any, Any, None]], None]
 
@@ -142,7 +146,7 @@ async def run_attempt(attempt: ReviewAttempt, deadline: float) -> None:
     if not attempt.conversation.has_news:
         return
     messages = list(build_messages(attempt))
-    tools = memory_tools.definitions(memory_tools.tools_at(memory_tools.Stage.REVIEW))
+    tools = memory_tools.definitions(_REVIEW_TOOLS)
     for number in range(1, settings.REVIEW_STEPS + 1):
         attempt.steps = number
         try:
@@ -151,6 +155,9 @@ async def run_attempt(attempt: ReviewAttempt, deadline: float) -> None:
             await _ask_in_json(attempt, messages, deadline, tools)
             return
         if not result.calls:
+            # A server that has parsed a call parses all of them: later ones in the text are quotations.
+            if number == 1 and not _says_nothing(result) and not _take_written(attempt, result):
+                _check_complete(attempt, result)
             return
         messages.append(result.message())
         messages.extend(
@@ -183,15 +190,31 @@ async def _ask_in_json(
     """Ask a model that does not support tools, once, to write its calls as JSON. Raises NeedsTools if it does not."""
     *before, last = messages
     prompt = {**last, "content": f"{last['content']}\n\n{review_in_json(tools)}"}
-    answer = (await _answer(attempt, [*before, prompt], deadline, ())).visible_text
-    calls = next((data["calls"] or [] for data in objects_in(answer) if "calls" in data), None)
-    if not isinstance(calls, list):
-        if _NOTHING in answer.casefold():
-            return
+    result = await _answer(attempt, [*before, prompt], deadline, ())
+    if _take_written(attempt, result) or _says_nothing(result):
+        return
+    if not any("calls" in data for data in objects_in(result.visible_text)):
+        _check_complete(attempt, result)
         raise NeedsTools(_NEEDS_TOOLS.format(model=attempt.target.model))
-    for number, call in enumerate(call for call in calls[:MAX_CALLS] if isinstance(call, dict)):
-        name, arguments = str(call.get("tool") or call.get("name")), json.dumps(call.get("arguments") or {})
-        attempt.book.call(ToolCall(id=str(number), name=name, arguments=arguments))
+
+
+def _says_nothing(result: ModelStepResult) -> bool:
+    return _NOTHING in result.visible_text.casefold()
+
+
+def _take_written(attempt: ReviewAttempt, result: ModelStepResult) -> bool:
+    """Stage the calls that a model wrote into its text. Return False if there are none."""
+    written = calls_in_text(result.visible_text, _TOOL_NAMES)
+    for call in written:
+        attempt.book.call(call)
+    return bool(written)
+
+
+def _check_complete(attempt: ReviewAttempt, result: ModelStepResult) -> None:
+    """Raise AnswerCutOff if an answer without calls ended at a length limit: it does not say that nothing is to be
+    saved."""
+    if result.finish_reason == "length":
+        raise AnswerCutOff(_CUT_OFF.format(model=attempt.model))
 
 
 def build_messages(attempt: ReviewAttempt) -> tuple[dict[str, Any], ...]:

@@ -13,7 +13,7 @@ from memories.errors import DomainError, NotFound, OverBudget
 from memories.evidence import Conversation, Hold, HoldReason, Speaker, Utterance, decide, evidence_for
 from memories.models import Evidence, Memory, Target
 from memories.services import Budgets
-from memories.tools import Stage, Tool, ToolCall, failure, memory_number, parse_arguments, tools_at
+from memories.tools import Stage, Tool, ToolCall, failure, memory_number, parse_arguments, tool_meant, tools_at
 from memories.tools.writing import (
     ADD_MEMORY,
     DELETE_MEMORY,
@@ -111,7 +111,7 @@ class StagedBook:
 
     def call(self, call: ToolCall) -> str:
         """Stage one tool call and return the text of its result."""
-        staged = _STAGED_TOOLS.get(call.name)
+        staged = _STAGED_TOOLS.get(tool_meant(call.name, _STAGED_TOOLS))
         if staged is None:
             # To the model the call looks accepted; the run counts it as dropped.
             self.dropped[call.name] = self.dropped.get(call.name, 0) + 1

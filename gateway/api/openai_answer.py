@@ -117,8 +117,8 @@ def _delta(event: Delta) -> bytes:
     if is_text_only and not event.calls:
         return b'{"index":0,"delta":{"content":' + sse.encode(event.text) + b'},"finish_reason":null}'
     sent = {key: value for key, value in delta.items() if key not in {"tool_calls", "role"}}
-    if event.text and not refusal_in(delta):
-        sent["content"] = event.text
+    if not refusal_in(delta) and (event.text or isinstance(sent.get("content"), str)):
+        sent["content"] = event.text  # which may have been held back
     if event.calls:
         sent["tool_calls"] = event.calls
     return sse.encode({"index": 0, **choice, "delta": sent, "finish_reason": None})

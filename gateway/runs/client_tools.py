@@ -26,15 +26,9 @@ from gateway.upstream.calls import PartialCall, StepCall, call_json
 from gateway.upstream.kept import KeptFields, with_kept
 from memories.caller import Caller
 from memories.errors import InvalidRequest
+from memories.tools import tool_meant
 
 _MAX_RUNS = 100  # runs whose calls are looked up for one request
-
-
-def tool_names(tools: Sequence[dict[str, Any]]) -> frozenset[str]:
-    """Return the names of a client's tools, of whichever type they are."""
-    described = [part for tool in tools for part in (tool, tool.get("function"), tool.get("custom"))]
-    names = (part.get("name") for part in described if isinstance(part, dict))
-    return frozenset(name for name in names if isinstance(name, str))
 
 
 def asks_for_calls(tool_choice: Any) -> bool:
@@ -79,9 +73,12 @@ class ClientCalls:
         return {call.id: replace(call, id=self._id(number)) for number, call in sorted(found, key=lambda pair: pair[0])}
 
     def _is_for_client(self, call: PartialCall, *, complete: bool) -> bool:
-        if self._client_names is None or not call.name or (call.name in self._own_names and not call.custom):
+        if self._client_names is None or not call.name:
             return False
-        return call.name in self._client_names or complete or any(call.arguments)
+        if call.name in self._client_names:
+            return True
+        is_own = tool_meant(call.name, self._own_names) in self._own_names and not call.custom
+        return not is_own and (complete or any(call.arguments))
 
     def _id(self, number: int) -> str:
         return call_id(self._run_id, self._start + number)

@@ -25,9 +25,10 @@ from gateway.steps import ModelStep, ModelStepResult, complete_step, has_other_c
 from gateway.turns.events import Delta, Done, Event, Recalled, ToolUsed, TurnOptions
 from gateway.turns.evidence import reads_untrusted
 from gateway.turns.injection import build_messages, prepare, provider_scope, stored_injection
-from gateway.turns.own_tools import OwnTools
+from gateway.turns.own_tools import OwnTools, own_calls_of
 from gateway.turns.searched import note_answer, note_request
 from gateway.turns.thinking import Thinking
+from gateway.turns.written_calls import WrittenCalls
 from gateway.upstream import ModelRequest
 from gateway.upstream.calls import StepCall
 from gateway.upstream.usage import add_usage, usage_since
@@ -128,17 +129,20 @@ class Turn:
             self.output.trace["steps"] = steps_before + number
             self._uncounted = request, step
             tracker = self._client_calls(own_names)
-            async for delta in self._deltas(request, step, tracker):
+            written = WrittenCalls(own_names, f"{self.context.run_id}:{steps_before + number}")
+            async for delta in self._deltas(request, step, tracker, written):
                 yield delta
             result = step.result()
             self._count_step()
             self.output.model = result.model or self.output.model
             self.output.usage = add_usage(self.output.usage, result.usage)
             client_calls = tracker.by_model_id(step.calls, result.calls)
+            result = written.applied(result)
             other_calls = [call for call in result.calls if call.id not in client_calls]
-            own_calls = [call for call in other_calls if call.name in own_names and not call.custom]
+            own_calls = own_calls_of(other_calls, own_names)
             # The model invented the remaining names; an error result tells it so.
-            results = {call.id: memory_tools.unknown_tool(call) for call in other_calls if call not in own_calls}
+            known = own_names | self._tools.client_names
+            results = {call.id: memory_tools.unknown_tool(call, known) for call in other_calls}
             if own_calls:
                 results |= await self._tools.run(own_calls, self.context, self.output, self._injection, self._span)
                 for call in own_calls:
@@ -160,7 +164,9 @@ class Turn:
             self.output.uses.append(use)
         self._uncounted = None
 
-    async def _deltas(self, request: ModelRequest, step: ModelStep, tracker: ClientCalls) -> AsyncGenerator[Delta]:
+    async def _deltas(
+        self, request: ModelRequest, step: ModelStep, tracker: ClientCalls, written: WrittenCalls
+    ) -> AsyncGenerator[Delta]:
         """Yield what the client receives of a step: text, pieces of its tool calls, and the upstream's other fields."""
         async for choice, text in stream_step(request, step) if self.options.stream else complete_step(request, step):
             if not choice.get("index"):
@@ -169,11 +175,13 @@ class Turn:
             pieces = tracker.new_pieces(step.calls)
             if text and self.options.stream:
                 self._clock.text_arrived()
+            text = written.take(text)
             if text or pieces or choice.get("index") or has_other_content(choice):
                 yield Delta(self._append_text(text), choice, step.around, pieces)
         self._thinking.pause()
-        if pieces := tracker.new_pieces(step.calls, ended=True):
-            yield Delta("", {}, step.around, pieces)
+        text, pieces = written.end(), tracker.new_pieces(step.calls, ended=True)
+        if text or pieces:
+            yield Delta(self._append_text(text), {}, step.around, pieces)
 
     def _append_text(self, text: str) -> str:
         """Append a piece of a step's text and return what to send. The texts of steps become separate paragraphs."""

@@ -7,10 +7,9 @@ from gateway.messages import ChatMessage, has_media, last_user_index, text_of
 from gateway.models import Message
 from gateway.runs.answers import answers_elsewhere
 from gateway.runs.call_ids import run_of_call
-from gateway.runs.client_tools import tool_names
 from gateway.runs.context import TurnContext
 from gateway.runs.utterances import EARLIER_CHARS, searched_in, utterances_of
-from gateway.tool_calls import calls_in
+from gateway.tool_calls import calls_in, tool_names
 from memories import tools as memory_tools
 from memories.evidence import Conversation, Speaker, Utterance
 from memories.evidence.client_texts import is_written_by_client

@@ -1,17 +1,19 @@
 """Our own tools in a turn: which ones a model step offers, and the execution of their calls."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from gateway import telemetry
 from gateway.agents.model_choice import agent_upstreams, may_embed
-from gateway.runs.client_tools import asks_for_calls, tool_names
+from gateway.runs.client_tools import asks_for_calls
 from gateway.runs.context import RunOutput, TurnContext
 from gateway.runs.utterances import SEARCHED
+from gateway.tool_calls import tool_names
 from gateway.turns.events import TurnOptions
 from gateway.turns.evidence import conversation_of
+from gateway.upstream.calls import StepCall
 from memories import tools as memory_tools
 from memories.database.access import in_read_thread
 from memories.evidence import Hold
@@ -32,6 +34,7 @@ class OwnTools:
         self.read_name: str = (context.injected or {}).get("read_tool") or free_name
         self.changes: list[dict[str, Any]] = []
         self._missed = 0  # quotes that the model gave as evidence and that were not found
+        self._held = 0  # writes that wait for the person's decision
 
     def offered(self, context: TurnContext, parameters: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
         """Return the definitions of our tools to offer in a request with the client's `parameters`."""
@@ -69,6 +72,7 @@ class OwnTools:
         with telemetry.span("daybook.tool", attributes, parent=part_of):
             step = await memory_tools.run_in_lane(named, memory_tools.run_calls, named, scope)
         self._missed = scope.conversation.missed if scope.conversation else self._missed
+        self._held += step.held
         self.changes.extend(step.changes)
         return step.results
 
@@ -88,7 +92,14 @@ class OwnTools:
             run_id=context.run_id,
             agent=context.agent.name,
             hold=Hold(context.agent.settings.memory_hold),
+            held=self._held,
         )
+
+
+def own_calls_of(calls: Iterable[StepCall], own_names: Collection[str]) -> list[StepCall]:
+    """Return the calls of our tools, with the names under which the tools are offered."""
+    meant = ((call, memory_tools.tool_meant(call.name, own_names)) for call in calls if not call.custom)
+    return [replace(call, name=name) for call, name in meant if name in own_names]
 
 
 @lru_cache(_MAX_DEFINITION_SETS)

@@ -1,11 +1,12 @@
 """Builds the request body that a server accepts. This is the only place where the upstream's dialect is applied."""
 
+import re
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from gateway.messages import PARAGRAPH, SYSTEM_ROLES, ChatMessage, content_text, joined_content
-from gateway.tool_calls import calls_in, object_text
+from gateway.tool_calls import calls_in, object_text, tool_names
 from gateway.upstream.calls import SHAPES, replacement_id
 from gateway.upstream.custom_tools import with_functions
 from gateway.upstream.dialects import Dialect
@@ -15,6 +16,8 @@ from prompts.conversation import EMPTY_TURN, MEDIA_FOLLOWS, MEDIA_OF_TOOL, NO_RE
 
 _PLAIN_FIELDS = frozenset({"role", "content"})
 _REASONING_FIELDS = frozenset({"reasoning_content", "reasoning", "reasoning_details", "thinking"})
+_OTHER_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_MAX_NAME = 64
 _MEDIA_TYPES = frozenset({"image_url", "video_url", "input_audio", "file"})
 
 
@@ -22,7 +25,8 @@ def request_body(body: Mapping[str, Any], dialect: Dialect, *, upstream: str) ->
     """Return the request body for this server as a new dictionary."""
     sent = {name: value for name, value in body.items() if value is not None}
     if "messages" in sent:
-        sent["messages"] = _messages(body["messages"], dialect, (upstream, str(body["model"])))
+        messages = _messages(body["messages"], dialect, (upstream, str(body["model"])))
+        sent["messages"] = _with_names(messages, tool_names(sent.get("tools") or ()))
     if dialect.custom_tools is False:
         sent = with_functions(sent)
     if not dialect.stream_options:
@@ -167,6 +171,26 @@ def _call(call: ChatMessage, extra: Mapping[str, Any], sent_id: str) -> ChatMess
         sent["function"]["arguments"] = object_text(function.get("arguments"))
         sent.setdefault("type", "function")
     return sent
+
+
+def _with_names(messages: Sequence[ChatMessage], offered: Collection[str]) -> list[ChatMessage]:
+    """Rewrite the names of calls of tools that do not exist: servers refuse the whole conversation if a model once
+    invented a name that is too long or has other characters than letters, digits, `_` and `-`."""
+    return [
+        {**message, "tool_calls": [_with_name(call, offered) for call in message["tool_calls"]]}
+        if isinstance(message.get("tool_calls"), list)
+        else message
+        for message in messages
+    ]
+
+
+def _with_name(call: Any, offered: Collection[str]) -> Any:
+    kind = "custom" if isinstance(call, dict) and call.get("type") == "custom" else "function"
+    part = call.get(kind) if isinstance(call, dict) else None
+    if not isinstance(part, dict) or (name := str(part.get("name") or "")) in offered:
+        return call
+    new = _OTHER_IN_NAME.sub("_", name)[:_MAX_NAME] or "unknown"
+    return call if new == name else {**call, kind: {**part, "name": new}}
 
 
 def _with_placeholders(messages: Sequence[ChatMessage], dialect: Dialect) -> list[ChatMessage]:

@@ -1,9 +1,10 @@
-"""Extracts a model's reasoning, for which every server uses another field."""
+"""Extracts a model's reasoning, for which every server uses another field, or the text."""
 
 from collections.abc import Mapping
 from typing import Any
 
 _TEXTS = ("reasoning_content", "reasoning")
+_OPEN, _CLOSE = "<think>", "</think>"
 
 
 def reasoning_in(part: Mapping[str, Any]) -> str:
@@ -23,13 +24,66 @@ def reasoning_in(part: Mapping[str, Any]) -> str:
 
 
 def without_thinking(text: str) -> str:
-    """Return a text without a leading <think> section: some servers leave it in the text, and some of them omit the
-    opening tag. Return "" if the section is never closed."""
-    thinking, end_tag, rest = text.partition("</think>")
-    has_start_tag = thinking.lstrip().startswith("<think>")
-    if end_tag and (has_start_tag or "<think>" not in thinking):
+    """Return a text without a leading <think> section, even if a server omitted its opening tag. Return "" if the
+    section is never closed."""
+    thinking, end_tag, rest = text.partition(_CLOSE)
+    has_start_tag = thinking.lstrip().startswith(_OPEN)
+    if end_tag and (has_start_tag or _OPEN not in thinking):
         return rest.lstrip()
     return "" if has_start_tag else text
+
+
+class ThoughtInText:
+    """Moves a <think> section at the beginning of a step's text into `reasoning_content`, for servers that do not parse
+    their model's reasoning. A section that is never closed is all of the text."""
+
+    def __init__(self) -> None:
+        self._state = "begins"  # begins, thinks, thought, speaks
+        self._held = ""  # may be the beginning of a tag
+        self._has_thought = False
+
+    def moved(self, part: Mapping[str, Any], *, last: bool = False) -> Mapping[str, Any]:
+        """Return a delta with the thought moved. `last`: a complete message or, at the end of a stream, an empty delta;
+        nothing follows."""
+        content = part.get("content") or ""
+        if self._state == "speaks" or not isinstance(content, str) or not (content or (last and self._held)):
+            return part
+        thought, text = self._split(content, last=last)
+        if text == content and not thought:
+            return part
+        return {**part, "content": text} | ({"reasoning_content": reasoning_in(part) + thought} if thought else {})
+
+    def _split(self, content: str, *, last: bool) -> tuple[str, str]:
+        """Return what the content adds to the thought, and to the text."""
+        text, self._held = self._held + content, ""
+        if self._state == "begins":
+            begun = text.lstrip()
+            if not last and _OPEN.startswith(begun):
+                self._held = text
+                return "", ""
+            if not begun.startswith(_OPEN):
+                self._state = "speaks"
+                return "", text
+            self._state, text = "thinks", begun.removeprefix(_OPEN)
+        thought = ""
+        if self._state == "thinks":
+            thought, closed, text = text.partition(_CLOSE)
+            if closed:
+                self._state = "thought"
+            elif not last:
+                at = _beginning_of(_CLOSE, thought)
+                thought, self._held = thought[:at], thought[at:]
+            thought = thought if self._has_thought else thought.lstrip()
+            self._has_thought = self._has_thought or bool(thought)
+        if self._state == "thought" and (text := text.lstrip()):
+            self._state = "speaks"
+        return thought, text
+
+
+def _beginning_of(tag: str, text: str) -> int:
+    """Return where the beginning of a tag is at the end of a text, or the length of the text."""
+    places = range(max(0, len(text) - len(tag) + 1), len(text))
+    return next((at for at in places if tag.startswith(text[at:])), len(text))
 
 
 def _thinking(item: Mapping[str, Any]) -> str:

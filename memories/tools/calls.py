@@ -5,7 +5,7 @@ A step that only reads takes no lock and waits for no writer. For a step that wr
 scanned before the book is locked (`run_in_lane`)."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
@@ -18,6 +18,7 @@ from memories.errors import DomainError
 from memories.evidence import HeldWrites, proposal_store
 from memories.json_input import read_json
 from memories.limits import TOOL_ARGUMENTS
+from memories.model_json import located_objects_in
 from memories.models import Book, ChangeSet, WriteOrigin
 from memories.recall.query_vectors import query_vectors
 from memories.services import Source, book_writing
@@ -28,6 +29,9 @@ from memories.tools.writing import AddMemory, UpdateMemory
 from memories.verdicts import INLINE_SCAN_CHARS, verdict_of
 
 TURNED_DOWN = "The person was asked about this before and did not want it. Do not try again; go on."
+_MAX_NAME = 100  # characters of an invented name that are repeated to the model
+_MAX_NAMED = 50
+_MAX_REPAIRED = 20_000  # characters of arguments that are not JSON in which an object is looked for
 CLEARED = failure(
     "book_cleared", "Everything was cleared or forgotten since this turn began. Nothing was written. Go on without it."
 )
@@ -61,6 +65,7 @@ def run_calls(calls: Sequence[ToolCall], scope: ToolScope) -> ToolResults:
     else:
         run = ToolRun(scope, Book.objects.get(pk=scope.book.book_id), None, step, held)
         results = {call.id: _result(call, arguments, run) for call, arguments in checked}
+    step.held = len(held.proposals)
     step.results = {call_id: json.dumps(result, ensure_ascii=False) for call_id, result in results.items()}
     return step
 
@@ -70,7 +75,7 @@ def parse_arguments(tool: Tool, call: ToolCall) -> Arguments | dict[str, Any]:
     if len(call.arguments) > TOOL_ARGUMENTS:
         return failure("invalid_arguments", f"The arguments of a call have at most {TOOL_ARGUMENTS} characters.")
     try:
-        return tool.arguments.model_validate_json(_storable_json(_object_text(call.arguments)))
+        return _validated(tool, _storable_json(_object_text(call.arguments)))
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "arguments"
@@ -78,9 +83,27 @@ def parse_arguments(tool: Tool, call: ToolCall) -> Arguments | dict[str, Any]:
         return failure("invalid_arguments", f"{wrong}. Call {call.name} again with the arguments of its schema.")
 
 
-def unknown_tool(call: ToolCall) -> str:
-    """Return the result of a call of an unknown tool, as JSON text."""
-    return json.dumps(_no_such_tool(call), ensure_ascii=False)
+def _validated(tool: Tool, text: str) -> Arguments:
+    """Return the arguments in a JSON text, also if small models wrote around it or broke lines within strings. Raises
+    ValidationError."""
+    try:
+        return tool.arguments.model_validate_json(text)
+    except ValidationError as error:
+        if error.errors(include_input=False, include_url=False)[0]["type"] != "json_invalid":
+            raise
+        found = list(located_objects_in(text)) if len(text) <= _MAX_REPAIRED else []
+        if len(found) != 1 or "{" in found[0][0]:  # several, or one within an object that was cut off
+            raise
+        return tool.arguments.model_validate_json(_storable_json(json.dumps(found[0][1])))
+
+
+def unknown_tool(call: ToolCall, known: Iterable[str]) -> str:
+    """Return the result of a call of an unknown tool, as JSON text that names the `known` ones."""
+    refusal = _no_such_tool(call)
+    names = ", ".join(sorted(known)[:_MAX_NAMED])
+    return json.dumps(
+        refusal | ({"message": f"{refusal['message']} There are: {names}."} if names else {}), ensure_ascii=False
+    )
 
 
 def any_writes(calls: Sequence[ToolCall]) -> bool:
@@ -140,7 +163,7 @@ def _result(call: ToolCall, arguments: Arguments | dict[str, Any], run: ToolRun)
 
 
 def _no_such_tool(call: ToolCall) -> dict[str, Any]:
-    return failure("unknown_tool", f"There is no tool called {call.name}.")
+    return failure("unknown_tool", f"There is no tool called {call.name[:_MAX_NAME]}.")
 
 
 def _object_text(text: str) -> str:

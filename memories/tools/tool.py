@@ -92,7 +92,7 @@ class ToolScope:
     """The book and context of tool calls. Session and run are None for a client of /mcp, which is the actor.
 
     `conversation` is the evidence for writes, None if it is not known; `hold` decides which writes wait for a person;
-    `vectors` are the query vectors of searches, by text."""
+    `vectors` are the query vectors of searches, by text; `held` is the number of writes held earlier in the turn."""
 
     book: BookState
     search: str
@@ -103,14 +103,17 @@ class ToolScope:
     conversation: Conversation | None = None
     hold: Hold = Hold.UNTRUSTED
     vectors: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    held: int = 0
 
 
 @dataclass(slots=True)
 class ToolResults:
-    """The results of the calls of one model step, as JSON text by call id, and the changes that they made."""
+    """The results of the calls of one model step, as JSON text by call id, the changes that they made, and the number
+    of writes that were held."""
 
     results: dict[str, str] = field(default_factory=dict)
     changes: list[dict[str, Any]] = field(default_factory=list)
+    held: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,11 @@ from memories.tools.tool import Arguments, BoundedKeywords, BoundedQuote, Stage,
 
 NEARLY_FULL = 0.9
 HELD = "{reason} It waits until the person has decided about it. Do not try again; go on."
+HELD_PER_TURN = 20
+"""Writes of one turn that a person is asked about. A model that repeats itself makes a hundred in each step."""
+TOO_MANY_HELD = (
+    f"Not saved: {HELD_PER_TURN} writes of this turn wait for the person's decision already. Do not try again; go on."
+)
 _KEYWORDS = (
     "6 to 12 words a future message might use when this matters and that are not in the content: synonyms, the topic, "
     "occasions, other languages."
@@ -145,6 +150,8 @@ def _written(
     except WriteHeld as held:
         if propose is None:
             raise
+        if run.scope.held + len(run.held.proposals) >= HELD_PER_TURN:
+            return failure("too_many_held", TOO_MANY_HELD)
         return failure(held.code, HELD.format(reason=held), proposal_id=run.held.add(propose(held)), **held.details)
     except DomainError as error:
         return _refusal(error, run.writing)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.model_json import objects_in
 from memories.artifacts.paths import is_skill_name
+from memories.model_json import objects_in
 from memories.storable import storable_text
 from reviews.consolidation.errors import AnswerUnusable
 
@@ -58,11 +58,13 @@ def parse_synthesis(text: str) -> SynthesisAnswer:
 
 
 def _object(text: str, key: str) -> dict[str, Any]:
-    """Return the last JSON object in an answer that has the key, or else the first object. Raises AnswerUnusable."""
+    """Return the last JSON object in an answer, or directly within another one, that has the key, or else the first
+    object. Raises AnswerUnusable."""
     found: dict[str, Any] | None = None
     for data in objects_in(text):
-        if found is None or key in data:
-            found = data
+        for given in (*(value for value in data.values() if isinstance(value, dict)), data):
+            if key in given or (found is None and given is data):
+                found = given
     if found is None:
         raise AnswerUnusable("The model's answer is not a JSON object.")
     return found
@@ -75,7 +77,10 @@ def _text(data: dict[str, Any], key: str) -> str:
         return ""
     if not isinstance(value, str):
         raise AnswerUnusable(f"`{key}` is missing in the model's answer.")
-    return storable_text(value).strip()
+    text = storable_text(value).strip()
+    if text and not any(map(str.isalnum, text)):
+        raise AnswerUnusable(f"`{key}` has no words: the model repeated the form of the answer.")
+    return text
 
 
 def _string(skill: Any, key: str) -> str:

@@ -109,7 +109,7 @@ async def _read_session(claim: ConsolidationClaim, meter: Meter, result: Extract
     messages = extraction_messages(thread_id=str(extraction.session_id), items=record.items)
     try:
         answer = await ask(claim, meter, messages, target=target, keep_free=keep_free)
-        notes = parse_extraction(answer.text)
+        notes = answer.parsed(parse_extraction)
         cleaned, held = await asyncio.to_thread(_clean, notes, claim.limits.max_secrets, extraction, record)
     except QuotaExceeded as reached:
         result.quota = reached.scope

@@ -1,8 +1,9 @@
 """Calling a model within the time limit and the quotas. No transaction is open during the call."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from gateway import model_call
 from gateway.agents.model_choice import UpstreamUndecided
@@ -12,12 +13,18 @@ from gateway.upstream.fault_classes import CERTIFICATE, CONNECT, LOCKED, fault_c
 from memories.database.access import in_thread
 from memories.errors import DomainError, InvalidRequest
 from memories.tokens import text_tokens
+from reviews.consolidation.errors import AnswerUnusable
 from reviews.consolidation.quotas import Meter, Usage, record_usage
 from reviews.consolidation.runs import ConsolidationClaim
 
+T = TypeVar("T")
 ANSWER_TOKENS = 2000
 """The estimate for an answer."""
 
+_CUT_OFF = (
+    "The answer of the model {model} was cut off: it reached its server's limit for an answer or for the context. "
+    "Raise that limit, lower extraction_token_limit and synthesis_token_limit, or choose another model (model_roles)."
+)
 _PERMANENT = (LOCKED, CERTIFICATE)
 _DOWN = frozenset({502, 503, 504, 529})
 
@@ -27,6 +34,16 @@ class Answer:
     text: str
     model: str
     usage: dict[str, Any]
+    cut_off: bool = False
+
+    def parsed(self, parse: Callable[[str], T]) -> T:
+        """Return what `parse` reads in the text. Raises AnswerUnusable, which says so if the answer was cut off."""
+        try:
+            return parse(self.text)
+        except AnswerUnusable:
+            if self.cut_off:
+                raise AnswerUnusable(_CUT_OFF.format(model=self.model)) from None
+            raise
 
 
 async def ask(
@@ -53,7 +70,12 @@ async def ask(
     finally:
         run, day = await asyncio.shield(in_thread(record_usage, claim.run.pk, claim.run.owner_id, tokens))
         meter.settle(estimate, run, day)
-    return Answer(text=result.text, model=result.model or target.model, usage=result.usage)
+    return Answer(
+        text=result.visible_text,
+        model=result.model or target.model,
+        usage=result.usage,
+        cut_off=result.finish_reason == "length",
+    )
 
 
 def estimated_tokens(messages: tuple[dict[str, Any], ...]) -> int:

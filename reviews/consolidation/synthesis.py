@@ -3,6 +3,8 @@ transaction. If a source changed during the model call, nothing is written and t
 person's edit wins."""
 
 import asyncio
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -39,6 +41,9 @@ from reviews.consolidation.selection import cooldown_over, needs_synthesis, note
 from reviews.models import ConsolidationRun, ConsolidationState
 
 ACTOR = "consolidation"
+_WORD = re.compile(r"\w+")
+_MANY_WORDS = 40  # different words of the current documents; shorter ones may be replaced entirely
+_LEAST_KEPT = 0.15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +165,9 @@ async def _write(claim: ConsolidationClaim, meter: Meter, sources: Sources) -> S
     book = claim.run.book.name
     target = await in_thread(lambda: BackgroundModels.now(book).of_book(book, "smol"))
     answer = await ask(claim, meter, sources.messages, target=target)
-    return await asyncio.to_thread(_clean, parse_synthesis(answer.text), claim.limits.max_secrets)
+    output = await asyncio.to_thread(_clean, answer.parsed(parse_synthesis), claim.limits.max_secrets)
+    _check_kept(sources.documents, output.documents.values())
+    return output
 
 
 def _clean(answer: SynthesisAnswer, max_secrets: int) -> SynthesisOutput:
@@ -181,6 +188,19 @@ def _clean(answer: SynthesisAnswer, max_secrets: int) -> SynthesisOutput:
     if MEMORY_PATH not in documents or SUMMARY_PATH not in documents:
         raise AnswerUnusable("The scan removed all lines of a document.")
     return SynthesisOutput(documents=documents, redacted=redacted, dropped=dropped)
+
+
+def _check_kept(current: Iterable[CurrentDocument], new: Iterable[str]) -> None:
+    """Raise AnswerUnusable if new documents have almost none of the words of the current ones: the model apologised,
+    answered in another language, or forgot what it was given. People's lines do not count, as they are kept anyway."""
+    lines = [line for document in current for line in set(document.content.splitlines()) - {*document.person_lines}]
+    words = _words(lines)
+    if len(words) >= _MANY_WORDS and len(words & _words(new)) < _LEAST_KEPT * len(words):
+        raise AnswerUnusable("The model's documents keep almost nothing of the current ones, which stay as they are.")
+
+
+def _words(texts: Iterable[str]) -> set[str]:
+    return {word for text in texts for word in _WORD.findall(text.casefold())}
 
 
 @transaction.atomic

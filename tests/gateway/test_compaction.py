@@ -14,6 +14,7 @@ from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.models import Owner
 from memories.tokens import text_tokens
+from prompts.conversation import compaction_prompt
 from tests.conftest import Api
 from tests.factories import agent_make, session_make
 from tests.gateway.native import turns_path
@@ -121,6 +122,26 @@ async def test_a_failed_summary_drops_the_oldest_turns(
     assert estimate(sent) <= LIMIT
     trace = await in_thread(lambda: long_session.runs.order_by("-id").first().trace)
     assert (trace["compaction"]["state"], trace["compaction"]["kind"]) == ("failed", "upstream_error")
+    assert await in_thread(Compaction.objects.count) == 0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Says(refuses="I'm sorry, I can't help with that."),
+        Says(pieces=("They wrote",), finish_reason="content_filter"),
+        Says(pieces=("<think>They wrote many words",)),
+        Says(pieces=(compaction_prompt(earlier="", conversation=[("user", "Hi")], words=100),)),
+    ],
+)
+async def test_a_refusal_or_a_repeated_prompt_is_no_summary(
+    answer: Says, alice_api: Api, long_session: Session, model: ScriptedModel
+) -> None:
+    model.script(*["Yes."] * 3, answer, "Still here.")
+    for text in (f"A {LONG}", f"B {LONG}", f"C {LONG}", f"D {LONG}"):
+        status, turn = await alice_api.post(turns_path(long_session), {"content": text})
+    assert (status, turn["content"]) == (200, "Still here.")
+    assert "earlier_conversation" not in str(model.calls[4].messages)
     assert await in_thread(Compaction.objects.count) == 0
 
 

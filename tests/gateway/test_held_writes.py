@@ -10,6 +10,7 @@ from gateway.turns.evidence import reads_untrusted
 from gateway.turns.searched import note_answer
 from memories.database.access import in_thread
 from memories.models import Memory, Notification, Owner, Revision
+from memories.tools.writing import HELD_PER_TURN
 from reviews.models import ReviewRun
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make
@@ -71,6 +72,25 @@ async def test_a_quote_that_is_not_found_is_refused_first_and_then_held(
     assert not await in_thread(Memory.objects.exists)
     _, proposals = await alice_api.get("/api/proposals?state=waiting")
     assert [(p["id"], p["rule"]) for p in proposals["data"]] == [(held["proposal_id"], "evidence_not_found")]
+
+
+async def test_a_model_that_repeats_itself_asks_the_person_a_limited_number_of_questions(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    made = [json.dumps({"content": f"Owns boat {number}.", "evidence": f"my boat {number}"}) for number in range(40)]
+    model.script(
+        *(calls(*(("add_memory", call) for call in made[start : start + 15])) for start in (0, 15, 30)), "Well."
+    )
+    _, turn = await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "I like the sea."})
+    assert turn["content"] == "Well."
+    assert [result["error"] for result in results(model)] == (
+        ["evidence_not_found"] + ["held"] * HELD_PER_TURN + ["too_many_held"] * (39 - HELD_PER_TURN)
+    )
+    _, proposals = await alice_api.get("/api/proposals?state=waiting")
+    assert len(proposals["data"]) == HELD_PER_TURN
+    model.script(calls(("add_memory", made[-1])), calls(("add_memory", made[-1])), "Well.")
+    await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "And boats."})
+    assert results(model)[-1]["error"] == "held", "another turn may ask again"
 
 
 async def test_a_plan_that_one_agent_hands_to_another_is_not_the_persons_words(

@@ -1,5 +1,6 @@
 """gateway.keyword_generation: search words for memories that were saved without any"""
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -7,11 +8,11 @@ import pytest
 from django.utils import timezone
 
 from gateway import jobs, keyword_generation
-from gateway.errors import RequestRefused
-from memories.errors import UpstreamError
+from gateway.errors import RequestRefused, UpstreamSilent
+from memories.errors import UpstreamError, UpstreamTimeout
 from memories.models import Book, Memory, Owner, Revision
 from tests.factories import agent_make, memory_make
-from tests.scripted_model import ScriptedModel
+from tests.scripted_model import Says, ScriptedModel
 
 
 @pytest.fixture(autouse=True)
@@ -108,6 +109,40 @@ def test_a_failure_in_the_middle_of_a_batch_returns_it(alice: Owner, model: Scri
     assert keyword_generation.fill_book(book) == 0
     model.script('{"1": ["diet"], "2": ["music"]}')
     assert keyword_generation.fill_book(book) == 2
+
+
+@pytest.mark.parametrize("more", [[f"w{n}" for n in range(300)], ["word"] * 300, ["and so on " * 50, 7, None]])
+def test_too_many_and_too_long_words_do_not_cost_the_others(
+    more: list[Any], alice: Owner, model: ScriptedModel
+) -> None:
+    memory_make(alice, "Is vegetarian.")
+    model.script(json.dumps({"1": ["diet", "meal", *more]}))
+    assert keyword_generation.fill_book(str(Book.objects.get().pk)) == 1
+    assert Memory.objects.get().keywords[:2] == ["diet", "meal"]
+
+
+def test_a_batch_whose_answer_is_cut_off_is_asked_in_halves(alice: Owner, model: ScriptedModel) -> None:
+    for content in ("Is vegetarian.", "Plays the cello.", "Likes tea."):
+        memory_make(alice, content)
+    cut = Says(pieces=('{"1": ["diet"], "2": ["mus',), finish_reason="length")
+    model.script(cut, '{"1": ["diet"]}', cut, '{"2": ["music"]}', cut)
+    assert keyword_generation.fill_book(str(Book.objects.get().pk)) == 2
+    assert [memory.keywords for memory in Memory.objects.order_by("number")] == [["diet"], ["music"], []]
+
+
+def test_a_slow_model_gets_smaller_batches(alice: Owner, model: ScriptedModel) -> None:
+    for number in range(8):
+        memory_make(alice, f"Likes tea number {number}.")
+    book = str(Book.objects.get().pk)
+    slow = UpstreamTimeout("The model server took too long to answer.")
+    model.script(slow, '{"1": ["drink"], "2": ["drink"]}')
+    assert keyword_generation.fill_book(book) == 2
+    model.script(slow, slow)
+    assert keyword_generation.fill_book(book) == 0
+    model.script(UpstreamSilent("The model server is silent."))
+    assert keyword_generation.fill_book(book) == 0
+    model.script(json.dumps({number: ["drink"] for number in range(3, 9)}))
+    assert keyword_generation.fill_book(book) == 6, "the others are asked about later"
 
 
 def test_keywords_that_the_scan_refuses_are_dropped(alice: Owner, model: ScriptedModel) -> None:

@@ -8,12 +8,12 @@ import pytest
 from gateway.models import Agent, Run, Session
 from gateway.portability import erase_traces, export_conversations
 from gateway.turns import thinking
-from gateway.upstream.reasoning import reasoning_in, without_thinking
+from gateway.upstream.reasoning import ThoughtInText, reasoning_in, without_thinking
 from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
 from tests.gateway.native import turns_path
-from tests.gateway.v1 import ask
+from tests.gateway.v1 import ask, stream
 from tests.scripted_model import Says, ScriptedModel
 
 pytestmark = pytest.mark.any_database
@@ -110,3 +110,61 @@ async def test_reasoning_is_exported_and_erased_when_memory_is_forgotten(
         return Run.objects.get().reasoning
 
     assert await in_thread(forget) == ""
+
+
+def moved(text: str, size: int) -> tuple[str, str]:
+    """Return the thought and the text that come out of a stream of pieces of this size."""
+    splitter, parts = ThoughtInText(), [text[at : at + size] for at in range(0, len(text), size)]
+    found = [*(splitter.moved({"content": part}) for part in parts), splitter.moved({}, last=True)]
+    return "".join(part.get("reasoning_content", "") for part in found), "".join(
+        part.get("content", "") for part in found
+    )
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<think>Hm.</think>\n\nTea.", ("Hm.", "Tea.")),
+        ("\n<think>\nA < b </thin\n</think> Tea </think>", ("A < b </thin\n", "Tea </think>")),
+        ("<think>\n\n</think>\n\nTea.", ("", "Tea.")),
+        ("<think>Hm, tea </thi", ("Hm, tea </thi", "")),
+        ("<think>", ("", "")),
+        ("<thin", ("", "<thin")),
+        ("<thinking> is a tag.", ("", "<thinking> is a tag.")),
+        ("Tea <think>x</think>.", ("", "Tea <think>x</think>.")),
+        ("  \n", ("", "  \n")),
+        ("", ("", "")),
+    ],
+)
+def test_a_thought_at_the_beginning_of_a_text_is_moved(text: str, expected: tuple[str, str], size: int) -> None:
+    assert moved(text, size) == expected
+
+
+def test_a_thought_in_a_whole_message_is_added_to_that_of_the_server() -> None:
+    message = {"role": "assistant", "content": "<think>So.</think>Tea.", "reasoning_content": "Hm. "}
+    whole = ThoughtInText().moved(message, last=True)
+    assert whole == {"role": "assistant", "content": "Tea.", "reasoning_content": "Hm. So."}
+    parts = {"content": [{"type": "text", "text": "<think>"}]}
+    assert ThoughtInText().moved(parts, last=True) is parts
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_clients_get_a_thought_in_the_text_as_reasoning(
+    streamed: bool, alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script(Says(pieces=("<thi", "nk>They like", " tea.</th", "ink>\n", "\nTea.")))
+    if streamed:
+        deltas = [choice["delta"] for chunk in await stream(alice_api, "I like tea") for choice in chunk["choices"]]
+        answer = {key: "".join(d.get(key) or "" for d in deltas) for key in ("content", "reasoning_content")}
+    else:
+        answer = (await ask(alice_api, "I like tea")).json["choices"][0]["message"]
+    assert (answer["content"], answer["reasoning_content"]) == ("Tea.", "They like tea.")
+    run = await in_thread(Run.objects.get)
+    assert (run.text, run.reasoning) == ("Tea.", "They like tea.")
+
+
+async def test_a_thought_that_never_ends_is_no_answer(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    model.script(Says(pieces=("<think>They like tea, or ",), finish_reason="length"))
+    _, turn = await alice_api.post(turns_path(session), {"content": "I like tea"})
+    assert (turn["content"], turn["reasoning"]) == ("", "They like tea, or ")

@@ -1,6 +1,7 @@
 """POST /api/sessions/{id}/turns"""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -118,3 +119,36 @@ async def test_an_unknown_tool_is_answered_beside_calls_of_our_own(
     call_message, *results = model.calls[1].messages[-3:]
     assert {call["id"] for call in call_message["tool_calls"]} == {message["tool_call_id"] for message in results}
     assert {json.loads(message["content"])["ok"] for message in results} == {True, False}
+
+
+async def test_the_result_for_an_unknown_tool_names_the_others(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    model.script(calls(("remember" * 1000, "{}")), "Done.")
+    await alice_api.post(turns_path(session), {"content": "Hi"})
+    message = json.loads(model.calls[1].messages[-1]["content"])["message"]
+    assert "There are: add_memory, delete_memory, get_memories, read, search_memories, update_memory." in message
+    assert len(message) < 300
+
+
+@pytest.mark.parametrize("name", ["functions.add_memory", "default_api:add_memory", "add_memory<|channel|>commentary"])
+@pytest.mark.parametrize("client_tools", [[], [{"type": "function", "function": {"name": "look", "parameters": {}}}]])
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_what_models_write_around_the_name_of_our_tool_is_ignored(
+    alice_api: Api, session: Session, model: ScriptedModel, name: str, client_tools: list[Any], streamed: bool
+) -> None:
+    model.script(calls((name, '{"content": "Likes tea."}')), "Done.")
+    body = {"content": "Hi", "tools": client_tools, "stream": streamed}
+    status, answer = await (alice_api.stream if streamed else alice_api.post)(turns_path(session), body)
+    assert (status, "Done." in str(answer)) == (200, True)
+    assert await in_thread(lambda: [memory.content for memory in Memory.objects.all()]) == ["Likes tea."]
+
+
+async def test_a_client_tool_of_that_name_has_precedence(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    model.script(calls(("functions.add_memory", '{"content": "Likes tea."}')))
+    tools = [{"type": "function", "function": {"name": "functions.add_memory", "parameters": {}}}]
+    _, turn = await alice_api.post(turns_path(session), {"content": "Hi", "tools": tools})
+    assert (turn["state"], len(turn["tool_calls"])) == ("awaiting_client_tools", 1)
+    assert not await in_thread(Memory.objects.exists)

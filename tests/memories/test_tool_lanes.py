@@ -63,6 +63,34 @@ def test_arguments_encoded_as_json_strings_are_decoded(arguments: str, alice: Ow
     assert json.loads(run_calls([made], scope_of(alice)).results["1"])["ok"]
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"content": "Likes rum.",}',
+        '{"content": "Likes rum." // said today\n}',
+        '```json\n{"content": "Likes rum."}\n```',
+        '{"content": "Likes\nrum."}',
+        '{"content": "Likes rum."}<|im_end|>',
+    ],
+)
+def test_arguments_with_small_mistakes_are_understood(arguments: str, alice: Owner) -> None:
+    memory_make(alice, "Likes tea.")
+    made = ToolCall(id="1", name="add_memory", arguments=arguments)
+    assert json.loads(run_calls([made], scope_of(alice)).results["1"])["ok"]
+    assert Memory.objects.get(number=2).content.split() == ["Likes", "rum."]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ['{"content": "Likes rum."}{"content": "Likes gin."}', '{"content": "Likes rum", "keywords": ["dr', "Likes rum.",
+     "{'content': 'Likes rum.'}", '{"a": {"content": "x"}', "{" * 20_000, '{"a":' * 10_000],
+)  # fmt: skip
+def test_arguments_that_are_cut_off_or_ambiguous_are_refused(arguments: str, alice: Owner) -> None:
+    memory_make(alice, "Likes tea.")
+    made = ToolCall(id="1", name="add_memory", arguments=arguments)
+    assert json.loads(run_calls([made], scope_of(alice)).results["1"])["error"] == "invalid_arguments"
+
+
 def test_null_counts_as_a_missing_argument(alice: Owner) -> None:
     memory_make(alice, "Likes tea.")
     optional = {"target": None, "category": None, "keywords": None, "evidence": None}

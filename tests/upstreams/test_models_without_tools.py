@@ -260,7 +260,18 @@ CALLS = (
 )
 
 
-@pytest.mark.parametrize("answer", [CALLS, f"Here you are:\n```json\n{CALLS}\n```", CALLS.replace("]}", "],}")])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        CALLS,
+        f"Here you are:\n```json\n{CALLS}\n```",
+        CALLS.replace("]}", "],}"),
+        CALLS.replace('"calls"', '"tool_calls"').replace('"arguments"', '"parameters"'),
+        CALLS.replace("[", "[ // two", 1).replace("{", "{\n", 2),
+        CALLS[9:-1],
+        CALLS[:-10],
+    ],
+)
 def test_a_review_without_tools_asks_for_json_calls(answer: str, server: RuledServer, alice: Owner) -> None:
     refuse_tools(server, "llama.cpp")
     server.script(Step(text=answer))

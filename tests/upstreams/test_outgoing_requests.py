@@ -130,6 +130,34 @@ def test_arguments_that_are_an_object_are_unchanged(arguments: str) -> None:
     assert converted([USER, given, result("a")])[1] == given
 
 
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        ("multi_tool_use.parallel", "multi_tool_use_parallel"),
+        ("add_memory<|channel|>commentary", "add_memory__channel__commentary"),
+        ("look" * 1000, ("look" * 1000)[:64]),
+        ("", "unknown"),
+        ("look-up_2", "look-up_2"),
+    ],
+)
+def test_a_name_that_a_model_invented_is_made_acceptable(name: str, sent: str) -> None:
+    """A server refuses the whole conversation because of it."""
+    call = {"id": "a", "type": "function", "function": {"name": name, "arguments": "{}"}}
+    custom = {"id": "b", "type": "custom", "custom": {"name": name, "input": "x"}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call, custom]}
+    _, called, *_ = converted([USER, message, result("a"), result("b")])
+    assert [part["function" if "function" in part else "custom"]["name"] for part in called["tool_calls"]] == [sent] * 2
+    assert call["function"] == {"name": name, "arguments": "{}"}, "the stored call is unchanged"
+
+
+def test_the_name_of_an_offered_tool_is_sent_as_it_is() -> None:
+    tools = [{"type": "function", "function": {"name": "files.look", "parameters": {}}}]
+    call = {"id": "a", "type": "function", "function": {"name": "files.look", "arguments": "{}"}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    body = converted_body([USER, message, result("a")], tools=tools)
+    assert body["messages"][1]["tool_calls"] == [call]
+
+
 def test_a_missing_call_type_is_filled_in() -> None:
     given = {"role": "assistant", "content": None, "tool_calls": [{"id": "a", "function": {"name": "look"}}]}
     (call,) = converted([USER, given, result("a")])[1]["tool_calls"]

@@ -34,6 +34,7 @@ class AnsweringModel:
             f"- Note of {session}", f"Synopsis of {session}."
         )
         self.on_synthesis: Callable[[ModelRequest], Answer] = lambda _: synthesis()
+        self.finish_reason = "stop"
         self.wait_for = 0
         self._enough = asyncio.Event()
         self.max_concurrent = self._concurrent = 0
@@ -51,7 +52,7 @@ class AnsweringModel:
         if isinstance(answer, Exception):
             raise answer
         delta = {"role": "assistant", "content": answer}
-        choice = {"index": 0, "delta": delta, "finish_reason": "stop"}
+        choice = {"index": 0, "delta": delta, "finish_reason": self.finish_reason}
         yield {"model": "answering", "choices": [choice], "usage": self.usage}
 
     async def _wait_for_others(self) -> None:

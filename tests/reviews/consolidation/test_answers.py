@@ -18,6 +18,9 @@ NOTE = '{"raw_memory": "- Uses {braces}.", "rollout_summary": "S"}'
         f'A draft: {{"raw_memory": "- Draft", "rollout_summary": "D"}}\nBetter: {NOTE}',
         f"{NOTE}\n{NOTE}",
         f"[{NOTE}]",
+        f'{{"result": {NOTE}}}',
+        f'{{"thoughts": {{"a": 1}}, "answer": {NOTE}}} {{done}}',
+        f"{{ // the notes\n{NOTE[1:]}",
         NOTE.replace("}.", "},.").replace('S"}', 'S",\n}'),
     ],
 )
@@ -51,3 +54,15 @@ def test_json_within_a_skill_is_not_taken_for_the_answer() -> None:
 def test_a_truncated_answer_is_unusable(text: str) -> None:
     with pytest.raises(AnswerUnusable):
         parse_synthesis(text)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"raw_memory": "…", "rollout_summary": "…"}', '{"raw_memory": "- ...", "rollout_summary": ""}']
+)
+def test_the_form_of_the_answer_without_words_is_unusable(text: str) -> None:
+    with pytest.raises(AnswerUnusable, match="no words"):
+        parse_extraction(text)
+
+
+def test_documents_in_other_scripts_have_words() -> None:
+    assert parse_extraction('{"raw_memory": "- 素食者", "rollout_summary": "नमस्ते"}').synopsis == "नमस्ते"

@@ -319,3 +319,43 @@ def test_writing_documents_increments_the_generation(alice: Owner, agent: Agent,
     before = book_of(alice).generation
     consolidate(alice)
     assert Book.objects.get().generation > before
+
+
+HANDBOOK = "# Memory\n" + "\n".join(f"- Machine m{number} is in room r{number}." for number in range(40))
+
+
+@pytest.mark.parametrize("answer", ["I'm sorry, but I can't help with that request.", "# Memory", "- 机器叫做 " * 50])
+def test_documents_that_keep_almost_nothing_are_not_stored(
+    answer: str, alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    settings_make(max_retries=0)
+    session = talk(alice, agent)
+    answering.on_synthesis = lambda _: synthesis(HANDBOOK)
+    consolidate(alice)
+    add_turn(alice, session)
+    answering.on_synthesis = lambda _: synthesis(answer, answer)
+    run = consolidate(alice)
+    assert (run.state, "almost nothing" in str(run.error)) == ("failed", True)
+    assert document(alice, "MEMORY.md") == HANDBOOK
+
+
+def test_documents_may_move_to_a_skill(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    session = talk(alice, agent)
+    answering.on_synthesis = lambda _: synthesis(HANDBOOK)
+    consolidate(alice)
+    add_turn(alice, session)
+    answering.on_synthesis = lambda _: synthesis("# Memory", "See the skill.", machines=HANDBOOK)
+    assert consolidate(alice).state == "completed"
+    assert document(alice, "MEMORY.md") == "# Memory"
+
+
+def test_an_answer_that_was_cut_off_is_an_error_that_says_so(
+    alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    settings_make(max_retries=0)
+    talk(alice, agent)
+    answering.on_synthesis = lambda _: synthesis(HANDBOOK)[:-80]
+    answering.finish_reason = "length"
+    run = consolidate(alice)
+    assert (run.state, run.sessions_done) == ("failed", 1), "complete answers are used in spite of the finish reason"
+    assert "was cut off" in str(run.error)

@@ -1,0 +1,92 @@
+"""Calls of our tools that a server leaves in the text of a step, because it does not parse its model's format. Such
+text is held back and replaced by the calls. Calls of a client's tools stay text: they pass as the server sent them."""
+
+import re
+from collections.abc import Collection
+from dataclasses import replace
+
+from gateway.calls_in_text import calls_in_text
+from gateway.steps import ModelStepResult
+from gateway.upstream.calls import StepCall, replacement_id
+
+_MARKERS = ("<tool_call>", "<function=", "[TOOL_CALLS]", "<|python_tag|>", "<|tool_call", "<｜tool▁call")
+_MARKER = re.compile("|".join(map(re.escape, _MARKERS)))
+_LONGEST = max(map(len, _MARKERS))
+_STARTS = ("{", "[", "`", "<")  # an answer that begins otherwise can only have calls after a marker
+_UNDECIDED = 80  # characters within which a call names its tool
+_CLOSERS = "}]>"
+
+
+class WrittenCalls:
+    """The text of one step in which calls of the tools `names` are looked for. `key` makes the ids of the calls.
+
+    A call is the end of a text, and begins it or follows a marker. Text that may become one is held back until it is
+    certain, so ordinary answers arrive as they are written."""
+
+    def __init__(self, names: Collection[str], key: str) -> None:
+        self._names, self._key = names, key
+        self._held = ""
+        self._shown: list[str] = []
+        self._state = "begins" if names else "shown"  # begins, searched, undecided, held, shown
+        self._calls: list[StepCall] = []
+
+    def take(self, text: str) -> str:
+        """Add a piece of the text, and return what can be shown now."""
+        if self._state == "shown":
+            return self._show(text)
+        self._held += text
+        if self._state == "begins":
+            self._begin()
+        show = self._before_marker() if self._state == "searched" else ""
+        if self._state == "undecided":
+            head = self._held[: 2 * _UNDECIDED]
+            if any(name in head for name in self._names):
+                self._state = "held"
+            elif len(self._held) > _UNDECIDED:
+                self._state = "shown"
+                show += self._release()
+        return self._show(show)
+
+    def end(self) -> str:
+        """Return the held text at the end of the step, unless it is calls."""
+        ends_with_call = not any(map(str.isalnum, self._held[1 + max(map(self._held.rfind, _CLOSERS)) :]))
+        if self._state == "held" and ends_with_call:
+            found = [call for call in calls_in_text(self._held, self._names) if call.name in self._names]
+            for call in found:
+                call_id = replacement_id(f"{self._key}:{call.id}", taken=())
+                self._calls.append(StepCall(id=call_id, name=call.name, arguments=call.arguments))
+        return "" if self._calls else self._show(self._release())
+
+    def applied(self, result: ModelStepResult) -> ModelStepResult:
+        """Return the step's result with the calls in place of their text."""
+        if not self._calls:
+            return result
+        return replace(result, text="".join(self._shown).rstrip(), calls=[*result.calls, *self._calls])
+
+    def _begin(self) -> None:
+        if begun := self._held.lstrip():
+            self._state = "undecided" if begun.startswith(_STARTS) else "searched"
+
+    def _before_marker(self) -> str:
+        """Return the text before a marker, or before what may become one."""
+        marker = _MARKER.search(self._held)
+        at = marker.start() if marker else _beginning_of_marker(self._held)
+        show, self._held = self._held[:at], self._held[at:]
+        if marker:
+            self._state = "undecided"
+        return show
+
+    def _release(self) -> str:
+        text, self._held = self._held, ""
+        return text
+
+    def _show(self, text: str) -> str:
+        if self._names and text:
+            self._shown.append(text)
+        return text
+
+
+def _beginning_of_marker(text: str) -> int:
+    """Return where the beginning of a marker is at the end of a text, or the length of the text."""
+    places = range(max(0, len(text) - _LONGEST), len(text)) if "<" in text or "[" in text else ()
+    return next((at for at in places if any(marker.startswith(text[at:]) for marker in _MARKERS)), len(text))

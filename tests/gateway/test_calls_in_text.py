@@ -1,0 +1,120 @@
+"""gateway.calls_in_text: tool calls that a model wrote as text"""
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from gateway.calls_in_text import calls_in_text
+from gateway.upstream.calls import MAX_CALLS
+from memories.model_json import located_objects_in, objects_in
+from memories.tools import tool_meant
+from tests.call_count import count_calls
+
+TOOLS = frozenset({"add_memory", "update_memory"})
+TEA = {"content": "Likes tea.", "keywords": ["drink"]}
+JSON = json.dumps(TEA)
+CALL = f'{{"name": "add_memory", "arguments": {JSON}}}'
+
+
+def read(text: str) -> list[tuple[str, Any]]:
+    return [(call.name, json.loads(call.arguments)) for call in calls_in_text(text, TOOLS)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CALL,
+        f"<tool_call>\n{CALL}\n</tool_call>",
+        f"[TOOL_CALLS][{CALL}]",
+        f"[TOOL_CALLS]add_memory{JSON}",
+        f"[TOOL_CALLS]add_memory[ARGS]{JSON}",
+        f"<|python_tag|>{CALL}<|eom_id|>",
+        f"<function=add_memory>{JSON}</function>",
+        f"```json\n{CALL}\n```",
+        f"I will save it.\n\n```json\n[{CALL}]\n```\nDone!",
+        f"<|tool_call_begin|>functions.add_memory:0<|tool_call_argument_begin|>{JSON}<|tool_call_end|>",
+        f"function<｜tool▁sep｜>add_memory\n```json\n{JSON}\n```",
+        f'{{"name": "functions.add_memory", "parameters": {JSON}}}',
+        f'{{"tool_calls": [{{"function": {{"name": "add_memory", "arguments": {json.dumps(JSON)}}}}}]}}',
+        f'{{"calls": [{{"tool": "add_memory", {JSON[1:]}]}}',
+        f'{{"calls": {{"tool": "add_memory", "args": {JSON}}}}}',
+        f'{{"calls": [ // the only one\n{CALL}, // and no more\n]}}',
+        f'{{"calls": [{CALL}, {{"name": "add_memory", "arguments": {{"content": "Cut o',
+    ],
+)
+def test_calls_are_found_in_the_forms_that_models_write(text: str) -> None:
+    (call,) = calls_in_text(text, TOOLS)
+    arguments = json.loads(call.arguments)
+    arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
+    assert (call.name, arguments) == ("add_memory", TEA)
+
+
+def test_arguments_in_tags_are_read() -> None:
+    text = (
+        "<tool_call>\n<function=update_memory>\n<parameter=id>\n3\n</parameter>\n<parameter=content>\nLikes\nrum.\n"
+        "</parameter>\n</function>\n</tool_call>"
+    )
+    assert read(text) == [("update_memory", {"id": "3", "content": "Likes\nrum."})]
+
+
+def test_several_calls_are_read_in_order() -> None:
+    other = CALL.replace("tea", "rum")
+    assert [arguments["content"] for _, arguments in read(f"{CALL}\n{other}")] == ["Likes tea.", "Likes rum."]
+
+
+def test_a_call_of_another_tool_keeps_its_name() -> None:
+    assert read('{"calls": [{"tool": "shell", "arguments": {}}]}') == [("shell", {})]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "Nothing to save.", "{", "{}", '{"calls": []}', '{"calls": null}', '{"name": "Ada", "age": 7}',
+     '["add_memory"]', '{"tool": "add_memory"}', "add_memory", '{"calls": ["add_memory"]}', "I called add_memory.",
+     '{"a":' * 5000],
+)  # fmt: skip
+def test_other_text_holds_no_calls(text: str) -> None:
+    assert read(text) == []
+
+
+def test_the_number_of_calls_is_limited() -> None:
+    assert len(read(json.dumps({"calls": [json.loads(CALL)] * 500}))) == MAX_CALLS
+
+
+@pytest.mark.parametrize("piece", ["{", '{"a": "', "{//", "{,", "<function=a>", '{"a": 1}', "{add_memory"])
+def test_the_work_grows_with_the_length_of_the_text(piece: str) -> None:
+    half, whole = (count_calls(calls_in_text, piece * pieces, TOOLS) for pieces in (5_000, 10_000))
+    assert whole < 3 * half + 1_000
+
+
+@pytest.mark.parametrize("piece", ["<function=a>", "<function=a><parameter=a>", "{," + " " * 50])
+def test_text_without_an_end_is_searched_once(piece: str) -> None:
+    started = time.process_time()
+    assert read(piece * 20_000) == []
+    assert time.process_time() - started < 5, "it would take minutes"
+
+
+def test_comments_are_left_out_but_not_within_strings() -> None:
+    text = '{"url": "https://example.org", // where\n"text": "a // b, ]", }'
+    assert list(objects_in(text)) == [{"url": "https://example.org", "text": "a // b, ]"}]
+
+
+def test_objects_come_with_the_text_before_them() -> None:
+    assert list(located_objects_in('a {"x": 1} b {"y": 2,} c {"z": 3}')) == [
+        ("a ", {"x": 1}), (" b ", {"y": 2}), (" c ", {"z": 3}),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["add_memory", "functions.add_memory", "default_api:add_memory", "tools/add_memory", "functions.add_memory:0",
+     "add_memory<|channel|>commentary", " add_memory", "mcp.daybook.add_memory"],
+)  # fmt: skip
+def test_the_tool_meant_is_found_behind_what_models_write_around_names(name: str) -> None:
+    assert tool_meant(name, TOOLS) == "add_memory"
+
+
+@pytest.mark.parametrize("name", ["", "Add_Memory", "add", "my_add_memory", "read_memory", "add_memory_now", "x" * 500])
+def test_other_names_are_kept(name: str) -> None:
+    assert tool_meant(name, TOOLS) == name

@@ -1,0 +1,116 @@
+"""Turns on servers that leave the calls of our tools in the text"""
+
+import json
+from typing import Any
+
+import pytest
+
+from gateway.models import Agent, Message, Run, Session
+from gateway.turns.written_calls import WrittenCalls
+from memories.database.access import in_thread
+from memories.models import Memory
+from tests.conftest import Api
+from tests.gateway.native import turns_path
+from tests.gateway.v1 import ask, stream
+from tests.scripted_model import Says, ScriptedModel, says
+
+ARGUMENTS = json.dumps({"content": "Likes tea."})
+CALL = f'{{"name": "add_memory", "arguments": {ARGUMENTS}}}'
+TAGGED = f"<tool_call>\n{CALL}\n</tool_call>"
+WRITTEN = [
+    TAGGED,
+    CALL,
+    f"```json\n{CALL}\n```",
+    f"[TOOL_CALLS][{CALL}]",
+    f"<function=add_memory>{ARGUMENTS}</function>",
+    "<tool_call>\n<function=add_memory>\n<parameter=content>\nLikes tea.\n</parameter>\n</function>\n</tool_call>",
+    f"\n\n{TAGGED}\n{TAGGED}<|im_end|>",
+    f"<think>I could write {CALL}</think>\n\n{TAGGED}",
+]
+ORDINARY = [
+    "I called add_memory.",
+    "<b>Bold</b> and [a link](https://example.org).",
+    '{"name": "Ada", "tool": "hammer"}',
+    "```python\nadd_memory = {}\n```",
+    f"```json\n{CALL}\n```\nThis is how a call of add_memory looks.",
+    '{"add_memory": ',
+    "<tool_call>look</tool_call>",
+    "a < b and [x",
+    "[TOOL_CALLS]",
+    "",
+]
+
+
+def pieces(text: str, size: int = 3) -> Says:
+    return says(*(text[at : at + size] for at in range(0, len(text), size)))
+
+
+async def memories() -> list[str]:
+    return await in_thread(lambda: [memory.content for memory in Memory.objects.all()])
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("text", WRITTEN)
+async def test_a_call_in_the_text_is_made_and_not_shown(
+    text: str, streamed: bool, alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script(pieces(text), "Noted.")
+    if streamed:
+        chunks = [choice for chunk in await stream(alice_api, "I like tea") for choice in chunk["choices"]]
+        answer = "".join(choice["delta"].get("content") or "" for choice in chunks)
+    else:
+        answer = (await ask(alice_api, "I like tea")).text
+    assert (answer.strip(), await memories()) == ("Noted.", ["Likes tea."])
+    called = next(message for message in model.calls[1].messages if message.get("tool_calls"))
+    result = model.calls[1].messages[-1]
+    assert called["tool_calls"][0]["function"] == {"name": "add_memory", "arguments": ARGUMENTS}
+    assert (result["role"], json.loads(result["content"])["ok"]) == ("tool", True)
+    assert "tool_call" not in await in_thread(lambda: Run.objects.get().text)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_text_before_a_marked_call_is_kept(
+    streamed: bool, alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    model.script(pieces(f"I will remember it. {TAGGED}"), "Noted.")
+    body = {"content": "I like tea", "stream": streamed}
+    await (alice_api.stream if streamed else alice_api.post)(turns_path(session), body)
+    texts = await in_thread(lambda: list(Message.objects.filter(role="assistant").values_list("text", flat=True)))
+    assert (texts, await memories()) == (["I will remember it.", "Noted."], ["Likes tea."])
+
+
+@pytest.mark.parametrize("text", ORDINARY)
+async def test_ordinary_text_is_unchanged(text: str, alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    model.script(pieces(text))
+    _, turn = await alice_api.post(turns_path(session), {"content": "Hi"})
+    assert (turn["content"], await memories()) == (text, [])
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+@pytest.mark.parametrize("text", [*WRITTEN, *ORDINARY, f"Hm. {TAGGED}", f"{'x' * 500}<tool_c {CALL}"])
+def test_all_text_is_shown_or_becomes_calls(text: str, size: int) -> None:
+    written = WrittenCalls({"add_memory"}, "key")
+    shown = "".join(written.take(text[at : at + size]) for at in range(0, len(text), size)) + written.end()
+    assert shown == text or (text.startswith(shown) and "add_memory" in text[len(shown) :])
+
+
+def test_ordinary_text_is_shown_as_it_arrives() -> None:
+    written = WrittenCalls({"add_memory"}, "key")
+    assert [written.take(piece) for piece in ("Hel", "lo <", "b>", " x[", "1]")] == ["Hel", "lo ", "<b>", " x", "[1]"]
+    long = WrittenCalls({"add_memory"}, "key")
+    assert long.take('{"answer": "' + "x" * 100).startswith('{"answer"'), "JSON is held for its beginning only"
+    assert WrittenCalls((), "key").take("<tool_call>") == "<tool_call>", "without tools of ours nothing is held"
+
+
+async def test_calls_of_a_clients_tools_stay_text(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    text = '<tool_call>{"name": "look", "arguments": {}}</tool_call>'
+    model.script(pieces(text))
+    tools: list[Any] = [{"type": "function", "function": {"name": "look", "parameters": {}}}]
+    _, turn = await alice_api.post(turns_path(session), {"content": "Hi", "tools": tools})
+    assert (turn["state"], turn["content"]) == ("completed", text)
+
+
+async def test_fields_beside_held_text_do_not_leak_it(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(Says(thinks=("Hm.",), pieces=(TAGGED,)), "Noted.")
+    chunks = await stream(alice_api, "I like tea", logprobs=True)
+    assert "tool_call" not in json.dumps(chunks)
