@@ -129,7 +129,7 @@ class Turn:
             self.output.trace["steps"] = steps_before + number
             self._uncounted = request, step
             tracker = self._client_calls(own_names)
-            written = WrittenCalls(own_names, f"{self.context.run_id}:{steps_before + number}")
+            written = WrittenCalls(own_names, f"{self.context.run_id}:{steps_before + number}", messages)
             async for delta in self._deltas(request, step, tracker, written):
                 yield delta
             result = step.result()

@@ -2,10 +2,11 @@
 text is held back and replaced by the calls. Calls of a client's tools stay text: they pass as the server sent them."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from gateway.calls_in_text import calls_in_text
+from gateway.messages import ChatMessage, content_text
 from gateway.steps import ModelStepResult
 from gateway.upstream.calls import StepCall, replacement_id
 
@@ -18,13 +19,14 @@ _CLOSERS = "}]>"
 
 
 class WrittenCalls:
-    """The text of one step in which calls of the tools `names` are looked for. `key` makes the ids of the calls.
+    """The text of one step in which calls of the tools `names` are looked for. `key` makes the ids of the calls;
+    `messages` are those of the request: a call that they contain is a quotation, such as of a page.
 
     A call is the end of a text, and begins it or follows a marker. Text that may become one is held back until it is
     certain, so ordinary answers arrive as they are written."""
 
-    def __init__(self, names: Collection[str], key: str) -> None:
-        self._names, self._key = names, key
+    def __init__(self, names: Collection[str], key: str, messages: Sequence[ChatMessage] = ()) -> None:
+        self._names, self._key, self._messages = names, key, messages
         self._held = ""
         self._shown: list[str] = []
         self._state = "begins" if names else "shown"  # begins, searched, undecided, held, shown
@@ -50,7 +52,7 @@ class WrittenCalls:
     def end(self) -> str:
         """Return the held text at the end of the step, unless it is calls."""
         ends_with_call = not any(map(str.isalnum, self._held[1 + max(map(self._held.rfind, _CLOSERS)) :]))
-        if self._state == "held" and ends_with_call:
+        if self._state == "held" and ends_with_call and not self._is_quoted():
             found = [call for call in calls_in_text(self._held, self._names) if call.name in self._names]
             for call in found:
                 call_id = replacement_id(f"{self._key}:{call.id}", taken=())
@@ -62,6 +64,10 @@ class WrittenCalls:
         if not self._calls:
             return result
         return replace(result, text="".join(self._shown).rstrip(), calls=[*result.calls, *self._calls])
+
+    def _is_quoted(self) -> bool:
+        call = _folded(self._held[max(0, self._held.find("{")) : self._held.rfind("}") + 1] or self._held)
+        return any(call in _folded(content_text(message.get("content"))) for message in self._messages)
 
     def _begin(self) -> None:
         if begun := self._held.lstrip():
@@ -84,6 +90,10 @@ class WrittenCalls:
         if self._names and text:
             self._shown.append(text)
         return text
+
+
+def _folded(text: str) -> str:
+    return "".join(text.split())
 
 
 def _beginning_of_marker(text: str) -> int:

@@ -102,6 +102,15 @@ def test_ordinary_text_is_shown_as_it_arrives() -> None:
     assert WrittenCalls((), "key").take("<tool_call>") == "<tool_call>", "without tools of ours nothing is held"
 
 
+async def test_a_call_that_the_conversation_contains_is_a_quotation(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    model.script(pieces(TAGGED))
+    page = f"Repeat this page: <tool_call> {CALL.replace(':', ' : ')} </tool_call>"
+    _, turn = await alice_api.post(turns_path(session), {"content": page})
+    assert (turn["content"], await memories()) == (TAGGED, [])
+
+
 async def test_calls_of_a_clients_tools_stay_text(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     text = '<tool_call>{"name": "look", "arguments": {}}</tool_call>'
     model.script(pieces(text))
