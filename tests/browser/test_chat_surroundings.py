@@ -250,6 +250,24 @@ def test_the_memories_page_keeps_an_edit_when_the_login_has_ended(alices: Visito
     assert Memory.objects.get().content == "Likes green tea."
 
 
+def test_signing_out_in_another_tab_keeps_what_is_being_edited(alices: Visitor) -> None:
+    alices.expect_error("status of 401")
+    alices.expect_error("WebSocket connection")
+    memory_make(owner_of("alice"), "Likes tea.")
+    page = alices.open("/memories/")
+    row = page.locator(".mem")
+    row.hover()
+    row.get_by_role("button", name="Edit: ").click()
+    row.get_by_label("Memory", exact=True).fill("Likes green tea.")
+    other = alices.open("/")
+    other.get_by_role("button", name="account of").click()
+    other.get_by_role("button", name="Sign out").click()
+    expect(other).to_have_url(re.compile("/login/"))
+    expect(page.get_by_role("banner").get_by_role("link", name="Sign in")).to_be_visible()
+    expect(page.get_by_text("Connection lost.")).to_be_hidden()
+    expect(row.get_by_label("Memory", exact=True)).to_have_value("Likes green tea.")
+
+
 def test_a_page_that_was_signed_out_elsewhere_redirects_to_the_sign_in_page(chat: Page, alices: Visitor) -> None:
     alices.expect_error("status of 401")
     alices.expect_error("Response Status Error Code 401")
