@@ -139,6 +139,50 @@ def test_a_session_can_be_renamed_searched_and_deleted(alices: Visitor) -> None:
     assert Session.objects.count() == 2
 
 
+def test_a_turn_in_another_tab_disturbs_neither_a_new_name_nor_the_focus(alices: Visitor) -> None:
+    for title in ("The oven", "Gotland"):
+        session = conversation_make(owner_of("alice"), (title, "Fine."), title=title)
+    chat, other = alices.open(f"/c/{session.pk}/"), alices.open("/new/")
+    chat.get_by_role("link", name="Gotland").press("Shift+F10")
+    chat.keyboard.press("Enter")
+    name = chat.get_by_label("New name of the session")
+    name.fill("The trip to")
+    with chat.expect_response("**/fragments/sessions/**"):
+        ask(other, "Is it late?")
+    expect(name).to_be_focused()
+    name.press_sequentially(" Visby")
+    assert set(Session.objects.values_list("title", flat=True)) >= {"Gotland"}
+    name.press("Enter")
+    renamed = chat.locator("#session-list").get_by_role("link", name="The trip to Visby")
+    expect(renamed).to_be_focused()
+    expect(chat.get_by_role("link", name="Is it late?")).to_be_visible()
+    with chat.expect_response("**/fragments/sessions/**"):
+        ask(other, "How late?")
+    expect(renamed).to_be_focused()
+
+
+def test_a_new_name_is_saved_without_taking_the_focus_from_where_the_person_went(alices: Visitor) -> None:
+    session = conversation_make(owner_of("alice"), ("The oven", "Fine."), title="The oven")
+    chat = alices.open(f"/c/{session.pk}/")
+    chat.get_by_role("link", name="The oven").press("Shift+F10")
+    chat.keyboard.press("Enter")
+    chat.get_by_label("New name of the session").fill("The stove")
+    with chat.expect_response(f"**/api/sessions/{session.pk}"):
+        chat.get_by_label("Message to assistant").click()
+    expect(chat.get_by_role("heading", name="The stove")).to_be_visible()
+    chat.keyboard.type("and so on")
+    expect(chat.get_by_label("Message to assistant")).to_have_value("and so on")
+
+
+def test_after_archiving_the_only_session_the_focus_is_in_the_search_field(alices: Visitor) -> None:
+    session = conversation_make(owner_of("alice"), ("The oven", "Fine."), title="The oven")
+    chat = alices.open(f"/c/{session.pk}/")
+    chat.get_by_role("link", name="The oven").press("Shift+F10")
+    chat.get_by_role("menuitem", name="Archive").press("Enter")
+    expect(chat.get_by_text("Archived. Searches still find it.")).to_be_visible()
+    expect(chat.get_by_label("Search sessions")).to_be_focused()
+
+
 def test_the_session_list_is_one_tab_stop_with_arrows_inside(alices: Visitor) -> None:
     for words in ("First one", "Second one"):
         session = conversation_make(owner_of("alice"), (words, "Fine."), title=words)
