@@ -84,7 +84,8 @@ def test_a_damaged_picture_and_a_folder_are_refused_without_losing_the_other_fil
           const folder = new File(["x"], "holiday", { type: "" });
           folder.arrayBuffer = () => Promise.reject(new DOMException("", "NotReadableError"));
           const event = new Event("drop", { bubbles: true, cancelable: true });
-          event.dataTransfer = { types: ["Files"], files: [folder, new File(["y"], "notes.txt", { type: "text/plain" })] };
+          const notes = new File(["y"], "notes.txt", { type: "text/plain" });
+          event.dataTransfer = { types: ["Files"], files: [folder, notes] };
           document.querySelector(".topbar").dispatchEvent(event);
           window.handled = event.defaultPrevented;
         }"""
