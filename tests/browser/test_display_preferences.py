@@ -13,6 +13,7 @@ from tests.browser.conversations import CODE, conversation_make
 from tests.browser.page_actions import ask, send
 from tests.browser.puppet_model import PuppetModel
 from tests.browser.test_reviews_page import saved_review
+from tests.factories import memory_make, owner_make
 
 pytestmark = pytest.mark.browser
 
@@ -64,6 +65,20 @@ def test_in_forced_colours_every_control_keeps_a_border(visitor: NewVisitor) -> 
     off = switch.evaluate(checked)
     page.goto(page.url.split("/c/")[0] + "/new/?temporary=1")
     assert page.get_by_role("switch", name="Temporary").evaluate(checked) != off
+
+
+def test_in_forced_colours_a_checked_box_of_the_admin_differs_from_an_unchecked_one(visitor: NewVisitor) -> None:
+    owner = owner_make("root", is_staff=True, is_superuser=True)
+    memory_make(owner, "Likes tea.")
+    page = visitor("root", forced_colors="active").open("/admin/memories/memory/")
+    box = page.locator("input.action-select")
+    unchecked = box.screenshot()
+    box.check()
+    page.mouse.move(1, 1)
+    box.blur()
+    assert box.screenshot() != unchecked
+    for mark in box.evaluate_all("boxes => boxes.map(box => getComputedStyle(box, '::after').content)"):
+        assert mark == "none"
 
 
 def test_the_whole_conversation_is_printed_on_white(visitor: NewVisitor) -> None:
