@@ -274,6 +274,43 @@ def test_an_answer_and_its_code_can_be_copied(alices: Visitor) -> None:
     assert chat.evaluate("navigator.clipboard.readText()") == "Run **this**:\n\n```bash\nls -l\n```"
 
 
+def test_a_second_click_on_copy_does_not_change_the_button_for_good(visitor: NewVisitor) -> None:
+    session = conversation_make(owner_of("alice"), ("how?", "Run:\n\n```bash\nls -l\n```"))
+    chat = visitor("alice", alone=True, permissions=["clipboard-write"]).open(f"/c/{session.pk}/")
+    chat.clock.install()
+    button = chat.locator("[data-copy-code]")
+    button.click()
+    expect(button).to_have_text("Copied")
+    button.click()
+    chat.clock.fast_forward(5000)
+    expect(button).to_have_text("Copy")
+
+
+def test_copying_without_https_keeps_the_focus(alices: Visitor) -> None:
+    session = conversation_make(owner_of("alice"), ("how?", "Run:\n\n```bash\nls -l\n```"))
+    chat = alices.open(f"/c/{session.pk}/")
+    chat.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    button = chat.get_by_role("button", name="Copy answer")
+    button.press("Enter")
+    expect(chat.get_by_role("button", name="Copied")).to_be_focused()
+
+
+def test_after_undo_and_close_the_focus_is_not_lost(alices: Visitor) -> None:
+    for title in ("The oven", "Gotland"):
+        session = conversation_make(owner_of("alice"), (title, "Fine."), title=title)
+    chat = alices.open(f"/c/{session.pk}/")
+    chat.get_by_role("link", name="The oven").press("Shift+F10")
+    chat.get_by_role("menuitem", name="Archive").press("Enter")
+    expect(chat.get_by_role("link", name="Gotland")).to_be_focused()
+    chat.locator(".toast").get_by_role("button", name="Undo").press("Enter")
+    close = chat.locator(".toast").get_by_role("button", name="Close notice")
+    expect(close).to_be_focused()
+    chat.get_by_label("Message to assistant").focus()
+    close.press("Enter")
+    expect(chat.locator(".toast")).to_have_count(0)
+    expect(chat.get_by_label("Message to assistant")).to_be_focused()
+
+
 def test_the_memories_page_keeps_an_edit_when_the_login_has_ended(alices: Visitor) -> None:
     alices.expect_error("status of 401")
     memory_make(owner_of("alice"), "Likes tea.")
