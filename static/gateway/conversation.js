@@ -222,10 +222,16 @@ export class Conversation extends EventTarget {
     return now.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: this.main.dataset.timeZone });
   }
 
+  // The heading of today, as the server writes it: "Friday 20 November". The page may have been open since yesterday.
+  #today() {
+    const words = new Intl.DateTimeFormat("en-GB", { weekday: "long", day: "numeric", month: "long", timeZone: this.main.dataset.timeZone });
+    return words.formatToParts(new Date()).filter(({ type }) => type !== "literal").map(({ value }) => value).join(" ");
+  }
+
   #append(section) {
     for (const first of this.ledger.querySelectorAll("[data-first]")) first.remove();
     this.ledger.classList.remove("ledger--empty");
-    const today = this.main.dataset.today;
+    const today = this.#today();
     const days = [...this.ledger.querySelectorAll(".dayline h2")];
     if (days.at(-1)?.textContent !== today) {
       const day = document.getElementById("live-day").content.cloneNode(true);
