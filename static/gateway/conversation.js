@@ -8,6 +8,7 @@ import { addCopyButtons } from "./copy.js";
 import { refusalOf } from "./errors.js";
 import { fold } from "./fold.js";
 import { placeNamed } from "./found.js";
+import { selectionOf } from "./kept_selection.js";
 import { LiveAnswer } from "./live_answer.js";
 import { LiveSteps, keepOpen } from "./live_steps.js";
 import { followTurn, startTurn, stopTurn } from "./stream.js";
@@ -301,8 +302,10 @@ export class Conversation extends EventTarget {
     delete section.dataset.outdated;
     keepOpen(section, rendered);
     const editor = section.querySelector("[data-message-editor]");
+    const select = selectionOf(section.querySelector("[data-prose]"));
     if (editor) replaceBelow(editor, rendered);
     else section.replaceWith(rendered);
+    select((editor ? section : rendered).querySelector("[data-prose]"));
     this.#settled(editor ? section : rendered);
     if (following) this.toEnd();
   }

@@ -116,6 +116,25 @@ def test_an_answer_looks_the_same_while_streaming_and_when_complete(chat: Page, 
     assert "".join(last.split()) == "".join(shown.split())
 
 
+def test_what_is_selected_in_an_answer_stays_selected_when_it_is_complete(chat: Page, puppet: PuppetModel) -> None:
+    send(chat, "tell me")
+    puppet.say("First some **strong** words.\n\n- one\n- two\n\nThe last ")
+    last = chat.locator("[data-prose] > p").last
+    expect(last).to_have_text("The last")
+    chat.evaluate(
+        """() => {
+          const [first, item] = document.querySelectorAll("[data-prose] > p:first-child, [data-prose] li");
+          getSelection().setBaseAndExtent(item.firstChild, 3, first.firstChild, 6);
+        }"""
+    )
+    selected = chat.evaluate("[String(getSelection()).split(/\\s+/).join(' '), getSelection().focusNode.data]")
+    assert selected == ["some strong words. one", "First some "]
+    puppet.answer("words.")
+    expect_status(chat, "Answer complete")
+    expect(chat.get_by_role("button", name="Copy answer")).to_be_visible()
+    assert chat.evaluate("[String(getSelection()).split(/\\s+/).join(' '), getSelection().focusNode.data]") == selected
+
+
 def test_each_paragraph_begins_at_the_side_where_its_language_begins(alices: Visitor) -> None:
     """Hebrew at the right edge, with its list markers; English beside it at the left edge."""
     answer = "שלום עולם!\n\nHello world!\n\n- פריט\n\n`ls -l`"
