@@ -21,6 +21,7 @@ from reviews.page import views as reviews
 # offline Daybook could not show anything useful.
 manifest = TemplateView.as_view(template_name="gateway/manifest.json", content_type="application/manifest+json")
 handler400 = "config.serving.middleware.page_unreadable"
+handler403 = "config.serving.middleware.page_not_allowed"
 handler404 = "config.serving.middleware.page_missing"
 handler500 = "config.serving.middleware.page_failed"
 urlpatterns = [

@@ -13,7 +13,14 @@ from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
 from django.contrib.sessions.middleware import SessionMiddleware
 from django.core.exceptions import DisallowedHost
-from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpResponseBase, HttpResponseNotFound
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBadRequest,
+    HttpResponseBase,
+    HttpResponseForbidden,
+    HttpResponseNotFound,
+)
 from django.middleware.common import CommonMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
 from django.middleware.gzip import GZipMiddleware
@@ -116,6 +123,15 @@ def page_missing(request: HttpRequest, exception: Exception) -> HttpResponse:
         return HttpResponseNotFound()
     page = render(request, "gateway/not_found.html", status=404)
     add_never_cache_headers(page)  # its frame names the person
+    return page
+
+
+def page_not_allowed(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's handler403: a page with a link back. For API requests RequestBoundary replaces it with JSON."""
+    if is_api(request.path_info):
+        return HttpResponseForbidden()
+    page = render(request, "gateway/not_for_you.html", {"what": "this page"}, status=403)
+    add_never_cache_headers(page)
     return page
 
 

@@ -90,7 +90,7 @@ ERROR_WORDS: Mapping[str, ErrorWords] = {
         ("model_not_found", "This agent no longer exists.", "Choose another one."),
         ("conflict", "This session is busy or was ended.", "Wait for its answer, or start a new session."),
         ("unauthorized", "You are signed out.", "Sign in again; your message is kept in this browser."),
-        ("forbidden", "You may not do this.", "Ask an administrator."),
+        ("forbidden", "You may not do this.", "Reload the page and try again. If that fails, ask an administrator."),
         (
             "blocked_by_scan",
             "Not saved.",

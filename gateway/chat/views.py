@@ -12,7 +12,7 @@ from gateway.agents.settings import AgentSettings
 from gateway.attachments.decoding import PICTURES, media_type
 from gateway.attachments.reading import bytes_of
 from gateway.chat.held_notes import held_of_review
-from gateway.chat.labels import ERROR_WORDS, day_words, margin_day, review_words
+from gateway.chat.labels import ERROR_WORDS, margin_day, review_words
 from gateway.chat.memory_notes import written_by_review
 from gateway.chat.pages import COMMAND_LINES
 from gateway.chat.session_list import found_page, page_cursor, session_page, title_of, titled
@@ -162,7 +162,6 @@ def _chat_page(request: HttpRequest, viewer: Viewer, session: Session | None) ->
         "first": first,
         "review_words": _review_words(agent) if first else "",
         "today": margin_day(now),
-        "day": day_words(now.date(), now.date()),
         "fill": context_fill(session),
         "commands": COMMAND_LINES,
         "tools": TOOLS.values(),

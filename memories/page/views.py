@@ -1,10 +1,12 @@
 """The memories page and its fragments. These views only read: changes go through the native API."""
 
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, RawPostDataException
 from django.shortcuts import render
+from django.utils import timezone
 
 from memories.errors import DomainError
 from memories.imports.files import Upload
@@ -54,13 +56,16 @@ def row_fragment(request: HttpRequest, viewer: Viewer, number: int) -> HttpRespo
 def edit_fragment(request: HttpRequest, viewer: Viewer, number: int) -> HttpResponse:
     """The editor of a memory. With `mine` it shows an edit conflict and who made the other change."""
     memory = memory_get(viewer.owner.pk, number)
+    expires = viewer.local(memory.expires_at).date().isoformat() if memory.expires_at else ""
+    tomorrow = _tomorrow(viewer)
     context: dict[str, Any] = {
         "memory": memory,
         "name": short_name(memory),
         "categories": categories_of(memory.book),
         "targets": [(str(target), words) for target, words in TARGET_WORDS.items()],
         "keywords": ", ".join(memory.keywords),
-        "expires": viewer.local(memory.expires_at).date().isoformat() if memory.expires_at else "",
+        "expires": expires,
+        "earliest": min(expires or tomorrow, tomorrow),
         "zone": viewer.zone.key,
     }
     if request.GET.get("mine"):
@@ -98,5 +103,11 @@ def _list_context(viewer: Viewer, listed: MemoryList) -> dict[str, Any]:
         "sorts": [(name, order.label) for name, order in ORDERS.items()],
         "origins": [(str(origin), origin.label) for origin in WriteOrigin],
         "default_target": str(Target.USER),
+        "earliest": _tomorrow(viewer),
         "zone": viewer.zone.key,
     }
+
+
+def _tomorrow(viewer: Viewer) -> str:
+    """Return the first day on which a memory may be made to expire: one that expires today has done so at midnight."""
+    return viewer.local(timezone.now() + timedelta(days=1)).date().isoformat()

@@ -1,5 +1,6 @@
 // The account page: confirmation before a key is revoked, copying a new key, the browser's time zone, the typed phrase.
 
+import { copyText } from "./copy.js";
 import { confirmed } from "./shell.js";
 
 document.addEventListener("submit", async (event) => {
@@ -13,12 +14,8 @@ document.addEventListener("click", async (event) => {
   const copy = event.target.closest("[data-copy-key]");
   if (!copy) return;
   const key = document.getElementById("plain-key");
-  try {
-    await navigator.clipboard.writeText(key.textContent);
-    copy.querySelector("span").textContent = "Copied";
-  } catch {
-    getSelection().selectAllChildren(key); // copying was refused, so at least select it
-  }
+  if (await copyText(key.textContent)) copy.querySelector("span").textContent = "Copied";
+  else getSelection().selectAllChildren(key);
 });
 
 document.addEventListener("htmx:afterSwap", () => document.querySelector("[data-new-key]")?.focus());

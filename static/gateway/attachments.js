@@ -6,7 +6,7 @@ const LARGEST = 10_000_000; // bytes of all attachments
 const LONGEST_TEXT = 100_000; // characters of one text file
 
 export class Attachments extends EventTarget {
-  constructor(form, place) {
+  constructor(form) {
     super();
     this.list = form.querySelector("#attached");
     this.items = [];
@@ -17,14 +17,15 @@ export class Attachments extends EventTarget {
       files.value = "";
     });
     form.addEventListener("paste", (event) => {
-      if (!event.clipboardData?.files.length) return;
+      if (!event.clipboardData?.files.length || isFormattedText(event.clipboardData)) return;
       event.preventDefault();
       this.add([...event.clipboardData.files]);
     });
-    place.addEventListener("dragover", (event) => {
+    // Anywhere: beside the composer, the browser would open the file in place of the page.
+    document.addEventListener("dragover", (event) => {
       if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
     });
-    place.addEventListener("drop", (event) => {
+    document.addEventListener("drop", (event) => {
       if (!event.dataTransfer?.files.length) return;
       event.preventDefault();
       this.add([...event.dataTransfer.files]);
@@ -37,6 +38,10 @@ export class Attachments extends EventTarget {
 
   async add(files) {
     for (const file of files) {
+      if (this.items.length >= MOST) {
+        this.#trouble(`A message can have at most ${MOST} attachments.`);
+        break;
+      }
       const refused = this.#refusal(file);
       const read = refused ? { refused } : await itemOf(file);
       if (read.refused) this.#trouble(read.refused);
@@ -61,7 +66,6 @@ export class Attachments extends EventTarget {
 
   #refusal(file) {
     const size = this.items.reduce((sum, item) => sum + item.size, file.size);
-    if (this.items.length >= MOST) return `A message can have at most ${MOST} attachments.`;
     if (size > LARGEST) return `${file.name} is too large: attachments may have ${LARGEST / 1e6} MB in total.`;
     return null;
   }
@@ -110,10 +114,25 @@ export function show(list, items) {
   );
 }
 
+// Office programs put a picture of the copied cells or text beside the text.
+function isFormattedText(clipboard) {
+  return clipboard.types.includes("text/html") && clipboard.getData("text/plain").trim() !== "";
+}
+
 // Returns an attachment, or `{refused}` with the reason.
 async function itemOf(file) {
+  try {
+    return await readItem(file);
+  } catch (error) {
+    if (!(error instanceof DOMException)) throw error;
+    return { refused: `${file.name} could not be read. It may be damaged, or a folder.` };
+  }
+}
+
+async function readItem(file) {
   const name = file.name.replaceAll(/[\]\n]/g, " ").slice(0, 200) || "file";
   if (PICTURES.has(file.type)) {
+    (await createImageBitmap(file)).close(); // throws if it is damaged
     const url = await dataUrl(file);
     return { name, size: file.size, picture: url, part: { type: "image_url", image_url: { url } } };
   }
@@ -121,7 +140,7 @@ async function itemOf(file) {
     return { name, size: file.size, part: { type: "file", file: { filename: name, file_data: await dataUrl(file) } } };
   }
   const text = await textOf(file);
-  if (text === null) return { refused: `${file.name} is neither a picture, a PDF nor a text file.` };
+  if (text === null) return { refused: `${file.name} cannot be attached. Pictures may be PNG, JPEG, GIF or WebP; other files PDF or text.` };
   if (text.length > LONGEST_TEXT) return { refused: `${file.name} is too long: a text file may have ${LONGEST_TEXT.toLocaleString("en")} characters.` };
   return { name, size: file.size, part: { type: "text", text: `[File ${name}]\n${text}` } };
 }

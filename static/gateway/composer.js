@@ -14,7 +14,7 @@ export class Composer extends EventTarget {
     this.sendButton = form.querySelector("#send");
     this.stopButton = form.querySelector("#stop");
     this.ask = form.querySelector("#ask");
-    this.attachments = new Attachments(form, main);
+    this.attachments = new Attachments(form);
     this.offline = false;
     this.#install();
     // Text typed before the script was loaded takes precedence over the draft.

@@ -8,6 +8,7 @@ import { addCopyButtons } from "./copy.js";
 import { refusalOf } from "./errors.js";
 import { fold } from "./fold.js";
 import { placeNamed } from "./found.js";
+import { selectionOf } from "./kept_selection.js";
 import { LiveAnswer } from "./live_answer.js";
 import { LiveSteps, keepOpen } from "./live_steps.js";
 import { followTurn, startTurn, stopTurn } from "./stream.js";
@@ -222,10 +223,16 @@ export class Conversation extends EventTarget {
     return now.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: this.main.dataset.timeZone });
   }
 
+  // The heading of today, as the server writes it: "Friday 20 November". The page may have been open since yesterday.
+  #today() {
+    const words = new Intl.DateTimeFormat("en-GB", { weekday: "long", day: "numeric", month: "long", timeZone: this.main.dataset.timeZone });
+    return words.formatToParts(new Date()).filter(({ type }) => type !== "literal").map(({ value }) => value).join(" ");
+  }
+
   #append(section) {
     for (const first of this.ledger.querySelectorAll("[data-first]")) first.remove();
     this.ledger.classList.remove("ledger--empty");
-    const today = this.main.dataset.today;
+    const today = this.#today();
     const days = [...this.ledger.querySelectorAll(".dayline h2")];
     if (days.at(-1)?.textContent !== today) {
       const day = document.getElementById("live-day").content.cloneNode(true);
@@ -295,8 +302,10 @@ export class Conversation extends EventTarget {
     delete section.dataset.outdated;
     keepOpen(section, rendered);
     const editor = section.querySelector("[data-message-editor]");
+    const select = selectionOf(section.querySelector("[data-prose]"));
     if (editor) replaceBelow(editor, rendered);
     else section.replaceWith(rendered);
+    select((editor ? section : rendered).querySelector("[data-prose]"));
     this.#settled(editor ? section : rendered);
     if (following) this.toEnd();
   }

@@ -1,17 +1,23 @@
 // Copying answers and code, also where the page is not served over https and the clipboard API is missing.
 
-async function copyText(text) {
-  if (navigator.clipboard && window.isSecureContext) {
+// Resolves to whether the text was copied.
+export async function copyText(text) {
+  try {
     await navigator.clipboard.writeText(text);
-    return;
+    return true;
+  } catch {
+    // It is not allowed, or the page is not served over https.
   }
+  const focused = document.activeElement;
   const area = document.createElement("textarea");
   area.value = text;
   area.className = "vh";
   document.body.append(area);
   area.select();
-  document.execCommand("copy");
+  const copied = document.execCommand("copy");
   area.remove();
+  focused?.focus({ preventScroll: true });
+  return copied;
 }
 
 export function addCopyButtons(root) {
@@ -22,11 +28,12 @@ export function addCopyButtons(root) {
 }
 
 async function copied(button, text) {
-  await copyText(text);
+  const done = await copyText(text);
+  if ("copied" in button.dataset) return; // the label still says so
   const label = button.querySelector("span");
   const before = label ? label.textContent : button.getAttribute("aria-label");
   const say = (words) => (label ? (label.textContent = words) : button.setAttribute("aria-label", words));
-  say("Copied");
+  say(done ? "Copied" : "Not copied");
   button.dataset.copied = "";
   setTimeout(() => {
     say(before);

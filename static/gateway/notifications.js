@@ -80,6 +80,6 @@ export class Notifications extends EventTarget {
   async #signedOut() {
     if (this.leaving) return;
     const answer = await fetch(`/api/notifications?after=${this.last}&limit=1`).catch(() => null);
-    if (answer?.status === 401) location.href = `/login/?next=${encodeURIComponent(location.pathname)}`;
+    if (answer?.status === 401) this.dispatchEvent(new CustomEvent("ended"));
   }
 }

@@ -79,7 +79,7 @@ export class SessionActions {
     const { session } = row.dataset;
     if (!(await this.#done(() => call("PATCH", `/api/sessions/${session}`, what)))) return;
     await this.list.refresh();
-    this.#focusRow(session);
+    this.list.focusRow(session);
     if (!("archived" in what)) return;
     this.list.closeDrawer(); // it would cover the toast with the undo button
     toasts.undoable(what.archived ? "Archived. Searches still find it." : "Unarchived.", async () => {
@@ -90,12 +90,7 @@ export class SessionActions {
     });
   }
 
-  // The row may have moved or be gone; move the focus accordingly.
-  #focusRow(session) {
-    const row = this.list.list.querySelector(`[data-session="${CSS.escape(session)}"]`) ?? this.list.list;
-    row.querySelector("a")?.focus();
-  }
-
+  // A name is also saved when the focus moves elsewhere; it stays there.
   #rename(row) {
     const link = row.querySelector("a");
     const title = link.querySelector("span").textContent;
@@ -107,24 +102,25 @@ export class SessionActions {
     input.select();
     input.focus();
     let open = true;
-    const close = async (save) => {
+    const close = async (save, back) => {
       if (!open) return;
       open = false;
       const chosen = input.value.trim();
       input.remove();
       link.hidden = false;
+      if (back) link.focus();
       if (save && chosen && chosen !== title) await this.#renamed(row, chosen, title);
-      link.focus();
+      if (this.list.outdated) await this.list.refresh();
     };
     input.addEventListener("keydown", (event) => {
       if (event.isComposing) return;
-      if (event.key === "Enter") close(true);
-      else if (event.key === "Escape") close(false);
+      if (event.key === "Enter") close(true, true);
+      else if (event.key === "Escape") close(false, true);
       else return;
       event.stopPropagation();
       event.preventDefault();
     });
-    input.addEventListener("blur", () => close(true));
+    input.addEventListener("blur", () => close(true, false));
   }
 
   async #renamed(row, title, before) {
@@ -214,7 +210,7 @@ export class SessionActions {
   #focusRowOf(session) {
     const { from } = this.tagged;
     if (from.isConnected) from.focus();
-    else this.#focusRow(session);
+    else this.list.focusRow(session);
   }
 
   async #delete(row) {
@@ -228,7 +224,7 @@ export class SessionActions {
     }
     const next = row.nextElementSibling?.dataset.session ?? row.previousElementSibling?.dataset.session ?? "";
     await this.list.refresh();
-    this.#focusRow(next);
+    this.list.focusRow(next);
     this.list.closeDrawer();
     this.#sayDeleted(deleted);
   }

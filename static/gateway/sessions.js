@@ -14,6 +14,7 @@ export class SessionList extends EventTarget {
     this.search = this.aside.querySelector("[name=q]");
     this.tag = document.getElementById("session-tag");
     this.archived = "";
+    this.outdated = false; // not rendered again because a name is being edited
     this.actions = new SessionActions(this);
     this.#installList();
     this.#installDrawer();
@@ -23,9 +24,21 @@ export class SessionList extends EventTarget {
 
   async refresh() {
     const query = new URLSearchParams({ q: this.search.value, current: this.main.dataset.session, archived: this.archived, tag: this.tag.value });
-    this.list.replaceChildren(await fragment(`${LIST_URL}?${query}`));
+    const nodes = await fragment(`${LIST_URL}?${query}`);
+    this.outdated = this.list.querySelector(".session input") !== null;
+    if (this.outdated) return;
+    const focused = this.list.contains(document.activeElement) ? document.activeElement : null;
+    const session = focused?.closest(".session")?.dataset.session;
+    this.list.replaceChildren(nodes);
     window.htmx?.process(this.list);
     this.#listed();
+    if (session) this.focusRow(session, focused.matches("[data-session-menu]") ? "[data-session-menu]" : "a");
+  }
+
+  // Focuses a session's link or another part of it; the first session's, if it is no longer listed.
+  focusRow(session, part = "a") {
+    const row = this.list.querySelector(`[data-session="${CSS.escape(session)}"]`) ?? this.list;
+    (row.querySelector(part) ?? this.search).focus();
   }
 
   // Marks the sessions that a review is reading.

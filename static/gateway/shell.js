@@ -65,16 +65,25 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-// htmx requested a fragment, but the login has ended.
+// The login has ended: the sign-in page opens, unless text on this page would be lost. The composer keeps its draft.
+function loginEnded() {
+  const areas = [...document.querySelectorAll("textarea:not(#message)")];
+  if (areas.some((area) => area.value !== area.defaultValue && area.checkVisibility())) document.dispatchEvent(new CustomEvent("signed-out"));
+  else location.href = `/login/?next=${encodeURIComponent(location.pathname)}`;
+}
+
+// htmx requested a fragment.
 document.body.addEventListener("htmx:responseError", ({ detail }) => {
-  if (detail.xhr.status === 401) location.href = `/login/?next=${encodeURIComponent(location.pathname)}`;
+  if (detail.xhr.status === 401) loginEnded();
 });
 
 if (notifications) {
   // The login has ended. The page's unsaved text stays while the person signs in in another tab.
   document.addEventListener("signed-out", () => {
+    showConnection("");
     document.getElementById("signed-out").hidden = false;
   });
+  notifications.addEventListener("ended", loginEnded);
   document.addEventListener("visibilitychange", () => {
     document.getElementById("signed-out").hidden = true; // if they are still signed out, the next request shows it again
   });
@@ -84,6 +93,7 @@ if (notifications) {
     showConnection("lost");
   });
   notifications.addEventListener("regained", () => {
+    document.getElementById("signed-out").hidden = true;
     showConnection("regained");
     quiet = setTimeout(() => showConnection(""), REGAINED_STAYS);
   });

@@ -10,6 +10,11 @@ export class Toasts extends EventTarget {
   constructor(region) {
     super();
     this.region = region;
+    this.before = null; // the element that had the focus before it moved into a toast
+    // The sign-in page has no region.
+    region?.addEventListener("focusin", ({ relatedTarget }) => {
+      if (relatedTarget && !region.contains(relatedTarget)) this.before = relatedTarget;
+    });
   }
 
   say(text) {
@@ -23,6 +28,7 @@ export class Toasts extends EventTarget {
     toast.querySelector("[data-open]").remove();
     toast.querySelector("[data-acts]").hidden = button.hidden = false;
     button.addEventListener("click", async () => {
+      const focused = document.activeElement === button;
       button.disabled = true;
       const said = toast.querySelector("[data-text]");
       try {
@@ -34,6 +40,7 @@ export class Toasts extends EventTarget {
         return;
       }
       button.hidden = true;
+      if (focused) toast.querySelector("[data-close]").focus();
     });
     return toast;
   }
@@ -127,7 +134,11 @@ export class Toasts extends EventTarget {
     toast.addEventListener("focusin", hold);
     toast.addEventListener("mouseleave", release);
     toast.addEventListener("focusout", () => setTimeout(release));
-    toast.querySelector("[data-close]").addEventListener("click", () => toast.remove());
+    toast.querySelector("[data-close]").addEventListener("click", () => {
+      const focused = toast.contains(document.activeElement);
+      toast.remove();
+      if (focused) this.before?.focus();
+    });
     this.region.append(toast);
     run();
     return toast;

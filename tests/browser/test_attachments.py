@@ -64,7 +64,8 @@ def test_an_image_can_be_sent_without_text(chat: Page, puppet: PuppetModel) -> N
 
 def test_attachments_can_be_removed_and_unsupported_files_are_refused(chat: Page, puppet: PuppetModel) -> None:
     attach(chat, DOT, BINARY)
-    expect(chat.get_by_text("tool.bin is neither a picture, a PDF nor a text file.")).to_be_visible()
+    refusal = "tool.bin cannot be attached. Pictures may be PNG, JPEG, GIF or WebP; other files PDF or text."
+    expect(chat.get_by_text(refusal)).to_be_visible()
     attach(chat, {"name": "log.txt", "mimeType": "text/plain", "buffer": b"x" * 100_001})
     expect(chat.get_by_text("log.txt is too long: a text file may have 100,000 characters.")).to_be_visible()
     attach(chat, {"name": "rows.json", "mimeType": "application/json", "buffer": b"1" * 500_000})
@@ -72,6 +73,50 @@ def test_attachments_can_be_removed_and_unsupported_files_are_refused(chat: Page
     chat.get_by_role("button", name="Remove dot.png").click()
     expect(chat.locator("#attached")).to_be_hidden()
     expect(chat.get_by_role("textbox", name="Message to")).to_be_focused()
+
+
+def test_a_damaged_picture_and_a_folder_are_refused_without_losing_the_other_files(chat: Page) -> None:
+    attach(chat, {"name": "torn.png", "mimeType": "image/png", "buffer": PNG[:20]}, DOT)
+    expect(chat.get_by_text("torn.png could not be read.")).to_be_visible()
+    expect(chat.get_by_role("button", name="Remove dot.png")).to_be_visible()
+    chat.evaluate(
+        """() => {
+          const folder = new File(["x"], "holiday", { type: "" });
+          folder.arrayBuffer = () => Promise.reject(new DOMException("", "NotReadableError"));
+          const event = new Event("drop", { bubbles: true, cancelable: true });
+          const notes = new File(["y"], "notes.txt", { type: "text/plain" });
+          event.dataTransfer = { types: ["Files"], files: [folder, notes] };
+          document.querySelector(".topbar").dispatchEvent(event);
+          window.handled = event.defaultPrevented;
+        }"""
+    )
+    expect(chat.get_by_text("holiday could not be read.")).to_be_visible()
+    expect(chat.get_by_role("button", name="Remove notes.txt")).to_be_visible()
+    assert chat.evaluate("window.handled")  # otherwise the browser would open the file in place of the page
+
+
+def test_too_many_files_are_refused_once(chat: Page) -> None:
+    attach(chat, *({"name": f"{n}.txt", "mimeType": "text/plain", "buffer": b"x"} for n in range(13)))
+    expect(chat.get_by_text("A message can have at most 10 attachments.")).to_be_visible()
+    expect(chat.locator("#attached li")).to_have_count(10)
+    expect(chat.locator(".toast")).to_have_count(1)
+
+
+def test_cells_copied_from_a_spreadsheet_are_pasted_as_text(chat: Page) -> None:
+    """Office programs also put a picture of the selection on the clipboard."""
+    prevented = chat.evaluate(
+        """() => {
+          const data = new DataTransfer();
+          data.setData("text/plain", "Tea\\t2.50");
+          data.setData("text/html", "<table><tr><td>Tea<td>2.50</table>");
+          data.items.add(new File(["x"], "image.png", { type: "image/png" }));
+          const event = new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true });
+          document.getElementById("message").dispatchEvent(event);
+          return event.defaultPrevented;
+        }"""
+    )
+    assert not prevented
+    expect(chat.locator("#attached")).to_be_hidden()
 
 
 def test_a_pasted_image_is_attached(chat: Page, puppet: PuppetModel) -> None:

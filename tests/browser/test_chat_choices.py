@@ -30,6 +30,12 @@ def paused(visitor: NewVisitor, puppet: PuppetModel) -> Page:
     return page
 
 
+def test_a_page_that_was_opened_yesterday_dates_a_message_today(paused: Page) -> None:
+    paused.clock.fast_forward("24:00:00")
+    send(paused, "good morning")
+    expect(paused.get_by_role("heading", name="Friday 2 January", exact=True)).to_be_visible()
+
+
 def test_a_new_session_can_use_any_agent(alices: Visitor, puppet: PuppetModel) -> None:
     agent_make("sysadmin")
     page = alices.open("/")

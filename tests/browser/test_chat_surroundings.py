@@ -139,6 +139,50 @@ def test_a_session_can_be_renamed_searched_and_deleted(alices: Visitor) -> None:
     assert Session.objects.count() == 2
 
 
+def test_a_turn_in_another_tab_disturbs_neither_a_new_name_nor_the_focus(alices: Visitor) -> None:
+    for title in ("The oven", "Gotland"):
+        session = conversation_make(owner_of("alice"), (title, "Fine."), title=title)
+    chat, other = alices.open(f"/c/{session.pk}/"), alices.open("/new/")
+    chat.get_by_role("link", name="Gotland").press("Shift+F10")
+    chat.keyboard.press("Enter")
+    name = chat.get_by_label("New name of the session")
+    name.fill("The trip to")
+    with chat.expect_response("**/fragments/sessions/**"):
+        ask(other, "Is it late?")
+    expect(name).to_be_focused()
+    name.press_sequentially(" Visby")
+    assert set(Session.objects.values_list("title", flat=True)) >= {"Gotland"}
+    name.press("Enter")
+    renamed = chat.locator("#session-list").get_by_role("link", name="The trip to Visby")
+    expect(renamed).to_be_focused()
+    expect(chat.get_by_role("link", name="Is it late?")).to_be_visible()
+    with chat.expect_response("**/fragments/sessions/**"):
+        ask(other, "How late?")
+    expect(renamed).to_be_focused()
+
+
+def test_a_new_name_is_saved_without_taking_the_focus_from_where_the_person_went(alices: Visitor) -> None:
+    session = conversation_make(owner_of("alice"), ("The oven", "Fine."), title="The oven")
+    chat = alices.open(f"/c/{session.pk}/")
+    chat.get_by_role("link", name="The oven").press("Shift+F10")
+    chat.keyboard.press("Enter")
+    chat.get_by_label("New name of the session").fill("The stove")
+    with chat.expect_response(f"**/api/sessions/{session.pk}"):
+        chat.get_by_label("Message to assistant").click()
+    expect(chat.get_by_role("heading", name="The stove")).to_be_visible()
+    chat.keyboard.type("and so on")
+    expect(chat.get_by_label("Message to assistant")).to_have_value("and so on")
+
+
+def test_after_archiving_the_only_session_the_focus_is_in_the_search_field(alices: Visitor) -> None:
+    session = conversation_make(owner_of("alice"), ("The oven", "Fine."), title="The oven")
+    chat = alices.open(f"/c/{session.pk}/")
+    chat.get_by_role("link", name="The oven").press("Shift+F10")
+    chat.get_by_role("menuitem", name="Archive").press("Enter")
+    expect(chat.get_by_text("Archived. Searches still find it.")).to_be_visible()
+    expect(chat.get_by_label("Search sessions")).to_be_focused()
+
+
 def test_the_session_list_is_one_tab_stop_with_arrows_inside(alices: Visitor) -> None:
     for words in ("First one", "Second one"):
         session = conversation_make(owner_of("alice"), (words, "Fine."), title=words)
@@ -230,6 +274,43 @@ def test_an_answer_and_its_code_can_be_copied(alices: Visitor) -> None:
     assert chat.evaluate("navigator.clipboard.readText()") == "Run **this**:\n\n```bash\nls -l\n```"
 
 
+def test_a_second_click_on_copy_does_not_change_the_button_for_good(visitor: NewVisitor) -> None:
+    session = conversation_make(owner_of("alice"), ("how?", "Run:\n\n```bash\nls -l\n```"))
+    chat = visitor("alice", alone=True, permissions=["clipboard-write"]).open(f"/c/{session.pk}/")
+    chat.clock.install()
+    button = chat.locator("[data-copy-code]")
+    button.click()
+    expect(button).to_have_text("Copied")
+    button.click()
+    chat.clock.fast_forward(5000)
+    expect(button).to_have_text("Copy")
+
+
+def test_copying_without_https_keeps_the_focus(alices: Visitor) -> None:
+    session = conversation_make(owner_of("alice"), ("how?", "Run:\n\n```bash\nls -l\n```"))
+    chat = alices.open(f"/c/{session.pk}/")
+    chat.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    button = chat.get_by_role("button", name="Copy answer")
+    button.press("Enter")
+    expect(chat.get_by_role("button", name="Copied")).to_be_focused()
+
+
+def test_after_undo_and_close_the_focus_is_not_lost(alices: Visitor) -> None:
+    for title in ("The oven", "Gotland"):
+        session = conversation_make(owner_of("alice"), (title, "Fine."), title=title)
+    chat = alices.open(f"/c/{session.pk}/")
+    chat.get_by_role("link", name="The oven").press("Shift+F10")
+    chat.get_by_role("menuitem", name="Archive").press("Enter")
+    expect(chat.get_by_role("link", name="Gotland")).to_be_focused()
+    chat.locator(".toast").get_by_role("button", name="Undo").press("Enter")
+    close = chat.locator(".toast").get_by_role("button", name="Close notice")
+    expect(close).to_be_focused()
+    chat.get_by_label("Message to assistant").focus()
+    close.press("Enter")
+    expect(chat.locator(".toast")).to_have_count(0)
+    expect(chat.get_by_label("Message to assistant")).to_be_focused()
+
+
 def test_the_memories_page_keeps_an_edit_when_the_login_has_ended(alices: Visitor) -> None:
     alices.expect_error("status of 401")
     memory_make(owner_of("alice"), "Likes tea.")
@@ -248,6 +329,24 @@ def test_the_memories_page_keeps_an_edit_when_the_login_has_ended(alices: Visito
     row.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Likes green tea.")).to_be_visible()
     assert Memory.objects.get().content == "Likes green tea."
+
+
+def test_signing_out_in_another_tab_keeps_what_is_being_edited(alices: Visitor) -> None:
+    alices.expect_error("status of 401")
+    alices.expect_error("WebSocket connection")
+    memory_make(owner_of("alice"), "Likes tea.")
+    page = alices.open("/memories/")
+    row = page.locator(".mem")
+    row.hover()
+    row.get_by_role("button", name="Edit: ").click()
+    row.get_by_label("Memory", exact=True).fill("Likes green tea.")
+    other = alices.open("/")
+    other.get_by_role("button", name="account of").click()
+    other.get_by_role("button", name="Sign out").click()
+    expect(other).to_have_url(re.compile("/login/"))
+    expect(page.get_by_role("banner").get_by_role("link", name="Sign in")).to_be_visible()
+    expect(page.get_by_text("Connection lost.")).to_be_hidden()
+    expect(row.get_by_label("Memory", exact=True)).to_have_value("Likes green tea.")
 
 
 def test_a_page_that_was_signed_out_elsewhere_redirects_to_the_sign_in_page(chat: Page, alices: Visitor) -> None:

@@ -9,9 +9,11 @@ from memories.models import Notification
 from memories.services import book_get_or_create
 from tests.browser.axe import findings_light_and_dark
 from tests.browser.conftest import NewVisitor, owner_of, run_in_thread
+from tests.browser.conversations import CODE, conversation_make
 from tests.browser.page_actions import ask, send
 from tests.browser.puppet_model import PuppetModel
 from tests.browser.test_reviews_page import saved_review
+from tests.factories import memory_make, owner_make
 
 pytestmark = pytest.mark.browser
 
@@ -63,6 +65,36 @@ def test_in_forced_colours_every_control_keeps_a_border(visitor: NewVisitor) -> 
     off = switch.evaluate(checked)
     page.goto(page.url.split("/c/")[0] + "/new/?temporary=1")
     assert page.get_by_role("switch", name="Temporary").evaluate(checked) != off
+
+
+def test_in_forced_colours_a_checked_box_of_the_admin_differs_from_an_unchecked_one(visitor: NewVisitor) -> None:
+    owner = owner_make("root", is_staff=True, is_superuser=True)
+    memory_make(owner, "Likes tea.")
+    page = visitor("root", forced_colors="active").open("/admin/memories/memory/")
+    box = page.locator("input.action-select")
+    unchecked = box.screenshot()
+    box.check()
+    page.mouse.move(1, 1)
+    box.blur()
+    assert box.screenshot() != unchecked
+    for mark in box.evaluate_all("boxes => boxes.map(box => getComputedStyle(box, '::after').content)"):
+        assert mark == "none"
+
+
+def test_the_whole_conversation_is_printed_on_white(visitor: NewVisitor) -> None:
+    turns = [(f"question {number}\n" + "line\n" * 40, CODE.format(number)) for number in range(6)]
+    session = conversation_make(owner_of("alice"), *turns)
+    page = visitor("alice", viewport={"width": 800, "height": 600}).open(f"/c/{session.pk}/")
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    page.emulate_media(media="print")
+    log = page.locator("#log")
+    assert log.evaluate("log => log.scrollHeight <= log.clientHeight")
+    assert page.evaluate("document.documentElement.scrollHeight > 6 * 40 * 16")
+    first = page.locator(".turn .prose").first
+    assert first.evaluate("text => text.scrollHeight <= text.clientHeight")  # unfolded
+    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
+    for control in ("Message to assistant", "Copy answer", "Search sessions"):
+        expect(page.get_by_label(control).first).to_be_hidden()
 
 
 def test_nothing_moves_with_reduced_motion(visitor: NewVisitor, puppet: PuppetModel) -> None:

@@ -108,6 +108,20 @@ def test_long_words_in_a_memorys_details_are_wrapped(visitor: NewVisitor, server
         assert page.evaluate(SIDEWAYS) == 0, width
 
 
+def test_on_a_wide_touch_screen_the_details_of_a_memory_stay_in_its_row(visitor: NewVisitor, server: object) -> None:
+    for text in ("Likes tea.", "Has a dog named Rex."):
+        memory_make(owner_of("alice"), text, keywords=["drinks", "animals", "breakfast"], metadata={"from": "x" * 60})
+    tablet = visitor("alice", viewport={"width": 1366, "height": 1024}, has_touch=True, is_mobile=True)
+    page = tablet.open("/memories/")
+    expect(page.locator(".mem")).to_have_count(2)
+    details = page.locator(".mem__meta").first.bounding_box()
+    assert details is not None
+    assert details["y"] + details["height"] <= bounding_box(page, ".mem:nth-child(2)")["y"]
+    page.get_by_role("button", name="History: ").first.click()
+    expect(page.get_by_role("button", name="Close history")).to_be_focused()
+    assert page.evaluate(SIDEWAYS) == 0
+
+
 def test_admin_pages_fit_small_windows(visitor: NewVisitor, server: object) -> None:
     root = owner_make("root", is_staff=True, is_superuser=True)
     agent = Agent.objects.get(name="assistant")

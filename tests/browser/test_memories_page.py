@@ -126,6 +126,22 @@ def test_a_memory_is_edited_in_place(alices: Visitor, tea: Memory) -> None:
     expect(page.get_by_role("button", name="Edit: Likes green tea.")).to_be_focused()
 
 
+def test_only_a_day_to_come_can_be_chosen_as_the_end_of_a_memory(alices: Visitor, tea: Memory) -> None:
+    page = open_memories(alices)
+    row = page.locator(".mem")
+    row.hover()
+    row.get_by_role("button", name="Edit: ").click()
+    form = row.get_by_role("form")
+    expires = form.get_by_label("Expires")
+    for day in (timezone.now().date().isoformat(), "20277-01-02"):
+        expires.evaluate("(field, day) => { field.value = day; }", day)
+        form.get_by_role("button", name="Save").click()
+        expect(expires).to_be_focused()  # with the browser's message
+        assert not expires.evaluate("field => field.validity.valid")
+    tea.refresh_from_db()
+    assert tea.expires_at is None
+
+
 def test_a_long_memory_is_folded_until_it_is_opened(alices: Visitor) -> None:
     memory_make(owner_of("alice"), "It rains. " * 300 + "The end.", pinned=True)
     page = open_memories(alices)

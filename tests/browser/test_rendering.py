@@ -58,6 +58,16 @@ _WHOLE_WORDS = """box => [...box.querySelectorAll("th, td")].every((cell) => {
   }
   return true;
 })"""
+# The distance of an element's text from the edges of its content box.
+_GAPS = """element => {
+  const range = document.createRange();
+  range.selectNodeContents(element);
+  const [text, box] = [range.getBoundingClientRect(), element.getBoundingClientRect()];
+  const { paddingLeft, paddingRight, borderLeftWidth, borderRightWidth } = getComputedStyle(element);
+  const inner = (one, two) => parseFloat(one) + parseFloat(two);
+  return { left: text.left - box.left - inner(paddingLeft, borderLeftWidth),
+           right: box.right - text.right - inner(paddingRight, borderRightWidth) };
+}"""
 _PROSE = """prose => {
   const copy = prose.cloneNode(true);
   for (const button of copy.querySelectorAll("[data-copy-code]")) button.remove();
@@ -104,6 +114,45 @@ def test_an_answer_looks_the_same_while_streaming_and_when_complete(chat: Page, 
     last = chat.evaluate("window.jumps.at(-1)")
     shown = turn.locator("[data-prose]").evaluate(_PROSE)
     assert "".join(last.split()) == "".join(shown.split())
+
+
+def test_what_is_selected_in_an_answer_stays_selected_when_it_is_complete(chat: Page, puppet: PuppetModel) -> None:
+    send(chat, "tell me")
+    puppet.say("First some **strong** words.\n\n- one\n- two\n\nThe last ")
+    last = chat.locator("[data-prose] > p").last
+    expect(last).to_have_text("The last")
+    chat.evaluate(
+        """() => {
+          const [first, item] = document.querySelectorAll("[data-prose] > p:first-child, [data-prose] li");
+          getSelection().setBaseAndExtent(item.firstChild, 3, first.firstChild, 6);
+        }"""
+    )
+    selected = chat.evaluate("[String(getSelection()).split(/\\s+/).join(' '), getSelection().focusNode.data]")
+    assert selected == ["some strong words. one", "First some "]
+    puppet.answer("words.")
+    expect_status(chat, "Answer complete")
+    expect(chat.get_by_role("button", name="Copy answer")).to_be_visible()
+    assert chat.evaluate("[String(getSelection()).split(/\\s+/).join(' '), getSelection().focusNode.data]") == selected
+
+
+def test_each_paragraph_begins_at_the_side_where_its_language_begins(alices: Visitor) -> None:
+    """Hebrew at the right edge, with its list markers; English beside it at the left edge."""
+    answer = "שלום עולם!\n\nHello world!\n\n- פריט\n\n`ls -l`"
+    page = alices.open(f"/c/{conversation_make(owner_of('alice'), ('שלום (world)!', answer), title='שיחה').pk}/")
+    turn = page.locator(".turn")
+    said, hebrew, english, item = (
+        turn.locator(".prose--said, .entry--you .prose > p"),
+        turn.locator("[data-prose] > p").nth(0),
+        turn.locator("[data-prose] > p").nth(1),
+        turn.locator("[data-prose] li"),
+    )
+    assert said.evaluate(_GAPS)["right"] < 1
+    assert hebrew.evaluate(_GAPS)["right"] < 1
+    assert english.evaluate(_GAPS)["left"] < 1
+    assert item.evaluate(_GAPS)["right"] < 1
+    assert item.evaluate("item => getComputedStyle(item.parentElement).paddingRight") != "0px"
+    composer = page.get_by_label("Message to assistant")
+    assert composer.evaluate("area => getComputedStyle(area).unicodeBidi") == "plaintext"
 
 
 def test_wide_tables_scroll_in_their_own_box_without_breaking_words(alices: Visitor) -> None:

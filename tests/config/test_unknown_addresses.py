@@ -4,6 +4,7 @@ import pytest
 from django.test import Client
 
 from memories.models import Owner
+from tests.factories import owner_make
 from tests.pages import client_of, html_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
@@ -25,6 +26,12 @@ def test_a_signed_in_person_gets_the_usual_page_layout(alice: Owner) -> None:
 
 def test_an_unknown_admin_address(bob: Owner) -> None:
     assert "There is nothing here." in html_of(client_of(bob), "/admin/nowhere/", 404)
+
+
+def test_an_admin_page_without_permission_has_a_link_back() -> None:
+    page = html_of(client_of(owner_make("clerk", is_staff=True)), "/admin/gateway/session/", 403)
+    assert "You do not have access to this page." in page
+    assert 'Sign out and sign in with an account that has access, or <a href="/">' in page
 
 
 def test_programs_get_json() -> None:

@@ -1,0 +1,39 @@
+// Keeps a selection within an element that is replaced by another rendering of the same text. Places are counted in
+// characters other than white space, since the renderings may differ in that.
+
+function countedBefore(element, node, at) {
+  const range = document.createRange();
+  range.setStart(element, 0);
+  range.setEnd(node, at);
+  return range.toString().replaceAll(/\s/g, "").length;
+}
+
+// Returns the text node and the position in it after so many characters.
+function placeAfter(element, count) {
+  const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const { data } = walker.currentNode;
+    for (let at = 0; at < data.length; at += 1) {
+      if (/\S/.test(data[at])) count -= 1;
+      if (count <= 0) return [walker.currentNode, at + 1];
+    }
+  }
+  return [element, element.childNodes.length];
+}
+
+// Returns a function that selects in another element what is now selected in this one, if anything is.
+export function selectionOf(element) {
+  const { anchorNode, anchorOffset, focusNode, focusOffset, isCollapsed } = getSelection();
+  if (!element || isCollapsed || !element.contains(anchorNode) || !element.contains(focusNode)) return () => {};
+  const [anchor, focus] = [countedBefore(element, anchorNode, anchorOffset), countedBefore(element, focusNode, focusOffset)];
+  const place = (other, count, end) => {
+    if (count === end) return placeAfter(other, count);
+    const [node, at] = placeAfter(other, count + 1); // the beginning is before the next character, not after white space
+    return [node, at - 1];
+  };
+  return (other) => {
+    if (!other) return; // the answer failed
+    const end = Math.max(anchor, focus);
+    getSelection().setBaseAndExtent(...place(other, anchor, end), ...place(other, focus, end));
+  };
+}
