@@ -60,8 +60,6 @@ _CLEANER = nh3.Cleaner(
         "td": {"align": {"left", "right", "center"}},
         "th": {"align": {"left", "right", "center"}},
     },
-    # Markers, indentation and columns begin at the side where the text begins. Paragraphs need no attribute (base.css).
-    set_tag_attribute_values={tag: {"dir": "auto"} for tag in ("ul", "ol", "blockquote", "table")},
     link_rel="noopener nofollow",
     url_schemes={"http", "https", "mailto"},
     url_relative=_relative,

@@ -82,10 +82,7 @@ class Seen(HTMLParser):
 
 HARMLESS = {
     "a": {"href", "title", "rel", "target", "id", "aria-label"},
-    "ul": {"dir"},
-    "ol": {"start", "dir"},
-    "blockquote": {"dir"},
-    "table": {"dir"},
+    "ol": {"start"},
     "pre": {"tabindex", "aria-label"},
     "code": {"class"},
     "div": {"class", "tabindex", "role", "aria-label"},
@@ -216,8 +213,8 @@ def test_a_text_that_takes_too_many_steps_or_nests_too_deep_is_shown_as_written(
 
 
 def test_deep_quotations_and_lists_are_rendered() -> None:
-    assert render_markdown("> " * 50 + "a\n" + "b\n" * 200).count("<blockquote ") == 50
-    assert render_markdown("".join("  " * level + "- a\n" for level in range(25))).count("<ul ") == 25
+    assert render_markdown("> " * 50 + "a\n" + "b\n" * 200).count("<blockquote>") == 50
+    assert render_markdown("".join("  " * level + "- a\n" for level in range(25))).count("<ul>") == 25
 
 
 def test_the_texts_of_a_page_share_one_budget_of_steps() -> None:
@@ -289,8 +286,3 @@ def test_highlighting_keeps_every_character(code: str, language: str) -> None:
 def test_highlighting_recognises_tokens(language: str, code: str, expected: set[tuple[str, str]]) -> None:
     found = re.findall(r'<span class="(\w)">(.*?)</span>', highlight(code, language))
     assert {(kind, text.replace("&#x27;", "'").replace("&quot;", '"')) for kind, text in found} == expected
-
-
-def test_lists_quotations_and_tables_begin_at_the_side_of_their_own_text() -> None:
-    for text, tag in (("- שלום", "ul"), ("1. שלום", "ol"), ("> שלום", "blockquote"), ("|א|\n|-|\n|ב|", "table")):
-        assert f'<{tag} dir="auto">' in render_markdown(text)
