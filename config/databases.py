@@ -1,5 +1,6 @@
 """Settings of the database and its connection pool: SQLite in DAYBOOK_HOME, or PostgreSQL."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from django.db import DatabaseError, connection
 from config.environment import ConfigurationError, Environment
 
 _REFUSAL_SECONDS = 3
+_FULL_BYTES = 1_000_000
 _PAGE_CONNECTIONS = 2  # minimum left in the pool for pages while every database thread holds a connection
 # The kernel notices within a minute that a server is gone without closing its connections.
 _KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
@@ -70,8 +72,18 @@ def unusable_database(error: DatabaseError) -> str:
     reason = _reason(error)
     if connection.vendor == "sqlite":
         path = Path(connection.settings_dict["NAME"])
-        return f"DAYBOOK_HOME is '{path.parent}'; the database {path.name} in it can't be used: {reason}."
+        line = f"DAYBOOK_HOME is '{path.parent}'; the database {path.name} in it can't be used: {reason}."
+        return line + _full_disk(path.parent)
     return f"DATABASE_URL is a value that is not shown; the database can't be used: {connection_refusal() or reason}."
+
+
+def _full_disk(folder: Path) -> str:
+    """Return a sentence if the disk is full, since SQLite may only say "disk I/O error"; else ""."""
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError:
+        return ""
+    return " Its disk has 0 MB left." if free < _FULL_BYTES else ""
 
 
 def connection_refusal() -> str:

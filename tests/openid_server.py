@@ -6,9 +6,10 @@ import json
 import secrets
 import threading
 import time
+from contextlib import suppress
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
 from joserfc import jwt
@@ -33,6 +34,16 @@ def _key(kid: str, *, of: str = "the provider") -> RSAKey:
     return RSAKey.generate_key(2048, {"kid": kid})
 
 
+def _write(stream: BinaryIO, content: bytes, pause: float) -> None:
+    """Write an answer, with a pause before each byte, until the client gives up."""
+    paused = threading.Event()  # never set
+    size = 1 if pause else max(1, len(content))
+    with suppress(ConnectionError):
+        for start in range(0, len(content), size):
+            paused.wait(pause)
+            stream.write(content[start : start + size])
+
+
 class OpenIDServer:
     """A provider. `person` signs in next. `claims` and `sign` change the claims of the ID token and its signature."""
 
@@ -44,6 +55,8 @@ class OpenIDServer:
         self.authorization_error = ""
         self.metadata_issuer = ""
         self.redirected_path = ""
+        self.padding = 0  # spaces before each answer
+        self.pause = 0.0  # seconds before each byte of an answer
         self.key, self.stranger = _key("one"), _key("one", of="a stranger")
         self.requested_paths: list[str] = []
         self._codes: dict[str, dict[str, str]] = {}
@@ -156,13 +169,13 @@ class OpenIDServer:
                 self.respond(*provider._token(form, self.headers.get("Authorization", "")))
 
             def respond(self, status: int, body: dict[str, Any]) -> None:
-                content = json.dumps(body).encode()
+                content = b" " * provider.padding + json.dumps(body).encode()
                 self.send_response(307 if urlsplit(self.path).path == provider.redirected_path else status)
                 self.send_header("Location", f"http://localhost:{provider._server.server_port}/elsewhere")
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
-                self.wfile.write(content)
+                _write(self.wfile, content, provider.pause)
 
             def log_message(self, *args: object) -> None:
                 """Log nothing."""

@@ -19,6 +19,7 @@ from django.views.decorators.http import require_GET
 from joserfc.errors import JoseError
 
 from gateway.accounts.identities import Person, person_sign_in
+from gateway.accounts.openid_http import SECONDS, BoundedApp
 from gateway.accounts.settings import OpenID
 from gateway.accounts.sign_in import PASSWORD_BACKEND
 from gateway.oauth.addresses import keep_opener, public_origin
@@ -26,8 +27,6 @@ from memories.database.access import release_connection
 from memories.errors import Forbidden
 
 logger = logging.getLogger("daybook.sign_in")
-TIMEOUT = 10
-"""Seconds that a request to the provider may take."""
 PENDING_SECONDS = 3600
 """How long the session of an unfinished sign-in is stored. Anyone can start one, and each is a row."""
 MAX_PENDING = 5
@@ -100,13 +99,14 @@ def _client(configured: OpenID) -> Any:
         issuer = configured.issuer.rstrip("/")
         client = OAuth().register(
             "daybook",
+            client_cls=BoundedApp,
             client_id=configured.client_id,
             client_secret=configured.client_secret or None,
             server_metadata_url=f"{issuer}/.well-known/openid-configuration",
             client_kwargs={
                 "scope": configured.scopes,
                 "code_challenge_method": "S256",
-                "default_timeout": TIMEOUT,
+                "default_timeout": SECONDS,
                 "max_redirects": 0,  # a redirected request would take the client secret or a token to another host
             },
         )

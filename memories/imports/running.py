@@ -13,7 +13,7 @@ from uuid import UUID
 from django.db import Error as DatabaseError
 
 from memories.caller import UNLIMITED, KeyLimits
-from memories.database.access import vanished
+from memories.database.access import overloaded, vanished
 from memories.database.batches import BatchSize, Slices, reads
 from memories.errors import Conflict, DomainError, Overloaded
 from memories.evidence import HeldWrites, Proposal, proposal_store
@@ -201,11 +201,17 @@ class _ImportWriter:
     def _failed(self, error: DatabaseError, book: Book, place: str, line: int) -> DomainError:
         if vanished(error):  # a forgetting that was already running erased the import's change set
             return _cleared(book)
-        details: dict[str, Any] = {**self.report.counts(), "change_sets": self.report.change_sets}
+        known = overloaded(error)  # busy, or its disk is full
+        details: dict[str, Any] = {
+            **self.report.counts(),
+            **(known.details if known else {}),
+            "change_sets": self.report.change_sets,
+        }
+        reason = f" {known}" if known else ""
         return Overloaded(
-            f"The database failed at {place[:1].lower()}{place[1:]}. {self.report.new + self.report.changed} memories "
-            f"and {self.report.conversations_new} conversations were imported before; an undo removes them, and the "
-            "same import continues where it stopped.",
+            f"The database failed at {place[:1].lower()}{place[1:]}.{reason} "
+            f"{self.report.new + self.report.changed} memories and {self.report.conversations_new} conversations were "
+            "imported before; an undo removes them, and the same import continues where it stopped.",
             line=line,
             **details,
         )

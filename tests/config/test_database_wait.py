@@ -1,12 +1,14 @@
 """What processes say and do while the database cannot be used."""
 
 import logging
+from types import SimpleNamespace
 from typing import NoReturn
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connection
 
 from config import health
+from config.databases import unusable_database
 from config.processes import database_wait
 from config.processes.database_wait import DatabaseWait
 from config.processes.worker import SweepLoop
@@ -76,3 +78,11 @@ def test_without_the_database_a_round_is_one_line_and_no_sweep_runs(
     loop.round()
     assert ran == ["swept"]
     assert caplog.messages[1:] == ["The worker waits no longer: the database can be used."]
+
+
+def test_a_full_disk_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL names it itself")
+    monkeypatch.setattr("config.databases.shutil.disk_usage", lambda folder: SimpleNamespace(free=0))
+    line = unusable_database(OperationalError("disk I/O error"))  # SQLite could not create the file for shared memory
+    assert line.endswith("can't be used: disk I/O error. Its disk has 0 MB left.")

@@ -2,6 +2,11 @@
 
 import io
 import json
+import os
+import stat
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -131,3 +136,31 @@ def test_a_closed_pipe_ends_an_export_quietly(alice: Owner) -> None:
 def test_a_missing_book_cannot_be_exported(alice: Owner) -> None:
     with pytest.raises(CommandError, match="There is no such book"):
         memories("export", "--owner", "alice", "--book", "wrok")
+
+
+def test_an_export_that_fails_leaves_the_former_file(
+    alice: Owner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_space(*args: Any, **options: Any) -> Iterator[str]:
+        yield "the first line\n"
+        raise OSError(ENOSPC, "No space left on device")
+
+    file = tmp_path / "alice.jsonl"
+    memories("export", "--owner", "alice", str(file))
+    former = file.read_bytes()
+    monkeypatch.setattr("config.management.commands.memories.export_lines", no_space)
+    with pytest.raises(CommandError, match="No space left on device"):
+        memories("export", "--owner", "alice", str(file))
+    assert file.read_bytes() == former
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_an_export_to_a_pipe_leaves_its_permissions(alice: Owner, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    pipe.chmod(0o644)
+    with ThreadPoolExecutor(1) as reader:
+        read = reader.submit(pipe.read_text, encoding="utf-8")
+        memories("export", "--owner", "alice", str(pipe))
+        assert [line["type"] for line in parsed(read.result())] == ["header"]
+    assert stat.S_IMODE(pipe.stat().st_mode) == 0o644  # otherwise root's export would close /dev/null to all others

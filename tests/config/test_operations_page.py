@@ -29,6 +29,13 @@ def test_every_mentioned_command_and_variable_exists(file: Path) -> None:
     assert {name for name in mentioned if not name.startswith("DAYBOOK_UPSTREAM_")} <= set(NAMES)
 
 
+def test_systemd_does_not_interrupt_a_long_migration() -> None:
+    units = [path.read_text() for path in (BASE / "deploy" / "systemd").glob("*.service")]
+    preparing = [unit for unit in units if "\nExecStartPre=" in unit]
+    assert preparing
+    assert all("\nTimeoutStartSec=infinity\n" in unit for unit in preparing)  # it covers ExecStartPre
+
+
 @pytest.mark.parametrize("file", ["compose.yaml", "compose.single.yaml"])
 def test_containers_run_unprivileged_and_depend_on_existing_services(file: str) -> None:
     services = yaml.safe_load((BASE / "deploy" / file).read_text())["services"]

@@ -12,7 +12,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from gateway.accounts import openid_http
 from gateway.accounts.openid import MAX_PENDING, PENDING_SECONDS
+from gateway.accounts.openid_http import ANSWER_BYTES
 from gateway.keys import valid_keys
 from gateway.models import Identity, Login
 from memories.audit.auditors import AUDITORS
@@ -376,6 +378,21 @@ def test_an_unreachable_provider_is_reported_and_retried(provider: OpenIDServer,
     assert Client().get(reverse("openid-begin")).status_code == 502
     settings.OIDC = provider.openid_settings()
     assert sign_in(provider).status_code == 302
+
+
+def test_a_large_answer_of_the_provider_is_not_read(provider: OpenIDServer) -> None:
+    provider.padding = ANSWER_BYTES
+    assert Client().get(reverse("openid-begin")).status_code == 502
+    provider.padding = 0
+    assert sign_in(provider).status_code == 302
+
+
+def test_a_provider_that_keeps_answering_slowly_is_given_up(
+    provider: OpenIDServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openid_http, "SECONDS", 0.1)
+    provider.pause = 0.01  # for each of several hundred bytes
+    assert Client().get(reverse("openid-begin")).status_code == 502
 
 
 def test_renewed_provider_keys_are_fetched_again(provider: OpenIDServer) -> None:

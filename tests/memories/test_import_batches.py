@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
+from psycopg.errors import DiskFull
 
 from memories import selectors
 from memories.api import export
 from memories.api.export import LONG, export_lines, in_chunks
 from memories.database import batches
-from memories.database.access import in_thread
+from memories.database.access import disk_full_recently, in_thread
 from memories.database.batches import BatchSize, finish, in_slices
 from memories.errors import Conflict, InvalidRequest, Overloaded, TooLarge
 from memories.forgetting import erasure_begin, erasure_slices
@@ -117,6 +118,21 @@ def test_entries_imported_before_a_failure_remain_in_a_change_set(alice: Owner, 
     (change_set,) = failed.value.details["change_sets"]
     assert Revision.objects.filter(change_set=change_set).count() == stored
     assert import_text(alice.pk, lines(300), actor="user:1", preview=False).new == 300 - stored
+
+
+def test_an_import_that_fills_the_disk_says_so(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memories.database.access._full_at", -1000.0)
+
+    def fail(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith("INSERT") and "memories_memory" in sql:
+            raise OperationalError("no space") from DiskFull()
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(fail), pytest.raises(Overloaded, match="disk of the database is full") as failed:
+        import_text(alice.pk, lines(3), actor="user:1", preview=False)
+    assert (failed.value.details["line"], failed.value.details["new"]) == (1, 0)
+    assert failed.value.details["retry_after"] > 0
+    assert disk_full_recently()
 
 
 async def test_a_disconnected_client_stops_the_import_at_the_next_slice(alice: Owner) -> None:

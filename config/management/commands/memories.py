@@ -3,6 +3,7 @@ systems."""
 
 import sys
 from argparse import ArgumentParser
+from collections.abc import Iterator
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
@@ -12,6 +13,7 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
+from config.backups.sqlite_tools import temporary_folder
 from memories.api.export import export_lines
 from memories.audit.log import SYSTEM, Action, audit_record
 from memories.database.batches import finish
@@ -73,9 +75,14 @@ class Command(BaseCommand):
                 self.stdout.write(line, ending="")
             self.stdout.flush()
             return
-        with file.open("w", encoding="utf-8") as out:
-            file.chmod(0o600)  # it contains personal data
-            count = sum(1 for line in lines if out.write(line))
+        if file.exists() and not file.is_file():  # a pipe or a device, whose permissions are not ours
+            count = _write(file, lines)
+        else:  # an existing file is only replaced by a complete one
+            target = file.resolve()
+            with temporary_folder(target.parent.resolve(strict=True)) as part:
+                count = _write(part / target.name, lines)
+                (part / target.name).chmod(0o600)  # it contains personal data
+                (part / target.name).replace(target)
         self.stderr.write(f"Wrote {count} lines to {file}.")
 
     def _import(
@@ -96,6 +103,12 @@ class Command(BaseCommand):
         self.stdout.write(_summary(report))
         for problem in report.problems:
             self.stderr.write(f"{problem['place']} was left out: {problem['code']} ({problem['message']})")
+
+
+def _write(file: Path, lines: Iterator[str]) -> int:
+    """Return the number of lines."""
+    with file.open("w", encoding="utf-8") as out:
+        return sum(1 for line in lines if out.write(line))
 
 
 def _summary(report: ImportReport) -> str:
