@@ -10,6 +10,7 @@ from memories.evidence.quotes import find_parts, folded, original_span, quote_pa
 from memories.evidence.support import (
     MemoryTerms,
     Window,
+    Windows,
     closest_by_meaning,
     closest_by_terms,
     longest_run,
@@ -40,6 +41,7 @@ SAME_MEANING = 0.6  # from here on they say the same; between the two, they may 
 
 
 _SUPPORTING = (EvidenceKind.OWN_WORDS, EvidenceKind.ASSISTANT, EvidenceKind.RECALLED)  # the person's own words first
+_VOUCHING = (EvidenceKind.OWN_WORDS, EvidenceKind.RECALLED)
 # If a quote occurs in several places, the first kind in this order wins.
 _PRECEDENCE = list(EvidenceKind)
 
@@ -104,7 +106,7 @@ class Conversation:
     def closest_foreign(self, content: str, *, previous: str = "") -> Evidence | None:
         """Return the foreign text that a memory is closer to than to the person's own words, or None if there is none.
         `previous` is the memory's content before the write, which counts as the person's own."""
-        if not self._foreign and not self._instruction_windows:
+        if not self._foreign.rows and not self._instruction_windows.rows:
             return None
         memory_terms = MemoryTerms.of(content)
         own = self._own_terms | terms_of(previous)
@@ -116,14 +118,14 @@ class Conversation:
             if window and run >= enough:
                 return self._of_window(window)
         if memory_terms.coverage(own) < MIN_OWN_SHARE:
-            for window in (*self._foreign, *self._instruction_windows):  # only names and numbers survive a translation
-                if window.terms & memory_terms.names - own:
+            for windows in (self._foreign, self._instruction_windows):  # only names and numbers survive a translation
+                if window := next(windows.sharing(memory_terms.names - own), None):
                     return self._of_window(window)
             far, place = closest_by_meaning(content, self._foreign_rows)
             near, _ = closest_by_meaning(content, self._rows[EvidenceKind.OWN_WORDS])
             before, _ = closest_by_meaning(content, vectors_of([previous]))
             if far >= MIN_SIMILARITY and far > max(near, before):
-                return self._of_window(self._foreign[place])
+                return self._of_window(self._foreign.rows[place])
             coverage, window = closest_by_terms(memory_terms, self._instruction_windows, without=own)
             if window and coverage >= MIN_INSTRUCTION_SHARE:
                 return self._of_window(window)
@@ -133,14 +135,14 @@ class Conversation:
         """Whether the person's words, recalled memory or the memory's previous content say what a memory says. Stricter
         than `best_support`: no name or number may be missing, and a similar topic does not suffice."""
         memory_terms = MemoryTerms.of(content)
-        windows = [*self._windows(EvidenceKind.OWN_WORDS), *self._windows(EvidenceKind.RECALLED)]
-        known = terms_of(previous).union(*(window.terms for window in windows))
-        if memory_terms.names - known:
+        vouching = [self._windows[kind] for kind in _VOUCHING]
+        before = terms_of(previous)
+        if memory_terms.names.difference(before, *(windows.by_term for windows in vouching)):
             return False
-        coverage, _ = closest_by_terms(memory_terms, windows)
-        if max(coverage, memory_terms.coverage(terms_of(previous))) >= MIN_OWN_SHARE:
+        coverages = [closest_by_terms(memory_terms, windows)[0] for windows in vouching]
+        if max(*coverages, memory_terms.coverage(before)) >= MIN_OWN_SHARE:
             return True
-        rows = (self._rows[EvidenceKind.OWN_WORDS], self._rows[EvidenceKind.RECALLED], vectors_of([previous]))
+        rows = (*(self._rows[kind] for kind in _VOUCHING), vectors_of([previous]))
         return max(closest_by_meaning(content, said)[0] for said in rows) >= SAME_MEANING
 
     def best_support(self, content: str, kinds: Sequence[EvidenceKind] = _SUPPORTING) -> Evidence:
@@ -148,13 +150,13 @@ class Conversation:
         supports it."""
         memory_terms = MemoryTerms.of(content)
         for kind in kinds:
-            windows = self._windows(kind)
+            windows = self._windows[kind]
             coverage, window = closest_by_terms(memory_terms, windows)
             if window and coverage >= MIN_OWN_SHARE:
                 return self._of_window(window)
             near, place = closest_by_meaning(content, self._rows[kind])
             if near >= MIN_SIMILARITY:
-                return self._of_window(windows[place])
+                return self._of_window(windows.rows[place])
         return Evidence()
 
     @cached_property
@@ -166,12 +168,12 @@ class Conversation:
         return [window for at, passage in enumerate(self.passages) for window in windows_of(at, passage.text)]
 
     @cached_property
-    def _foreign(self) -> list[Window]:
-        return [window for window in self._all_windows if self.passages[window.passage].foreign]
+    def _foreign(self) -> Windows:
+        return Windows.of([window for window in self._all_windows if self.passages[window.passage].foreign])
 
     @cached_property
     def _foreign_rows(self) -> Floats:
-        return vectors_of(self._texts(self._foreign))
+        return vectors_of(self._texts(self._foreign.rows))
 
     @cached_property
     def _instructions(self) -> Passage:
@@ -179,19 +181,24 @@ class Conversation:
         return Passage(EvidenceKind.TOOL, True, text, 0, Utterance(speaker=Speaker.TOOL, text=text))
 
     @cached_property
-    def _instruction_windows(self) -> list[Window]:
-        return list(windows_of(_INSTRUCTIONS, self._instructions.text))
+    def _instruction_windows(self) -> Windows:
+        return Windows.of(list(windows_of(_INSTRUCTIONS, self._instructions.text)))
 
     @cached_property
     def _rows(self) -> dict[EvidenceKind, Floats]:
-        return {kind: vectors_of(self._texts(self._windows(kind))) for kind in _SUPPORTING}
+        return {kind: vectors_of(self._texts(windows.rows)) for kind, windows in self._windows.items()}
 
     @cached_property
     def _own_terms(self) -> frozenset[str]:
-        return frozenset().union(*(window.terms for window in self._windows(EvidenceKind.OWN_WORDS)))
+        return frozenset(self._windows[EvidenceKind.OWN_WORDS].by_term)
 
-    def _windows(self, kind: EvidenceKind) -> list[Window]:
-        return [window for window in self._all_windows if self.passages[window.passage].kind == kind]
+    @cached_property
+    def _windows(self) -> dict[EvidenceKind, Windows]:
+        kinds = [self.passages[window.passage].kind for window in self._all_windows]
+        return {
+            wanted: Windows.of([row for row, kind in zip(self._all_windows, kinds, strict=True) if kind == wanted])
+            for wanted in _SUPPORTING
+        }
 
     def _texts(self, windows: Sequence[Window]) -> list[str]:
         return [self.passages[window.passage].text[window.start : window.end] for window in windows]

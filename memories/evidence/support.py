@@ -2,9 +2,10 @@
 by meaning, with the static vectors that the search ships with."""
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import groupby, zip_longest
+from itertools import groupby
 
 import numpy as np
 
@@ -26,6 +27,32 @@ class Window:
     start: int
     end: int
     terms: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Sentences in their order, with the indexes of those that contain each term."""
+
+    rows: Sequence[Window]
+    by_term: Mapping[str, Sequence[int]]
+
+    @classmethod
+    def of(cls, rows: Sequence[Window]) -> "Windows":
+        """Return the sentences with their index."""
+        by_term: defaultdict[str, list[int]] = defaultdict(list)
+        for at, row in enumerate(rows):
+            for term in row.terms:
+                by_term[term].append(at)
+        return cls(rows, by_term)
+
+    def sharing(self, asked: Set[str]) -> Iterator[Window]:
+        """Yield each sentence with one of these terms, then joined with the next one if that adds another."""
+        for at in sorted({at for term in asked for at in self.by_term.get(term, ())}):
+            window = self.rows[at]
+            yield window
+            following = self.rows[at + 1] if at + 1 < len(self.rows) else None
+            if following and following.passage == window.passage and following.terms & asked - window.terms:
+                yield Window(window.passage, window.start, following.end, window.terms | following.terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +99,13 @@ def parts_of(content: str) -> list[str]:
 
 
 def closest_by_terms(
-    memory_terms: MemoryTerms, windows: Sequence[Window], without: Collection[str] = frozenset()
+    memory_terms: MemoryTerms, windows: Windows, without: Collection[str] = frozenset()
 ) -> tuple[float, Window | None]:
     """Return the highest coverage of a memory by a window, alone or joined with the next one, and that window. The
     window is None if the only matches are single terms that are not names. Terms in `without` do not count."""
     asked = memory_terms.weights.keys() - without
     best: tuple[float, Window | None] = 0.0, None
-    for candidate in _with_pairs(windows, asked):
+    for candidate in windows.sharing(asked):
         terms = candidate.terms & asked
         coverage = memory_terms.coverage(terms) if len(terms) > 1 or terms & memory_terms.names else 0.0
         shorter = best[1] and candidate.end - candidate.start < best[1].end - best[1].start
@@ -87,28 +114,18 @@ def closest_by_terms(
     return best
 
 
-def longest_run(
-    memory_terms: MemoryTerms, windows: Sequence[Window], without: Collection[str]
-) -> tuple[int, Window | None]:
+def longest_run(memory_terms: MemoryTerms, windows: Windows, without: Collection[str]) -> tuple[int, Window | None]:
     """Return the greatest number of successive terms of a memory that are in one window, alone or joined with the next
     one, and that window. Terms in `without` do not count."""
     asked = memory_terms.weights.keys() - without
     best: tuple[int, Window | None] = 0, None
-    for candidate in _with_pairs(windows, asked):
+    for candidate in windows.sharing(asked):
         shared = candidate.terms & asked
         if len(shared) > best[0]:
             runs = (len(list(run)) for known, run in groupby(memory_terms.weights, shared.__contains__) if known)
             if (longest := max(runs)) > best[0]:
                 best = longest, candidate
     return best
-
-
-def _with_pairs(windows: Sequence[Window], asked: Set[str]) -> Iterator[Window]:
-    """Yield each window, then joined with the next one if that adds a term that is asked for."""
-    for window, following in zip_longest(windows, windows[1:]):
-        yield window
-        if following is not None and following.passage == window.passage and following.terms & asked - window.terms:
-            yield Window(window.passage, window.start, following.end, window.terms | following.terms)
 
 
 def vectors_of(texts: Sequence[str]) -> Floats:
