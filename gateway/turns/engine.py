@@ -14,7 +14,6 @@ from gateway.agents.settings import with_defaults
 from gateway.compaction import fit_context
 from gateway.errors import RunSuperseded, TooManySteps, public_error
 from gateway.limits.spending import ModelUse
-from gateway.messages import PARAGRAPH
 from gateway.metrics import TurnClock
 from gateway.models import Run
 from gateway.runs import active, closing
@@ -22,6 +21,7 @@ from gateway.runs.attempts import RunAttempts
 from gateway.runs.client_tools import ClientCalls
 from gateway.runs.context import TurnContext
 from gateway.steps import ModelStep, ModelStepResult, complete_step, has_other_content, step_use, stream_step
+from gateway.turns.answer_text import AnswerText
 from gateway.turns.events import Delta, Done, Event, Recalled, ToolUsed, TurnOptions
 from gateway.turns.evidence import reads_untrusted
 from gateway.turns.injection import build_messages, prepare, provider_scope, stored_injection
@@ -49,8 +49,7 @@ class Turn:
         self.context = context
         self.options = options
         self.output = context.output_so_far()
-        self._text_recorded = len(self.output.text)  # length of the text that output.messages already contains
-        self._request_start = len(self.output.text)  # offset at which the text of this request begins
+        self._text = AnswerText(self.output)
         self._active: active.ActiveRun | None = None
         self._tools = OwnTools(context, options)
         self._injection = Injection()
@@ -177,23 +176,11 @@ class Turn:
                 self._clock.text_arrived()
             text = written.take(text)
             if text or pieces or choice.get("index") or has_other_content(choice):
-                yield Delta(self._append_text(text), choice, step.around, pieces)
+                yield Delta(self._text.append(text), choice, step.around, pieces)
         self._thinking.pause()
         text, pieces = written.end(), tracker.new_pieces(step.calls, ended=True)
         if text or pieces:
-            yield Delta(self._append_text(text), {}, step.around, pieces)
-
-    def _append_text(self, text: str) -> str:
-        """Append a piece of a step's text and return what to send. The texts of steps become separate paragraphs."""
-        before, gap = self.output.text, ""
-        if text and before and len(before) == self._text_recorded and not (before[-1].isspace() or text[0].isspace()):
-            gap = PARAGRAPH
-            self._text_recorded += len(gap)
-        self.output.text += gap + text
-        if len(before) == self._request_start:  # the client's text does not begin with the gap
-            self._request_start += len(gap)
-            return text
-        return gap + text
+            yield Delta(self._text.append(text), {}, step.around, pieces)
 
     def _client_calls(self, own_names: Collection[str]) -> ClientCalls:
         client_names = self._tools.client_names if self.options.client_tools else None
@@ -232,7 +219,7 @@ class Turn:
         )
         messages.extend(step)
         self.output.messages.extend(step)
-        self._text_recorded = len(self.output.text)
+        self._text.step_recorded()
 
     async def _finish(self, result: ModelStepResult, client_calls: Sequence[StepCall]) -> Done:
         state = Run.State.COMPLETED
@@ -249,7 +236,7 @@ class Turn:
         return Done(
             state=state,
             output=self.output,
-            new_text=self.output.text[self._request_start :],
+            new_text=self._text.of_request,
             new_usage=usage_since(self.output.usage, self.context.earlier.usage),
             changes=self._tools.changes,
             turns_since_review=turns_since_review,
@@ -272,7 +259,7 @@ class Turn:
 
     async def _close_stopped(self) -> None:
         """Close a cancelled or abandoned run and keep its text so far, even if this call is cancelled too."""
-        if rest := self.output.text[self._text_recorded :]:
+        if rest := self._text.unrecorded:
             self.output.messages.append({"role": "assistant", "content": rest})
         by = (self._active and self._active.stopped_by) or active.StoppedBy.CLIENT
         self.output.trace = {**self.output.trace, "stopped_by": by.value}
