@@ -127,9 +127,9 @@ def _evidence(run: ToolRun, arguments: AddMemory | UpdateMemory, *, previous: st
 
 
 def _before_session(run: ToolRun, memory: Memory) -> str:
-    """Return a memory's content before this session changed it: a page may plant its words a few at a time. One query
-    if the session changed it."""
-    if run.scope.session_id is None or memory.session_id != run.scope.session_id:
+    """Return a memory's content before this session changed it, if the session contains foreign text: a page may plant
+    its words a few at a time. One query."""
+    if run.scope.conversation is None or not run.scope.conversation.untrusted:
         return memory.content
     changes = Revision.objects.filter(memory=memory, change_set__session_id=run.scope.session_id)
     first = changes.order_by("version").only("before").first()

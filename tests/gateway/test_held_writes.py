@@ -200,17 +200,22 @@ LONG = "Wears shoes of size 43, walks to work, hates laces, repairs soles and hi
     ],
     ids=["behind a long memory", "a few at a time"],
 )
+@pytest.mark.parametrize("earlier", [False, True], ids=["of this session", "of another session"])
 async def test_a_page_cannot_hide_its_words_in_a_memory_of_the_person(
-    alice_api: Api, session: Session, model: ScriptedModel, steps: list[str]
+    alice: Owner, alice_api: Api, session: Session, model: ScriptedModel, steps: list[str], earlier: bool
 ) -> None:
     own = "I wear shoes of size 43, walk to work, hate laces, repair my soles and hike in Tyrol in summer."
     path = f"/api/sessions/{session.pk}/turns"
     updates = [calls(("update_memory", json.dumps({"id": 1, "content": text}))) for text in steps]
-    model.script(add(LONG), "Noted.", *updates, "Done.")
-    await alice_api.post(path, {"content": own})
+    if earlier:
+        await in_thread(memory_make, alice, LONG)
+        model.script("Noted.", *updates, "Done.")
+    else:
+        model.script(add(LONG), "Noted.", *updates, "Done.")
+    await alice_api.post(path, {"content": "Hello." if earlier else own})
     await alice_api.post(path, {"content": f"Summarise this: {PAGE} {PAGE}"})
     *kept, held = results(model)
-    assert [result.get("error") for result in kept] == [None] * len(steps)
+    assert not any("error" in result for result in kept)
     assert held["error"] == "held"
 
 
