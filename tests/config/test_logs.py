@@ -60,6 +60,9 @@ def logged(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     stream = io.StringIO()
     handler.setStream(stream)
     monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
+    # A server of another test may have given these loggers handlers of their own, as an installation never does.
+    for name in ("uvicorn", "uvicorn.error"):
+        monkeypatch.setattr(logging.getLogger(name), "propagate", True)
     return stream
 
 
