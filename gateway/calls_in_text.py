@@ -9,11 +9,12 @@ from typing import Any
 
 from gateway.upstream.calls import MAX_CALLS
 from memories.model_json import located_objects_in
-from memories.tools import ToolCall, tool_meant
+from memories.storable import storable_text
+from memories.tools import READ, TOOLS, ToolCall, tool_meant
 
 _NAMES = ("tool", "name", "tool_name", "function", "function_name")
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
-_LABELS = frozenset({*_NAMES, "type", "index"})
+_NOT_ARGUMENTS = frozenset({*_NAMES, *_ARGUMENTS, "type", "index", "id"})
 _MAX_DEPTH = 5
 _MAX_GAP = 60  # characters between a name and its arguments: a tag, a fence
 _TAGGED_CALL = re.compile(r"<function=([^<>\s]{1,100})>((?:(?!<function=).)*?)</function>", re.DOTALL)
@@ -27,8 +28,8 @@ def calls_in_text(text: str, tools: Collection[str]) -> list[ToolCall]:
     return [
         ToolCall(
             id=str(number),
-            name=tool_meant(name, tools),
-            arguments=given if isinstance(given, str) else json.dumps(given, ensure_ascii=False),
+            name=storable_text(tool_meant(name, tools)),
+            arguments=storable_text(given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)),
         )
         for number, (name, given) in enumerate(found)
     ]
@@ -38,21 +39,23 @@ def _found(text: str, tools: Collection[str]) -> Iterator[tuple[str, Any]]:
     """Yield `(name, arguments)` of each call."""
     for before, data in located_objects_in(text):
         calls = list(_calls_of(data, tools))
-        if not calls and data and (name := _last_name(before[-_MAX_GAP:], tools)):
+        if not calls and data and (name := _last_name(before[-_MAX_GAP:], tools)) and _fits(name, data):
             calls = [(name, data)]
         yield from calls
     for name, body in _TAGGED_CALL.findall(text):
-        if arguments := {key: value.strip() for key, value in _TAGGED_ARGUMENT.findall(body)}:
+        arguments = {key: value.strip() for key, value in _TAGGED_ARGUMENT.findall(body)}
+        if arguments or (not body.strip() and tool_meant(name, tools) in tools):
             yield name, arguments
 
 
 def _calls_of(data: Any, tools: Collection[str], depth: int = 0) -> Iterator[tuple[str, Any]]:
     """Yield the calls in a JSON value: itself, or those nested in it."""
     if isinstance(data, dict) and (name := _name_of(data)):
-        beside = {key: value for key, value in data.items() if key not in _LABELS}
-        given = next((data[key] for key in _ARGUMENTS if data.get(key) is not None), None)
-        if given is not None or (beside and tool_meant(name, tools) in tools):
-            yield name, beside if given is None else given
+        beside = {key: value for key, value in data.items() if key not in _NOT_ARGUMENTS}
+        given = next((data[key] for key in _ARGUMENTS if data.get(key) is not None), beside or None)
+        meant = tool_meant(name, tools)
+        if given is not None and (_fits(meant, given) if meant in tools else given is not beside):
+            yield name, given
         return
     if depth < _MAX_DEPTH and isinstance(data, dict | list):
         for value in data.values() if isinstance(data, dict) else data:
@@ -63,8 +66,13 @@ def _name_of(data: dict[str, Any]) -> str:
     return next((data[key] for key in _NAMES if isinstance(data.get(key), str)), "")
 
 
+def _fits(name: str, given: Any) -> bool:
+    """Return True if an offered tool has such arguments. `read` is a word of many texts and data formats."""
+    fields = TOOLS.get(name, READ).arguments.model_fields.keys()
+    return given.keys() <= fields if isinstance(given, dict) else isinstance(given, str)
+
+
 def _last_name(text: str, tools: Collection[str]) -> str:
     """Return the offered tool that is named last in a text, or ""."""
-    places = {name: text.rfind(name) for name in tools}
-    name = max(places, key=places.__getitem__, default="")
-    return name if name and places[name] >= 0 else ""
+    named = [match[0] for match in re.finditer(r"\w+", text) if match[0] in tools]
+    return named[-1] if named else ""

@@ -5,7 +5,7 @@ during it."""
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -51,6 +51,7 @@ _CUT_OFF = (
 _NOTHING = "nothing to save"
 _REVIEW_TOOLS = memory_tools.tools_at(memory_tools.Stage.REVIEW)
 _TOOL_NAMES = frozenset(tool.name for tool in _REVIEW_TOOLS)
+_NEVER_LEFT = frozenset({"delete_memory"})  # it needs no evidence, so it must not be made of a quotation
 _ANSWER_BYTES = 200_000
 RunAsync = Callable[[Coroutine[Any, Any, None]], None]
 
@@ -156,7 +157,7 @@ async def run_attempt(attempt: ReviewAttempt, deadline: float) -> None:
             return
         if not result.calls:
             # A server that has parsed a call parses all of them: later ones in the text are quotations.
-            if number == 1 and not _says_nothing(result) and not _take_written(attempt, result):
+            if number == 1 and not _says_nothing(result) and not _take_written(attempt, result, _NEVER_LEFT):
                 _check_complete(attempt, result)
             return
         messages.append(result.message())
@@ -202,9 +203,9 @@ def _says_nothing(result: ModelStepResult) -> bool:
     return _NOTHING in result.visible_text.casefold()
 
 
-def _take_written(attempt: ReviewAttempt, result: ModelStepResult) -> bool:
-    """Stage the calls that a model wrote into its text. Return False if there are none."""
-    written = calls_in_text(result.visible_text, _TOOL_NAMES)
+def _take_written(attempt: ReviewAttempt, result: ModelStepResult, never: Collection[str] = ()) -> bool:
+    """Stage the calls that a model wrote into its text, except for tools in `never`. Return False if there are none."""
+    written = [call for call in calls_in_text(result.visible_text, _TOOL_NAMES) if call.name not in never]
     for call in written:
         attempt.book.call(call)
     return bool(written)

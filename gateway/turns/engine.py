@@ -20,7 +20,15 @@ from gateway.runs import active, closing
 from gateway.runs.attempts import RunAttempts
 from gateway.runs.client_tools import ClientCalls
 from gateway.runs.context import TurnContext
-from gateway.steps import ModelStep, ModelStepResult, complete_step, has_other_content, step_use, stream_step
+from gateway.steps import (
+    ModelStep,
+    ModelStepResult,
+    complete_step,
+    has_other_content,
+    refusal_in,
+    step_use,
+    stream_step,
+)
 from gateway.turns.answer_text import AnswerText
 from gateway.turns.events import Delta, Done, Event, Recalled, ToolUsed, TurnOptions
 from gateway.turns.evidence import reads_untrusted
@@ -53,6 +61,7 @@ class Turn:
         self._active: active.ActiveRun | None = None
         self._tools = OwnTools(context, options)
         self._injection = Injection()
+        self._server_parses = False  # whether a step had calls that are not in its text
         self._closed = False
         self._stored = False
         self._uncounted: tuple[ModelRequest, ModelStep] | None = None  # the step whose usage is not counted yet
@@ -128,7 +137,9 @@ class Turn:
             self.output.trace["steps"] = steps_before + number
             self._uncounted = request, step
             tracker = self._client_calls(own_names)
-            written = WrittenCalls(own_names, f"{self.context.run_id}:{steps_before + number}", messages)
+            # A server that has parsed a call parses all of them: others in its text are quotations.
+            sought = () if last or self._server_parses else own_names
+            written = WrittenCalls(sought, f"{self.context.run_id}:{steps_before + number}", messages)
             async for delta in self._deltas(request, step, tracker, written):
                 yield delta
             result = step.result()
@@ -136,6 +147,7 @@ class Turn:
             self.output.model = result.model or self.output.model
             self.output.usage = add_usage(self.output.usage, result.usage)
             client_calls = tracker.by_model_id(step.calls, result.calls)
+            self._server_parses = self._server_parses or bool(result.calls)
             result = written.applied(result)
             other_calls = [call for call in result.calls if call.id not in client_calls]
             own_calls = own_calls_of(other_calls, own_names)
@@ -170,11 +182,11 @@ class Turn:
         async for choice, text in stream_step(request, step) if self.options.stream else complete_step(request, step):
             if not choice.get("index"):
                 self._thinking.take(choice, has_output=bool(text or step.calls))
-            note_answer(self.output.trace, choice, step.around)
+            note_answer(self.output.trace, choice, step.around or step.choice)
             pieces = tracker.new_pieces(step.calls)
             if text and self.options.stream:
                 self._clock.text_arrived()
-            text = written.take(text)
+            text = text if refusal_in(choice.get("delta") or choice.get("message") or {}) else written.take(text)
             if text or pieces or choice.get("index") or has_other_content(choice):
                 yield Delta(self._text.append(text), choice, step.around, pieces)
         self._thinking.pause()

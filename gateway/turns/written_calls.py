@@ -16,6 +16,8 @@ _LONGEST = max(map(len, _MARKERS))
 _STARTS = ("{", "[", "`", "<")  # an answer that begins otherwise can only have calls after a marker
 _UNDECIDED = 80  # characters within which a call names its tool
 _CLOSERS = "}]>"
+_WORD = re.compile(r"\w+")
+_NEVER_WRITTEN = frozenset({"delete_memory"})  # needs no evidence, so it must not be made of a quotation
 
 
 class WrittenCalls:
@@ -26,10 +28,10 @@ class WrittenCalls:
     certain, so ordinary answers arrive as they are written."""
 
     def __init__(self, names: Collection[str], key: str, messages: Sequence[ChatMessage] = ()) -> None:
-        self._names, self._key, self._messages = names, key, messages
+        self._names, self._key, self._messages = frozenset(names) - _NEVER_WRITTEN, key, messages
         self._held = ""
         self._shown: list[str] = []
-        self._state = "begins" if names else "shown"  # begins, searched, undecided, held, shown
+        self._state = "begins" if self._names else "shown"  # begins, searched, undecided, held, shown
         self._calls: list[StepCall] = []
 
     def take(self, text: str) -> str:
@@ -41,10 +43,10 @@ class WrittenCalls:
             self._begin()
         show = self._before_marker() if self._state == "searched" else ""
         if self._state == "undecided":
-            head = self._held[: 2 * _UNDECIDED]
-            if any(name in head for name in self._names):
+            head = self._held[:_UNDECIDED]
+            if not self._names.isdisjoint(_WORD.findall(head)):
                 self._state = "held"
-            elif len(self._held) > _UNDECIDED:
+            elif len(self._held) >= _UNDECIDED:
                 self._state = "shown"
                 show += self._release()
         return self._show(show)

@@ -8,11 +8,12 @@ import pytest
 from gateway.models import Agent, Message, Run, Session
 from gateway.turns.written_calls import WrittenCalls
 from memories.database.access import in_thread
-from memories.models import Memory
+from memories.models import Memory, Owner
 from tests.conftest import Api
+from tests.factories import memory_make
 from tests.gateway.native import turns_path
 from tests.gateway.v1 import ask, stream
-from tests.scripted_model import Says, ScriptedModel, says
+from tests.scripted_model import Says, ScriptedModel, calls, says
 
 ARGUMENTS = json.dumps({"content": "Likes tea."})
 CALL = f'{{"name": "add_memory", "arguments": {ARGUMENTS}}}'
@@ -75,8 +76,39 @@ async def test_text_before_a_marked_call_is_kept(
     model.script(pieces(f"I will remember it. {TAGGED}"), "Noted.")
     body = {"content": "I like tea", "stream": streamed}
     await (alice_api.stream if streamed else alice_api.post)(turns_path(session), body)
-    texts = await in_thread(lambda: list(Message.objects.filter(role="assistant").values_list("text", flat=True)))
+    texts = await in_thread(
+        lambda: list(Message.objects.filter(role="assistant").order_by("seq").values_list("text", flat=True))
+    )
     assert (texts, await memories()) == (["I will remember it.", "Noted."], ["Likes tea."])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"name": "read", "description": "Read access"}, {"name": "write", "description": "Write access"}]',
+        '{"permissions": [{"name": "read", "allowed": true}]}',
+        '{"function": "read", "file": "a.txt"}',
+        '```js\nconst threads = {"size": 4, "queue": 10};\n```',
+        '{"name": "delete_memory", "arguments": {"id": 1}}',
+        '```json\n{"tool": "search_memories", "arguments": {"path": "a.txt"}}\n```',
+    ],
+)
+async def test_data_that_resembles_a_call_is_an_answer(
+    text: str, alice: Owner, alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    await in_thread(memory_make, alice, "Likes tea.")
+    model.script(pieces(text))
+    _, turn = await alice_api.post(turns_path(session), {"content": "Show me the JSON."})
+    assert (turn["content"], await memories()) == (text, ["Likes tea."])
+
+
+async def test_a_call_in_the_text_of_a_server_that_parses_calls_is_a_quotation(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    text = f"```json\n{CALL}\n```"
+    model.script(calls(("search_memories", '{"query": "tea"}')), pieces(text))
+    _, turn = await alice_api.post(turns_path(session), {"content": "Show me the JSON."})
+    assert (turn["content"], await memories()) == (text, [])
 
 
 @pytest.mark.parametrize("text", ORDINARY)
