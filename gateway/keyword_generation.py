@@ -115,6 +115,7 @@ def _words_of(rows: list[Memory], target: ModelTarget, *, owner: str) -> dict[in
     halves are requested separately, so that one memory does not affect the others. Raises DomainErrors, ValueError."""
     prompt = keyword_generation_prompt([(row.number, row.content) for row in rows])
     messages, seconds = ({"role": "user", "content": prompt},), settings.COMPACTION_SECONDS
+    answer = None
     try:
         answer = run_async(ask(target, messages, seconds=seconds, owner=owner, request_id="keyword-generation"))
         return parse_answer(answer.visible_text)
@@ -122,7 +123,7 @@ def _words_of(rows: list[Memory], target: ModelTarget, *, owner: str) -> dict[in
         if refusal.upstream_code not in _CONTENT_CODES:
             raise
     except ValueError:
-        if answer.finish_reason != "length":
+        if answer is None or answer.finish_reason != "length":
             raise
     if len(rows) == 1:
         return {}

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence, Set
+from typing import Any
 
 from django.db.models import QuerySet
 
@@ -9,13 +10,16 @@ from gateway.messages import has_media
 from gateway.models import Message, Run
 from gateway.runs.call_ids import run_of_call
 from memories.evidence import Speaker, Utterance
-from memories.tools import TOOLS
+from memories.tools import TOOLS, tool_meant
 
 EARLIER_CHARS = 50_000
 """Characters of earlier messages that are examined although a model is not shown them: its answers may repeat them."""
 SEARCHED = "searched"
 """Key in the trace of a run whose model server read something itself, such as the results of a web search."""
+UNREAD = Utterance(speaker=Speaker.ATTACHMENT, text="")
+"""Something that only the model has seen."""
 _MAX_ROWS = 400
+_PAGE_CHARS = 10_000
 _TOOL_RESULT = re.compile(r"\[tool result, \d+ characters\]")
 
 
@@ -24,14 +28,28 @@ def tool_result_words(result: str) -> str:
     return f"[tool result, {len(result)} characters]"
 
 
-def newest_within(rows: QuerySet[Message], max_chars: int) -> list[Message]:
-    """Return the newest messages within `max_chars`, at most _MAX_ROWS, oldest first. One query."""
+def earlier_rows(rows: QuerySet[Message]) -> list[Message]:
+    """Return the newest messages that `newest_within` may examine, oldest first. One query."""
     kept: list[Message] = []
+    left = EARLIER_CHARS
     for row in rows.order_by("-seq")[:_MAX_ROWS]:
-        max_chars -= len(row.text)
-        if max_chars < 0:
-            break
         kept.append(row)
+        left -= len(row.text)
+        if left < 0:
+            break
+    return kept[::-1]
+
+
+def newest_within(utterances: Sequence[Utterance]) -> list[Utterance]:
+    """Return the newest messages within EARLIER_CHARS, oldest first. If the next one is so long that it may be a page,
+    it is `UNREAD`."""
+    kept: list[Utterance] = []
+    left = EARLIER_CHARS
+    for said in reversed(utterances):
+        left -= len(said.text)
+        if left < 0:
+            return [*([UNREAD] if len(said.text) > _PAGE_CHARS else []), *kept[::-1]]
+        kept.append(said)
     return kept[::-1]
 
 
@@ -40,7 +58,7 @@ def utterances_of(rows: Sequence[Message]) -> tuple[Utterance, ...]:
     # A client may have a tool of the same name, such as `read`. Calls that went to a client have ids of ours, and in a
     # history that a client sent, all calls are its own.
     calls = [call for row in rows if row.kind != Message.Kind.HISTORY for call in row.calls]
-    named = {str(call.get("id")) for call in calls if (call.get("function") or {}).get("name") in TOOLS}
+    named = {str(call.get("id")) for call in calls if _is_ours((call.get("function") or {}).get("name"))}
     memory_calls = {call_id for call_id in named if run_of_call(call_id) is None}
     return tuple(
         Utterance(
@@ -69,6 +87,10 @@ def searched_in(rows: Sequence[Message]) -> tuple[Utterance, ...]:
     return tuple(
         Utterance(speaker=Speaker.ATTACHMENT, text="", run_id=run_id) for run_id in runs.values_list("pk", flat=True)
     )
+
+
+def _is_ours(name: Any) -> bool:
+    return isinstance(name, str) and tool_meant(name, TOOLS) in TOOLS
 
 
 def _speaker(row: Message, memory_calls: Set[str]) -> Speaker:

@@ -8,7 +8,7 @@ from gateway.models import Message
 from gateway.runs.answers import answers_elsewhere
 from gateway.runs.call_ids import run_of_call
 from gateway.runs.context import TurnContext
-from gateway.runs.utterances import EARLIER_CHARS, searched_in, utterances_of
+from gateway.runs.utterances import UNREAD, newest_within, searched_in, utterances_of
 from gateway.tool_calls import calls_in, tool_names
 from memories import tools as memory_tools
 from memories.evidence import Conversation, Speaker, Utterance
@@ -16,6 +16,7 @@ from memories.evidence.client_texts import is_written_by_client
 from memories.recall.two_lanes import Injection
 
 _MAX_ROWS = 400
+_MAX_WITH_PARTS = 20
 
 
 def conversation_of(
@@ -29,7 +30,7 @@ def conversation_of(
 ) -> Conversation:
     """Return a run's conversation, prepared for look-ups. `own` are the run's messages so far, `client_tools` are
     definitions, `missed` is the number of quotes that were not found, and `searched` tells whether the model server
-    read something itself. Three queries.
+    read something itself. Four queries.
 
     Earlier messages that the request does not contain are read from the session: a snippet or a summary of them, which
     counts as memory, does not tell who said what."""
@@ -45,8 +46,9 @@ def conversation_of(
     memories = [Utterance(speaker=Speaker.MEMORY, text=text) for text in recalled if text]
     answers = answers_elsewhere(context.owner_id, context.session_id)
     instructions = [text_of(context.client_system), *_descriptions(client_tools)]
-    unread = (*searched_in(rows), *([Utterance(speaker=Speaker.ATTACHMENT, text="")] if searched else []))
-    said = [*memories, *unread, *_earlier(stored, spoken), *spoken]
+    earlier = _earlier(stored, spoken)
+    unread = [*searched_in(rows), *([UNREAD] if searched or _has_earlier_media(rows) else ())]
+    said = [*memories, *unread, *earlier, *spoken]
     conversation = Conversation(said, missed=missed, answers=answers, instructions=instructions)
     conversation.prepare()
     return conversation
@@ -64,15 +66,14 @@ def _descriptions(part: Any) -> Iterator[str]:
 def _earlier(stored: Sequence[Utterance], spoken: Sequence[Utterance]) -> list[Utterance]:
     """Return the newest stored messages that are not among `spoken`, oldest first, within EARLIER_CHARS."""
     known = {(said.speaker, said.text) for said in spoken}
-    kept: list[Utterance] = []
-    left = EARLIER_CHARS
-    for said in reversed(stored):
-        if (said.speaker, said.text) not in known:
-            left -= len(said.text)
-            if left < 0:
-                break
-            kept.append(said)
-    return kept[::-1]
+    return newest_within([said for said in stored if (said.speaker, said.text) not in known])
+
+
+def _has_earlier_media(rows: Sequence[Message]) -> bool:
+    """Whether the newest of these messages with content parts have pictures, sounds or files. One query."""
+    said = [row.pk for row in rows if row.role == Message.Role.USER]
+    newest = Message.objects.filter(pk__in=said, parts__isnull=False).order_by("-seq")
+    return any(map(has_media, newest.values_list("parts", flat=True)[:_MAX_WITH_PARTS]))
 
 
 def reads_untrusted(messages: Sequence[ChatMessage], client_tools: Collection[str]) -> bool:
@@ -90,11 +91,11 @@ def _spoken(
     own_calls = {call["id"] for call in calls if _is_own_call(call, client_tools)}
     for message in messages[first:]:
         role, content = message.get("role"), message.get("content")
+        if has_media(content) and role != "assistant":
+            yield Speaker.ATTACHMENT, ""
         if role == "user":
             for text in _texts(content):
                 yield Speaker.PERSON, text
-            if has_media(content):
-                yield Speaker.ATTACHMENT, ""
         elif role == "assistant" and (text := text_of(content)):
             yield Speaker.ASSISTANT, text
         elif role in {"tool", "function"}:
@@ -108,8 +109,9 @@ def _is_own_call(call: dict[str, Any], client_tools: Collection[str]) -> bool:
     went to a client have ids of ours."""
     function = call.get("function")
     name = function.get("name") if isinstance(function, dict) else None
-    is_ours = isinstance(name, str) and name in memory_tools.TOOLS and name not in client_tools
-    return is_ours and run_of_call(call["id"]) is None
+    if not isinstance(name, str) or name in client_tools or run_of_call(call["id"]) is not None:
+        return False
+    return memory_tools.tool_meant(name, memory_tools.TOOLS) in memory_tools.TOOLS
 
 
 def _texts(content: Any) -> Iterator[str]:

@@ -10,12 +10,12 @@ from gateway.upstream import ModelRequest
 # OpenAI, xAI, OpenRouter, Perplexity, DashScope (Qwen)
 _PARAMETERS = frozenset({"web_search_options", "search_parameters", "plugins", "search_domain_filter", "enable_search"})
 _CITATIONS = ("citations", "search_results")  # of a whole answer: Perplexity, xAI
-_OF_CLIENTS = frozenset({"function", "custom"})  # types of tools whose results a client sends
+_OF_CLIENTS = ("function", "custom")  # types of tools whose results a client sends
 
 
 def note_request(trace: dict[str, Any], request: ModelRequest) -> None:
     """Note in a run's trace if a request lets the model server read something itself."""
-    on_server = any(str(tool.get("type") or "function") not in _OF_CLIENTS for tool in request.tools)
+    on_server = not all(any(isinstance(tool.get(kind), dict) for kind in _OF_CLIENTS) for tool in request.tools)
     asked = (request.parameters.get(name) for name in _PARAMETERS)  # {} asks for a search, too
     if on_server or any(value not in (None, False, []) for value in asked):
         trace[SEARCHED] = True

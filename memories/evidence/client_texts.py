@@ -3,6 +3,7 @@ of code. Used to find the person's own words (memories.evidence.own_words, gatew
 linear in the length of the text."""
 
 import re
+from dataclasses import dataclass
 
 # Instructions that clients append to the message: aider for edits, Open WebUI for running code.
 TRAILING_RULES = (
@@ -73,11 +74,22 @@ _REACT_QUESTION = re.compile(r"^(?:Question|New input):[ \t]?", re.MULTILINE)
 _JSON_CALL = re.compile(r"\{\s*\"request\"\s*:\s*\"[A-Za-z_]\w{0,99}\"")
 
 
-def is_result_of_written_call(text: str, answer: str) -> bool:
-    """Return True if a user message contains the result of a call that the model wrote into the answer before it."""
-    if _REACT_RESULT.match(text.lstrip()):
-        return bool(_REACT_CALL.search(answer))
-    return answer.rstrip("`\n ").endswith("}") and bool(_JSON_CALL.search(answer))
+@dataclass(frozen=True, slots=True)
+class WrittenCall:
+    """Whether an answer has a call as text: in ReAct's form, or as JSON at its end."""
+
+    react: bool = False
+    as_json: bool = False
+
+    @classmethod
+    def of(cls, answer: str) -> "WrittenCall":
+        """Return what calls a model's answer has."""
+        ends = answer.rstrip("`\n ").endswith("}")
+        return cls(bool(_REACT_CALL.search(answer)), ends and bool(_JSON_CALL.search(answer)))
+
+    def is_answered_by(self, text: str) -> bool:
+        """Return True if a user message after the answer contains the result of its call."""
+        return self.react if _REACT_RESULT.match(text.lstrip()) else self.as_json
 
 
 def written_results_start(text: str) -> int:

@@ -1,6 +1,7 @@
 """A conversation as evidence: where a quote occurs, and whose words are closest to a memory.
 Pure, without queries. The cost is O(n log n) in the length of the text that is examined."""
 
+import calendar
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -42,6 +43,7 @@ SAME_MEANING = 0.6  # from here on they say the same; between the two, they may 
 
 _SUPPORTING = (EvidenceKind.OWN_WORDS, EvidenceKind.ASSISTANT, EvidenceKind.RECALLED)  # the person's own words first
 _VOUCHING = (EvidenceKind.OWN_WORDS, EvidenceKind.RECALLED)
+_DATES = terms_of(" ".join([*calendar.month_name, *calendar.day_name, *calendar.month_abbr, *calendar.day_abbr]))
 # If a quote occurs in several places, the first kind in this order wins.
 _PRECEDENCE = list(EvidenceKind)
 
@@ -74,7 +76,13 @@ class Conversation:
         """Whether the conversation contains what nothing here can read: an attachment without text, or the beginning of
         a very long one. It may say anything."""
         unread = any(said.speaker == Speaker.ATTACHMENT and not said.text for said in self.utterances)
-        return unread or sum(len(said.text) for said in self.utterances) > MAX_CONVERSATION_CHARS
+        said = sum(len(said.text) for said in self.utterances if said.speaker != Speaker.MEMORY)
+        return unread or said > MAX_CONVERSATION_CHARS
+
+    @property
+    def compared(self) -> bool:
+        """Whether it contains anything that a memory must not come from."""
+        return self.untrusted or self.unexamined or bool(self._instruction_windows.rows)
 
     def prepare(self) -> None:
         """Compute what every look-up needs, so that it does not happen under a lock."""
@@ -110,23 +118,29 @@ class Conversation:
             return None
         memory_terms = MemoryTerms.of(content)
         own = self._own_terms | terms_of(previous)
+        # Instructions state the date, which memories mention, too.
+        own_or_date = own | _DATES | {term for term in memory_terms.weights if term.isdigit()}
         coverage, window = closest_by_terms(memory_terms, self._foreign, without=own)
         if window and coverage >= MIN_FOREIGN_SHARE:
             return self._of_window(window)
-        for windows, enough in ((self._foreign, MIN_FOREIGN_RUN), (self._instruction_windows, MIN_INSTRUCTION_RUN)):
-            run, window = longest_run(memory_terms, windows, without=own)
+        searched = (
+            (self._foreign, own, MIN_FOREIGN_RUN),
+            (self._instruction_windows, own_or_date, MIN_INSTRUCTION_RUN),
+        )
+        for windows, known, enough in searched:
+            run, window = longest_run(memory_terms, windows, without=known)
             if window and run >= enough:
                 return self._of_window(window)
         if memory_terms.coverage(own) < MIN_OWN_SHARE:
-            for windows in (self._foreign, self._instruction_windows):  # only names and numbers survive a translation
-                if window := next(windows.sharing(memory_terms.names - own), None):
+            for windows, known, _ in searched:  # only names and numbers survive a translation
+                if window := next(windows.sharing(memory_terms.names - known), None):
                     return self._of_window(window)
             far, place = closest_by_meaning(content, self._foreign_rows)
             near, _ = closest_by_meaning(content, self._rows[EvidenceKind.OWN_WORDS])
             before, _ = closest_by_meaning(content, vectors_of([previous]))
             if far >= MIN_SIMILARITY and far > max(near, before):
                 return self._of_window(self._foreign.rows[place])
-            coverage, window = closest_by_terms(memory_terms, self._instruction_windows, without=own)
+            coverage, window = closest_by_terms(memory_terms, self._instruction_windows, without=own_or_date)
             if window and coverage >= MIN_INSTRUCTION_SHARE:
                 return self._of_window(window)
         return None

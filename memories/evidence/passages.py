@@ -8,7 +8,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from memories.evidence.answers import MAX_ANSWERS, EarlierAnswer, earlier_answer, find_answers
-from memories.evidence.client_texts import is_result_of_written_call, written_results_start
+from memories.evidence.client_texts import WrittenCall, written_results_start
 from memories.evidence.own_words import Span, foreign_spans, merge_spans
 from memories.evidence.recalled import recalled_words
 from memories.models import EvidenceKind
@@ -60,14 +60,14 @@ def passages_of(utterances: Sequence[Utterance], answers: Sequence[str]) -> list
     `answers` are model answers from other conversations."""
     found: list[Passage] = []
     foreign = False  # whether foreign text came earlier, which a later answer may repeat
-    answer = ""  # the latest one
+    call = WrittenCall()  # of the latest answer
     elsewhere = [key for text in answers[:MAX_ANSWERS] if (key := earlier_answer(text, foreign=True))]
     here: deque[EarlierAnswer] = deque(maxlen=MAX_ANSWERS)
     for utterance in newest(utterances):
         if utterance.speaker == Speaker.MEMORY:
             texts = recalled_words(utterance.text)
             found += [Passage(EvidenceKind.RECALLED, False, text, 0, utterance) for text in texts]
-        elif utterance.speaker == Speaker.PERSON and is_result_of_written_call(utterance.text, answer):
+        elif utterance.speaker == Speaker.PERSON and call.is_answered_by(utterance.text):
             foreign = True
             found.append(Passage(EvidenceKind.TOOL, True, utterance.text, 0, utterance))
         elif utterance.speaker == Speaker.PERSON:
@@ -76,6 +76,7 @@ def passages_of(utterances: Sequence[Utterance], answers: Sequence[str]) -> list
             found += passages
         elif utterance.speaker == Speaker.ASSISTANT:
             answer = utterance.text
+            call = WrittenCall.of(answer)
             results = written_results_start(answer)
             found.append(Passage(EvidenceKind.ASSISTANT, foreign, answer[:results], 0, utterance))
             found.append(Passage(EvidenceKind.TOOL, True, answer[results:], results, utterance))

@@ -5,6 +5,7 @@ import re
 import unicodedata
 
 MIN_QUOTE_CHARS = 3  # letters and digits; shorter texts occur everywhere
+_SLICE = 1000  # characters that are folded at once on the way to the span
 _NON_WORD = re.compile(r"[\W_]+")
 _ELLIPSIS = re.compile(r"[\[(]?(?:…|\.{3,})[\])]?")
 
@@ -33,13 +34,15 @@ def find_parts(parts: list[str], text: str) -> tuple[int, int] | None:
 
 def original_span(text: str, start: int, end: int) -> tuple[int, int]:
     """Return the span of `text` that corresponds to a span of its folded form."""
-    reached = 0
+    reached = at = 0
+    while (at + _SLICE < len(text)) and reached + (size := len(folded(text[at : at + _SLICE]))) <= start:
+        reached, at = reached + size, at + _SLICE
     begins = len(text)
-    for at, letter in enumerate(text):
+    for place, letter in enumerate(text[at:], at):
         size = len(folded(letter))
         if size and reached <= start < reached + size:
-            begins = at
+            begins = place
         reached += size
         if size and reached >= end:
-            return min(begins, at), at + 1
+            return min(begins, place), place + 1
     return min(begins, len(text)), len(text)

@@ -20,6 +20,7 @@ from memories.tools.tool import Arguments, BoundedKeywords, BoundedQuote, Stage,
 
 NEARLY_FULL = 0.9
 HELD = "{reason} It waits until the person has decided about it. Do not try again; go on."
+_MAX_CHANGES = 50
 HELD_PER_TURN = 20
 """Writes of one turn that a person is asked about. A model that repeats itself makes a hundred in each step."""
 TOO_MANY_HELD = (
@@ -127,13 +128,18 @@ def _evidence(run: ToolRun, arguments: AddMemory | UpdateMemory, *, previous: st
 
 
 def _before_session(run: ToolRun, memory: Memory) -> str:
-    """Return a memory's content before this session changed it, if the session contains foreign text: a page may plant
-    its words a few at a time. One query."""
-    if run.scope.conversation is None or not run.scope.conversation.untrusted:
+    """Return a memory's content before models changed it in this session, if a memory may come from foreign text there:
+    a page may plant its words a few at a time. What a person wrote or approved meanwhile counts. One query."""
+    if run.scope.conversation is None or not run.scope.conversation.compared:
         return memory.content
-    changes = Revision.objects.filter(memory=memory, change_set__session_id=run.scope.session_id)
-    first = changes.order_by("version").only("before").first()
-    return str((first.before or {}).get("content", "")) if first else memory.content
+    content = memory.content
+    changes = Revision.objects.filter(memory=memory).select_related("change_set").order_by("-version")
+    for change in changes[:_MAX_CHANGES]:
+        by_model = change.change_set.kind in {ChangeSet.Kind.TOOL, ChangeSet.Kind.REVIEW}
+        if not by_model or change.change_set.session_id != run.scope.session_id:
+            break
+        content = str((change.before or {}).get("content", ""))
+    return content
 
 
 def _proposed(run: ToolRun, fields: MemoryFields, held: WriteHeld, memory: Memory | None = None) -> Proposal:

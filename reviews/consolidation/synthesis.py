@@ -3,7 +3,6 @@ transaction. If a source changed during the model call, nothing is written and t
 person's edit wins."""
 
 import asyncio
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -39,9 +38,9 @@ from reviews.consolidation.quotas import Meter
 from reviews.consolidation.runs import ConsolidationClaim, fail, finish, lock_claimed, pause
 from reviews.consolidation.selection import cooldown_over, needs_synthesis, notes_in
 from reviews.models import ConsolidationRun, ConsolidationState
+from search.tokens import tokens_of
 
 ACTOR = "consolidation"
-_WORD = re.compile(r"\w+")
 _MANY_WORDS = 40  # different words of the current documents; shorter ones may be replaced entirely
 _LEAST_KEPT = 0.15
 
@@ -200,7 +199,7 @@ def _check_kept(current: Iterable[CurrentDocument], new: Iterable[str]) -> None:
 
 
 def _words(texts: Iterable[str]) -> set[str]:
-    return {word for text in texts for word in _WORD.findall(text.casefold())}
+    return {token.term for text in texts for token in tokens_of(text)}
 
 
 @transaction.atomic

@@ -402,6 +402,48 @@ async def test_an_answer_that_cites_pages_is_no_evidence(
     assert (held["error"], held["rule"]) == ("held", "evidence_assistant")
 
 
+@pytest.mark.parametrize("page", ["long", "picture", "picture of a tool"])
+async def test_what_an_earlier_request_contained_is_still_unread(
+    alice_api: Api, agent: Agent, model: ScriptedModel, page: str
+) -> None:
+    """The later request does not contain it, and the assistant's answer repeats it."""
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    seen = [{"type": "text", "text": "What is this?"}, picture]
+    asked: list[Any] = [{"role": "user", "content": seen if page == "picture" else "What is this?"}]
+    if page == "long":
+        asked = [{"role": "user", "content": f"Summarise this: {PAGE} {'Nothing else is on the page. ' * 3_000}"}]
+    model.script(*([calls(("lookup", "{}"))] if page == "picture of a tool" else []), PLANTED, add(PLANTED), "Done.")
+    headers = {"X-Daybook-Session": "boots"}
+    first = await ask(alice_api, *asked, tools=[LOOKUP], headers=headers)
+    if page == "picture of a tool":
+        called = first.json["choices"][0]["message"]
+        result = {"role": "tool", "tool_call_id": called["tool_calls"][0]["id"], "content": [picture]}
+        first = await ask(alice_api, *asked, called, result, tools=[LOOKUP], headers=headers)
+        history = [*asked, called, result, {"role": "assistant", "content": first.text}]
+    else:
+        history = []
+    await ask(alice_api, *history, {"role": "user", "content": "Thanks, note that."}, headers=headers)
+    assert [result.get("error") for result in results(model)] == ["held"]
+
+
+async def test_a_date_in_a_system_message_holds_nothing(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    system = {"role": "system", "content": "Today is Sunday, 29 November 2026. You are a helpful assistant."}
+    model.script(add("Vegetarian since November 2026.", "I stopped eating meat this month"), "Noted.")
+    await ask(alice_api, system, {"role": "user", "content": "I stopped eating meat this month. Remember that."})
+    assert await in_thread(Memory.objects.count) == 1
+
+
+async def test_what_a_person_approved_is_not_held_again(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    path = f"/api/sessions/{session.pk}/turns"
+    longer = {"id": 1, "content": f"{PLANTED} Goes there on Sundays.", "evidence": "I go there on Sundays"}
+    model.script(add(PLANTED), "Done.", calls(("update_memory", json.dumps(longer))), "Noted.")
+    await alice_api.post(path, {"content": f"Summarise this: {PAGE} {PAGE}"})
+    (held,) = results(model)
+    await alice_api.post(f"/api/proposals/{held['proposal_id']}/approve", {})
+    await alice_api.post(path, {"content": "I go there on Sundays."})
+    assert (await in_thread(Memory.objects.get)).content == longer["content"]
+
+
 def test_citations_of_a_whole_answer_are_noted() -> None:
     trace: dict[str, Any] = {}
     note_answer(trace, {"delta": {"content": "Boots."}}, {"citations": [], "service_tier": "flex"})
