@@ -25,9 +25,8 @@ from memories.services.erasing import ErasureStep, deleting
 
 MAX_CONNECTIONS = 50  # per person
 MAX_SWEPT = 500  # rows of a model that one sweep deletes, to keep locks short
-# How long a used refresh token still works, and a used code may be sent again without ending what it gave. Apps with
-# concurrent requests refresh once for each of them when the access token expires, and the official JavaScript SDK
-# forgets all tokens if one of these refreshes fails.
+# How long a used refresh token still works. Apps with concurrent requests refresh once for each of them when the access
+# token expires, and the official JavaScript SDK forgets all tokens if one of these refreshes fails.
 GRACE_PERIOD = timedelta(seconds=10)
 _TOKEN_MODELS: tuple[type[Any], ...] = (Grant, RefreshToken, AccessToken)
 

@@ -58,9 +58,11 @@ def find_continuation(
         conversation = conversation or read_conversation(caller.owner_id, agent.name, request.messages)
         sessions = _candidate_sessions(caller, request, conversation, usable.filter(temporary=request.temporary))
     before, newest = comparable_messages(request.messages)
-    continuation = judge(before, newest, _load_turns(caller, sessions))
+    # A first message has no turns to compare, and what it quotes of another conversation is no summary of its own.
+    continuation = judge(before, newest, _load_turns(caller, sessions)) if before else Continuation()
     if continuation == Continuation() and not request.session_ref:
-        continuation = _by_summary(caller, sessions, request)
+        begins_with = first_sentence_hashes(request.client_system, request.messages if before else ())
+        continuation = _by_summary(caller, sessions, begins_with)
     at = continuation.session_id or continuation.parent
     seen = next((row.message_seq for row in sessions if row.pk == at), 0)
     return replace(continuation, message_seq=seen)
@@ -75,9 +77,8 @@ def sessions_called(caller: Caller, messages: Sequence[dict[str, Any]]) -> set[U
     return set(Run.objects.filter(owner_id=caller.owner_id, pk__in=runs).values_list("session_id", flat=True))
 
 
-def _by_summary(caller: Caller, sessions: Sequence[Session], request: V1Request) -> Continuation:
-    """Return the continuation of the session with whose summary the request begins."""
-    begins_with = first_sentence_hashes(request.client_system, request.messages)
+def _by_summary(caller: Caller, sessions: Sequence[Session], begins_with: set[str]) -> Continuation:
+    """Return the continuation of the session with whose summary the request begins, given hashes of its sentences."""
     if not begins_with:
         return Continuation()
     runs = Run.objects.filter(owner_id=caller.owner_id, session__in=[row.pk for row in sessions], superseded=False)

@@ -66,7 +66,8 @@ def _continuation(before: Sequence[ComparableMessage], newest: ComparableMessage
     later = turns[last.turn + 1 :]
     following = later[0].run_id if later else None
     is_next = all(message.from_user for message in before[last.at + 1 :])
-    again = following if is_next and later and newest.key == later[0].user.key else None
+    is_same = bool(newest.key and later) and newest.key == later[0].user.key  # "" is a message without own words
+    again = following if is_next and is_same else None
     branches_off = not again and any(turn.complete for turn in later)
     return Continuation(
         session_id=None if branches_off else best.candidate.session_id,

@@ -255,6 +255,8 @@ def _by_comparison(lookup: SessionLookup, continuation: Continuation) -> Matched
     if session is None or session.message_seq != continuation.message_seq:
         raise ComparisonNeeded
     again = lookup.runs(session=session, pk=continuation.again).first() if continuation.again else None
+    if continuation.by_summary and (latest := latest_run(session)) and lookup.conversation.matches(latest):
+        again = latest
     rule = Rule.SUMMARY if continuation.by_summary else Rule.ALIKE
     return MatchedSession(
         session=session, rule=rule, regenerates=again, through=continuation.through, common=continuation.common

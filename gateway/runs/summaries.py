@@ -15,6 +15,7 @@ from gateway.runs.context import SystemContent
 
 MAX_SENTENCES = 12
 TRACE_KEY = "summary"
+_OF_CONVERSATION = re.compile(r"\bsummar\w{1,4}\b[^.\n]{0,40}\b(?:conversation|chat|dialog|discussion)", re.IGNORECASE)
 _FIRST_MESSAGES = 4  # messages of a conversation that are searched for a summary
 _MIN_SENTENCE_CHARS = 30  # letters and digits
 _MIN_SUMMARY_CHARS = 80
@@ -34,7 +35,7 @@ def sentence_hashes(text: str) -> list[str]:
 
 def may_contain_summary(client_system: SystemContent) -> bool:
     """Return True if a client's system messages may contain a summary of the conversation: LangMem, LibreChat."""
-    return "summar" in text_of(client_system).casefold()
+    return bool(_OF_CONVERSATION.search(text_of(client_system)))
 
 
 def first_sentence_hashes(client_system: SystemContent, messages: Sequence[ChatMessage]) -> set[str]:

@@ -46,7 +46,6 @@ _POSTGRES_BUSY = frozenset(
     {"55P03", "57014", "40P01", "40001", "53000", "53200", "53300", "53400", "57P01", "57P02", "57P03", "42P01"}
 )
 _POSTGRES_FULL = "53100"
-_POSTGRES_NO_ROW = "23503"  # a foreign key
 _FULL = "The disk of the database is full: nothing can be stored until there is room."
 _FULL_SECONDS = 60.0
 _full_at = -_FULL_SECONDS
@@ -149,11 +148,13 @@ def overloaded(error: BaseException) -> Overloaded | None:
 
 
 def vanished(error: BaseException) -> bool:
-    """Return True for the error of work whose row, or a row that it refers to, was deleted after it was looked up."""
+    """Return True for the error of work whose row, or a row that it refers to, was deleted after it was looked up. A
+    row that cannot be deleted, since another one refers to it by now, has not vanished."""
     if isinstance(error, IntegrityError):
         cause = error.__cause__
-        codes = (getattr(cause, "sqlstate", None), getattr(cause, "sqlite_errorcode", None))
-        return codes in {(_POSTGRES_NO_ROW, None), (None, sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY)}
+        if isinstance(cause, psycopg.errors.ForeignKeyViolation):
+            return "update or delete" not in str(cause.diag.message_primary)
+        return getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY
     return isinstance(error, ObjectDoesNotExist)
 
 

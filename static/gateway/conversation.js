@@ -302,6 +302,8 @@ export class Conversation extends EventTarget {
     delete section.dataset.outdated;
     keepOpen(section, rendered);
     const editor = section.querySelector("[data-message-editor]");
+    // Their words would count, and the new rendering has none yet.
+    for (const button of section.querySelectorAll("[data-copy-code]")) button.remove();
     const select = selectionOf(section.querySelector("[data-prose]"));
     if (editor) replaceBelow(editor, rendered);
     else section.replaceWith(rendered);

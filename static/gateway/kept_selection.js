@@ -29,7 +29,7 @@ export function selectionOf(element) {
   const place = (other, count, end) => {
     if (count === end) return placeAfter(other, count);
     const [node, at] = placeAfter(other, count + 1); // the beginning is before the next character, not after white space
-    return [node, at - 1];
+    return [node, Math.max(0, at - 1)];
   };
   return (other) => {
     if (!other) return; // the answer failed

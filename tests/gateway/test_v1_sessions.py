@@ -393,3 +393,29 @@ async def test_history_from_elsewhere_is_stored_but_not_counted(alice_api: Api, 
     response = await ask(alice_api, "hi", "Hello from elsewhere.", "How are you?")
     session = await session_of(response.session)
     assert (session.turns, session.turns_since_memory_review, session.reviewed_through) == (1, 1, 0)
+
+
+SUMMARY = (
+    "The person plans a week of hiking in Tyrol with two friends and a dog. They want huts that take dogs, and no day "
+    "of more than six hours. They have not decided between July and September yet."
+)
+
+
+async def test_a_first_message_continues_only_the_session_whose_summary_is_in_its_system_message(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script("Which month?", SUMMARY, *["Fine."] * 5)
+    words = "We plan a week of hiking."
+    first = await ask(alice_api, words)
+    await ask(alice_api, words, "Which month?", "Create a summary of the conversation above:")
+    system = {"role": "system", "content": f"Summary of the conversation so far: {SUMMARY}"}
+    july = {"role": "user", "content": "July, then."}
+    assert {(await ask(alice_api, system, july)).session for _ in range(2)} == {first.session}
+    runs = Run.objects.filter(session_id=first.session, superseded=False)
+    assert await in_thread(runs.count) == 2  # the second request replaced its turn
+    able = {"role": "system", "content": "You can summarize chats and texts."}
+    quoting = {"role": "user", "content": f"Elsewhere I noted: {SUMMARY} Write a song."}
+    background = {"role": "system", "content": f"What the person told another assistant: {SUMMARY}"}
+    for messages in ((able, quoting), (system, quoting), (background, july)):
+        found = await ask(alice_api, *messages)
+        assert (found.session == first.session) == (messages[0] is system)
