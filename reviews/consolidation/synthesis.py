@@ -3,6 +3,7 @@ transaction. If a source changed during the model call, nothing is written and t
 person's edit wins."""
 
 import asyncio
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -41,6 +42,7 @@ from reviews.models import ConsolidationRun, ConsolidationState
 from search.tokens import tokens_of
 
 ACTOR = "consolidation"
+_WORD = re.compile(r"\w+")
 _MANY_WORDS = 40  # different words of the current documents; shorter ones may be replaced entirely
 _LEAST_KEPT = 0.15
 
@@ -193,13 +195,21 @@ def _check_kept(current: Iterable[CurrentDocument], new: Iterable[str]) -> None:
     """Raise AnswerUnusable if new documents have almost none of the words of the current ones: the model apologised,
     answered in another language, or forgot what it was given. People's lines do not count, as they are kept anyway."""
     lines = [line for document in current for line in set(document.content.splitlines()) - {*document.person_lines}]
-    words = _words(lines)
-    if len(words) >= _MANY_WORDS and len(words & _words(new)) < _LEAST_KEPT * len(words):
+    before, after = "\n".join(lines), "\n".join(new)
+    # Terms also divide scripts without spaces, but leave out words such as "the", which a rewritten text still has.
+    divided = [(_words(before), _words(after)), (_terms(before), _terms(after))]
+    if max(len(parts) for parts, _ in divided) < _MANY_WORDS:
+        return
+    if max(len(parts & kept) / max(1, len(parts)) for parts, kept in divided) < _LEAST_KEPT:
         raise AnswerUnusable("The model's documents keep almost nothing of the current ones, which stay as they are.")
 
 
-def _words(texts: Iterable[str]) -> set[str]:
-    return {token.term for text in texts for token in tokens_of(text)}
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.casefold()))
+
+
+def _terms(text: str) -> set[str]:
+    return {token.term for token in tokens_of(text)}
 
 
 @transaction.atomic

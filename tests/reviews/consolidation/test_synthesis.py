@@ -339,6 +339,18 @@ def test_documents_that_keep_almost_nothing_are_not_stored(
     assert document(alice, "MEMORY.md") == HANDBOOK
 
 
+def test_a_rewritten_text_without_spaces_is_stored(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    session = talk(alice, agent)
+    first = "\n".join(f"用户在第{number}个项目里负责后端服务，喜欢简短的回答，周末去爬山。" for number in range(45))
+    rewritten = "\n".join(f"他在项目{number}负责后端，回答要简短，周末爬山。" for number in range(45))
+    answering.on_synthesis = lambda _: synthesis(first)
+    consolidate(alice)
+    add_turn(alice, session)
+    answering.on_synthesis = lambda _: synthesis(rewritten)
+    assert consolidate(alice).state == "completed"
+    assert document(alice, "MEMORY.md") == rewritten
+
+
 def test_documents_may_move_to_a_skill(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     session = talk(alice, agent)
     answering.on_synthesis = lambda _: synthesis(HANDBOOK)
