@@ -13,7 +13,7 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from gateway.models import Message, Run, Session
 from gateway.runs.answers import answers_elsewhere
-from gateway.runs.utterances import earlier_rows, newest_within, tool_result_words, unread_in, utterances_of
+from gateway.runs.utterances import UNREAD, earlier_rows, newest_within, tool_result_words, unread_in, utterances_of
 from gateway.runs.wrappers import own_words
 from gateway.tokens import estimate_message
 from memories.evidence import Utterance
@@ -102,12 +102,13 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
     messages.reverse()
     earlier = earlier_rows(known.filter(seq__lt=read[-1].seq)) if read else []
     said = utterances_of([*earlier, *read[::-1]])
+    unread = (UNREAD,) if unread_in([*earlier, *read]) else ()
     digest = hashlib.sha256(json.dumps(messages, ensure_ascii=False).encode()).hexdigest()
     return FrozenConversation(
         messages=tuple(messages),
         sha256=digest,
         has_news=has_news,
-        utterances=(*newest_within(said[: len(earlier)]), *said[len(earlier) :], *unread_in([*earlier, *read])),
+        utterances=(*unread, *newest_within(said[: len(earlier)]), *said[len(earlier) :]),
         answers=tuple(answers_elsewhere(review.owner_id, review.session_id)),
     )
 

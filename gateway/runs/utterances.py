@@ -58,7 +58,7 @@ def utterances_of(rows: Sequence[Message]) -> tuple[Utterance, ...]:
     # A client may have a tool of the same name, such as `read`. Calls that went to a client have ids of ours, and in a
     # history that a client sent, all calls are its own.
     calls = [call for row in rows if row.kind != Message.Kind.HISTORY for call in row.calls]
-    named = {str(call.get("id")) for call in calls if _is_ours((call.get("function") or {}).get("name"))}
+    named = {str(call.get("id")) for call in calls if is_memory_tool((call.get("function") or {}).get("name"))}
     memory_calls = {call_id for call_id in named if run_of_call(call_id) is None}
     return tuple(
         Utterance(
@@ -72,24 +72,20 @@ def utterances_of(rows: Sequence[Message]) -> tuple[Utterance, ...]:
     )
 
 
-def unread_in(rows: Sequence[Message]) -> tuple[Utterance, ...]:
-    """Return what belongs to messages and has no text that could be examined: a person's pictures, sounds and files,
-    and what a model server read for its answer. One query."""
-    media = [row.run_id for row in rows if has_media(row.parts)]
-    attached = (Utterance(speaker=Speaker.ATTACHMENT, text="", run_id=run_id) for run_id in media)
-    return (*attached, *searched_in(rows))
+def unread_in(rows: Sequence[Message]) -> bool:
+    """Whether something with these messages has no text that could be examined: a person's pictures, sounds and files,
+    or what a model server read for its answer. At most one query."""
+    return any(has_media(row.parts) for row in rows) or searched_in(rows)
 
 
-def searched_in(rows: Sequence[Message]) -> tuple[Utterance, ...]:
-    """Return what model servers read for the answers among these messages; it has no text. One query."""
+def searched_in(rows: Sequence[Message]) -> bool:
+    """Whether a model server read something itself for one of these answers. One query."""
     of_rows = {row.run_id for row in rows if row.run_id is not None}
-    runs = Run.objects.filter(pk__in=of_rows, trace__has_key=SEARCHED)
-    return tuple(
-        Utterance(speaker=Speaker.ATTACHMENT, text="", run_id=run_id) for run_id in runs.values_list("pk", flat=True)
-    )
+    return Run.objects.filter(pk__in=of_rows, trace__has_key=SEARCHED).exists()
 
 
-def _is_ours(name: Any) -> bool:
+def is_memory_tool(name: Any) -> bool:
+    """Return True for the name of a memory tool, also with what models write around it."""
     return isinstance(name, str) and tool_meant(name, TOOLS) in TOOLS
 
 

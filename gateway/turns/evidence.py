@@ -8,9 +8,8 @@ from gateway.models import Message
 from gateway.runs.answers import answers_elsewhere
 from gateway.runs.call_ids import run_of_call
 from gateway.runs.context import TurnContext
-from gateway.runs.utterances import UNREAD, newest_within, searched_in, utterances_of
+from gateway.runs.utterances import UNREAD, is_memory_tool, newest_within, searched_in, utterances_of
 from gateway.tool_calls import calls_in, tool_names
-from memories import tools as memory_tools
 from memories.evidence import Conversation, Speaker, Utterance
 from memories.evidence.client_texts import is_written_by_client
 from memories.recall.two_lanes import Injection
@@ -30,7 +29,7 @@ def conversation_of(
 ) -> Conversation:
     """Return a run's conversation, prepared for look-ups. `own` are the run's messages so far, `client_tools` are
     definitions, `missed` is the number of quotes that were not found, and `searched` tells whether the model server
-    read something itself. Four queries.
+    read something itself. At most four queries.
 
     Earlier messages that the request does not contain are read from the session: a snippet or a summary of them, which
     counts as memory, does not tell who said what."""
@@ -47,8 +46,8 @@ def conversation_of(
     answers = answers_elsewhere(context.owner_id, context.session_id)
     instructions = [text_of(context.client_system), *_descriptions(client_tools)]
     earlier = _earlier(stored, spoken)
-    unread = [*searched_in(rows), *([UNREAD] if searched or _has_earlier_media(rows) else ())]
-    said = [*memories, *unread, *earlier, *spoken]
+    unread = searched or searched_in(rows) or _has_earlier_media(rows)
+    said = [*memories, *([UNREAD] if unread else ()), *earlier, *spoken]
     conversation = Conversation(said, missed=missed, answers=answers, instructions=instructions)
     conversation.prepare()
     return conversation
@@ -109,9 +108,7 @@ def _is_own_call(call: dict[str, Any], client_tools: Collection[str]) -> bool:
     went to a client have ids of ours."""
     function = call.get("function")
     name = function.get("name") if isinstance(function, dict) else None
-    if not isinstance(name, str) or name in client_tools or run_of_call(call["id"]) is not None:
-        return False
-    return memory_tools.tool_meant(name, memory_tools.TOOLS) in memory_tools.TOOLS
+    return is_memory_tool(name) and name not in client_tools and run_of_call(call["id"]) is None
 
 
 def _texts(content: Any) -> Iterator[str]:
