@@ -86,7 +86,8 @@ class Conversation:
 
     def prepare(self) -> None:
         """Compute what every look-up needs, so that it does not happen under a lock."""
-        _ = self._folded, self._own_terms, self._foreign_rows, self._rows, self._instruction_windows
+        _ = self._folded, self._own_terms, self._foreign_rows, self._rows
+        _ = self._folded_instructions, self._instruction_windows
 
     def find_quote(self, quote: str) -> Evidence | None:
         """Return where a quote occurs, or None. The quote may include the tags around recalled memories."""
@@ -107,7 +108,7 @@ class Conversation:
             if utterance.speaker == Speaker.PERSON and (place := find_parts(parts, folded(utterance.text))):
                 passage = Passage(EvidenceKind.PASTED, True, utterance.text, 0, utterance)
                 return _evidence(passage, *original_span(passage.text, *place))
-        if place := find_parts(parts, folded(self._instructions.text)):
+        if place := find_parts(parts, self._folded_instructions):
             return _evidence(self._instructions, *original_span(self._instructions.text, *place))
         return None
 
@@ -193,6 +194,10 @@ class Conversation:
     def _instructions(self) -> Passage:
         text = "\n".join(self.instructions)[:MAX_INSTRUCTION_CHARS]
         return Passage(EvidenceKind.TOOL, True, text, 0, Utterance(speaker=Speaker.TOOL, text=text))
+
+    @cached_property
+    def _folded_instructions(self) -> str:
+        return folded(self._instructions.text)
 
     @cached_property
     def _instruction_windows(self) -> Windows:
