@@ -14,6 +14,7 @@ from gateway.agents.settings import with_defaults
 from gateway.compaction import fit_context
 from gateway.errors import RunSuperseded, TooManySteps, public_error
 from gateway.limits.spending import ModelUse
+from gateway.messages import ChatMessage
 from gateway.metrics import TurnClock
 from gateway.models import Run
 from gateway.runs import active, closing
@@ -137,9 +138,7 @@ class Turn:
             self.output.trace["steps"] = steps_before + number
             self._uncounted = request, step
             tracker = self._client_calls(own_names)
-            # A server that has parsed a call parses all of them: others in its text are quotations.
-            sought = () if last or self._server_parses else own_names
-            written = WrittenCalls(sought, f"{self.context.run_id}:{steps_before + number}", messages)
+            written = self._written_calls(() if last else own_names, messages)
             async for delta in self._deltas(request, step, tracker, written):
                 yield delta
             result = step.result()
@@ -151,9 +150,7 @@ class Turn:
             result = written.applied(result)
             other_calls = [call for call in result.calls if call.id not in client_calls]
             own_calls = own_calls_of(other_calls, own_names)
-            # The model invented the remaining names; an error result tells it so.
-            known = own_names | self._tools.client_names
-            results = {call.id: memory_tools.unknown_tool(call, known) for call in other_calls}
+            results = self._unknown_tools(other_calls, own_calls, own_names)
             if own_calls:
                 results |= await self._tools.run(own_calls, self.context, self.output, self._injection, self._span)
                 for call in own_calls:
@@ -193,6 +190,19 @@ class Turn:
         text, pieces = written.end(), tracker.new_pieces(step.calls, ended=True)
         if text or pieces:
             yield Delta(self._text.append(text), {}, step.around, pieces)
+
+    def _written_calls(self, own_names: Collection[str], messages: Sequence[ChatMessage]) -> WrittenCalls:
+        # A server that has parsed a call parses all of them: others in its text are quotations.
+        sought = () if self._server_parses else own_names
+        return WrittenCalls(sought, f"{self.context.run_id}:{self.output.trace['steps']}", messages)
+
+    def _unknown_tools(
+        self, calls: Sequence[StepCall], own_calls: Sequence[StepCall], own_names: set[str]
+    ) -> dict[str, str]:
+        """Return results that tell the model which names it invented, by call id."""
+        own_ids = {call.id for call in own_calls}
+        known = own_names | self._tools.client_names
+        return {call.id: memory_tools.unknown_tool(call, known) for call in calls if call.id not in own_ids}
 
     def _client_calls(self, own_names: Collection[str]) -> ClientCalls:
         client_names = self._tools.client_names if self.options.client_tools else None
