@@ -24,6 +24,7 @@ from gateway.accounts.logins import forget_recent_logins
 from gateway.accounts.openid import forget_clients
 from gateway.models import Agent, Session
 from gateway.upstream.cache import upstream_cache
+from gateway.upstream.reasoning import forget_models
 from memories import clocks, counters
 from memories.audit.triggers import triggers_drop
 from memories.models import Owner
@@ -164,6 +165,7 @@ def fresh_process() -> Generator[None]:
     """Clear between tests what a process keeps between requests."""
     yield
     upstream_cache.forget()
+    forget_models()
     snapshots.clear()
     authentication.forget_keys()
     thread_cache.clear()
