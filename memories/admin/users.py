@@ -8,11 +8,12 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
@@ -28,6 +29,7 @@ from memories.services import is_only_administrator
 ONLY_ADMINISTRATOR = "This is the only active administrator. Make another user an active superuser first."
 ONLY_ADMINISTRATORS_UNLOCK = "Only an administrator can unlock people with a role in the administration."
 
+_HASHED = "daybook.hashed"  # the META key of the hash of a new user's password
 _ROLE_FIELDS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 admin.site.unregister(User)
@@ -68,6 +70,17 @@ class UserForm(UserChangeForm):
         return cleaned
 
 
+class _NewUserForm(UserCreationForm):
+    """A name and a password, twice. The page sets `hashed`, the hash of the password."""
+
+    hashed = ""
+
+    def set_password_and_save(self, user: User, **options: Any) -> User:
+        """Set the hash. The page saves the user."""
+        user.password = self.hashed
+        return user
+
+
 class _PasswordForm(PasswordOnly, AdminPasswordChangeForm):
     """A person's new password, twice."""
 
@@ -77,7 +90,7 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
     """People who can sign in."""
 
     form = UserForm
-    add_form = UserCreationForm
+    add_form = _NewUserForm
     change_password_form = _PasswordForm
     list_display = ("username", "email", "is_active", "is_staff", "is_superuser", "last_login")
     list_filter = ("is_active", "is_staff", "is_superuser", "groups")
@@ -106,6 +119,17 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
         administrator cannot be deleted."""
         is_last = obj is not None and is_only_administrator(obj)
         return not is_last and may_manage_user(request, obj) and bool(super().has_delete_permission(request, obj))
+
+    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+        """Add a user. Hashing the password takes long, so it is done before the transaction of Django's view."""
+        if request.method == "POST" and self.has_add_permission(request):
+            disabled = request.POST.get("usable_password") == "false"
+            request.META[_HASHED] = make_password(None if disabled else request.POST.get("password1"))
+        return super().add_view(request, form_url, extra_context)
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        form = super().get_form(request, obj, change=change, **kwargs)
+        return form if change else type(form.__name__, (form,), {"hashed": request.META.get(_HASHED, "")})
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """Return the role fields too unless the user is an administrator: others could grant themselves a role."""
