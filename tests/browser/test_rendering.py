@@ -135,6 +135,20 @@ def test_what_is_selected_in_an_answer_stays_selected_when_it_is_complete(chat: 
     assert chat.evaluate("[String(getSelection()).split(/\\s+/).join(' '), getSelection().focusNode.data]") == selected
 
 
+def test_what_is_selected_in_the_growing_paragraph_stays_selected(chat: Page, puppet: PuppetModel) -> None:
+    send(chat, "tell me")
+    puppet.say("First, stop the service. Then ")
+    paragraph = chat.locator("[data-answer] [data-prose] p").last
+    expect(paragraph).to_have_text("First, stop the service. Then")
+    paragraph.evaluate("p => getSelection().setBaseAndExtent(p.firstChild, 7, p.firstChild, 23)")
+    puppet.say("copy **all** of it.")
+    expect(paragraph).to_have_text("First, stop the service. Then copy all of it.")
+    assert chat.evaluate("String(getSelection())") == "stop the service"
+    puppet.end()
+    expect_status(chat, "Answer complete")
+    assert chat.evaluate("String(getSelection())") == "stop the service"
+
+
 def test_each_paragraph_begins_at_the_side_where_its_language_begins(alices: Visitor) -> None:
     """Hebrew at the right edge, with its list markers; English beside it at the left edge."""
     answer = "שלום עולם!\n\nHello world!\n\n- פריט\n\n`ls -l`"
