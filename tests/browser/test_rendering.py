@@ -237,7 +237,9 @@ def test_hostile_markup_is_inert_while_streaming(chat: Page, alices: Visitor, pu
 
 
 def test_a_copied_selection_contains_the_latex_of_its_formulas(alices: Visitor) -> None:
-    session = conversation_make(owner_of("alice"), ("formula", "Then \\(a^2\\) holds.\n\n$$\n\\frac{1}{2}\n$$"))
+    session = conversation_make(
+        owner_of("alice"), ("formula", "Then \\(a^2\\) holds.\n\n$$\n\\frac{1}{2}\n$$\n\n```sh\nls\n```")
+    )
     chat = alices.open(f"/c/{session.pk}/")
     expect(chat.get_by_role("button", name="Send message")).to_be_enabled()  # the page's script has run
     copied = chat.evaluate(
@@ -251,6 +253,9 @@ def test_a_copied_selection_contains_the_latex_of_its_formulas(alices: Visitor) 
     )
     assert copied.split("\n")[0] == "Then \\(a^2\\) holds."
     assert "$$\\frac{1}{2}$$" in copied
+    for selected in (copied, chat.evaluate("String(getSelection())")):
+        assert "ls" in selected
+        assert "Copy" not in selected  # the button
 
 
 def test_a_long_paste_is_folded_and_can_be_unfolded(chat: Page, puppet: PuppetModel) -> None:
