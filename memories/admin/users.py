@@ -19,6 +19,7 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from memories.admin.access import action_record
 from memories.admin.base import DaybookAdmin
+from memories.admin.columns import moment_column, yes_no_column
 from memories.audit.log import Action, actor_of
 from memories.database.batches import run_slices_within
 from memories.forgetting import DELETE_SECONDS, erasure_begin, erasure_slices
@@ -92,11 +93,16 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
     form = UserForm
     add_form = _NewUserForm
     change_password_form = _PasswordForm
-    list_display = ("username", "email", "is_active", "is_staff", "is_superuser", "last_login")
+    list_display = ("username", "email", "active", "staff", "administrator", "signed_in")
     list_filter = ("is_active", "is_staff", "is_superuser", "groups")
     ordering = ("username",)
 
     actions = ("unlock_sign_in",)
+
+    active = yes_no_column("is_active", "Active")
+    staff = yes_no_column("is_staff", "Staff")
+    administrator = yes_no_column("is_superuser", "Administrator")
+    signed_in = moment_column("last_login", "Last sign-in")
 
     @admin.action(description="Unlock sign-in", permissions=["change"])
     def unlock_sign_in(self, request: HttpRequest, queryset: "QuerySet[User]") -> None:
@@ -185,6 +191,11 @@ class GroupAdmin(TickedChoices, DjangoGroupAdmin, DaybookAdmin):  # type: ignore
     group."""
 
     ordering = ("name",)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Return the groups only. Django would also list each permission and member of a group, without a name."""
+        _, _, *others = super().get_deleted_objects(objs, request)
+        return [str(group) for group in objs], {"groups": len(objs)}, *others
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return _is_administrator(request) and bool(super().has_add_permission(request))

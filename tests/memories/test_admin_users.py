@@ -178,6 +178,18 @@ def test_staff_cannot_unlock_users_with_a_role(staff: Client, name: str, remaini
     )
 
 
+def test_deleting_a_group_lists_its_name_only(root: Client) -> None:
+    group = Group.objects.create(name="readers")
+    group.permissions.add(*Permission.objects.all()[:2])
+    bob().groups.add(group)
+    html = root.get(f"/admin/auth/group/{group.pk}/delete/").content.decode()
+    assert "readers" in html
+    assert "Group_permissions object" not in html
+    assert "relationship" not in html
+    assert root.post(f"/admin/auth/group/{group.pk}/delete/", {"post": "yes"}).status_code == 302
+    assert not Group.objects.filter(pk=group.pk).exists()
+
+
 def test_staff_cannot_change_groups(staff: Client) -> None:
     group = Group.objects.create(name="readers")
     sue().groups.add(group)
