@@ -1,14 +1,17 @@
 """Alice owns the data, Bob is staff and may review it, Charlie may see nothing."""
 
+import functools
 import gc
 import inspect
 import math
 import os
 import shutil
 import socket
+import ssl
 from collections.abc import AsyncGenerator, Generator
 from typing import Any
 
+import httpcore2
 import hypothesis
 import pytest
 import pytest_asyncio
@@ -131,6 +134,23 @@ def monkeypatch_session() -> Generator[pytest.MonkeyPatch]:
     """A MonkeyPatch for the whole run."""
     with pytest.MonkeyPatch.context() as patch:
         yield patch
+
+
+@pytest.fixture(scope="session", autouse=True)
+def certificates_read_once(monkeypatch_session: pytest.MonkeyPatch) -> None:
+    """Share one TLS context between all HTTP clients with the same authorities: reading those takes longer than most
+    tests, and each test with a model server makes a client."""
+    read = httpcore2.default_ssl_context
+
+    @functools.cache
+    def context(*authorities: str | None) -> ssl.SSLContext:
+        return read()
+
+    monkeypatch_session.setattr(
+        httpcore2,
+        "default_ssl_context",
+        lambda **_: context(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")),
+    )
 
 
 @pytest.fixture(scope="session")

@@ -259,7 +259,7 @@ def test_a_copied_selection_contains_the_latex_of_its_formulas(alices: Visitor) 
 
 
 def test_a_long_paste_is_folded_and_can_be_unfolded(chat: Page, puppet: PuppetModel) -> None:
-    pasted = "\n".join(f"line {number} of a log that somebody pasted" for number in range(700))
+    pasted = "\n".join(f"line {number} of a log that somebody pasted" for number in range(140))
     send(chat, pasted)
     message = chat.locator(".entry--you").last
     unfold = message.get_by_role("button", name=f"Show all ({round(len(pasted) / 1000)} kB)")
@@ -269,7 +269,7 @@ def test_a_long_paste_is_folded_and_can_be_unfolded(chat: Page, puppet: PuppetMo
     expect(chat.locator("[aria-busy]")).to_have_count(0)
     assert chat.locator("#ledger").evaluate("ledger => ledger.scrollHeight") < 1500
     unfold.click()
-    assert chat.locator("#ledger").evaluate("ledger => ledger.scrollHeight") > 10_000
+    assert chat.locator("#ledger").evaluate("ledger => ledger.scrollHeight") > 2_500
     message.get_by_role("button", name="Show less").click()
     expect(unfold).to_have_attribute("aria-expanded", "false")
     assert serious_findings(chat) == []
