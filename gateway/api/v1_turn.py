@@ -1,6 +1,7 @@
 """Turns a request to /v1 into a turn: finds the session that it names and opens a run in it."""
 
 import asyncio
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -43,9 +44,13 @@ _MAX_SEARCHES = 50
 _OPEN_WEBUI_CHAT = "x-openwebui-chat-id"
 # Open WebUI does not store temporary chats and names them after the browser tab, so several chats share such an id.
 _TEMPORARY_PREFIXES = ("local:", "temporary:")
+_AFFINITY = "x-session-affinity"
+# nanobot sends a random number in that header, the same for all chats of its process.
+_RANDOM = re.compile("[0-9a-f-]+")
 # Headers in which well-known clients send a conversation id, in order of precedence, as of November 2026.
 _CONVERSATION_HEADERS = (
     _OPEN_WEBUI_CHAT,
+    _AFFINITY,  # opencode
     "x-session-id",  # opencode, Crush
     "x-goose-session-id",
     "thread-id",  # Codex; its subagents have their own threads in one session
@@ -85,9 +90,13 @@ def _is_temporary(metadata: Mapping[str, Any]) -> bool:
 def _conversation_id(headers: HttpHeaders) -> str:
     """Return the id that a client gives its conversation, or "". If the client uses several agents in one conversation,
     each agent gets its own session with that id."""
-    ids = (headers.get(name, "").strip() for name in _CONVERSATION_HEADERS)
-    usable = (id for id in ids if id and len(id) <= MAX_EXTERNAL_ID and not id.startswith(_TEMPORARY_PREFIXES))
-    return next(usable, "")
+    for name in _CONVERSATION_HEADERS:
+        id = headers.get(name, "").strip()
+        if name == _AFFINITY and _RANDOM.fullmatch(id):
+            continue
+        if id and len(id) <= MAX_EXTERNAL_ID and not id.startswith(_TEMPORARY_PREFIXES):
+            return id
+    return ""
 
 
 async def begin_turn(caller: Caller, v1_request: V1Request, body: CompletionBody) -> AnyTurn:
