@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from pytest_django.fixtures import Settings
 
 from gateway.models import Agent, Compaction, Message, Run, Session
 from gateway.turns.evidence import reads_untrusted
@@ -378,6 +379,7 @@ async def test_what_only_a_picture_can_say_is_held(
         {"web_search_options": {}},
         {"web_search_options": {"search_context_size": "low"}},
         {"tools": [{"type": "web_search"}]},
+        {"tools": [{"type": "builtin_function", "function": {"name": "$web_search"}}]},
     ],
 )
 async def test_what_only_the_model_server_has_read_is_held(
@@ -450,3 +452,20 @@ def test_citations_of_a_whole_answer_are_noted() -> None:
     assert trace == {}
     note_answer(trace, {"delta": {"content": "Boots."}}, {"citations": ["https://shops.example"]})
     assert trace == {"searched": True}
+
+
+async def test_a_search_that_the_upstreams_options_switch_on_is_known(
+    alice_api: Api, agent: Agent, model: ScriptedModel, settings: Settings
+) -> None:
+    options = {"set": {"web_search_options": {}}}
+    settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:9/v1", "key": "", "options": options}}
+    model.script(add(PLANTED), "They have boots.")
+    await ask(alice_api, "Which boots should I get?")
+    assert [result.get("rule") for result in results(model)] == ["evidence_none"]
+
+
+async def test_a_model_whose_name_says_that_it_searches_is_known(alice_api: Api, model: ScriptedModel) -> None:
+    await in_thread(lambda: agent_make(model="gpt-5:online"))
+    model.script(add(PLANTED), "They have boots.")
+    await ask(alice_api, "Which boots should I get?")
+    assert [result.get("rule") for result in results(model)] == ["evidence_none"]
