@@ -91,7 +91,17 @@ class Conversation:
 
     def find_quote(self, quote: str) -> Evidence | None:
         """Return where a quote occurs, or None. The quote may include the tags around recalled memories."""
-        return self._find_parts(quote_parts(quote)) or self._find_parts(quote_parts(without_tags(quote)))
+        return (
+            self._find_parts(quote_parts(quote))
+            or self._find_parts(quote_parts(without_tags(quote)))
+            or self._find_whole(folded(quote))
+        )
+
+    def _find_whole(self, key: str) -> Evidence | None:
+        """Return a passage that consists of a quote, which may then be as short as "no" or "43"."""
+        same = [passage for passage, text in zip(self.passages, self._folded, strict=True) if key and text == key]
+        found = min(same, key=lambda passage: _PRECEDENCE.index(passage.kind), default=None)
+        return _evidence(found, 0, len(found.text)) if found else None
 
     def _find_parts(self, parts: list[str]) -> Evidence | None:
         if not parts:

@@ -339,6 +339,15 @@ def test_an_answer_from_the_same_conversation_stays_the_assistants() -> None:
     assert after_a_page.untrusted
 
 
+def test_a_whole_message_may_be_quoted_however_short_it_is() -> None:
+    conversation = Conversation([*person("43.", "And 44?"), TOOL])
+    found = conversation.find_quote("43")
+    assert found is not None
+    assert (found.kind, found.quote) == (EvidenceKind.OWN_WORDS, "43.")
+    assert conversation.find_quote("44") is None
+    assert conversation.find_quote("...") is None
+
+
 def test_a_quote_that_is_not_found_is_refused_once_and_then_held() -> None:
     conversation = Conversation(person("I wear size 43."))
     with pytest.raises(EvidenceNotFound, match="stands nowhere"):
