@@ -65,8 +65,10 @@ def passages_of(utterances: Sequence[Utterance], answers: Sequence[str]) -> list
     here: deque[EarlierAnswer] = deque(maxlen=MAX_ANSWERS)
     for utterance in newest(utterances):
         if utterance.speaker == Speaker.MEMORY:
-            texts = recalled_words(utterance.text)
-            found += [Passage(EvidenceKind.RECALLED, False, text, 0, utterance) for text in texts]
+            for text, ours in recalled_words(utterance.text):
+                foreign = foreign or not ours
+                kind = EvidenceKind.RECALLED if ours else EvidenceKind.TOOL
+                found.append(Passage(kind, not ours, text, 0, utterance))
         elif utterance.speaker == Speaker.PERSON and call.is_answered_by(utterance.text):
             foreign = True
             found.append(Passage(EvidenceKind.TOOL, True, utterance.text, 0, utterance))

@@ -11,6 +11,7 @@ from gateway.turns.evidence import reads_untrusted
 from gateway.turns.searched import note_answer
 from memories.database.access import in_thread
 from memories.models import Memory, Notification, Owner, Revision
+from memories.providers import MemoryProvider, Scope
 from memories.tools.writing import HELD_PER_TURN
 from reviews.models import ReviewRun
 from tests.conftest import Api
@@ -469,3 +470,22 @@ async def test_a_model_whose_name_says_that_it_searches_is_known(alice_api: Api,
     model.script(add(PLANTED), "They have boots.")
     await ask(alice_api, "Which boots should I get?")
     assert [result.get("rule") for result in results(model)] == ["evidence_none"]
+
+
+
+@pytest.mark.parametrize("quote", ["", "which boots should I get"])
+async def test_what_another_memory_provider_knows_is_not_the_persons_words(
+    alice_api: Api, agent: Agent, model: ScriptedModel, settings: Settings, quote: str
+) -> None:
+    settings.MEMORY_PROVIDERS = [f"{__name__}.Notebook"]
+    model.script(add(PLANTED, quote), "Yes.")
+    await ask(alice_api, "Which boots should I get for the hills?")
+    assert "Trailhead" in json.dumps(model.calls[0].messages)
+    assert [result.get("rule") for result in results(model)] == ["evidence_tool"]
+
+
+class Notebook(MemoryProvider):
+    name = "notebook"
+
+    async def retrieve_context(self, scope: Scope, query: str) -> list[str]:
+        return [PLANTED]
