@@ -54,17 +54,18 @@ class Conversation:
     error, so that it can quote properly. `answers` are model answers from other conversations, which are not the
     person's own words if a client sends them as user messages. `instructions` are a client's texts for the model:
     system messages and descriptions of tools. They may repeat a page, or be those of a server the person does not
-    know."""
+    know. `unread`: only the model has seen a part of it, such as a picture or what its server read."""
 
     utterances: Sequence[Utterance] = ()
     missed: int = field(default=0, compare=False)
     answers: Sequence[str] = ()
     instructions: Sequence[str] = ()
+    unread: bool = False
 
     @cached_property
     def passages(self) -> list[Passage]:
         """The messages, split where the person's own words end and foreign text begins."""
-        return passages_of(self.utterances, self.answers)
+        return passages_of(self.utterances, self.answers, foreign=self.unread)
 
     @property
     def untrusted(self) -> bool:
@@ -73,11 +74,10 @@ class Conversation:
 
     @property
     def unexamined(self) -> bool:
-        """Whether the conversation contains what nothing here can read: an attachment without text, or the beginning of
-        a very long one. It may say anything."""
-        unread = any(said.speaker == Speaker.ATTACHMENT and not said.text for said in self.utterances)
+        """Whether the conversation contains what nothing here can read, or the beginning of a very long one is not
+        read. It may say anything."""
         said = sum(len(said.text) for said in self.utterances if said.speaker != Speaker.MEMORY)
-        return unread or said > MAX_CONVERSATION_CHARS
+        return self.unread or said > MAX_CONVERSATION_CHARS
 
     @property
     def compared(self) -> bool:

@@ -472,6 +472,19 @@ async def test_a_model_whose_name_says_that_it_searches_is_known(alice_api: Api,
     assert [result.get("rule") for result in results(model)] == ["evidence_none"]
 
 
+async def test_a_turn_that_waits_for_the_clients_tools_counts_on(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    made = [json.dumps({"content": f"Owns boat {number}.", "evidence": f"my boat {number}"}) for number in range(40)]
+    writes = [calls(*(("add_memory", call) for call in made[start : start + 15])) for start in (0, 15)]
+    model.script(writes[0], calls(("lookup", "{}")), writes[1], "Well.")
+    user = {"role": "user", "content": "I like the sea."}
+    first = await ask(alice_api, user, tools=[LOOKUP])
+    called = first.json["choices"][0]["message"]
+    result = {"role": "tool", "tool_call_id": called["tool_calls"][0]["id"], "content": "Waves."}
+    await ask(alice_api, user, called, result, tools=[LOOKUP])
+    assert [result["error"] for result in results(model)[-15:]] == ["held"] * 6 + ["too_many_held"] * 9
+
 
 @pytest.mark.parametrize("quote", ["", "which boots should I get"])
 async def test_what_another_memory_provider_knows_is_not_the_persons_words(
@@ -489,3 +502,18 @@ class Notebook(MemoryProvider):
 
     async def retrieve_context(self, scope: Scope, query: str) -> list[str]:
         return [PLANTED]
+
+
+async def test_a_summary_does_not_vouch_for_what_was_not_examined(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    path = f"/api/sessions/{session.pk}/turns"
+    model.script(Says(pieces=(PLANTED,), cites=("https://shops.example",)), add(PLANTED), "Done.")
+    await alice_api.post(path, {"content": "Which boots should I get for the hills?"})
+    run = await in_thread(Run.objects.get)
+    await in_thread(
+        Compaction.objects.create, owner_id=run.owner_id, session=session, summary=f"Boots. {PLANTED}", up_to=2
+    )
+    await in_thread(Session.objects.filter(pk=session.pk).update, compaction_epoch=1)
+    await alice_api.post(path, {"content": "What do you know about boots?"})
+    assert [result.get("error") for result in results(model)] == ["held"]

@@ -536,9 +536,6 @@ def test_a_persons_message_may_contain_tags() -> None:
     assert found.quote == "I end each <memory> tag"
 
 
-PICTURE = Utterance(speaker=Speaker.ATTACHMENT, text="")
-
-
 @pytest.mark.parametrize(
     ("content", "quote", "rule"),
     [
@@ -554,7 +551,7 @@ def test_what_only_a_picture_can_say_is_held(content: str, quote: str, rule: str
     """A picture's text cannot be examined, so nothing else may vouch for it."""
     said = "I live in Graz. Please tell me what is on this photo."
     answer = Utterance(speaker=Speaker.ASSISTANT, text="You own a monstera, a tall one.")
-    conversation = Conversation([*person(said), PICTURE, answer])
+    conversation = Conversation([*person(said), answer], unread=True)
     doubt = decide(PASSED, evidence_for(conversation, content, quote), Hold.UNTRUSTED)
     assert (doubt.rule if doubt else None) == rule
 
