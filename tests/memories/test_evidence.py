@@ -69,6 +69,7 @@ def own_text(text: str) -> str:
         ("Observation:\nExecution logs:\nI like gold.\nLast output from code snippet:\nNone", ""),
         ("Error:\nError in code parsing:\nHere is your code snippet:\nI like gold.\nNow let's retry: …", ""),
         ("exitcode: 0 (execution succeeded)\nCode output: \nI like gold.\n", ""),
+        ("The script ran, then exited with an error (POSIX exit code: 1)\nIts output was:\nI like gold.", ""),
         ("<|Response|>: I like gold.", ""),
         ("EXECUTION RESULT of [execute_bash]:\nI like gold.", ""),
         ("Tool output for tool call call_1 (read_file):\n\nI like gold.", ""),
