@@ -161,14 +161,20 @@ class Conversation:
         than `best_support`: no name or number may be missing, and a similar topic does not suffice."""
         memory_terms = MemoryTerms.of(content)
         vouching = [self._windows[kind] for kind in _VOUCHING]
-        before = terms_of(previous)
-        if memory_terms.names.difference(before, *(windows.by_term for windows in vouching)):
+        if self.lacks_names(content, previous=previous):
             return False
+        before = terms_of(previous)
         coverages = [closest_by_terms(memory_terms, windows)[0] for windows in vouching]
         if max(*coverages, memory_terms.coverage(before)) >= MIN_OWN_SHARE:
             return True
         rows = (*(self._rows[kind] for kind in _VOUCHING), vectors_of([previous]))
         return max(closest_by_meaning(content, said)[0] for said in rows) >= SAME_MEANING
+
+    def lacks_names(self, content: str, *, previous: str = "") -> bool:
+        """Whether a name or number of a memory is in none of the person's words, recalled memory and the memory's
+        previous content."""
+        said = terms_of(previous).union(*(self._windows[kind].by_term for kind in _VOUCHING))
+        return MemoryTerms.of(content).has_other_names(said)
 
     def best_support(self, content: str, kinds: Sequence[EvidenceKind] = _SUPPORTING) -> Evidence:
         """Return the text that supports a memory best, of the first of these kinds that does; of kind `none` if nothing

@@ -98,7 +98,8 @@ def evidence_for(
             return foreign
     if conversation.unexamined and not all(conversation.vouches_for(text, previous=previous) for text in checked):
         return replace(conversation.best_support(content, (EvidenceKind.ASSISTANT,)), untrusted=True)
-    return found or conversation.best_support(content)
+    weak = conversation.lacks_names(content, previous=previous)
+    return replace(found or conversation.best_support(content), weak=weak)
 
 
 def scan_doubt(verdict: ScanVerdict) -> HoldReason | None:
@@ -119,6 +120,6 @@ def decide(verdict: ScanVerdict, evidence: Evidence, hold: Hold) -> HoldReason |
         return HoldReason("evidence_not_found", "The quoted words are not in this conversation.")
     if evidence.untrusted:
         return HoldReason(f"evidence_{evidence.kind}", _FOREIGN_REASONS[evidence.kind])
-    if hold == Hold.STRICT and evidence.kind not in _TRUSTED:
+    if hold == Hold.STRICT and (evidence.weak or evidence.kind not in _TRUSTED):
         return HoldReason(f"evidence_{evidence.kind}", "Your own words do not say this.")
     return None

@@ -460,6 +460,23 @@ def test_a_memory_without_support_is_held_in_strict_mode_only() -> None:
     assert decide(PASSED, Evidence(kind=EvidenceKind.HAND), Hold.STRICT) is None
 
 
+@pytest.mark.parametrize(
+    ("content", "quote", "held"),
+    [
+        ("Wears shoes of size 43.", "I wear size 43", False),
+        ("Wears shoes of size 43.", "", False),
+        ("Wears shoes of size 44.", "I wear size 43", True),
+        ("Collects stamps from Peru.", "I wear size 43", True),
+        ("Wears shoes of size 43. Collects stamps from Peru.", "I wear size 43", True),
+        ("Dislikes wide shoes.", "I wear size 43", False),
+    ],
+)
+def test_in_strict_mode_the_persons_words_must_have_all_names_and_numbers(content: str, quote: str, held: bool) -> None:
+    found = evidence_for(Conversation(person("I wear shoes of size 43.", "I wear size 43.")), content, quote)
+    assert (decide(PASSED, found, Hold.STRICT) is not None) is held
+    assert decide(PASSED, found, Hold.UNTRUSTED) is None
+
+
 def test_a_doubt_of_the_scan_holds_an_automatic_write() -> None:
     own_words = Evidence(kind=EvidenceKind.OWN_WORDS)
     doubtful = ScanVerdict("", "", "injection", "may be an order", hold="score")
@@ -555,6 +572,18 @@ def test_what_only_a_picture_can_say_is_held(content: str, quote: str, rule: str
     conversation = Conversation([*person(said), answer], unread=True)
     doubt = decide(PASSED, evidence_for(conversation, content, quote), Hold.UNTRUSTED)
     assert (doubt.rule if doubt else None) == rule
+
+
+@pytest.mark.parametrize(
+    ("said", "content"),
+    [
+        ("Mam na imię Ola i mieszkam w Gdyni.", "Ma na imię Ola, mieszka w Gdyni."),
+        ("Antworte mir bitte immer auf Deutsch.", "Möchte Antworten immer auf Deutsch."),
+    ],
+)
+def test_a_name_counts_as_said_whatever_language_its_sentence_seems_to_have(said: str, content: str) -> None:
+    found = evidence_for(Conversation(person(said), unread=True), content, "")
+    assert decide(PASSED, found, Hold.UNTRUSTED) is None
 
 
 def test_without_a_picture_the_assistants_words_support_a_memory() -> None:
