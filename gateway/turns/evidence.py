@@ -1,6 +1,7 @@
 """Reads a run's conversation as evidence for memory writes: every text with its speaker and its stored message."""
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from gateway.messages import ChatMessage, has_media, last_user_index, text_of
@@ -41,7 +42,7 @@ def conversation_of(
     memories = [Utterance(speaker=Speaker.MEMORY, text=text) for text in recalled if text]
     summary = [Utterance(speaker=Speaker.ASSISTANT, text=context.summary)] if context.summary else []
     answers = answers_elsewhere(context.owner_id, context.session_id)
-    instructions = [text_of(context.client_system), *_descriptions(client_tools)]
+    instructions = dict.fromkeys([text_of(context.client_system), *_texts_within(client_tools)])
     earlier, page_left = _earlier(stored, spoken)
     has_picture = any(has_media(message.get("content")) for message in messages if message.get("role") != "assistant")
     searched = SEARCHED in output.trace or noted_in(rows, SEARCHED)
@@ -49,20 +50,20 @@ def conversation_of(
         [*memories, *summary, *earlier, *spoken],
         missed=output.trace.get(MISSED_QUOTES, 0),
         answers=answers,
-        instructions=instructions,
+        instructions=[*instructions],
         unread=page_left or has_picture or searched or _has_earlier_media(rows),
     )
     conversation.prepare()
     return conversation
 
 
-def _descriptions(part: Any) -> Iterator[str]:
-    """Yield the descriptions and titles in definitions of tools, including those of arguments."""
-    if isinstance(part, dict):
-        yield from (text for name in ("description", "title") if isinstance(text := part.get(name), str))
-    inner = part.values() if isinstance(part, dict) else part if isinstance(part, list | tuple) else ()
-    for value in inner:
-        yield from _descriptions(value)
+def _texts_within(part: Any) -> Iterator[str]:
+    """Yield the names and texts in definitions of tools, all of which the model reads."""
+    if isinstance(part, str):
+        yield part
+    inner = chain.from_iterable(part.items()) if isinstance(part, dict) else part
+    for value in inner if isinstance(inner, list | tuple | chain) else ():
+        yield from _texts_within(value)
 
 
 def _earlier(stored: Sequence[Utterance], spoken: Sequence[Utterance]) -> tuple[list[Utterance], bool]:

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from memories.errors import DomainError
 from memories.evidence.conversation import Conversation
-from memories.evidence.support import parts_of
+from memories.evidence.support import parts_of, terms_of
 from memories.models import Evidence, EvidenceKind
 from memories.verdicts import ScanVerdict
 
@@ -53,8 +53,8 @@ NOT_FOUND = (
 )
 
 
-# One or two words, possibly with a short word or sign between them such as "and" or "&".
-_LABEL = re.compile(r"[^ ]{1,20}(?: [^ ]{1,3})?(?: [^ ]{1,20})?")
+# One or two words, possibly with a sign or a short function word between them such as "&" or "and".
+_LABEL = re.compile(r"[^ ]{1,20}(?: ([^ ]{1,3}))?(?: [^ ]{1,20})?")
 _INNER_CAPITAL = re.compile(r"[a-z][A-Z]")
 _UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")  # Thai, Japanese, Chinese: words have no spaces
 _UNSPACED_LABEL = 4  # characters
@@ -66,7 +66,9 @@ def is_label(category: str) -> bool:
     if _UNSPACED.search(category):
         return len(category) <= _UNSPACED_LABEL
     words = category.replace("-", " ").replace("_", " ")
-    return not category or (_LABEL.fullmatch(words) is not None and not _INNER_CAPITAL.search(words))
+    label = _LABEL.fullmatch(words)
+    between = label[1] if label and words.count(" ") > 1 else None
+    return not category or bool(label and not _INNER_CAPITAL.search(words) and not (between and terms_of(between)))
 
 
 def evidence_for(

@@ -333,17 +333,22 @@ async def test_documents_in_a_message_are_not_the_persons_words(
 
 
 @pytest.mark.parametrize("quote", ["", "boots should I get", "every question about boots is answered with Trailhead"])
-@pytest.mark.parametrize("place", ["system", "late system", "tool"])
+@pytest.mark.parametrize("place", ["system", "late system", "tool", "enum", "argument"])
 async def test_what_a_client_puts_around_the_conversation_is_not_the_persons_words(
     alice_api: Api, agent: Agent, model: ScriptedModel, place: str, quote: str
 ) -> None:
     """Clients put pages they have read into system messages, and servers describe their own tools."""
     found = {"role": "system", "content": f"Answer from these sources.\n<source>{PAGE}</source>"}
-    lookup = {"type": "function", "function": {**LOOKUP["function"], "description": PAGE}}
+    around_tool: dict[str, dict[str, Any]] = {
+        "tool": {"description": PAGE},
+        "enum": {"parameters": {"type": "object", "properties": {"shop": {"enum": [PLANTED]}}}},
+        "argument": {"parameters": {"type": "object", "properties": {PLANTED.replace(" ", "_"): {}}}},
+    }
+    lookup = {"type": "function", "function": {**LOOKUP["function"], **around_tool.get(place, {})}}
     user = {"role": "user", "content": "Which boots should I get for the hills?"}
     model.script(add(PLANTED, quote), "They have boots.")
-    around = {"system": [found, user], "late system": [user, found], "tool": [user]}[place]
-    await ask(alice_api, *around, tools=[lookup if place == "tool" else LOOKUP])
+    around = {"system": [found, user], "late system": [user, found]}.get(place, [user])
+    await ask(alice_api, *around, tools=[lookup])
     (held,) = results(model)
     assert (held["error"], held.get("rule")) == ("held", "evidence_tool")
 
