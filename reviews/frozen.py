@@ -13,7 +13,15 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from gateway.models import Message, Run, Session
 from gateway.runs.answers import answers_elsewhere
-from gateway.runs.utterances import earlier_rows, newest_within, tool_result_words, unread_in, utterances_of
+from gateway.runs.utterances import (
+    LATE_SYSTEM,
+    earlier_rows,
+    newest_within,
+    noted_in,
+    tool_result_words,
+    unread_in,
+    utterances_of,
+)
 from gateway.runs.wrappers import own_words
 from gateway.tokens import estimate_message
 from memories.evidence import Conversation
@@ -111,6 +119,7 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
             [*before, *said[len(earlier) :]],
             answers=answers_elsewhere(review.owner_id, review.session_id),
             unread=page_left or unread_in([*earlier, *read]),
+            unstored=noted_in([*earlier, *read], LATE_SYSTEM),
         ),
     )
 

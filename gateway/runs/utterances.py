@@ -74,14 +74,14 @@ def utterances_of(rows: Sequence[Message]) -> tuple[Utterance, ...]:
 
 def unread_in(rows: Sequence[Message]) -> bool:
     """Whether something with these messages has no text that could be examined: a person's pictures, sounds and files,
-    what a model server read for its answer, or system messages, which are not stored. At most one query."""
-    return any(has_media(row.parts) for row in rows) or noted_in(rows, SEARCHED, LATE_SYSTEM)
+    or what a model server read for its answer. At most one query."""
+    return any(has_media(row.parts) for row in rows) or noted_in(rows, SEARCHED)
 
 
-def noted_in(rows: Sequence[Message], *keys: str) -> bool:
-    """Whether the trace of a run with one of these messages has one of these keys. One query."""
+def noted_in(rows: Sequence[Message], key: str) -> bool:
+    """Whether the trace of a run with one of these messages has this key. One query."""
     of_rows = {row.run_id for row in rows if row.run_id is not None}
-    return Run.objects.filter(pk__in=of_rows, trace__has_any_keys=keys).exists()
+    return Run.objects.filter(pk__in=of_rows, trace__has_key=key).exists()
 
 
 def is_memory_tool(name: Any) -> bool:

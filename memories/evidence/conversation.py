@@ -54,18 +54,20 @@ class Conversation:
     error, so that it can quote properly. `answers` are model answers from other conversations, which are not the
     person's own words if a client sends them as user messages. `instructions` are a client's texts for the model:
     system messages and descriptions of tools. They may repeat a page, or be those of a server the person does not
-    know. `unread`: only the model has seen a part of it, such as a picture or what its server read."""
+    know. `unread`: only the model has seen a part of it, such as a picture or what its server read. `unstored`: the
+    assistant's answers may repeat texts that are not here."""
 
     utterances: Sequence[Utterance] = ()
     missed: int = field(default=0, compare=False)
     answers: Sequence[str] = ()
     instructions: Sequence[str] = ()
     unread: bool = False
+    unstored: bool = False
 
     @cached_property
     def passages(self) -> list[Passage]:
         """The messages, split where the person's own words end and foreign text begins."""
-        return passages_of(self.utterances, self.answers, foreign=self.unread)
+        return passages_of(self.utterances, self.answers, foreign=self.unread or self.unstored)
 
     @property
     def untrusted(self) -> bool:
