@@ -13,7 +13,8 @@ from prompts.files import fill, prompt_file
 _QUOTE = {'"': "&quot;"}
 _TAGS = "memory|snippet|memory_summary|memories|thread_memories|earlier_conversation"
 _TAG = re.compile(rf"</?(?:{_TAGS})(?: [^<>]*)?>")
-_TAGGED_TEXT = re.compile(r"<(memory|snippet|memory_summary)(?: [^<>]*)?>([^<]*)</\1>")
+_TAGGED_TEXT = re.compile(r"<(memory|snippet|memory_summary)( [^<>]*)?>([^<]*)</\1>")
+_OF_PROVIDER = re.compile(r' id="(?!\d+")')  # another provider's entries have a name instead of a number
 _EMPTY_BOOK = "(Nothing is remembered in this book yet.)"
 
 
@@ -64,9 +65,14 @@ def thread_block(snippets: Sequence[Snippet]) -> str:
     return fill(prompt_file("thread_block"), snippets="\n".join(lines))
 
 
-def texts_in_blocks(text: str) -> list[str]:
-    """Return the unescaped texts inside the tags of these blocks and of the Memory Guidance."""
-    return [words for match in _TAGGED_TEXT.finditer(text) if (words := unescape(match[2]).strip())]
+def texts_in_blocks(text: str) -> list[tuple[str, bool]]:
+    """Return the unescaped texts inside the tags of these blocks and of the Memory Guidance, and whether each is ours,
+    not another provider's."""
+    return [
+        (words, not _OF_PROVIDER.match(match[2] or ""))
+        for match in _TAGGED_TEXT.finditer(text)
+        if (words := unescape(match[3]).strip())
+    ]
 
 
 def without_tags(text: str) -> str:

@@ -4,7 +4,7 @@ It contains completed turns only, and none that the person edited or regenerated
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -13,10 +13,18 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from gateway.models import Message, Run, Session
 from gateway.runs.answers import answers_elsewhere
-from gateway.runs.utterances import UNREAD, earlier_rows, newest_within, tool_result_words, unread_in, utterances_of
+from gateway.runs.utterances import (
+    LATE_SYSTEM,
+    earlier_rows,
+    newest_within,
+    noted_in,
+    tool_result_words,
+    unread_in,
+    utterances_of,
+)
 from gateway.runs.wrappers import own_words
 from gateway.tokens import estimate_message
-from memories.evidence import Utterance
+from memories.evidence import Conversation
 from memories.tokens import characters_within
 from reviews.models import Extraction, ReviewRun
 
@@ -34,14 +42,13 @@ IN_CURRENT_TURNS = Q(run__isnull=True) | Q(run__state=Run.State.COMPLETED, run__
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrozenConversation:
     """A review's input. `messages` are sent to the model, `sha256` is their hash, and `has_news` is True if the person
-    wrote any of them since the last review. For evidence, `utterances` has the same messages untruncated and with tool
-    results, after earlier ones, which the answers may repeat; `answers` are those given in other conversations."""
+    wrote any of them since the last review. `evidence` has the same messages untruncated and with tool results, after
+    earlier ones, which the answers may repeat."""
 
     messages: tuple[dict[str, Any], ...] = ()
     sha256: str = ""
     has_news: bool = False
-    utterances: tuple[Utterance, ...] = ()
-    answers: tuple[str, ...] = ()
+    evidence: Conversation = field(default_factory=Conversation)
 
 
 def reviewable(owner_id: UUID, session_id: UUID) -> QuerySet[Message]:
@@ -102,14 +109,18 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
     messages.reverse()
     earlier = earlier_rows(known.filter(seq__lt=read[-1].seq)) if read else []
     said = utterances_of([*earlier, *read[::-1]])
-    unread = (UNREAD,) if unread_in([*earlier, *read]) else ()
+    before, page_left = newest_within(said[: len(earlier)])
     digest = hashlib.sha256(json.dumps(messages, ensure_ascii=False).encode()).hexdigest()
     return FrozenConversation(
         messages=tuple(messages),
         sha256=digest,
         has_news=has_news,
-        utterances=(*unread, *newest_within(said[: len(earlier)]), *said[len(earlier) :]),
-        answers=tuple(answers_elsewhere(review.owner_id, review.session_id)),
+        evidence=Conversation(
+            [*before, *said[len(earlier) :]],
+            answers=answers_elsewhere(review.owner_id, review.session_id),
+            unread=page_left or unread_in([*earlier, *read]),
+            unstored=noted_in([*earlier, *read], LATE_SYSTEM),
+        ),
     )
 
 

@@ -5,7 +5,7 @@ ends."""
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memories import entry_rules
@@ -66,12 +66,12 @@ class StagedBook:
         limits: dict[Target, int],
         *,
         max_writes: int,
-        utterances: Sequence[Utterance] = (),
-        answers: Sequence[str] = (),
+        conversation: Conversation | None = None,
         hold: Hold = Hold.UNTRUSTED,
     ) -> "StagedBook":
-        """Return a staged book over a book's live rows. Its writes need evidence in `utterances` or in its memories;
-        text of `answers`, which models gave in other conversations, does not count as the person's own."""
+        """Return a staged book over a book's live rows. Its writes need evidence in the conversation or in its
+        memories."""
+        said = conversation or Conversation()
         used = Counter[str]()
         for row in rows:
             used[row.target] += len(row.content)
@@ -92,7 +92,7 @@ class StagedBook:
             entries=entries,
             budgets=Budgets(limits, used),
             max_writes=max_writes,
-            conversation=Conversation([*(_as_utterance(row) for row in shown), *utterances], answers=answers),
+            conversation=replace(said, utterances=[*map(_as_utterance, shown), *said.utterances]),
             hold=hold,
         )
 

@@ -16,8 +16,8 @@ EARLIER_CHARS = 50_000
 """Characters of earlier messages that are examined although a model is not shown them: its answers may repeat them."""
 SEARCHED = "searched"
 """Key in the trace of a run whose model server read something itself, such as the results of a web search."""
-UNREAD = Utterance(speaker=Speaker.ATTACHMENT, text="")
-"""Something that only the model has seen."""
+LATE_SYSTEM = "late_system"
+"""Key in the trace of a run whose request had system messages within the conversation. These are not stored."""
 _MAX_ROWS = 400
 _PAGE_CHARS = 10_000
 _TOOL_RESULT = re.compile(r"\[tool result, \d+ characters\]")
@@ -40,17 +40,17 @@ def earlier_rows(rows: QuerySet[Message]) -> list[Message]:
     return kept[::-1]
 
 
-def newest_within(utterances: Sequence[Utterance]) -> list[Utterance]:
-    """Return the newest messages within EARLIER_CHARS, oldest first. If the next one is so long that it may be a page,
-    it is `UNREAD`."""
+def newest_within(utterances: Sequence[Utterance]) -> tuple[list[Utterance], bool]:
+    """Return the newest messages within EARLIER_CHARS, oldest first, and whether the next one is so long that it may be
+    a page."""
     kept: list[Utterance] = []
     left = EARLIER_CHARS
     for said in reversed(utterances):
         left -= len(said.text)
         if left < 0:
-            return [*([UNREAD] if len(said.text) > _PAGE_CHARS else []), *kept[::-1]]
+            return kept[::-1], len(said.text) > _PAGE_CHARS
         kept.append(said)
-    return kept[::-1]
+    return kept[::-1], False
 
 
 def utterances_of(rows: Sequence[Message]) -> tuple[Utterance, ...]:
@@ -75,13 +75,13 @@ def utterances_of(rows: Sequence[Message]) -> tuple[Utterance, ...]:
 def unread_in(rows: Sequence[Message]) -> bool:
     """Whether something with these messages has no text that could be examined: a person's pictures, sounds and files,
     or what a model server read for its answer. At most one query."""
-    return any(has_media(row.parts) for row in rows) or searched_in(rows)
+    return any(has_media(row.parts) for row in rows) or noted_in(rows, SEARCHED)
 
 
-def searched_in(rows: Sequence[Message]) -> bool:
-    """Whether a model server read something itself for one of these answers. One query."""
+def noted_in(rows: Sequence[Message], key: str) -> bool:
+    """Whether the trace of a run with one of these messages has this key. One query."""
     of_rows = {row.run_id for row in rows if row.run_id is not None}
-    return Run.objects.filter(pk__in=of_rows, trace__has_key=SEARCHED).exists()
+    return Run.objects.filter(pk__in=of_rows, trace__has_key=key).exists()
 
 
 def is_memory_tool(name: Any) -> bool:

@@ -14,13 +14,14 @@ from gateway.agents.settings import with_defaults
 from gateway.compaction import fit_context
 from gateway.errors import RunSuperseded, TooManySteps, public_error
 from gateway.limits.spending import ModelUse
-from gateway.messages import ChatMessage
+from gateway.messages import SYSTEM_ROLES, ChatMessage
 from gateway.metrics import TurnClock
 from gateway.models import Run
 from gateway.runs import active, closing
 from gateway.runs.attempts import RunAttempts
 from gateway.runs.client_tools import ClientCalls
 from gateway.runs.context import TurnContext
+from gateway.runs.utterances import LATE_SYSTEM
 from gateway.steps import (
     ModelStep,
     ModelStepResult,
@@ -129,6 +130,8 @@ class Turn:
         steps_before = self.output.trace.get("steps", 0)
         if reads_untrusted(self.context.messages, self._tools.client_names):
             self.output.trace["untrusted"] = True  # the run read results of its client's tools
+        if any(message.get("role") in SYSTEM_ROLES for message in self.context.messages):
+            self.output.trace[LATE_SYSTEM] = True
         for number in range(1, settings.RUN_STEPS + 1):
             last = number == settings.RUN_STEPS
             request = self._request(messages, () if last else tools)

@@ -1,69 +1,73 @@
 """Reads a run's conversation as evidence for memory writes: every text with its speaker and its stored message."""
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from gateway.messages import ChatMessage, has_media, last_user_index, text_of
 from gateway.models import Message
 from gateway.runs.answers import answers_elsewhere
 from gateway.runs.call_ids import run_of_call
-from gateway.runs.context import TurnContext
-from gateway.runs.utterances import UNREAD, is_memory_tool, newest_within, searched_in, utterances_of
+from gateway.runs.context import RunOutput, TurnContext
+from gateway.runs.utterances import SEARCHED, is_memory_tool, newest_within, noted_in, utterances_of
 from gateway.tool_calls import calls_in, tool_names
 from memories.evidence import Conversation, Speaker, Utterance
 from memories.evidence.client_texts import is_written_by_client
 from memories.recall.two_lanes import Injection
 
+MISSED_QUOTES = "missed_quotes"
+"""Key in a run's trace: how many quotes that its model gave as evidence were not found."""
 _MAX_ROWS = 400
 _MAX_WITH_PARTS = 20
 
 
 def conversation_of(
-    context: TurnContext,
-    own: Sequence[ChatMessage],
-    injection: Injection,
-    client_tools: Sequence[dict[str, Any]],
-    missed: int,
-    *,
-    searched: bool,
+    context: TurnContext, output: RunOutput, injection: Injection, client_tools: Sequence[dict[str, Any]]
 ) -> Conversation:
-    """Return a run's conversation, prepared for look-ups. `own` are the run's messages so far, `client_tools` are
-    definitions, `missed` is the number of quotes that were not found, and `searched` tells whether the model server
-    read something itself. At most four queries.
+    """Return a run's conversation, prepared for look-ups. `output` is what it has so far, and `client_tools` are
+    definitions. At most four queries.
 
     Earlier messages that the request does not contain are read from the session: a snippet or a summary of them, which
     counts as memory, does not tell who said what."""
     rows = _stored(context)
     stored = utterances_of(rows)
     places = {(said.speaker, said.text): said for said in stored}
+    messages = [*context.messages, *output.messages]
     spoken = [
         places.get(said)
         or Utterance(speaker=said[0], text=said[1], session_id=context.session_id, run_id=context.run_id)
-        for said in _spoken([*context.messages, *own], tool_names(client_tools))
+        for said in _spoken(messages, tool_names(client_tools))
     ]
-    recalled = (context.summary, injection.guidance, injection.frozen, injection.recall)
+    recalled = (injection.guidance, injection.frozen, injection.recall)
     memories = [Utterance(speaker=Speaker.MEMORY, text=text) for text in recalled if text]
+    summary = [Utterance(speaker=Speaker.ASSISTANT, text=context.summary)] if context.summary else []
     answers = answers_elsewhere(context.owner_id, context.session_id)
-    instructions = [text_of(context.client_system), *_descriptions(client_tools)]
-    earlier = _earlier(stored, spoken)
-    unread = searched or searched_in(rows) or _has_earlier_media(rows)
-    said = [*memories, *([UNREAD] if unread else ()), *earlier, *spoken]
-    conversation = Conversation(said, missed=missed, answers=answers, instructions=instructions)
+    instructions = dict.fromkeys([text_of(context.client_system), *_texts_within(client_tools)])
+    earlier, page_left = _earlier(stored, spoken)
+    has_picture = any(has_media(message.get("content")) for message in messages if message.get("role") != "assistant")
+    searched = SEARCHED in output.trace or noted_in(rows, SEARCHED)
+    conversation = Conversation(
+        [*memories, *summary, *earlier, *spoken],
+        missed=output.trace.get(MISSED_QUOTES, 0),
+        answers=answers,
+        instructions=[*instructions],
+        unread=page_left or has_picture or searched or _has_earlier_media(rows),
+    )
     conversation.prepare()
     return conversation
 
 
-def _descriptions(part: Any) -> Iterator[str]:
-    """Yield the descriptions and titles in definitions of tools, including those of arguments."""
-    if isinstance(part, dict):
-        yield from (text for name in ("description", "title") if isinstance(text := part.get(name), str))
-    inner = part.values() if isinstance(part, dict) else part if isinstance(part, list | tuple) else ()
-    for value in inner:
-        yield from _descriptions(value)
+def _texts_within(part: Any) -> Iterator[str]:
+    """Yield the names and texts in definitions of tools, all of which the model reads."""
+    if isinstance(part, str):
+        yield part
+    inner = chain.from_iterable(part.items()) if isinstance(part, dict) else part
+    for value in inner if isinstance(inner, list | tuple | chain) else ():
+        yield from _texts_within(value)
 
 
-def _earlier(stored: Sequence[Utterance], spoken: Sequence[Utterance]) -> list[Utterance]:
-    """Return the newest stored messages that are not among `spoken`, oldest first, within EARLIER_CHARS."""
+def _earlier(stored: Sequence[Utterance], spoken: Sequence[Utterance]) -> tuple[list[Utterance], bool]:
+    """Return the newest stored messages that are not among `spoken`, as `newest_within` does."""
     known = {(said.speaker, said.text) for said in spoken}
     return newest_within([said for said in stored if (said.speaker, said.text) not in known])
 
@@ -90,8 +94,6 @@ def _spoken(
     own_calls = {call["id"] for call in calls if _is_own_call(call, client_tools)}
     for message in messages[first:]:
         role, content = message.get("role"), message.get("content")
-        if has_media(content) and role != "assistant":
-            yield Speaker.ATTACHMENT, ""
         if role == "user":
             for text in _texts(content):
                 yield Speaker.PERSON, text

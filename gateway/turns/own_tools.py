@@ -9,10 +9,9 @@ from gateway import telemetry
 from gateway.agents.model_choice import agent_upstreams, may_embed
 from gateway.runs.client_tools import asks_for_calls
 from gateway.runs.context import RunOutput, TurnContext
-from gateway.runs.utterances import SEARCHED
 from gateway.tool_calls import tool_names
 from gateway.turns.events import TurnOptions
-from gateway.turns.evidence import conversation_of
+from gateway.turns.evidence import MISSED_QUOTES, conversation_of
 from gateway.upstream.calls import StepCall
 from memories import tools as memory_tools
 from memories.database.access import in_read_thread
@@ -20,6 +19,7 @@ from memories.evidence import Hold
 from memories.recall.two_lanes import Injection, contained
 from memories.tools import ToolCall, ToolScope
 
+_HELD = "held"  # key in a run's trace: how many of its writes wait for the person's decision
 _MAX_DEFINITION_SETS = 64  # client tools that share names with ours create further sets
 
 
@@ -33,8 +33,6 @@ class OwnTools:
         free_name = memory_tools.free_read_name(self.client_names)
         self.read_name: str = (context.injected or {}).get("read_tool") or free_name
         self.changes: list[dict[str, Any]] = []
-        self._missed = 0  # quotes that the model gave as evidence and that were not found
-        self._held = 0  # writes that wait for the person's decision
 
     def offered(self, context: TurnContext, parameters: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
         """Return the definitions of our tools to offer in a request with the client's `parameters`."""
@@ -59,11 +57,11 @@ class OwnTools:
         """Execute the calls of a step and return their results by call id. Writes are checked against the conversation
         so far and the injected memories."""
         named = [replace(call, name=memory_tools.READ.name) if call.name == self.read_name else call for call in calls]
-        scope = self._scope(context)
+        trace = output.trace  # counts go on if the run is resumed
+        scope = self._scope(context, held=trace.get(_HELD, 0))
         if memory_tools.any_writes(named):
-            known = (context, list(output.messages), injection, self._client_tools, self._missed)
-            searched = bool(output.trace.get(SEARCHED))
-            scope = replace(scope, conversation=await in_read_thread(conversation_of, *known, searched=searched))
+            conversation = await in_read_thread(conversation_of, context, output, injection, self._client_tools)
+            scope = replace(scope, conversation=conversation)
         if may_embed(agent_upstreams(context.agent.settings)):
             vectors = await memory_tools.searched_vectors(named, context.owner_id, scope.book.name)
             scope = replace(scope, vectors=vectors) if vectors else scope
@@ -71,8 +69,8 @@ class OwnTools:
         attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": used}
         with telemetry.span("daybook.tool", attributes, parent=part_of):
             step = await memory_tools.run_in_lane(named, memory_tools.run_calls, named, scope)
-        self._missed = scope.conversation.missed if scope.conversation else self._missed
-        self._held += step.held
+        counts = {MISSED_QUOTES: scope.conversation.missed if scope.conversation else 0, _HELD: scope.held + step.held}
+        trace |= {name: count for name, count in counts.items() if count}
         self.changes.extend(step.changes)
         return step.results
 
@@ -83,7 +81,7 @@ class OwnTools:
                 return await in_read_thread(memory_tools.changes_of_run, context.owner_id, context.run_id)
         return self.changes
 
-    def _scope(self, context: TurnContext) -> ToolScope:
+    def _scope(self, context: TurnContext, *, held: int) -> ToolScope:
         assert context.book is not None
         return ToolScope(
             book=context.book,
@@ -92,7 +90,7 @@ class OwnTools:
             run_id=context.run_id,
             agent=context.agent.name,
             hold=Hold(context.agent.settings.memory_hold),
-            held=self._held,
+            held=held,
         )
 
 

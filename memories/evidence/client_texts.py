@@ -35,6 +35,7 @@ _WRITTEN_BY_CLIENTS = re.compile(
             r"The code above was executed on my machine\. It produced no text output\.",
             r"The tool call above generated the attached media\.\s*\Z",
             r"exitcode: -?\d{1,9} \(execution (?:succeeded|failed)\)\nCode output:",
+            r"The script ran, then exited with an error \(POSIX exit code: -?\d{1,9}\)\nIts output was:\n",
             r"<\|Response\|>:",
             r"EXECUTION RESULT of \[[^\]\n]{1,200}\]:",
             r"Tool output for tool call \S{1,200} \([^)\n]{1,200}\):",

@@ -54,17 +54,20 @@ class Conversation:
     error, so that it can quote properly. `answers` are model answers from other conversations, which are not the
     person's own words if a client sends them as user messages. `instructions` are a client's texts for the model:
     system messages and descriptions of tools. They may repeat a page, or be those of a server the person does not
-    know."""
+    know. `unread`: only the model has seen a part of it, such as a picture or what its server read. `unstored`: the
+    assistant's answers may repeat texts that are not here."""
 
     utterances: Sequence[Utterance] = ()
     missed: int = field(default=0, compare=False)
     answers: Sequence[str] = ()
     instructions: Sequence[str] = ()
+    unread: bool = False
+    unstored: bool = False
 
     @cached_property
     def passages(self) -> list[Passage]:
         """The messages, split where the person's own words end and foreign text begins."""
-        return passages_of(self.utterances, self.answers)
+        return passages_of(self.utterances, self.answers, foreign=self.unread or self.unstored)
 
     @property
     def untrusted(self) -> bool:
@@ -73,11 +76,10 @@ class Conversation:
 
     @property
     def unexamined(self) -> bool:
-        """Whether the conversation contains what nothing here can read: an attachment without text, or the beginning of
-        a very long one. It may say anything."""
-        unread = any(said.speaker == Speaker.ATTACHMENT and not said.text for said in self.utterances)
+        """Whether the conversation contains what nothing here can read, or the beginning of a very long one is not
+        read. It may say anything."""
         said = sum(len(said.text) for said in self.utterances if said.speaker != Speaker.MEMORY)
-        return unread or said > MAX_CONVERSATION_CHARS
+        return self.unread or said > MAX_CONVERSATION_CHARS
 
     @property
     def compared(self) -> bool:
@@ -91,7 +93,17 @@ class Conversation:
 
     def find_quote(self, quote: str) -> Evidence | None:
         """Return where a quote occurs, or None. The quote may include the tags around recalled memories."""
-        return self._find_parts(quote_parts(quote)) or self._find_parts(quote_parts(without_tags(quote)))
+        return (
+            self._find_parts(quote_parts(quote))
+            or self._find_parts(quote_parts(without_tags(quote)))
+            or self._find_whole(folded(quote))
+        )
+
+    def _find_whole(self, key: str) -> Evidence | None:
+        """Return a passage that consists of a quote, which may then be as short as "no" or "43"."""
+        same = [passage for passage, text in zip(self.passages, self._folded, strict=True) if key and text == key]
+        found = min(same, key=lambda passage: _PRECEDENCE.index(passage.kind), default=None)
+        return _evidence(found, 0, len(found.text)) if found else None
 
     def _find_parts(self, parts: list[str]) -> Evidence | None:
         if not parts:
@@ -151,14 +163,20 @@ class Conversation:
         than `best_support`: no name or number may be missing, and a similar topic does not suffice."""
         memory_terms = MemoryTerms.of(content)
         vouching = [self._windows[kind] for kind in _VOUCHING]
-        before = terms_of(previous)
-        if memory_terms.names.difference(before, *(windows.by_term for windows in vouching)):
+        if self.lacks_names(content, previous=previous):
             return False
+        before = terms_of(previous)
         coverages = [closest_by_terms(memory_terms, windows)[0] for windows in vouching]
         if max(*coverages, memory_terms.coverage(before)) >= MIN_OWN_SHARE:
             return True
         rows = (*(self._rows[kind] for kind in _VOUCHING), vectors_of([previous]))
         return max(closest_by_meaning(content, said)[0] for said in rows) >= SAME_MEANING
+
+    def lacks_names(self, content: str, *, previous: str = "") -> bool:
+        """Whether a name or number of a memory is in none of the person's words, recalled memory and the memory's
+        previous content."""
+        said = terms_of(previous).union(*(self._windows[kind].by_term for kind in _VOUCHING))
+        return MemoryTerms.of(content).has_other_names(said)
 
     def best_support(self, content: str, kinds: Sequence[EvidenceKind] = _SUPPORTING) -> Evidence:
         """Return the text that supports a memory best, of the first of these kinds that does; of kind `none` if nothing

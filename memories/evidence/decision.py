@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from memories.errors import DomainError
 from memories.evidence.conversation import Conversation
-from memories.evidence.support import parts_of
+from memories.evidence.support import parts_of, terms_of
 from memories.models import Evidence, EvidenceKind
 from memories.verdicts import ScanVerdict
 
@@ -53,8 +53,8 @@ NOT_FOUND = (
 )
 
 
-# One or two words, possibly with a short word or sign between them such as "and" or "&".
-_LABEL = re.compile(r"[^ ]{1,20}(?: [^ ]{1,3})?(?: [^ ]{1,20})?")
+# One or two words, possibly with a sign or a short function word between them such as "&" or "and".
+_LABEL = re.compile(r"[^ ]{1,20}(?: ([^ ]{1,3}))?(?: [^ ]{1,20})?")
 _INNER_CAPITAL = re.compile(r"[a-z][A-Z]")
 _UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")  # Thai, Japanese, Chinese: words have no spaces
 _UNSPACED_LABEL = 4  # characters
@@ -66,7 +66,9 @@ def is_label(category: str) -> bool:
     if _UNSPACED.search(category):
         return len(category) <= _UNSPACED_LABEL
     words = category.replace("-", " ").replace("_", " ")
-    return not category or (_LABEL.fullmatch(words) is not None and not _INNER_CAPITAL.search(words))
+    label = _LABEL.fullmatch(words)
+    between = label[1] if label and words.count(" ") > 1 else None
+    return not category or bool(label and not _INNER_CAPITAL.search(words) and not (between and terms_of(between)))
 
 
 def evidence_for(
@@ -98,7 +100,8 @@ def evidence_for(
             return foreign
     if conversation.unexamined and not all(conversation.vouches_for(text, previous=previous) for text in checked):
         return replace(conversation.best_support(content, (EvidenceKind.ASSISTANT,)), untrusted=True)
-    return found or conversation.best_support(content)
+    weak = conversation.lacks_names(content, previous=previous)
+    return replace(found or conversation.best_support(content), weak=weak)
 
 
 def scan_doubt(verdict: ScanVerdict) -> HoldReason | None:
@@ -119,6 +122,6 @@ def decide(verdict: ScanVerdict, evidence: Evidence, hold: Hold) -> HoldReason |
         return HoldReason("evidence_not_found", "The quoted words are not in this conversation.")
     if evidence.untrusted:
         return HoldReason(f"evidence_{evidence.kind}", _FOREIGN_REASONS[evidence.kind])
-    if hold == Hold.STRICT and evidence.kind not in _TRUSTED:
+    if hold == Hold.STRICT and (evidence.weak or evidence.kind not in _TRUSTED):
         return HoldReason(f"evidence_{evidence.kind}", "Your own words do not say this.")
     return None

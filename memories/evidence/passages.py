@@ -17,11 +17,9 @@ MAX_CONVERSATION_CHARS = 200_000  # only the newest part of a longer conversatio
 
 
 class Speaker(StrEnum):
-    """Where the text of a message comes from. An attachment without text is what only the model sees: a picture, a
-    sound, a file, or what its server read."""
+    """Where the text of a message comes from."""
 
     PERSON = "person"
-    ATTACHMENT = "attachment"
     TOOL = "tool"
     ASSISTANT = "assistant"
     MEMORY = "memory"
@@ -49,24 +47,20 @@ class Passage:
     utterance: Utterance
 
 
-_KINDS = {
-    Speaker.ATTACHMENT: EvidenceKind.PASTED,
-    Speaker.TOOL: EvidenceKind.TOOL,
-}
-
-
-def passages_of(utterances: Sequence[Utterance], answers: Sequence[str]) -> list[Passage]:
+def passages_of(utterances: Sequence[Utterance], answers: Sequence[str], *, foreign: bool = False) -> list[Passage]:
     """Return the newest messages, oldest first, split where the person's own words end and foreign text begins.
-    `answers` are model answers from other conversations."""
+    `answers` are model answers from other conversations. `foreign`: the model has seen foreign text before or beside
+    these messages, which its answers may repeat."""
     found: list[Passage] = []
-    foreign = False  # whether foreign text came earlier, which a later answer may repeat
     call = WrittenCall()  # of the latest answer
     elsewhere = [key for text in answers[:MAX_ANSWERS] if (key := earlier_answer(text, foreign=True))]
     here: deque[EarlierAnswer] = deque(maxlen=MAX_ANSWERS)
     for utterance in newest(utterances):
         if utterance.speaker == Speaker.MEMORY:
-            texts = recalled_words(utterance.text)
-            found += [Passage(EvidenceKind.RECALLED, False, text, 0, utterance) for text in texts]
+            for text, ours in recalled_words(utterance.text):
+                foreign = foreign or not ours
+                kind = EvidenceKind.RECALLED if ours else EvidenceKind.TOOL
+                found.append(Passage(kind, not ours, text, 0, utterance))
         elif utterance.speaker == Speaker.PERSON and call.is_answered_by(utterance.text):
             foreign = True
             found.append(Passage(EvidenceKind.TOOL, True, utterance.text, 0, utterance))
@@ -85,7 +79,7 @@ def passages_of(utterances: Sequence[Utterance], answers: Sequence[str]) -> list
                 here.append(key)
         else:
             foreign = foreign or bool(utterance.text)
-            found.append(Passage(_KINDS[utterance.speaker], True, utterance.text, 0, utterance))
+            found.append(Passage(EvidenceKind.TOOL, True, utterance.text, 0, utterance))
     return [passage for passage in found if passage.text.strip()]
 
 

@@ -1,5 +1,5 @@
 """Extract the remembered texts from an injected block or the result of a memory tool, without tags and JSON. Quotes of
-them are shown to people."""
+them are shown to people. The entries of another memory provider are in the same blocks, but are not ours."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,17 +11,17 @@ from prompts.memory import texts_in_blocks
 _TEXT_FIELDS = frozenset({"content", "text"})  # fields of tool results that contain remembered text
 
 
-def recalled_words(text: str) -> list[str]:
-    """Return each memory's text in an injected block or the result of a memory tool. Any other text is returned
-    whole."""
+def recalled_words(text: str) -> list[tuple[str, bool]]:
+    """Return each memory's text in an injected block or the result of a memory tool, and whether it is ours. Any other
+    text is returned whole."""
     if text.startswith("{"):
         try:
             result = read_json(text)
         except InvalidRequest:
-            return [text]
+            return [(text, True)]
         if isinstance(result, dict) and "ok" in result:
-            return list(_remembered_texts(result))
-    return texts_in_blocks(text) or [text]
+            return [(words, True) for words in _remembered_texts(result)]
+    return texts_in_blocks(text) or [(text, True)]
 
 
 def _remembered_texts(value: Any) -> Iterator[str]:

@@ -58,18 +58,28 @@ class Windows:
 @dataclass(frozen=True, slots=True)
 class MemoryTerms:
     """The search terms of a memory in their order, with their weights, 0 to 1. `names` are terms that hardly match by
-    chance."""
+    chance, and `spelled` the same by the word as it is written: a word in another language has two."""
 
     weights: Mapping[str, float]
     names: frozenset[str]
+    spelled: Mapping[str, Set[str]]
 
     @classmethod
     def of(cls, content: str) -> "MemoryTerms":
         """Return the weighted terms of a memory's content."""
-        tokens = {token.term: token for token in tokens_of(content)}
+        found = tokens_of(content)
+        tokens = {token.term: token for token in found}
         importance = static_vectors().importance([token.surface for token in tokens.values()])
         weights = {term: max(float(value), 0.2) for term, value in zip(tokens, importance, strict=True)}
-        return cls(weights, frozenset(term for term, token in tokens.items() if token.is_name))
+        spelled: defaultdict[str, set[str]] = defaultdict(set)
+        for token in found:
+            if token.is_name:
+                spelled[token.surface].add(token.term)
+        return cls(weights, frozenset(term for term, token in tokens.items() if token.is_name), spelled)
+
+    def has_other_names(self, said: Set[str]) -> bool:
+        """Return True if a name or number of the memory is not among the terms `said`."""
+        return not all(terms & said for terms in self.spelled.values())
 
     def coverage(self, terms: Collection[str]) -> float:
         """Return the weighted share of the memory's terms that are among `terms`, 0 to 1."""

@@ -1,6 +1,6 @@
 """Evidence for a memory: whose words it is based on, the quote, and where it occurs."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 from uuid import UUID
 
@@ -24,8 +24,9 @@ class Evidence:
     """The words that a memory is based on. `start` is the offset of `quote` in the text of the message, in characters;
     without a quote it is None. `run_id` is the turn.
 
-    Two flags are not stored and only serve the decision about a write: `untrusted`, the words are foreign, neither the
-    person's own nor derived from them, and `unfounded`, a quote was given that was not found."""
+    Three flags are not stored and only serve the decision about a write: `untrusted`, the words are foreign, neither
+    the person's own nor derived from them; `unfounded`, a quote was given that was not found; and `weak`, the person's
+    words lack a name or number of the memory."""
 
     kind: EvidenceKind = EvidenceKind.NONE
     quote: str = ""
@@ -35,6 +36,7 @@ class Evidence:
     start: int | None = None
     untrusted: bool = False
     unfounded: bool = False
+    weak: bool = field(default=False, compare=False)
 
     @classmethod
     def of_origin(cls, origin: str) -> Self:

@@ -22,6 +22,7 @@ from memories.providers import MemoryProvider, Scope, providers
 from memories.recall.frozen import ViewEntry
 from memories.recall.snapshot import SessionSnapshot
 from memories.recall.threads import ThreadView
+from memories.verdicts import verdict_of
 from prompts.memory import MemoryLine, Snippet, memory_block, thread_block
 from search import LONG_MESSAGE, Hit
 
@@ -156,7 +157,8 @@ async def recall(
     found = {name: await lane for name, lane in quick.items()}
     found |= zip(slow, await _together(slow.values()), strict=True)
     short, long = found.pop("short_term", []), found.pop("long_term", [])
-    long = [*long, *(item for others in found.values() for item in others)][: max(0, left)]
+    others = [item for items in found.values() for item in items]
+    long = [*long, *(await _not_blocked(others, trace) if others else ())][: max(0, left)]
     short, long = fit_lanes(short, long)
     frozen = [_frozen(entry) for entry in snapshot.frozen.entries]
     blocks = ""
@@ -234,6 +236,14 @@ async def _provider_lane(
         ]
 
     return await _guarded(provider.name, search(), limits.lane_seconds, trace)
+
+
+async def _not_blocked(items: Sequence[RecallItem], trace: dict[str, Any]) -> Sequence[RecallItem]:
+    """Return the entries of other providers that the scan does not block; ours were scanned before."""
+    with contained("providers", trace):
+        verdicts = await asyncio.to_thread(lambda: [verdict_of(item.text, ()) for item in items])
+        return [item for item, verdict in zip(items, verdicts, strict=True) if not verdict.rule]
+    return ()
 
 
 async def _guarded(

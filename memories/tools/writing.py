@@ -35,7 +35,9 @@ _STAGES = frozenset({Stage.MEMORY, Stage.REVIEW, Stage.MCP})
 
 
 class AddMemory(Arguments):
-    content: str = Field(description="One short statement in the third person, with exact names and figures.")
+    content: str = Field(
+        description="One short statement in the third person and the person's language, with exact names and figures."
+    )
     target: Literal["user", "memory"] = Field(
         "memory",
         description="user: about the person. memory: about their environment, tools, conventions and procedures.",
@@ -47,7 +49,7 @@ class AddMemory(Arguments):
 
 class UpdateMemory(Arguments):
     id: int | str = Field(description="The id of the memory.")
-    content: str = Field(description="The whole new statement.")
+    content: str = Field(description="The whole new statement, in the person's language.")
     category: str | None = Field(None, description="Only if it changes.")
     keywords: BoundedKeywords | None = Field(None, description=_KEYWORDS)
     evidence: BoundedQuote = Field("", description=_EVIDENCE)

@@ -12,7 +12,7 @@ from pydantic import Field, StringConstraints
 from gateway.api.openai_body import check_length
 from gateway.api.turn_body import MessageParts, MessageText, check_types
 from gateway.command_syntax import COMMAND, without_commands
-from gateway.messages import text_of
+from gateway.messages import SYSTEM_ROLES, text_of
 from gateway.runs.active import is_ending
 from gateway.runs.by_id import MAX_EXTERNAL_ID
 from gateway.runs.utterances import tool_result_words
@@ -41,13 +41,14 @@ class IngestMessage(Schema):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: MessageText | MessageParts | None = None
 
-    def as_dialogue(self, where: str) -> dict[str, str] | None:
+    def as_dialogue(self, where: str, *, leading: bool) -> dict[str, str] | None:
         """Return the message as role and text for a review, or None if it is not part of the dialogue. `where` names it
-        in errors. Raises InvalidRequest, TooLarge."""
+        in errors. A system message counts as a tool's result, unless it is `leading`. Raises InvalidRequest,
+        TooLarge."""
         check_types(self.content, f"{where}.content")
         check_length(self.content, where)
         text = text_of(self.content)
-        if self.role in {"tool", "function"}:
+        if self.role in {"tool", "function"} or (self.role in SYSTEM_ROLES and not leading):
             return {"role": "assistant", "content": tool_result_words(text)}
         return {"role": self.role, "content": text} if self.role in {"user", "assistant"} and text.strip() else None
 
@@ -73,7 +74,10 @@ class IngestIn(Body):
     def dialogue(self) -> list[dict[str, str]]:
         """Return the dialogue of person and assistant, oldest first, without commands and the answers to them. Raises
         InvalidRequest, TooLarge."""
-        messages = [message.as_dialogue(f"messages[{index}]") for index, message in enumerate(self.messages)]
+        begins = next((at for at, message in enumerate(self.messages) if message.role not in SYSTEM_ROLES), 0)
+        messages = [
+            message.as_dialogue(f"messages[{at}]", leading=at < begins) for at, message in enumerate(self.messages)
+        ]
         dialogue, _ = without_commands([message for message in messages if message is not None])
         if not any(message["role"] == "user" for message in dialogue):
             raise InvalidRequest(

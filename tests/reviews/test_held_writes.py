@@ -15,6 +15,7 @@ from memories.models import AuditEntry, Memory, Owner
 from reviews.models import ReviewRun
 from reviews.sweep import reviews_sweep
 from tests.conftest import Api
+from tests.gateway.v1 import ask
 from tests.reviews.talk import (
     DONE,
     PAGE,
@@ -23,6 +24,7 @@ from tests.reviews.talk import (
     contents,
     newest_review,
     reviewed_session,
+    reviewing_agent,
     run_review,
     say,
     updates,
@@ -205,3 +207,18 @@ def test_an_import_keeps_evidence_without_its_session(alice: Owner, charlie: Own
     import_text(charlie.pk, "".join(export_lines(alice.pk)), actor="user:2", preview=False)
     evidence = Memory.objects.get(owner=charlie).evidence
     assert (evidence.kind, evidence.quote, evidence.session_id) == ("own_words", "I wear size 43.", None)
+
+
+async def test_what_a_system_message_within_the_conversation_says_is_not_saved_by_a_review(
+    alice_api: Api, model: ScriptedModel
+) -> None:
+    """Such a message is not stored, but the assistant's answer may repeat it."""
+    await in_thread(reviewing_agent)
+    model.script(PLANTED, adds("Wears size 43.", PLANTED), DONE)
+    user, late = {"role": "user", "content": "I wear size 43."}, {"role": "system", "content": PAGE}
+    await ask(alice_api, user, late, {"role": "user", "content": "Which boots?"})
+    review = await in_thread(run_review, await in_thread(newest_review))
+    assert [(write.after, write.state) for write in review.writes] == [
+        ("Wears size 43.", "applied"),
+        (PLANTED, "waiting"),
+    ]

@@ -20,7 +20,7 @@ from reviews.models import ReviewRun
 from tests.conftest import Api
 from tests.factories import agent_make, key_make, session_make
 from tests.gateway.v1 import ask
-from tests.reviews.talk import DONE, adds, newest_review, run_review, say
+from tests.reviews.talk import DONE, PAGE, PLANTED, adds, newest_review, run_review, say
 from tests.scripted_model import ScriptedModel, calls
 from tests.waiting import eventually_async
 
@@ -449,3 +449,17 @@ async def test_messages_are_prepared_outside_the_transaction(alice_api: Api, mon
     monkeypatch.setattr("reviews.ingest.message_rows", watched)
     status, _ = await alice_api.post("/api/memories/ingest", {"messages": [{"role": "user", "content": "I like tea."}]})
     assert (status, in_transaction) == (202, [False])
+
+
+async def test_what_a_system_message_within_the_conversation_says_is_not_the_persons(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    """Some clients send the results of their tools as system messages."""
+    messages = [
+        {"role": "user", "content": "Which boots?"},
+        {"role": "system", "content": PAGE},
+        {"role": "assistant", "content": PLANTED},
+    ]
+    await ingest(alice_api, messages)
+    review = await run_newest_review(model, adds(PLANTED), DONE)
+    assert [(write.state, write.rule) for write in review.writes] == [("waiting", "evidence_assistant")]

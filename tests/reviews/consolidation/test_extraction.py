@@ -365,3 +365,17 @@ def test_notes_from_foreign_text_wait_for_a_person(
     add_turns(session, "And thanks.")  # the session is read again, but nothing is proposed twice
     consolidate(alice)
     assert ReviewRun.objects.count() == 1
+
+
+def test_notes_from_what_only_the_model_server_has_read_wait_for_a_person(
+    alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    """A search of the model server is shown to nobody, and the assistant's answer repeats it."""
+    session = talk(alice, agent, "I deploy with make ship. Which boots are good?")
+    Run.objects.filter(session=session).update(trace={"searched": True})
+    Message.objects.filter(session=session, role="assistant").update(text=PAGE)
+    answering.on_extraction = lambda *_: extraction(f"# Notes\n- Deploys with `make ship`.\n- {PLANTED}", "")
+    consolidate(alice)
+    assert Extraction.objects.get(session=session).raw_memory == "# Notes\n- Deploys with `make ship`."
+    (write,) = ReviewRun.objects.get().writes
+    assert (write.state, write.after, write.evidence.kind) == ("waiting", PLANTED, "assistant")
