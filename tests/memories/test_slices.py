@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 from pytest_django.fixtures import Settings
@@ -25,6 +24,7 @@ from memories.services import book_limits_set
 from reviews.consolidation import clear
 from reviews.models import ReviewRun
 from tests.factories import agent_make, key_make, memory_make, session_make
+from tests.pages import client_of
 from tests.shutdown import close_lanes
 from tests.unsliced import import_text
 from tests.waiting import eventually_async
@@ -147,8 +147,7 @@ def test_another_owner_can_write_between_two_slices_of_an_undo(
     watch = Watch(charlie, monkeypatch)
     revert = undo._Undoing.revert
     monkeypatch.setattr(undo._Undoing, "revert", lambda *args, **how: watch.slice(revert, *args, **how))
-    client = Client()
-    client.force_login(User.objects.get(pk=bob.user_id))
+    client = client_of(bob)
     assert undo_request(client, review).status_code in {200, 302}
     watch.join()
     slices = [("slice", True)] * 4

@@ -3,22 +3,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.test import Client
 
 from memories.models import Owner
 from reviews.models import ReviewRun
-from tests.admin_rows import staff_client
 from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say
 from tests.scripted_model import Says, ScriptedModel
 
 MakeReview = Callable[..., ReviewRun]
 Unclaimed = Callable[[], list[str]]
-
-
-@pytest.fixture
-def root(db: None) -> Client:
-    """A client of a superuser."""
-    return staff_client(superuser=True)
 
 
 @pytest.fixture
