@@ -28,17 +28,9 @@ from reviews.admin.dashboard.owners import OwnerUse
 from reviews.admin.dashboard.periods import Period
 from reviews.models import ConsolidationDay, ConsolidationRun, ReviewRun
 from tests.admin_rows import book_make, memory_make, owner_make, session_make, staff_client, user_make
+from tests.reviews.conftest import NOON
 
-pytestmark = pytest.mark.django_db
-NOON = datetime(2026, 5, 20, 12, tzinfo=UTC)
-
-
-@pytest.fixture(autouse=True)
-def noon() -> Any:
-    """Freeze the time, so that no test runs over midnight, and clear the cache."""
-    cache.clear()
-    with time_machine.travel(NOON, tick=False):
-        yield
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("noon")]
 
 
 def board(*, days: str = "", superuser: bool = True) -> dict[str, Any]:

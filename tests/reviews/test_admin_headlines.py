@@ -1,12 +1,10 @@
 """/admin/: today's figures come first, each links to its list, and the charts are loaded after the page"""
 
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
 import pytest
 import time_machine
 from django.conf import settings
-from django.core.cache import cache
 from django.db import connection
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
@@ -17,18 +15,11 @@ from reviews.admin.dashboard import dashboard, today
 from reviews.admin.dashboard.today import Headline
 from tests.admin_pages import review_make
 from tests.admin_rows import book_make, memory_make, owner_make, session_make, staff_client, user_make
+from tests.reviews.conftest import NOON
 
-pytestmark = pytest.mark.django_db
-NOON = datetime(2026, 5, 20, 12, tzinfo=UTC)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("noon")]
 QUERIES = 13  # nine of them for the figures, including the prices
 QUEUE_QUERIES = 2  # if the queue is in the database
-
-
-@pytest.fixture(autouse=True)
-def noon() -> Any:
-    cache.clear()
-    with time_machine.travel(NOON, tick=False):
-        yield
 
 
 def headlines(client: Client) -> dict[str, Headline]:
