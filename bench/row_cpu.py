@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from typing import Any
 
-from fairness import MEMORIES, TURNS, unlimited_agents_file
+from fairness import build_world, unlimited_agents_file
 from fairness_rows import World, rows
 from turn_cpu import application_started, send_request
 
@@ -27,27 +27,11 @@ _WRITER_THREAD_PREFIX = "daybook-db"
 _steps: list[float] = []
 
 
-async def build_world(application: Application, key: str) -> World:
-    """Create memories, one of them with a long history, and a session with a review for the key's owner."""
-
-    async def call(method: str, path: str, body: object = None) -> dict[str, Any]:
-        data = b"" if body is None else json.dumps(body).encode()
-        _, answer = await send_request(application, key, method, path, data, {"content-type": "application/json"})
-        return dict(json.loads(answer))
-
-    for number in range(MEMORIES):
-        memory = await call(
-            "POST", "/api/memories", {"content": f"Likes place {number} by the sea", "target": "memory"}
-        )
-    for number in range(50):
-        changed = {"content": f"version {number} " + "word " * 700}
-        await call("PATCH", f"/api/memories/{memory['id']}", changed)
-    session = await call("POST", "/api/sessions", {"agent": "plain"})
-    for number in range(TURNS):
-        turn = await call("POST", f"/api/sessions/{session['id']}/turns", {"content": f"Tell me about case {number}."})
-    review = await call("POST", f"/api/sessions/{session['id']}/review")
-    revisions = (await call("GET", f"/api/memories/{memory['id']}/revisions"))["data"]
-    return World(key, session["id"], turn["id"], memory["id"], review["id"], revisions[0]["change_set"])
+async def call(application: Application, key: str, method: str, path: str, body: object = None) -> dict[str, Any]:
+    """Send a request and return the JSON of its response."""
+    data = b"" if body is None else json.dumps(body).encode()
+    _, answer = await send_request(application, key, method, path, data, {"content-type": "application/json"})
+    return dict(json.loads(answer))
 
 
 def writer_cpu_seconds() -> float:
@@ -56,20 +40,20 @@ def writer_cpu_seconds() -> float:
     return sum(time.clock_gettime(time.pthread_getcpuclockid(thread.ident or 0)) for thread in writing)
 
 
-async def measure(application: Application, key: str, only: list[str], requests: int) -> list[dict[str, Any]]:
+async def measure(application: Application, world: World, only: list[str], requests: int) -> list[dict[str, Any]]:
     """Measure the selected rows; return the figures of each."""
-    world, found = await build_world(application, key), []
+    found = []
     for name, row in rows().items():
         if not any(part in name for part in only) or name.startswith("page ") or name == "forget":
             continue
         taken, answers = [], Counter[int]()
         for number in range(requests + 1):
-            call = row(world, number)
+            sent = row(world, number)
             gc.collect()
             await asyncio.sleep(0.05)  # let the previous request finish
             began, wrote = time.process_time(), writer_cpu_seconds()
             _steps.clear()
-            status, _ = await send_request(application, key, call.method, call.path, call.body, call.headers)
+            status, _ = await send_request(application, world.key, sent.method, sent.path, sent.body, sent.headers)
             taken.append((time.process_time() - began, max(_steps, default=0.0), writer_cpu_seconds() - wrote))
             answers[status] += 1
         medians = [round(statistics.median(of) * 1000, 1) for of in zip(*taken[1:], strict=True)]
@@ -103,7 +87,9 @@ def main() -> None:
 
         collector.resume(collect=True)
         record_loop_steps()
-        found = asyncio.run(measure(application, key, given.only, given.requests))
+        with asyncio.Runner() as runner:
+            world = build_world(lambda *request: runner.run(call(application, key, *request)), key)
+            found = runner.run(measure(application, world, given.only, given.requests))
     print(json.dumps({"rows": found}))
 
 
