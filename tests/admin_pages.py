@@ -23,7 +23,7 @@ from memories.models import Book, Lease, WriteOrigin
 from memories.services import Source
 from reviews.models import ConsolidationRun, Extraction, ReviewRun
 from tests.admin_rows import book_make, memory_make, owner_make, session_make, user_make
-from tests.factories import app_make
+from tests.factories import app_make, review_make
 
 Rows = dict[str, Model]
 
@@ -68,24 +68,13 @@ def set_make(name: str) -> None:
     )
     UsageDay.objects.create(owner=owner, day=timezone.now().date(), agent=agent.name, model="m", requests=1)
     Lease.objects.create(name=f"of {name}", token=uuid7(), expires_at=timezone.now() + timedelta(minutes=1))
-    review_make(session, book)
+    saved_review_make(session, book)
     consolidation_make(session, book)
 
 
-def review_make(session: Session, book: Book) -> ReviewRun:
+def saved_review_make(session: Session, book: Book) -> ReviewRun:
     """Create a review that saved a memory."""
-    return ReviewRun.objects.create(
-        owner=session.owner,
-        book=book,
-        session=session,
-        state="saved",
-        trigger="interval",
-        first_seq=1,
-        last_seq=2,
-        agent_name="assistant",
-        book_epoch=1,
-        writes=[{"action": "add", "after": "Prefers tea."}],
-    )
+    return review_make(book, session=session, writes=[{"action": "add", "after": "Prefers tea."}])
 
 
 def consolidation_make(session: Session, book: Book) -> ConsolidationRun:

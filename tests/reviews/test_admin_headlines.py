@@ -13,7 +13,7 @@ from gateway.models import Run, UsageDay
 from gateway.services import configuration_save
 from reviews.admin.dashboard import dashboard, today
 from reviews.admin.dashboard.today import Headline
-from tests.admin_pages import review_make
+from tests.admin_pages import saved_review_make
 from tests.admin_rows import book_make, memory_make, owner_make, session_make, staff_client, user_make
 from tests.reviews.conftest import NOON
 
@@ -72,7 +72,7 @@ def test_todays_cost_includes_turns_and_reviews(root: Client) -> None:
     session = session_make(turns=1)
     for day, cost in ((NOON.date(), 1.25), (NOON.date() - timedelta(days=1), 50.0)):
         UsageDay.objects.create(owner=session.owner, day=day, model="m", cost=cost)
-    review = review_make(session, book_make())
+    review = saved_review_make(session, book_make())
     type(review).objects.update(model="m", usage={"total_tokens": 50_000, "completion_tokens": 0})
     assert headlines(root)["Cost today"].value == "$1.75"
 
