@@ -8,7 +8,10 @@ from typing import Any
 
 from django.contrib.admin import site
 from django.contrib.auth.models import Group
+from django.db import connection
 from django.db.models import Model
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -122,3 +125,12 @@ _BOUNDED_COUNT = re.compile(r"COUNT\(\*\) FROM \(SELECT [^()]*(?:\([^()]*\)[^()]
 def counts_a_table(sql: str) -> bool:
     """Return True if a statement counts rows without a bound. Counting a subquery that has a LIMIT is bounded."""
     return sql.upper().count("COUNT(") > len(_BOUNDED_COUNT.findall(sql))
+
+
+def count_queries(client: Client, path: str) -> int:
+    """Return the number of queries of a page with warm caches, and check that none of them counts a table."""
+    client.get(path)
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get(path).status_code == 200
+    assert not [query for query in queries if counts_a_table(query["sql"])]
+    return len(queries)

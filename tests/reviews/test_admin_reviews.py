@@ -14,8 +14,8 @@ from memories.services import MemoryFields, Source, book_writing
 from reviews.models import ConsolidationRun, Extraction, ReviewRun
 from reviews.writes import WriteState
 from tests import factories
+from tests.admin_pages import count_queries
 from tests.admin_rows import agent_make, bob, book_make, memory_make, owner_make, session_make, staff_client
-from tests.reviews.admin_queries import count_queries
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/reviews/reviewrun/"
