@@ -24,6 +24,7 @@ from config.checks import FALLBACK_HINT
 from config.contradictions import contradictions
 from config.databases import connection_refusal
 from config.health import pending_migrations
+from config.secret_key import is_guessable
 from gateway.agents.configuration import prices
 from gateway.agents.model_choice import BackgroundModels, agent_upstreams
 from gateway.agents.rows import agent_settings
@@ -90,6 +91,9 @@ def _configuration() -> Finding:
     if settings.UNKNOWN_VARIABLES:
         names = ", ".join(settings.UNKNOWN_VARIABLES)
         return Finding("configuration", Level.WARNING, f"{names}: no such variable exists, so it is ignored")
+    if any(map(is_guessable, [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS])):
+        text = "DAYBOOK_SECRET_KEY (or a fallback) can be guessed: use at least 32 random characters"
+        return Finding("configuration", Level.WARNING, text)
     kind = "PostgreSQL" if connection.vendor == "postgresql" else "SQLite"
     queue = "Redis" if settings.REDIS_URL else "the database"
     return Finding("configuration", Level.OK, f"{settings.DAYBOOK_SERVER}, {kind}, queue on {queue}")

@@ -95,7 +95,8 @@ def unusable_reason() -> str:
         if not connection.introspection.table_names():
             return "this database is still empty. Run `python manage.py up` (or `prepare`) first."
         if pending_migrations():
-            return "this database is of an older version. Run `python manage.py up` (or `prepare`) first."
+            why = "this database is of an older version, or another command is migrating it."
+            return f"{why} Run `python manage.py up` (or `prepare`) first."
     except DatabaseError as error:
         return unusable_database(error)
     return ""

@@ -39,9 +39,14 @@ def secret_key(env: Environment, home: Path) -> str:
     return key
 
 
+def is_guessable(key: str) -> bool:
+    """Return True if a key is too short or repetitive. Anyone who knows the key can sign in as anybody and queue any
+    job."""
+    return len(key) < _MIN_KEY_LENGTH or len(set(key)) < _MIN_DISTINCT_CHARACTERS
+
+
 def _require_strong(name: str, keys: list[str]) -> None:
-    """Refuse a key that can be guessed, since anyone who knows the key can sign in as anybody and queue any job."""
-    if any(len(key) < _MIN_KEY_LENGTH or len(set(key)) < _MIN_DISTINCT_CHARACTERS for key in keys):
+    if any(map(is_guessable, keys)):
         raise ConfigurationError(
             f"{name} is a value that is not shown; with DATABASE_URL or REDIS_URL it must be at least "
             f'{_MIN_KEY_LENGTH} random characters: python3 -c "import secrets; print(secrets.token_urlsafe(48))" '

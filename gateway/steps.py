@@ -108,6 +108,7 @@ class ModelStep:
     def within_span(self, request: ModelRequest) -> Iterator[ModelRequest]:
         """Provide the request with the time left for this step, within a span of the step."""
         self.answered_by = (request.upstream, request.model)
+        self.thought = ThoughtInText(self.answered_by)
         attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": request.model}
         span = begin("daybook.model_step", {**attributes, "daybook.upstream": request.upstream}, parent=self.part_of)
         seconds = max(self.deadline - asyncio.get_running_loop().time(), 0.001)
@@ -196,6 +197,7 @@ async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[
                         yield choice, text
         if left := dict(step.thought.moved({}, last=True)):
             yield {"delta": left}, step.take({}, left)
+        step.thought.learn("".join(step.texts))
 
 
 async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[tuple[dict[str, Any], str]]:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django_q.brokers import get_broker
+from redis import RedisError
 
 from gateway.agents.rows import agent_settings
 from gateway.jobs import mark_enqueued, without_job
@@ -33,15 +34,16 @@ def reviews_sweep() -> None:
 
 def enqueue_lost() -> int:
     """Enqueue due runs without a job: never enqueued, or so long ago that the job must be lost. Does nothing while the
-    queue is full, since their jobs are probably still in it."""
+    queue is full, since their jobs are probably still in it, and while Redis does not answer."""
     now = timezone.now()
     due = ReviewRun.objects.filter(state=State.SCHEDULED, not_before__lte=now)
     # While a session's review runs, its next run is not enqueued: the running one does that when it ends.
     running = ReviewRun.objects.filter(session_id=OuterRef("session_id"), state=State.RUNNING)
     missing = due.filter(without_job(now)).exclude(Exists(running))
     lost = list(missing.order_by("not_before")[:_BATCH])
-    room = _BATCH - get_broker().queue_size() if lost else 0
-    count = 0
+    room = count = 0
+    with suppress(RedisError):
+        room = _BATCH - get_broker().queue_size() if lost else 0
     for run in lost[: max(0, room)]:
         if mark_enqueued(due, run, now):
             enqueue(run.pk, timeout=run.settings["memory_review_timeout"])

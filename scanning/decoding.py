@@ -29,12 +29,11 @@ _ESCAPES = re.compile(r"(?:\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|u\{[0-9a-fA-F]{1
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|u\{([0-9a-fA-F]{1,6})\})")
 _DECIMALS = re.compile(r"(?<!\d)(?:1?\d\d[ ,]{1,2}){9,400}1?\d\d(?!\d)")
 _BINARY = re.compile(r"(?<![01])(?:[01]{8} ?){6,500}(?![01])")
-_ROT13 = re.compile(r"\b(?:rot-?13|caesar|rot)\b", re.IGNORECASE)
+_ROT13 = re.compile(r"\b(?:rot-?13|caesar|rot)\b")
 _TAG_RUN = re.compile("[\U000e0020-\U000e007e]{4,}")
 _BACKWARDS = re.compile(
-    r"backwards?|reversed?\b|right to left|\u202e|erongi|snoitcurtsni|tpmorp|yrevE|drawrof|laever"
-    r"|tnatsissa|revoc|yebo|drocer|rückwärts|à l'envers|al revés|наоборот|задом наперед",
-    re.IGNORECASE,
+    r"backwards?|reversed?\b|right to left|\u202e|erongi|snoitcurtsni|tpmorp|yreve|drawrof|laever"
+    r"|tnatsissa|revoc|yebo|drocer|rückwärts|à l'envers|al revés|наоборот|задом наперед"
 )
 
 
@@ -56,9 +55,10 @@ def decoded_views(view: View, depth: int = MAX_DEPTH) -> Iterator[View]:
     unescaped = _unescaped_view(view)
     if unescaped is not None:
         yield unescaped
-    if _ROT13.search(view.text):
+    lower = view.text.lower()  # several times faster than IGNORECASE
+    if _ROT13.search(lower):
         yield View(codecs.encode(view.text, "rot13"), view.origin, decoded=True)
-    if _BACKWARDS.search(view.text):
+    if _BACKWARDS.search(lower):
         yield reversed_view(view)
 
 

@@ -1,5 +1,5 @@
-"""Restores disguised words: spaced-out letters, words cut in two, scrambled letters. Only words of the vocabulary are
-restored, and a text is only blocked if a rule then matches, so ordinary typos do no harm."""
+"""Restores words whose letters are spaced out or that are cut in two. Only words of the vocabulary are restored, and a
+text is only blocked if a rule then matches, so ordinary typos do no harm."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ _CUT = re.compile(
     r"(?<=[^\W\d_])(?:- |-\n|[\"']?\s?\+\s?[\"']|[\"'];?\s{1,2}[a-z]\w?\s?=\s?[\"']|\*\*|__|~~|``"
     r"|\\|\s?\|\s?)(?=[^\W\d_])|(?<=\s)[\"'];?\s{1,2}[a-z]\w?\s?=\s?[\"']"
 )
-_SCRAMBLED = re.compile(r"[a-z]{5,14}")
 _FUNCTION_WORDS = word_set("""
 a an the i is are be to of in on at by for from with and or not no do does it its this that these those
 you your me my we he she they them his her him our us as but if so up out now then than will would can
@@ -36,8 +35,6 @@ def _known_words() -> frozenset[str]:
 WORDS = _known_words()
 _MAX_WORD = max(map(len, WORDS))
 _UNKNOWN_COST = 3
-# (first letter, last letter, sorted inner letters) -> word
-_BY_LETTERS = {(word[0], word[-1], "".join(sorted(word[1:-1]))): word for word in sorted(WORDS) if 5 <= len(word) <= 14}
 
 
 def word_cuts(letters: str) -> set[int]:
@@ -89,13 +86,3 @@ def rejoined_view(view: View) -> View | None:
     """Return the view with cut words joined ("re- veal", "ig" + "nore"), or None if there are none."""
     cuts = [(*cut.span(), "") for cut in _CUT.finditer(view.text)]
     return view.edited(cuts) if cuts else None
-
-
-def unscrambled_view(view: View) -> View | None:
-    """Return the view with scrambled inner letters of vocabulary words corrected, or None if there are none."""
-
-    def corrected(match: re.Match[str]) -> str:
-        word = match.group()
-        return word if word in WORDS else _BY_LETTERS.get((word[0], word[-1], "".join(sorted(word[1:-1]))), word)
-
-    return view.respelled(_SCRAMBLED.sub(corrected, view.text))

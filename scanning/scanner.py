@@ -13,11 +13,12 @@ from scanning.decoding import decoded_views
 from scanning.hidden import hidden_findings
 from scanning.judging import judged_orders
 from scanning.patterns import pattern_findings
-from scanning.rejoining import joined_view, rejoined_view, unscrambled_view
+from scanning.rejoining import joined_view, rejoined_view
+from scanning.respelling import respelled_views
 from scanning.rules_version import rules_version
 from scanning.secret_rules import spoken_findings, written_findings
 from scanning.verdict import Finding, Redaction, Verdict
-from scanning.views import View, cleaned_view, folded_view, labels_view, leet_views, lookalike_view, raw_view
+from scanning.views import View, cleaned_view, folded_view, raw_view
 
 SCAN_LIMIT = 32_000
 """Characters of a content that are scanned. The caller must refuse longer contents."""
@@ -76,10 +77,10 @@ def _readable_findings(view: View) -> Iterator[Finding]:
 
 
 def _disguises(plain: View) -> Iterator[View]:
-    for undo in (lookalike_view, joined_view, rejoined_view, unscrambled_view, labels_view):
+    for undo in (joined_view, rejoined_view):
         if view := undo(plain):
             yield view
-    yield from leet_views(plain)
+    yield from respelled_views(plain)
 
 
 def _folded_findings(view: View, original: str, *, is_disguise: bool) -> Iterator[Finding]:

@@ -6,21 +6,26 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from scanning.views import View
 from scanning.words import BIT, LEXICON, UNSPACED, classes_of, word_set
 
 # Vowel signs of Indic scripts are not letters for `re`, but belong to words.
 LETTERS = (
-    "[\u0900-\u0963\u0971-\u0dff]|[^\\W_\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7af]"
+    "(?:[^\\W_\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7af]++"
+    "|[\u0900-\u0963\u0971-\u0dff])++"
 )
+PLAIN = r"(?P<plain>[a-z]++(?=[ ,\n]))"
+"""Most words: these are no part of an address, so that its patterns need not be tried."""
 _TOKEN = re.compile(
-    r"(?P<url>(?:[a-z][a-z0-9+.\-]{1,10}://|www\.)[^\s<>\"'`)\]，。]{2,})"
+    rf"{PLAIN}"
+    r"|(?P<url>(?:[a-z][a-z0-9+.\-]{1,10}://|www\.)[^\s<>\"'`)\]，。]{2,})"
     r"|(?P<email>[\w.+\-]{1,64}@[\w\-]{1,63}(?:\.[\w\-]{1,63}){0,5})"
     r"|(?P<address>(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?(?![\d.]))"
     r"|(?P<host>(?:[a-z0-9\-]{1,40}\.){1,4}(?:com|net|org|io|ru|cn|biz|info|example|test|invalid|xyz|top"
     r"|site|dev|app|co|ai|me|cc|tk|onion)(?![\w.]{0,40}\())"
-    rf"|(?P<word>\.?(?:{LETTERS})+(?:['’.\-](?:{LETTERS})+){{0,4}})"
+    rf"|(?P<word>\.?{LETTERS}(?:['’.\-]{LETTERS}){{0,4}})"
     f"|(?P<run>{UNSPACED.pattern})"
     r"|(?P<stop>[!?;。！？；؛؟।…]+|\.+(?=\s|$)|\n+|[\"”»)]\.)"
 )
@@ -62,6 +67,9 @@ def sentences_of(view: View) -> list[Sentence]:
                 current = Sentence()
         elif kind == "run":
             _add_run(current, match.group(), match.start())
+        elif kind == "plain":
+            word = match.group()
+            current.add(match.start(), match.end(), word, classes_of(word))
         elif kind == "word":
             word = match.group().replace("’", "'")
             current.add(match.start(), match.end(), word, _word_mask(word))
@@ -74,6 +82,7 @@ def sentences_of(view: View) -> list[Sentence]:
     return sentences
 
 
+@lru_cache(maxsize=16384)
 def _word_mask(word: str) -> int:
     mask = classes_of(word)
     if not mask and ("-" in word or "." in word or "'" in word):
@@ -105,8 +114,9 @@ _PERSON = BIT["USER"] | BIT["ONE_USER"]
 def _mark_phrases(sentence: Sentence) -> None:
     union = 0
     words, masks = sentence.words, sentence.masks
-    for at in range(len(words)):
-        masks[at] |= LEXICON.phrase_mask(words, at)
+    for at, word in enumerate(words):
+        if word in LEXICON.phrases:
+            masks[at] |= LEXICON.phrase_mask(words, at)
         if masks[at] & _PERSON and words[at + 1 : at + 2] and words[at + 1] in _USER_NOUNS:
             masks[at] &= ~_PERSON
         union |= masks[at]

@@ -1,16 +1,15 @@
 """Views of a text: the same words without case, accents and disguises.
-Each view maps every character to its position in the original, so that findings point into the original. `rejoining.py`
-has the views for split words, `decoding.py` those for encoded passages. Most views depend only on which characters a
-text contains, which are few, so these are checked first."""
+Each view maps every character to its position in the original, so that findings point into the original.
+`respelling.py` and `rejoining.py` have the views of disguised words, `decoding.py` those of encoded passages. Most
+views depend only on which characters a text contains, which are few, so these are checked first."""
 
 from __future__ import annotations
 
-import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from scanning.characters import LOOKALIKES, cleaned, folded
+from scanning.characters import cleaned, folded
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +40,6 @@ class View:
         letters.append(self.text[at:])
         origin += self.origin[at:]
         return View("".join(letters), origin, self.decoded)
-
-    def respelled(self, text: str) -> View | None:
-        """Return the view with another text of the same length, or None if the text is the same."""
-        return replace(self, text=text) if text != self.text else None
 
 
 def raw_view(text: str) -> View:
@@ -86,41 +81,6 @@ def cleaned_view(view: View) -> View | None:
     if all(char == letter for char, letter in clean.items()):
         return None
     return view.edited((at, at + 1, clean[char]) for at, char in enumerate(view.text) if clean[char] != char)
-
-
-_LOOKALIKES = str.maketrans({char: letters[0] for char, letters in LOOKALIKES.items()})
-
-
-def lookalike_view(view: View) -> View | None:
-    """Return the view with look-alikes replaced by Latin letters, or None if there are none."""
-    return None if view.text.isascii() else view.respelled(view.text.translate(_LOOKALIKES))
-
-
-_LEET = str.maketrans("0134578@$!|", "oleastbasil")
-_LEET_I = str.maketrans("0134578@$!|", "oieastbasil")
-_LEET_PAIR = re.compile(r"[a-z][013457@$!]|[013457@$!][a-z]")
-_MIN_LEET_WORDS = 3
-
-
-def leet_views(view: View) -> Iterator[View]:
-    """Yield views with digits and symbols replaced by the letters they stand for, if several words have them."""
-    if len(_LEET_PAIR.findall(view.text)) < _MIN_LEET_WORDS:
-        return
-    if sum(1 for word in view.text.split() if _LEET_PAIR.search(word)) >= _MIN_LEET_WORDS:
-        yield from (replace(view, text=view.text.translate(table)) for table in (_LEET, _LEET_I))
-
-
-# Words that announce a secret, with digits or symbols for some letters. One such word is enough to disguise a label.
-_LEET_LABEL = re.compile(
-    r"(?<![^\W_])(?:p[a4@][s5$]{2}(?:[_-]?(?:w[o0]rd|c[o0]d[e3]|phr[a4@][s5$][e3])|wd)|[a4@]p[i1!][_ -]?k[e3]y"
-    r"|s[e3]cr[e3]t|t[o0]k[e3]n|p[i1!]n)(?![^\W_])"
-)
-_LEET_LABEL_TABLE = str.maketrans("01345@$!", "oieasasi")
-
-
-def labels_view(view: View) -> View | None:
-    """Return the view with words such as "passw0rd" spelled correctly, or None if there are none."""
-    return view.respelled(_LEET_LABEL.sub(lambda label: label.group().translate(_LEET_LABEL_TABLE), view.text))
 
 
 def reversed_view(view: View) -> View:

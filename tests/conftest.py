@@ -1,14 +1,17 @@
 """Alice owns the data, Bob is staff and may review it, Charlie may see nothing."""
 
+import functools
 import gc
 import inspect
 import math
 import os
 import shutil
 import socket
+import ssl
 from collections.abc import AsyncGenerator, Generator
 from typing import Any
 
+import httpcore2
 import hypothesis
 import pytest
 import pytest_asyncio
@@ -24,6 +27,7 @@ from gateway.accounts.logins import forget_recent_logins
 from gateway.accounts.openid import forget_clients
 from gateway.models import Agent, Session
 from gateway.upstream.cache import upstream_cache
+from gateway.upstream.reasoning import forget_models
 from memories import clocks, counters
 from memories.audit.triggers import triggers_drop
 from memories.models import Book, Owner
@@ -135,6 +139,23 @@ def monkeypatch_session() -> Generator[pytest.MonkeyPatch]:
         yield patch
 
 
+@pytest.fixture(scope="session", autouse=True)
+def certificates_read_once(monkeypatch_session: pytest.MonkeyPatch) -> None:
+    """Share one TLS context between all HTTP clients with the same authorities: reading those takes longer than most
+    tests, and each test with a model server makes a client."""
+    read = httpcore2.default_ssl_context
+
+    @functools.cache
+    def context(*authorities: str | None) -> ssl.SSLContext:
+        return read()
+
+    monkeypatch_session.setattr(
+        httpcore2,
+        "default_ssl_context",
+        lambda **_: context(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")),
+    )
+
+
 @pytest.fixture(scope="session")
 def django_db_keepdb(django_db_modify_db_settings: None) -> Generator[bool]:
     """Copy a migrated database, so that Django finds nothing to migrate."""
@@ -167,6 +188,7 @@ def fresh_process() -> Generator[None]:
     """Clear between tests what a process keeps between requests."""
     yield
     upstream_cache.forget()
+    forget_models()
     snapshots.clear()
     authentication.forget_keys()
     thread_cache.clear()

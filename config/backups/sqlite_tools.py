@@ -2,16 +2,20 @@
 
 import os
 import shutil
+import signal
 import sqlite3
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from types import FrameType
 
 from django.conf import settings
 from django.core.management.base import CommandError
 
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_STOPS = (signal.SIGTERM, signal.SIGHUP)
 _PRIMARY = 0xFF  # the bits of an extended result code that are the primary one
 
 
@@ -89,13 +93,22 @@ def load(source: Path, *, into: bool) -> None:
 @contextmanager
 def temporary_folder(parent: Path) -> Iterator[Path]:
     """Yield a temporary folder in `parent`, whose contents can be renamed into place. It is deleted at the end if it
-    still exists."""
+    still exists, and if this process is told to stop, since it contains personal data. Main threads only."""
     parent.mkdir(parents=True, exist_ok=True)
+    default = [number for number in _STOPS if signal.getsignal(number) == signal.SIG_DFL]
+    for number in default:
+        signal.signal(number, _exit)
     part = Path(tempfile.mkdtemp(prefix=".daybook-part-", dir=parent))
     try:
         yield part
     finally:
         shutil.rmtree(part, ignore_errors=True)
+        for number in default:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _exit(number: int, frame: FrameType | None) -> None:
+    sys.exit(128 + number)
 
 
 def sync(path: Path) -> None:

@@ -45,7 +45,7 @@ from gateway.requests import (
 )
 from memories.audit.log import Origin, origin
 from memories.database.access import overloaded, vanished
-from memories.errors import DomainError, Forbidden, InvalidRequest, NotFound
+from memories.errors import DomainError, Forbidden, InvalidRequest, NotFound, Overloaded
 
 logger = logging.getLogger("daybook.pages")
 GetResponse = Callable[[HttpRequest], Any]
@@ -100,16 +100,20 @@ def _unreadable(request: HttpRequest) -> HttpResponse | None:
 
 
 def page_failed(request: HttpRequest) -> HttpResponse:
-    """Django's handler500: a plain page, with 503 and Retry-After if the database is busy or full, and 404 if a row was
-    deleted after it was looked up. It uses neither the session nor the database nor templates that would."""
+    """Django's handler500: a plain page, with 503 if the database is busy or full, or too many people sign in, and 404
+    if a row was deleted after it was looked up. It uses neither the session nor the database nor templates that
+    would."""
     error = sys.exc_info()[1]
     if error and vanished(error):
         logger.warning("a page failed: what it needs was deleted in the meantime", exc_info=error)
         return refused_page(NotFound(GONE))
-    busy = overloaded(error) if error else None
+    busy = error if isinstance(error, Overloaded) else overloaded(error) if error else None
     if busy is None:
         return HttpResponse(format_html(_FAILED_PAGE, "Something went wrong", _FAILED), status=500)
-    return refused_page(busy)
+    logger.warning("a page was refused: %s", busy)
+    page = refused_page(busy)
+    page._has_been_logged = True  # type: ignore[attr-defined]  # Django would add the traceback of each refusal
+    return page
 
 
 def page_unreadable(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -17,8 +17,7 @@ _one_at_a_time = threading.BoundedSemaphore(1)
 @contextmanager
 def hashing_slot() -> Iterator[None]:
     """Hold the process's only slot for hashing. Raises Overloaded after waiting for WAIT_SECONDS. Call it in threads,
-    never on the event loop, and not in a transaction, which would keep others waiting (Django's page for adding a user
-    in the admin does)."""
+    never on the event loop, and not in a transaction, which would keep others waiting."""
     release_connection()
     if not _one_at_a_time.acquire(timeout=WAIT_SECONDS):
         raise Overloaded("Too many people are signing in right now. Try again in a few seconds.")

@@ -39,7 +39,5 @@ def title_of(row: Any) -> str:
 
 
 def session_link(row: Any) -> SafeString | str:
-    """Return a link to the row's session, or only its id if the viewer may not see titles."""
-    if row.session_id is None or getattr(row, "titles_hidden", False):
-        return title_of(row)
-    return row_link("gateway_session", row.session_id, title_of(row))
+    """Return a link to the row's session, if it still has one."""
+    return row_link("gateway_session", row.session_id, title_of(row)) if row.session_id else title_of(row)

@@ -46,7 +46,6 @@ _TEMPORARY_PREFIXES = ("local:", "temporary:")
 # Headers in which well-known clients send a conversation id, in order of precedence, as of November 2026.
 _CONVERSATION_HEADERS = (
     _OPEN_WEBUI_CHAT,
-    "x-session-affinity",  # opencode
     "x-session-id",  # opencode, Crush
     "x-goose-session-id",
     "thread-id",  # Codex; its subagents have their own threads in one session

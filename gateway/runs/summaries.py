@@ -19,7 +19,7 @@ _OF_CONVERSATION = re.compile(r"\bsummar\w{1,4}\b[^.\n]{0,40}\b(?:conversation|c
 _FIRST_MESSAGES = 4  # messages of a conversation that are searched for a summary
 _MIN_SENTENCE_CHARS = 30  # letters and digits
 _MIN_SUMMARY_CHARS = 80
-_SENTENCE = re.compile(r"[.!?\n\u3002]+")
+_SENTENCE = re.compile(r"[.!?\n\u3002]+|:\s")  # a client may put "Summary of the conversation:" before it
 
 
 def may_be_summary(messages: Sequence[ChatMessage], answer: str) -> bool:

@@ -11,7 +11,7 @@ _REMINDERS = frozenset({"system-reminder", "system_reminder"})
 # Tags whose content is never the user's
 _CLIENT_TAGS = _REMINDERS | frozenset(
     {
-        "environment_details", "environment_context", "info-msg", "instructions", "system",
+        "current_datetime", "environment_details", "environment_context", "info-msg", "instructions", "system",
         "user_instructions", "turn_aborted", "subagent_notification", "skill", "think", "thinking", "reasoning",
         "thought", "details",
     }

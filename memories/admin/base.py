@@ -14,6 +14,7 @@ from django.urls import reverse
 from unfold.admin import ModelAdmin
 
 from memories.admin.access import action_record, fields_note, listing_record, opening_record
+from memories.admin.dead_links import dead_links_remove
 from memories.admin.paging import LookAheadChangeList, LookAheadPaginator
 from memories.audit.log import Action
 from memories.errors import DomainError
@@ -162,6 +163,8 @@ class DaybookAdmin(ModelAdmin):
         """Show the list, and record it in the audit log if `audits_access` is set."""
         response: HttpResponse = super().changelist_view(request, extra_context)
         context = getattr(response, "context_data", None) or {}
+        if isinstance(response, TemplateResponse):
+            dead_links_remove(request, response)
         if self.audits_access and "cl" in context:
             listing_record(request, self.model, context["cl"].result_list)
         return response
@@ -178,6 +181,8 @@ class DaybookAdmin(ModelAdmin):
         extra_context = {"show_save_and_add_another": False, **(extra_context or {})}
         response: HttpResponse = super().changeform_view(request, object_id, form_url, extra_context)
         shown = (getattr(response, "context_data", None) or {}).get("original")
+        if isinstance(response, TemplateResponse):
+            dead_links_remove(request, response)
         if self.audits_access and shown is not None:
             opening_record(request, shown)
         return response

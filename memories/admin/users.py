@@ -8,16 +8,18 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from memories.admin.access import action_record
 from memories.admin.base import DaybookAdmin
+from memories.admin.columns import moment_column, yes_no_column
 from memories.audit.log import Action, actor_of
 from memories.database.batches import run_slices_within
 from memories.forgetting import DELETE_SECONDS, erasure_begin, erasure_slices
@@ -28,6 +30,7 @@ from memories.services import is_only_administrator
 ONLY_ADMINISTRATOR = "This is the only active administrator. Make another user an active superuser first."
 ONLY_ADMINISTRATORS_UNLOCK = "Only an administrator can unlock people with a role in the administration."
 
+_HASHED = "daybook.hashed"  # the META key of the hash of a new user's password
 _ROLE_FIELDS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 admin.site.unregister(User)
@@ -68,6 +71,17 @@ class UserForm(UserChangeForm):
         return cleaned
 
 
+class _NewUserForm(UserCreationForm):
+    """A name and a password, twice. The page sets `hashed`, the hash of the password."""
+
+    hashed = ""
+
+    def set_password_and_save(self, user: User, **options: Any) -> User:
+        """Set the hash. The page saves the user."""
+        user.password = self.hashed
+        return user
+
+
 class _PasswordForm(PasswordOnly, AdminPasswordChangeForm):
     """A person's new password, twice."""
 
@@ -77,13 +91,18 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
     """People who can sign in."""
 
     form = UserForm
-    add_form = UserCreationForm
+    add_form = _NewUserForm
     change_password_form = _PasswordForm
-    list_display = ("username", "email", "is_active", "is_staff", "is_superuser", "last_login")
+    list_display = ("username", "email", "active", "staff", "administrator", "signed_in")
     list_filter = ("is_active", "is_staff", "is_superuser", "groups")
     ordering = ("username",)
 
     actions = ("unlock_sign_in",)
+
+    active = yes_no_column("is_active", "Active")
+    staff = yes_no_column("is_staff", "Staff")
+    administrator = yes_no_column("is_superuser", "Administrator")
+    signed_in = moment_column("last_login", "Last sign-in")
 
     @admin.action(description="Unlock sign-in", permissions=["change"])
     def unlock_sign_in(self, request: HttpRequest, queryset: "QuerySet[User]") -> None:
@@ -106,6 +125,17 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
         administrator cannot be deleted."""
         is_last = obj is not None and is_only_administrator(obj)
         return not is_last and may_manage_user(request, obj) and bool(super().has_delete_permission(request, obj))
+
+    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+        """Add a user. Hashing the password takes long, so it is done before the transaction of Django's view."""
+        if request.method == "POST" and self.has_add_permission(request):
+            disabled = request.POST.get("usable_password") == "false"
+            request.META[_HASHED] = make_password(None if disabled else request.POST.get("password1"))
+        return super().add_view(request, form_url, extra_context)
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        form = super().get_form(request, obj, change=change, **kwargs)
+        return form if change else type(form.__name__, (form,), {"hashed": request.META.get(_HASHED, "")})
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """Return the role fields too unless the user is an administrator: others could grant themselves a role."""
@@ -161,6 +191,11 @@ class GroupAdmin(TickedChoices, DjangoGroupAdmin, DaybookAdmin):  # type: ignore
     group."""
 
     ordering = ("name",)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Return the groups only. Django would also list each permission and member of a group, without a name."""
+        _, _, *others = super().get_deleted_objects(objs, request)
+        return [str(group) for group in objs], {"groups": len(objs)}, *others
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return _is_administrator(request) and bool(super().has_add_permission(request))

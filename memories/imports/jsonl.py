@@ -14,13 +14,14 @@ from memories.imports.contents import Entry, ImportContents
 from memories.imports.files import SourceFile
 from memories.imports.reading import parse_past_time
 from memories.json_input import read_json
-from memories.limits import IMPORT_LINE_LENGTH, IMPORT_LINES
+from memories.limits import IMPORT_LINE_LENGTH, IMPORT_LINES, IMPORT_MESSAGES
 from memories.models import Evidence, EvidenceKind
 from memories.pagination import parse_number
 from memories.services import MemoryFields
 from memories.storable import storable_text
 
 TEXT_KEYS = ("content", "memory", "text", "fact")
+_MAX_LINES = IMPORT_LINES + IMPORT_MESSAGES  # an export has revisions and messages besides
 _SLICE_LINES = 1_000
 _LEADING_TYPE = re.compile(r'\s*\{\s*"type"\s*:\s*"([^"\\]*)"')
 _LEADING_CHARS = 200
@@ -40,8 +41,8 @@ def is_jsonl(text: str) -> bool:
 
 def read_jsonl(file: SourceFile, contents: ImportContents) -> Slices[None]:
     """Add the memories of a file. Raises InvalidRequest with the number of the line, TooLarge."""
-    if file.text.count("\n") > IMPORT_LINES:
-        raise TooLarge(f"An import has at most {IMPORT_LINES} lines. Split it.", limit=IMPORT_LINES)
+    if file.text.count("\n") > _MAX_LINES:
+        raise TooLarge(f"A file has at most {_MAX_LINES} lines. Leave out all but the memories.", limit=_MAX_LINES)
     for number, raw in enumerate(file.text.split("\n"), start=1):
         if raw.strip() and (entry := _parse_line(number, raw, contents.book)):
             contents.add_entry(entry)

@@ -3,6 +3,7 @@ It only carries hints and jobs, which are also rows in the database."""
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Coroutine
 from functools import cache
@@ -62,11 +63,23 @@ def waiting_pool() -> BlockingConnectionPool:
     )
 
 
-class HintLayer(RedisChannelLayer):  # type: ignore[misc]  # channels_redis has no types
+class _Faults:
+    """Logs faults of Redis, at most once every _QUIET_SECONDS. `_fault` says what they mean."""
+
+    _fault = ""
+    _warned_at = -_QUIET_SECONDS
+
+    def _warn(self, error: Exception) -> None:
+        if time.monotonic() - self._warned_at >= _QUIET_SECONDS:
+            self._warned_at = time.monotonic()
+            logger.warning(self._fault, str(error) or "no answer")
+
+
+class HintLayer(_Faults, RedisChannelLayer):  # type: ignore[misc]  # channels_redis has no types
     """Channels' layer on Redis. Joining a group and listening wait a second at most and raise no errors: without Redis
     there are no hints, and consumers poll the outbox."""
 
-    _warned_at = -_QUIET_SECONDS
+    _fault = "Redis delivers no hints (%s); websockets poll the database instead."
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -112,12 +125,6 @@ class HintLayer(RedisChannelLayer):  # type: ignore[misc]  # channels_redis has 
         except _FAILURES as error:
             self._warn(error)
 
-    def _warn(self, error: Exception) -> None:
-        if time.monotonic() - self._warned_at >= _QUIET_SECONDS:
-            self._warned_at = time.monotonic()
-            reason = str(error) or "no answer"
-            logger.warning("Redis delivers no hints (%s); websockets poll the database instead.", reason)
-
 
 async def _ended(task: "asyncio.Task[Any]") -> None:
     """Cancel a task until it ends, since redis-py swallows a cancellation while it connects."""
@@ -128,9 +135,10 @@ async def _ended(task: "asyncio.Task[Any]") -> None:
         task.exception()  # retrieve it, so that asyncio does not log it as never retrieved
 
 
-class QueueBroker(RedisBroker):  # type: ignore[misc]  # django-q2 has no types
+class QueueBroker(_Faults, RedisBroker):  # type: ignore[misc]  # django-q2 has no types
     """django-q2's queue on Redis, with timeouts and without retries inside the client."""
 
+    _fault = "Redis delivers no jobs (%s); it is asked again every second."
     _blocking_client: Redis | None = None
 
     @staticmethod
@@ -139,11 +147,20 @@ class QueueBroker(RedisBroker):  # type: ignore[misc]  # django-q2 has no types
         return _client(ANSWER_SECONDS)
 
     def dequeue(self) -> list[tuple[None, bytes | str]] | None:
-        """Return the next job. Only workers call this, so it uses a client with a longer timeout."""
+        """Return the next job, or None. Only workers call this, so it uses a client with a longer timeout. After an
+        error the library would log a traceback, end the process and start it again, for as long as Redis is away."""
         if self._blocking_client is None:
             self._blocking_client = _client(_DEQUEUE_SECONDS)
-        job = self._blocking_client.blpop([self.list_key], timeout=1)
+        try:
+            job = self._blocking_client.blpop([self.list_key], timeout=1)
+        except _FAILURES as error:
+            self._warn(error)
+            threading.Event().wait(ANSWER_SECONDS)
+            return None
         return [(None, job[1])] if job else None
+
+    def set_stat(self, key: str, value: str, timeout: int) -> None:
+        """Store nothing. Nobody reads the library's statistics, and it logs each one that cannot be stored."""
 
 
 @cache

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_POST
 import scanning
 from memories.admin.access import action_record
 from memories.admin.base import DaybookAdmin, staff_actor
+from memories.admin.columns import row_link
 from memories.errors import DomainError, InvalidRequest
 from memories.number_words import memories
 from reviews.admin.review_writes import WriteRow, write_rows
@@ -93,6 +94,11 @@ class DecisionAdmin(DaybookAdmin):
                 return self._show_again(request, run, {"ticked": refused, "words": typed, "error": error})
         except DomainError as refusal:
             return self._show_again(request, run, {"ticked": ticked, "words": typed, "error": str(refusal)})
+        older = (
+            self.get_queryset(request).filter(state=ReviewRun.State.AWAITING_APPROVAL, pk__lt=run.pk).order_by("-pk")
+        )
+        for review in older[:1]:
+            self.message_user(request, row_link("reviews_reviewrun", review.pk, "Next review that waits"))
         return HttpResponseRedirect(reverse("admin:reviews_reviewrun_change", args=[run.pk]))
 
     def _approve(

@@ -94,13 +94,15 @@ def _intro(viewer: Viewer) -> dict[str, Any]:
     """Return how often reviews run, how many wait for a decision, and whether today's quota is used up."""
     agents = [agent_settings(agent) for agent in Agent.objects.all()]
     intervals = {agent.memory_review_interval for agent in agents} - {0}
-    waiting = ReviewRun.objects.filter(owner_id=viewer.owner.pk, state=ReviewRun.State.AWAITING_APPROVAL).count()
+    reviews = ReviewRun.objects.filter(owner_id=viewer.owner.pk, state=ReviewRun.State.AWAITING_APPROVAL)
+    waiting = list(reviews.order_by("-id").values_list("pk", flat=True))
     interval = intervals.pop() if len(intervals) == 1 else 0
     return {
         "on": any(agent.reviews_on for agent in agents),
         "after_turns": bool(interval or intervals),
         "interval": interval,
-        "waiting": f"{counted(waiting, 'review needs', 'reviews need')} your decision." if waiting else "",
+        "waiting": f"{counted(len(waiting), 'review needs', 'reviews need')} your decision." if waiting else "",
+        "first_waiting": waiting[0] if waiting else None,
         "used_up": usage_today(viewer.owner).reached,
     }
 

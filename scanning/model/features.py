@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scanning.sentences import LETTERS, Sentence
+from scanning.sentences import LETTERS, PLAIN, Sentence
 from scanning.words import BIT, UNSPACED
 
 Numbers = NDArray[np.int64]
@@ -38,11 +38,12 @@ _RUN_LENGTHS: Final = (3, 4, 5)
 """Lengths of runs of letters. A run may begin or end with the gap between two words, but not cross it."""
 
 _TOKEN: Final = re.compile(
-    r"(?P<url>(?:[a-z][a-z0-9+.\-]{1,10}://|www\.)[^\s<>\"'`)\]，。]{2,})"
+    rf"{PLAIN}"
+    r"|(?P<url>(?:[a-z][a-z0-9+.\-]{1,10}://|www\.)[^\s<>\"'`)\]，。]{2,})"
     r"|(?P<email>[\w.+\-]{1,64}@[\w\-]{1,63}(?:\.[\w\-]{1,63}){0,5})"
     r"|(?P<host>(?<![\w.])(?:[a-z0-9\-]{1,40}\.){1,4}[a-z]{2,12}(?:/[^\s<>\"'`)\]，。]{0,200})?)"
     rf"|(?P<run>{UNSPACED.pattern})"
-    rf"|(?P<word>(?:{LETTERS})+(?:['’](?:{LETTERS})+)*)"
+    rf"|(?P<word>{LETTERS}(?:['’]{LETTERS})*)"
     r"|(?P<sign>[!?:{}<>*#\"“”„«»`=/])"
 )
 _MASKS: Final = {"url": "\ue000", "host": "\ue000", "email": "\ue001"}
@@ -93,7 +94,10 @@ def _tokens(text: str) -> tuple[list[str], list[int]]:
     starts: list[int] = []
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup or ""
-        if kind == "run":
+        if kind == "plain":
+            tokens.append(match.group())
+            starts.append(match.start())
+        elif kind == "run":
             tokens.extend(match.group())
             starts.extend(range(match.start(), match.end()))
         else:

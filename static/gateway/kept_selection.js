@@ -21,7 +21,8 @@ function placeAfter(element, count) {
   return [element, element.childNodes.length];
 }
 
-// Returns a function that selects in another element what is now selected in this one, if anything is.
+// Returns a function that selects in another element, or again in this one, what is now selected here, if anything is and
+// its nodes have left the page.
 export function selectionOf(element) {
   const { anchorNode, anchorOffset, focusNode, focusOffset, isCollapsed } = getSelection();
   if (!element || isCollapsed || !element.contains(anchorNode) || !element.contains(focusNode)) return () => {};
@@ -32,7 +33,7 @@ export function selectionOf(element) {
     return [node, Math.max(0, at - 1)];
   };
   return (other) => {
-    if (!other) return; // the answer failed
+    if (!other || (anchorNode.isConnected && focusNode.isConnected)) return; // without `other` the answer failed
     const end = Math.max(anchor, focus);
     getSelection().setBaseAndExtent(...place(other, anchor, end), ...place(other, focus, end));
   };

@@ -1,6 +1,8 @@
 // Shows an answer while it is streamed: the blocks that the server renders and sanitises, the line for a running tool, and
 // the caret. The nodes of a finished block are kept.
 
+import { selectionOf } from "./kept_selection.js";
+
 // Texts for running and finished tools, from the server's table of tools in the page's template.
 const tools = Object.fromEntries([...document.getElementById("tool-words").content.children].map((item) => [item.dataset.tool, item.dataset]));
 
@@ -64,6 +66,7 @@ export class LiveAnswer {
 
   draw() {
     this.frame = 0;
+    const select = selectionOf(this.prose);
     this.caret.remove();
     for (const { nodes } of this.blocks.splice(this.count)) for (const node of nodes) node.remove();
     let after = null;
@@ -77,6 +80,7 @@ export class LiveAnswer {
       after = block.nodes[0] ?? after;
     }
     this.from = this.blocks.length;
+    select(this.prose);
     this.#place().append(this.caret);
     this.onDrawn();
   }

@@ -7,7 +7,7 @@ export function editMessage(section, send) {
   const area = editor.querySelector("textarea");
   const opener = document.activeElement;
   const shown = [...body.children];
-  area.value = section.querySelector("[data-said]").content.textContent;
+  area.defaultValue = section.querySelector("[data-said]").content.textContent;
   for (const child of shown) child.hidden = true;
   body.append(editor);
   area.focus();

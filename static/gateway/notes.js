@@ -75,7 +75,7 @@ function openEditor(button, refreshTurn) {
   const line = button.closest(".note__line, .given li");
   const editor = document.getElementById("memory-editor").content.cloneNode(true).firstElementChild;
   const area = editor.querySelector("textarea");
-  area.value = button.dataset.content;
+  area.defaultValue = button.dataset.content;
   line.hidden = true;
   line.after(editor);
   area.focus();

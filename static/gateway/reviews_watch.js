@@ -23,16 +23,16 @@ export class ReviewsWatch extends EventTarget {
 
   async #look() {
     clearTimeout(this.timer);
-    let reviews;
+    let newest, waiting;
     try {
-      reviews = (await call("GET", "/api/reviews?limit=50")).data;
+      [newest, waiting] = await Promise.all([call("GET", "/api/reviews?limit=50"), call("GET", "/api/reviews?state=awaiting_approval&limit=100")]);
     } catch (error) {
       if (error instanceof ApiError) return; // the dot is not essential
       throw error;
     }
-    this.sessions = new Set(reviews.filter(({ state }) => UNDER_WAY.has(state)).map((review) => review.session_id));
-    const waiting = reviews.filter(({ state }) => state === "awaiting_approval").length;
-    this.dispatchEvent(new CustomEvent("looked", { detail: { sessions: this.sessions, waiting } }));
+    this.sessions = new Set(newest.data.filter(({ state }) => UNDER_WAY.has(state)).map((review) => review.session_id));
+    const detail = { sessions: this.sessions, waiting: waiting.has_more ? "100+" : waiting.data.length };
+    this.dispatchEvent(new CustomEvent("looked", { detail }));
     if (!this.sessions.size) return;
     this.timer = setTimeout(() => this.#look(), this.pause);
     this.pause = Math.min(LONGEST, this.pause * 1.5);

@@ -50,6 +50,12 @@ document.addEventListener("click", (event) => {
   }
 });
 
+// The browser asks before it drops what is written nowhere else. The composer keeps its text, but no attachments.
+addEventListener("beforeunload", (event) => {
+  const changed = (area) => area.id !== "message" && area.checkVisibility() && area.value !== area.defaultValue;
+  if (document.querySelector("#attached li") || [...document.querySelectorAll("textarea")].some(changed)) event.preventDefault();
+});
+
 document.addEventListener("keydown", (event) => {
   if (!(event.ctrlKey || event.metaKey) || event.altKey) return;
   const key = event.key.toLowerCase();

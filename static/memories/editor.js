@@ -33,13 +33,14 @@ export function installAdd(form, list) {
   });
 }
 
-export async function openEditor(row, button, list) {
-  if (row.querySelector("[data-editor]")) return;
-  const nodes = await shown(`/fragments/memories/${row.dataset.memory}/edit/`);
+export async function openEditor({ id, dataset: { memory } }, list) {
+  const nodes = await shown(`/fragments/memories/${memory}/edit/`);
   if (!nodes) {
-    await list.refreshRow(row.dataset.memory);
+    await list.refreshRow(memory);
     return;
   }
+  const row = document.getElementById(id); // the list may have been updated meanwhile
+  if (!row || row.querySelector("[data-editor]")) return;
   const form = nodes.querySelector("form");
   const body = row.querySelector(".entry__body");
   const before = [...body.children];
@@ -50,11 +51,11 @@ export async function openEditor(row, button, list) {
   const close = () => {
     form.remove();
     for (const child of before) child.hidden = child.matches("[data-error]");
-    if (button.isConnected) button.focus();
+    row.querySelector("[data-edit]")?.focus();
   };
   watch(form, async () => {
     close();
-    if (form.dataset.version !== row.dataset.version || form.querySelector("[data-conflict]")) await list.refreshRow(row.dataset.memory);
+    if (form.dataset.version !== row.dataset.version || form.querySelector("[data-conflict]")) await list.refreshRow(memory);
   });
   form.addEventListener("submit", (event) => {
     event.preventDefault();

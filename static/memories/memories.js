@@ -25,7 +25,7 @@ list.root.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   const row = event.target.closest("[data-memory]");
   if (!button || !row) return;
-  if (button.matches("[data-edit]")) openEditor(row, button, list);
+  if (button.matches("[data-edit]")) openEditor(row, list);
   else if (button.matches("[data-history]")) history.open(row.dataset.memory);
   else if (button.matches("[data-pin]")) pin(row, button);
   else if (button.matches("[data-delete]")) remove(row, button);

@@ -4,7 +4,7 @@ import re
 from uuid import uuid4
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from gateway.models import Agent, Session
 from memories.messaging.outbox import notify
@@ -311,14 +311,20 @@ def test_after_undo_and_close_the_focus_is_not_lost(alices: Visitor) -> None:
     expect(chat.get_by_label("Message to assistant")).to_be_focused()
 
 
-def test_the_memories_page_keeps_an_edit_when_the_login_has_ended(alices: Visitor) -> None:
-    alices.expect_error("status of 401")
+def memory_being_edited(alices: Visitor) -> tuple[Page, Locator]:
+    """Open the memories page, and change the text of its only memory without saving it."""
     memory_make(owner_of("alice"), "Likes tea.")
     page = alices.open("/memories/")
     row = page.locator(".mem")
     row.hover()
     row.get_by_role("button", name="Edit: ").click()
     row.get_by_label("Memory", exact=True).fill("Likes green tea.")
+    return page, row
+
+
+def test_the_memories_page_keeps_an_edit_when_the_login_has_ended(alices: Visitor) -> None:
+    alices.expect_error("status of 401")
+    page, row = memory_being_edited(alices)
     cookies = alices.context.cookies()
     alices.context.clear_cookies()
     row.get_by_role("button", name="Save").click()
@@ -334,12 +340,7 @@ def test_the_memories_page_keeps_an_edit_when_the_login_has_ended(alices: Visito
 def test_signing_out_in_another_tab_keeps_what_is_being_edited(alices: Visitor) -> None:
     alices.expect_error("status of 401")
     alices.expect_error("WebSocket connection")
-    memory_make(owner_of("alice"), "Likes tea.")
-    page = alices.open("/memories/")
-    row = page.locator(".mem")
-    row.hover()
-    row.get_by_role("button", name="Edit: ").click()
-    row.get_by_label("Memory", exact=True).fill("Likes green tea.")
+    page, row = memory_being_edited(alices)
     other = alices.open("/")
     other.get_by_role("button", name="account of").click()
     other.get_by_role("button", name="Sign out").click()

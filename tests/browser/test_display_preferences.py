@@ -97,6 +97,15 @@ def test_the_whole_conversation_is_printed_on_white(visitor: NewVisitor) -> None
         expect(page.get_by_label(control).first).to_be_hidden()
 
 
+def test_a_printed_conversation_says_how_many_turns_are_missing(visitor: NewVisitor) -> None:
+    session = conversation_make(owner_of("alice"), *[("question", "Answer.")] * 30)
+    page = visitor("alice").open(f"/c/{session.pk}/")
+    missing = page.get_by_text("10 earlier turns not shown here, so not printed")
+    expect(missing).to_be_hidden()
+    page.emulate_media(media="print")
+    expect(missing).to_be_visible()
+
+
 def test_nothing_moves_with_reduced_motion(visitor: NewVisitor, puppet: PuppetModel) -> None:
     page = visitor("alice").open("/")
     puppet.say("Well")

@@ -133,3 +133,24 @@ def test_a_key_that_ends_an_ime_composition_does_not_end_editing(chat: Page) -> 
     words.fill("日本")
     words.dispatch_event("keydown", {"key": "Escape", "isComposing": True})
     expect(words).to_have_value("日本")
+
+
+def test_the_browser_asks_before_what_is_being_edited_is_lost(chat: Page, puppet: PuppetModel) -> None:
+    asked: list[str] = []
+    chat.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
+    puppet.answer("Fine.")
+    ask(chat, "first")
+    edit = chat.get_by_role("button", name="Edit your message")
+    edit.click()
+    chat.reload()
+    assert asked == []  # nothing is lost
+    chat.get_by_label(BOX).fill("a draft is kept")
+    edit.click()
+    chat.get_by_role("textbox", name="Edit your message").fill("first, in other words")
+    chat.reload()
+    assert asked == ["beforeunload"]
+    expect(chat.get_by_label(BOX)).to_have_value("a draft is kept")
+    chat.locator("#files").set_input_files({"name": "a.txt", "mimeType": "text/plain", "buffer": b"bees"})
+    expect(chat.get_by_text("a.txt")).to_be_visible()
+    chat.reload()
+    assert asked == ["beforeunload", "beforeunload"]

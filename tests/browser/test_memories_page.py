@@ -241,6 +241,20 @@ def test_an_edit_conflict_shows_both_versions(alices: Visitor, tea: Memory) -> N
         )
 
 
+def test_an_editor_opens_in_a_row_that_is_updated_meanwhile(alices: Visitor, tea: Memory) -> None:
+    page = open_memories(alices)
+    held_back: list[Route] = []
+    page.route(f"**/fragments/memories/{tea.number}/edit/", lambda route: held_back.append(route))
+    with page.expect_request("**/edit/"):
+        page.get_by_role("button", name="Edit: Likes tea.").click()
+    write(tea, content="Likes coffee.")
+    expect(row(page, "Likes coffee.")).to_be_visible()
+    held_back[0].continue_()
+    expect(row(page, "Likes coffee.").get_by_label("Memory", exact=True)).to_have_value("Likes coffee.")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Edit: Likes coffee.")).to_be_focused()
+
+
 def test_a_text_that_another_memory_has_is_refused_with_its_number(alices: Visitor, tea: Memory) -> None:
     other = memory_make(tea.owner, "Likes rum.")
     alices.expect_error(REFUSED)

@@ -9,6 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from gateway.models import Agent, Configuration, Message, Run, Session
 from memories.artifacts.store import artifact_put
+from memories.ids import uuid7
 from memories.messaging.outbox import notify
 from memories.models import Artifact, Book, ChangeSet, Memory, Notification, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
@@ -271,18 +272,27 @@ def test_changes_elsewhere_do_not_disturb_a_decision(alices: Visitor, book: Book
     expect(words).to_have_value("Cooks for")
 
 
+def newer_reviews(book: Book, number: int) -> None:
+    """Create reviews that saved nothing."""
+    row = ReviewRun(owner=book.owner, book=book, state=State.NOTHING_TO_SAVE, first_seq=1, last_seq=2, book_epoch=1)
+    for _ in range(number):
+        row.pk = uuid7()
+        row.save(force_insert=True)
+
+
+def test_a_review_that_waits_is_counted_and_found_below_newer_ones(alices: Visitor, book: Book) -> None:
+    waiting_review(book)
+    newer_reviews(book, 51)
+    page = open_reviews(alices)
+    expect(page.locator("#reviews-waiting")).to_have_text(re.compile("1"))
+    page.get_by_role("link", name="1 review needs your decision.").click()
+    expect(run(page, "Dinner for six")).to_be_focused()
+    expect(run(page, "Dinner for six")).to_be_in_viewport()
+
+
 def test_a_link_to_a_review_further_down_finds_it(alices: Visitor, book: Book) -> None:
     review = saved_review(book, "The oldest of all", "Keeps dumps for 14 days.")
-    for number in range(31):
-        ReviewRun.objects.create(
-            owner=book.owner,
-            book=book,
-            state=State.NOTHING_TO_SAVE,
-            first_seq=1,
-            last_seq=2,
-            book_epoch=1,
-            agent_name=f"a{number}",
-        )
+    newer_reviews(book, 31)
     page = open_reviews(alices, f"/reviews/#review-{review.pk}")
     expect(run(page, "The oldest of all")).to_be_focused()
     expect(run(page, "The oldest of all")).to_be_in_viewport()

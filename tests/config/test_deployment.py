@@ -5,6 +5,7 @@ Each case is a separate process, since settings are read once."""
 
 import os
 import subprocess
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -56,6 +57,15 @@ def test_hsts_is_enabled_if_every_origin_is_https(tmp_path: Path, origins: str, 
     (tmp_path / "show.py").write_text(_SHOW)  # without loading the apps
     done = warm_process.run([str(tmp_path / "show.py")], env=_environment(tmp_path, variables), timeout=60)
     assert done.stdout.strip() == shown, done.stderr
+
+
+def test_the_image_contains_every_package() -> None:
+    project = tomllib.loads((BASE / "pyproject.toml").read_text())
+    packages = set(project["tool"]["importlinter"]["root_packages"])
+    included = set((BASE / "deploy" / "Dockerfile.dockerignore").read_text().split())
+    assert packages <= set((BASE / "deploy" / "Dockerfile").read_text().split())  # compiled
+    files = {"agents.yaml", "manage.py", "pyproject.toml", "requirements/runtime.txt", "static", "templates"}
+    assert {line[1:] for line in included if line.startswith("!")} == packages | files
 
 
 def test_djangos_deployment_checks_report_missing_https(tmp_path: Path) -> None:

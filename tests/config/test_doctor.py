@@ -34,6 +34,7 @@ def _settings(settings: Settings, tmp_path: Path) -> None:
     settings.DAYBOOK_UPSTREAMS = {}
     settings.SWEEP_SECONDS = 5
     settings.UNKNOWN_VARIABLES = []
+    settings.SECRET_KEY = "pZ3-kQ9_vT7xWc2LmN8rYb5HsJ4dGf6A"
 
 
 @pytest.fixture
@@ -91,6 +92,18 @@ def test_every_check_of_a_healthy_installation_is_ok(worker: None) -> None:
     )
     folder = "warning  attachments" if connection.vendor == "postgresql" else "ok       attachments"
     assert checks == [folder if name == "attachments" else f"ok       {name}" for name in names.split(", ")]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("setting", [{"SECRET_KEY": "-5"}, {"SECRET_KEY_FALLBACKS": ["changeme" * 8]}])
+def test_a_guessable_signing_key_is_reported(settings: Settings, setting: dict[str, object]) -> None:
+    for name, value in setting.items():
+        setattr(settings, name, value)
+    found = next(finding for finding in findings() if finding.check == "configuration")
+    assert (found.level, found.text.partition(":")[0]) == (
+        Level.WARNING,
+        "DAYBOOK_SECRET_KEY (or a fallback) can be guessed",
+    )
 
 
 @pytest.mark.django_db

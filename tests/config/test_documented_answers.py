@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import requests
+from django.db import connection
 from django.utils import timezone
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
@@ -26,8 +27,10 @@ schemathesis: Any = LazyModule("schemathesis")
 openapi_checks: Any = LazyModule("schemathesis.specs.openapi.checks")
 failures: Any = LazyModule("schemathesis.core.failures")
 CHECKS = ("status_code_conformance", "content_type_conformance", "response_schema_conformance")
-# Per operation. Invalid examples take as long to generate as valid ones, and are refused in few ways.
-EXAMPLES, INVALID_EXAMPLES = 8, 4
+# Valid and invalid requests per operation. Invalid ones take as long to generate as valid ones, and are refused in few
+# ways. The answers do not depend on the database, so on a server a few of the native API's suffice: they show that it
+# takes odd values.
+EXAMPLES, FEWER_EXAMPLES = (8, 4), (3, 1)
 # Operations that need a state which random requests do not reach may never succeed. Which ones these are varies with
 # the schema, so their share is checked instead of their names.
 MAX_NEVER_SUCCESSFUL = 0.5
@@ -132,6 +135,9 @@ def test_every_operation_gives_only_documented_responses(
     schema.config.generation.update(with_security_parameters=False)  # otherwise most requests would fail authentication
     violations: dict[str, str] = {}
     answered: set[str] = set()
+    fewer = assembled is api and connection.vendor != "sqlite"
+    valid_examples, invalid_examples = FEWER_EXAMPLES if fewer else EXAMPLES
+    rows: dict[str, str] = {}
     headers = {"Authorization": f"Bearer {key_make(owner)[1]}"}
     with requests.Session() as client:
         client.headers.update(headers)
@@ -140,11 +146,11 @@ def test_every_operation_gives_only_documented_responses(
             for mode in schemathesis.GenerationMode:
                 if mode is schemathesis.GenerationMode.NEGATIVE and not (operation.query or operation.body):
                     continue  # any text is a valid path
-                rows = rows_make(owner)
+                rows = rows or rows_make(owner)
                 valid = mode is schemathesis.GenerationMode.POSITIVE
 
                 @seed(1)  # otherwise the source of this function would be the seed
-                @settings(QUIET, max_examples=EXAMPLES if valid else INVALID_EXAMPLES)
+                @settings(QUIET, max_examples=valid_examples if valid else invalid_examples)
                 @given(cases(operation, mode, rows))
                 def answer(case: Any) -> None:
                     response = case.call_and_validate(session=client, checks=checks, headers=headers)
@@ -155,6 +161,8 @@ def test_every_operation_gives_only_documented_responses(
                     answer()
                 except failures.FailureGroup as several:
                     violations[f"{operation.label} {mode}"] = "\n".join(map(str, several.exceptions))
+                if operation.method.upper() != "GET":
+                    rows = {}  # they may be changed or deleted
     assert violations == {}
     known = {found.ok().definition.raw["operationId"] for found in schema.get_all_operations()}
     assert len(known - answered) <= len(known) * MAX_NEVER_SUCCESSFUL, known - answered

@@ -62,7 +62,8 @@ def test_a_database_of_an_older_version_says_what_to_do(
 ) -> None:
     monkeypatch.setattr(health, "pending_migrations", lambda: ["gateway.0019_new"])
     said = str(ends(OperationalError("no such column: gateway_apikey.new")))
-    assert said.startswith("daybook: this database is of an older version. Run `python manage.py up`")
+    assert said.startswith("daybook: this database is of an older version, or another command is migrating it. Run ")
+    assert "`python manage.py up` (or `prepare`)" in said
 
 
 @pytest.mark.django_db

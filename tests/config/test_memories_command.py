@@ -114,7 +114,8 @@ def test_an_invalid_file_imports_nothing(alice: Owner, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("export", "--owner", "nobody"), "There is no user nobody"),
-        (("import", "--owner", "alice", "/nowhere/facts.jsonl"), "No such file"),
+        (("import", "--owner", "alice", "/nowhere/facts.jsonl"), "No such file or directory$"),
+        (("export", "--owner", "alice", "/nowhere/facts.jsonl"), "No such file or directory. Without FILE, the export"),
     ],
 )
 def test_a_missing_user_or_file_is_a_one_line_error(alice: Owner, arguments: tuple[str, ...], message: str) -> None:

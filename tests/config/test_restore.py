@@ -3,6 +3,7 @@
 import hashlib
 import json
 import resource
+import signal
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -88,6 +89,19 @@ def test_a_file_that_cannot_be_opened_is_not_called_damaged(tmp_path: Path) -> N
     (tmp_path / "daybook.sqlite3").mkdir()
     with pytest.raises(CommandError, match="cannot be read: unable to open database file"):
         sqlite_tools.refuse_damaged(tmp_path / "daybook.sqlite3")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_command_that_is_stopped_deletes_its_incomplete_files(tmp_path: Path, number: signal.Signals) -> None:
+    def copy() -> None:
+        with sqlite_tools.temporary_folder(tmp_path) as part:
+            (part / "daybook.sqlite3").write_text("what people remember")
+            signal.raise_signal(number)
+
+    with pytest.raises(SystemExit) as ended:
+        copy()
+    assert (ended.value.code, list(tmp_path.iterdir())) == (128 + number, [])
+    assert signal.getsignal(number) == signal.SIG_DFL
 
 
 def test_a_full_disk_leaves_the_database_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

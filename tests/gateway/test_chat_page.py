@@ -489,7 +489,7 @@ def test_a_long_conversation_takes_no_more_queries_than_a_short_one(page: Client
         return len(captured)
 
     queries(1)  # fills the cache of prices
-    assert queries(2) == queries(15)
+    assert queries(2) == queries(8)
 
 
 def test_sessions_are_grouped_by_day_in_the_owners_time_zone(

@@ -225,6 +225,22 @@ TASKS = [
         "summary by taking into account the new messages above:")),
     Row("Mellea: checking an answer", user("hi", "Check whether the output below satisfies the requirement below.\nThe "
         "conversation is provided so that you can interpret the requirement; judge only the output.\n…\n  Output: a")),
+    Row("GitHub Copilot: compaction", user("a", "Please create a detailed summary of the conversation so far. The "
+        "history is being compacted so moving forward, …"), STREAM | TOOLS | {"tool_choice": "none"}),
+    Row("pi: compaction", system("You are a context summarization assistant. Your task is to read a conversation "
+                                 "between a user and an AI coding assistant, …") + user("<conversation>\n…"), STREAM),
+    Row("Hermes: title", system("Generate a short, descriptive title (3-7 words) for a conversation that starts with …")
+        + user("User: hi\n\nAssistant: Hello.")),
+    Row("Hermes: compaction", user("You are a summarization agent creating a context checkpoint. Treat the …")),
+    Row("Hermes: memory of its own", [*user("a", "Review the conversation above and consider saving to memory if "
+        "appropriate.\n\nFocus on:\n1. Has the user …"), CALL, RESULT], STREAM | TOOLS),
+    Row("Hermes: skills of its own", user("a", "Review the conversation above and update the skill library. Be ACTIVE "
+                                          "— most sessions produce at least one skill update, …"), STREAM | TOOLS),
+    Row("Mistral Vibe: compaction", user("a", "CRITICAL: Respond with text only. Do NOT call any tools. Any tool call "
+        "will be rejected.\n\nYou are performing a CONTEXT CHECKPOINT COMPACTION. Create …"), STREAM | TOOLS),
+    Row("nanobot: compaction", user("a", "Create a compact replacement checkpoint for this session.\n\nWhen …"), TOOLS),
+    Row("nanobot: memory of its own", [*user("You are running Dream. Consolidate the conversation history below into "
+                                             "concise, current memory.\n…"), CALL, RESULT], STREAM | TOOLS),
     Row("Cherry Studio: title", system("Summarize the given session as a 10-word title") + user("[{\"x\": 1}]"),
         STREAM),
 ]  # fmt: skip
@@ -305,6 +321,8 @@ TURNS = [
     Row("with tools of one's own", system("You are an entity extraction specialist for conversational messages.")
         + user("Look it up"), TOOLS),
     Row("hold on again", user("a", "Hold on again, update your checkpoint."), TOOLS),
+    Row("a summary of everything", user("a", "Please create a detailed summary of the conversation so far."), TOOLS),
+    Row("a review that somebody asks for", user("a", "Review the conversation above and update two things: …"), TOOLS),
     Row("hold on", user("a", "Hold on, before you continue, what time is it?"), TOOLS),
 ]  # fmt: skip
 

@@ -121,11 +121,6 @@ def test_the_version_is_read_from_pyproject(tmp_path: Path) -> None:
     assert package_version(tmp_path / "elsewhere") == "0+unknown"
 
 
-def test_the_image_contains_pyproject() -> None:
-    included = (Path(settings.BASE_DIR) / "deploy" / "Dockerfile.dockerignore").read_text().split()
-    assert "!pyproject.toml" in included
-
-
 def test_a_listed_memory_has_the_documented_fields(alice: Owner) -> None:
     memory_make(alice)
     listed = output_schema(next(tool.result for tool in tools_at(Stage.MCP) if tool.name == "get_memories"))

@@ -175,6 +175,13 @@ def test_requests_per_network_address_are_limited(anna: Owner) -> None:
     assert answers == [200] * MAX_PER_ADDRESS + [429]
 
 
+def test_the_requests_that_are_counted_are_limited(anna: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(password_reset, "_MAX_COUNTED", MAX_PER_ADDRESS)
+    assert [ask().status_code for _ in range(MAX_PER_ADDRESS + 1)] == [200] * MAX_PER_ADDRESS + [429]
+    assert ask(REMOTE_ADDR="192.0.2.7").status_code == 200
+    assert ask().status_code == 200
+
+
 def test_without_a_mail_server_the_page_refers_to_an_administrator(anna: Owner, settings: Any) -> None:
     settings.MAIL = None
     assert "Ask an administrator" in html_of(Client(), "/password/forgotten/")

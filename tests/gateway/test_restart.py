@@ -2,7 +2,6 @@
 
 import asyncio
 import subprocess
-import sys
 import threading
 from collections.abc import AsyncGenerator, Generator
 from datetime import timedelta
@@ -34,7 +33,9 @@ from memories import clocks
 from memories.database.access import in_spare_thread, in_thread
 from memories.ids import uuid7
 from memories.models import Memory, Owner
+from tests import warm_process
 from tests.conftest import Api
+from tests.e2e.running import MANAGE, environment
 from tests.factories import caller_make, session_make
 from tests.scripted_model import Hangs, ScriptedModel, calls
 from tests.shutdown import close_lanes
@@ -402,14 +403,17 @@ def test_a_run_without_text_leaves_no_message(session: Session) -> None:
 @pytest.mark.django_db
 def test_the_end_of_a_process_is_detected_at_once() -> None:
     program = (
-        "import os, sys, django; django.setup(); from gateway.runs.holder import this_process;"
-        "print(this_process(), flush=True); sys.stdin.read()"
+        "import sys; from gateway.runs.holder import this_process; print(this_process(), flush=True); sys.stdin.read()"
     )
-    env = {"DAYBOOK_HOME": str(django_settings.DAYBOOK_HOME), "DJANGO_SETTINGS_MODULE": "config.settings"}
-    with subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
-    ) as other:
-        assert other.stdout
+    other = warm_process.start(
+        [str(MANAGE), "shell", "--no-imports", "-c", program],
+        env=environment(django_settings.DAYBOOK_HOME),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert other.stdin
+    assert other.stdout
+    with other.stdin, other.stdout:
         name = UUID(other.stdout.readline().strip())
         assert not has_ended(name)
         other.kill()

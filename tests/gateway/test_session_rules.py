@@ -69,7 +69,7 @@ async def test_editor_state_after_results_belongs_to_the_step(
     assert texts == ["Look it up"]
 
 
-@pytest.mark.parametrize("header", ["x_session_id", "x_session_affinity", "thread_id", "x_goose_session_id"])
+@pytest.mark.parametrize("header", ["x_session_id", "thread_id", "x_goose_session_id"])
 async def test_a_client_session_id_takes_precedence(chat: Chat, header: str) -> None:
     chat.headers = {header: "ses_1"}
     first = await chat.say("hi", "Hello.")

@@ -220,6 +220,20 @@ def test_passwords_are_hashed_one_at_a_time(monkeypatch: pytest.MonkeyPatch, ali
     assert sign_in().status_code == 200
 
 
+@pytest.mark.any_database
+def test_the_page_of_a_new_user_says_that_too_many_people_sign_in(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    root = staff_client(superuser=True)
+    settings.PASSWORD_HASHERS = ["gateway.accounts.passwords.BoundedPasswordHasher"]
+    monkeypatch.setattr(passwords, "WAIT_SECONDS", 0.01)
+    root.raise_request_exception = False
+    form = {"username": "dora", "password1": "a long one, twice", "password2": "a long one, twice"}
+    with hashing_slot():
+        answer = root.post("/admin/auth/user/add/", form)
+    assert (answer.status_code, "Too many people are signing in" in answer.content.decode()) == (503, True)
+
+
 def test_hashing_waits_for_a_free_slot(settings: Settings) -> None:
     settings.PASSWORD_HASHERS = ["gateway.accounts.passwords.BoundedPasswordHasher"]
     acquired, done = threading.Event(), threading.Event()

@@ -112,9 +112,9 @@ async def test_reasoning_is_exported_and_erased_when_memory_is_forgotten(
     assert await in_thread(forget) == ""
 
 
-def moved(text: str, size: int) -> tuple[str, str]:
+def moved(text: str, size: int, model: tuple[str, str] = ("", "")) -> tuple[str, str]:
     """Return the thought and the text that come out of a stream of pieces of this size."""
-    splitter, parts = ThoughtInText(), [text[at : at + size] for at in range(0, len(text), size)]
+    splitter, parts = ThoughtInText(model), [text[at : at + size] for at in range(0, len(text), size)]
     found = [*(splitter.moved({"content": part}) for part in parts), splitter.moved({}, last=True)]
     return "".join(part.get("reasoning_content", "") for part in found), "".join(
         part.get("content", "") for part in found
@@ -168,3 +168,46 @@ async def test_a_thought_that_never_ends_is_no_answer(alice_api: Api, session: S
     model.script(Says(pieces=("<think>They like tea, or ",), finish_reason="length"))
     _, turn = await alice_api.post(turns_path(session), {"content": "I like tea"})
     assert (turn["content"], turn["reasoning"]) == ("", "They like tea, or ")
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_a_model_that_closes_unopened_thoughts_is_remembered_until_it_does_not(size: int) -> None:
+    model = ("lab", "thinker")
+    text = "They like tea.\n</think>\n\nTea."
+    assert moved(text, size, model) == ("", text)
+    ThoughtInText(model).learn(text)  # before anything was split: not the text of this step
+    assert moved(text, size, model) == ("", text)
+    first = ThoughtInText(model)
+    first.moved({"content": text})
+    first.learn(text)
+    assert moved(text, size, model) == ("They like tea.\n", "Tea.")
+    assert moved("<think>\nHm.\n</think>\nTea.", size, model) == ("Hm.\n", "Tea.")
+    assert moved("", size, model) == ("", "")
+    thought, answer = moved("Tea, without a thought </thi", size, model)
+    assert (answer, thought in answer) == ("Tea, without a thought </thi", True)
+    assert moved(text, size, model) == ("", text)  # forgotten
+
+
+def test_an_answer_about_the_tag_is_not_taken_for_a_thought() -> None:
+    model = ("lab", "writer")
+    for text in ("It ends with </think> and a line break.", "```\n<think>\nHm.\n</think>\n```\nLike this."):
+        splitter = ThoughtInText(model)
+        assert splitter.moved({"content": text}, last=True) == {"content": text}
+        splitter.learn(text)
+        assert moved("Tea.", 2, model) == ("", "Tea.")
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_clients_get_an_unopened_thought_as_reasoning(
+    streamed: bool, alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script(*[Says(pieces=("They like", " tea.\n</th", "ink>\n\nTea."))] * (1 + streamed))
+    if streamed:
+        await stream(alice_api, "I like tea")  # its end shows that the thought was one
+        deltas = [choice["delta"] for chunk in await stream(alice_api, "I like tea") for choice in chunk["choices"]]
+        answer = {key: "".join(d.get(key) or "" for d in deltas) for key in ("content", "reasoning_content")}
+    else:
+        answer = (await ask(alice_api, "I like tea")).json["choices"][0]["message"]
+    assert (answer["content"], answer["reasoning_content"]) == ("Tea.", "They like tea.\n")
+    run = await in_thread(lambda: Run.objects.latest("started_at"))
+    assert (run.text, run.reasoning) == ("Tea.", "They like tea.\n")

@@ -39,6 +39,7 @@ REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
         (f"Fix the tests\n\n{REMINDER}", "Fix the tests"),
         (f"{REMINDER}{REMINDER}", ""),
         ("<environment_details>\n# Time\n9:00\n</environment_details>", ""),
+        ("<current_datetime>2026-11-30T09:00:00.000+00:00</current_datetime>\n\nFix it", "Fix it"),
         ('<user_input mode="act">Fix it</user_input>', "Fix it"),
         ("<task>\nFix it\n</task>\n<environment_details>x</environment_details>", "Fix it"),
         ("<think>Hm. 1 < 2</think>\nYes.", "Yes."),

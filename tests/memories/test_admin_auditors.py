@@ -1,13 +1,15 @@
 """/admin/: the group of memory auditors, and what pages show to users without change permission"""
 
+import re
+
 import pytest
 from django.contrib.auth.models import Group
 from django.test import Client
 from django.urls import reverse
 
-from memories.audit.auditors import AUDITORS, auditors_make, auditors_unmake
-from memories.models import Revision
-from tests.admin_pages import saved_review_make
+from memories.audit.auditors import AUDITORS, PERMISSIONS, auditors_make, auditors_unmake
+from memories.models import ChangeSet, Memory, Revision
+from tests.admin_pages import list_of, page_of, rows_make, saved_review_make
 from tests.admin_rows import book_make, memory_make, session_make, staff_client
 
 pytestmark = pytest.mark.django_db
@@ -49,6 +51,21 @@ def test_an_auditor_sees_a_review_without_the_conversation() -> None:
     page = staff_client(auditor=True).get(path).content.decode()
     assert "Prefers tea." in page
     assert "Question 1" not in page
+
+
+def test_an_auditors_pages_have_no_link_that_is_refused() -> None:
+    rows, client = rows_make(), staff_client(auditor=True)
+    Memory.objects.update(session_id=rows["gateway.session"].pk)
+    ChangeSet.objects.update(session_id=rows["gateway.session"].pk, run_id=rows["gateway.run"].pk)
+    shown = [page_of(f"{app}.{model}", rows[f"{app}.{model}"]) for app, model, _ in PERMISSIONS]
+    shown += [list_of(f"{app}.{model}") for app, model, _ in PERMISSIONS]
+    links = {link for page in shown for link in re.findall(r'<a[^>]* href="(/admin/[^"?]+)', html_of(client, page))}
+    assert {page_of(name, rows[name]) for name in ("memories.memory", "memories.book")} <= links
+    assert {link: status for link in links if (status := client.get(link, follow=True).status_code) != 200} == {}
+
+
+def html_of(client: Client, path: str) -> str:
+    return client.get(path).content.decode()
 
 
 def test_an_object_action_needs_the_csrf_token() -> None:

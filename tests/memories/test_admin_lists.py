@@ -148,3 +148,11 @@ def test_a_list_refuses_lookups_on_columns_without_a_filter() -> None:
 
 def _filtered(page: Any) -> set[str]:
     return {item[0] if isinstance(item, tuple) else item for item in page.list_filter if isinstance(item, str | tuple)}
+
+
+def test_an_empty_list_offers_to_show_everything_only_if_something_is_filtered() -> None:
+    root = staff_client(superuser=True)
+    empty, filtered = (root.get(list_of("memories.memory"), {"q": words}).content.decode() for words in ("", "bees"))
+    assert "Nothing here yet." in empty
+    assert "Show everything" not in empty
+    assert '<a class="db-link" href="?">Show everything</a>' in filtered

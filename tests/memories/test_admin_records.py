@@ -13,7 +13,7 @@ from memories.history.word_diff import word_diff
 from memories.models import ChangeSet, Memory, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
 from tests.admin_pages import count_queries
-from tests.admin_rows import agent_make, memory_make, owner_make, session_make
+from tests.admin_rows import memory_make, owner_make
 
 pytestmark = pytest.mark.django_db
 REVISIONS = "/admin/memories/revision/"
@@ -66,25 +66,16 @@ def test_revisions_cannot_be_added_changed_or_deleted_even_by_a_superuser(root: 
 def test_end_users_do_not_add_queries_to_the_owner_list(root: Client) -> None:
     parents = [owner_make(f"parent{number}") for number in range(3)]
     expected = count_queries(root, "/admin/memories/owner/")
-    for number in range(27):
+    for number in range(9):
         Owner.objects.create(parent=parents[number % 3], namespace="shop", external_id=f"customer{number}")
     assert count_queries(root, "/admin/memories/owner/") == expected
     assert [str(o) for o in listed(root, "/admin/memories/owner/", q="customer7")] == ["customer7"]
 
 
-@pytest.mark.any_database
-def test_every_admin_page_opens(root: Client) -> None:
-    memory_make()
-    session_make(turns=1)
-    agent_make("other")
+def test_no_list_counts_its_whole_table_and_schedules_have_no_page() -> None:
     for model, page in site._registry.items():
         assert model._meta.app_label != "django_q"  # its schedules may call any function
-        name = f"{model._meta.app_label}_{model._meta.model_name}"
-        assert root.get(reverse(f"admin:{name}_changelist")).status_code in {200, 302}, name
-        row = model._default_manager.first()
-        if row is not None and model._meta.model_name != "configuration":
-            assert root.get(reverse(f"admin:{name}_change", args=[row.pk])).status_code == 200, name
-        assert page.show_full_result_count is False, name
+        assert page.show_full_result_count is False, model
 
 
 def test_a_user_created_in_the_admin_starts_without_memories(root: Client) -> None:

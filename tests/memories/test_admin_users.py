@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 from axes.models import AccessAttempt
+from django.contrib.auth.hashers import get_hasher
 from django.contrib.auth.models import Group, Permission, User
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -55,6 +57,32 @@ def test_the_only_administrator_cannot_be_deleted(root: Client) -> None:
     form = {"action": "delete_selected", "_selected_action": [bob().pk], "post": "yes"}
     assert root.post("/admin/auth/user/", form).status_code == 403
     assert User.objects.filter(username="bob").exists()
+
+
+@pytest.mark.parametrize("usable", ["true", "false"])
+def test_a_new_users_password_is_hashed_before_the_pages_transaction(
+    transactional_db: None, root: Client, monkeypatch: pytest.MonkeyPatch, usable: str
+) -> None:
+    hasher, within = type(get_hasher()), []
+    encode = hasher.encode
+
+    def noted(*given: Any) -> str:
+        within.append(connection.in_atomic_block)
+        return encode(*given)
+
+    monkeypatch.setattr(hasher, "encode", noted)
+    password = "a long one, twice" if usable == "true" else ""
+    form = {"username": "dora", "password1": password, "password2": password, "usable_password": usable}
+    assert root.post("/admin/auth/user/add/", form).status_code == 302
+    assert within == [False] * (usable == "true")  # others would wait for the transaction
+    dora = User.objects.get(username="dora")
+    assert (dora.has_usable_password(), dora.check_password("a long one, twice")) == (usable == "true",) * 2
+
+
+def test_a_new_user_needs_the_same_password_twice(root: Client) -> None:
+    form = {"username": "dora", "password1": "a long one, twice", "password2": "another", "usable_password": "true"}
+    assert "didn’t match" in root.post("/admin/auth/user/add/", form).content.decode()
+    assert not User.objects.filter(username="dora").exists()
 
 
 def delete_one(client: Client, user: User, **form: Any) -> Any:
@@ -148,6 +176,18 @@ def test_staff_cannot_unlock_users_with_a_role(staff: Client, name: str, remaini
         403 if remaining_attempts else 302,
         remaining_attempts,
     )
+
+
+def test_deleting_a_group_lists_its_name_only(root: Client) -> None:
+    group = Group.objects.create(name="readers")
+    group.permissions.add(*Permission.objects.all()[:2])
+    bob().groups.add(group)
+    html = root.get(f"/admin/auth/group/{group.pk}/delete/").content.decode()
+    assert "readers" in html
+    assert "Group_permissions object" not in html
+    assert "relationship" not in html
+    assert root.post(f"/admin/auth/group/{group.pk}/delete/", {"post": "yes"}).status_code == 302
+    assert not Group.objects.filter(pk=group.pk).exists()
 
 
 def test_staff_cannot_change_groups(staff: Client) -> None:

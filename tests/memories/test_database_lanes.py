@@ -234,7 +234,9 @@ def test_pages_can_be_read_while_the_database_is_locked(bob: Owner, path: str) -
 
 
 @only_sqlite
-def test_a_page_that_cannot_write_says_that_the_database_is_busy(alice: Owner) -> None:
+def test_a_page_that_cannot_write_says_that_the_database_is_busy(
+    alice: Owner, caplog: pytest.LogCaptureFixture
+) -> None:
     connection.close()
     connection.settings_dict["OPTIONS"]["timeout"] = 0.1
     User.objects.filter(pk=alice.user_id).update(password="md5$a$a")
@@ -246,6 +248,9 @@ def test_a_page_that_cannot_write_says_that_the_database_is_busy(alice: Owner) -
     connection.close()
     assert (answer.status_code, answer["Retry-After"]) == (503, "2")
     assert "The database is busy" in answer.content.decode()
+    [record] = caplog.records
+    assert "The database is busy" in record.getMessage()
+    assert record.exc_info is None  # everybody's pages are refused at such a moment
 
 
 async def test_the_last_use_of_a_key_is_stored_in_the_background(alice: Owner) -> None:

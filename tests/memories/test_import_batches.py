@@ -22,7 +22,7 @@ from memories.ids import parse_uuid
 from memories.imports.files import Upload
 from memories.imports.formats import read_upload
 from memories.imports.running import ImportRequest, import_slices
-from memories.limits import IMPORT_LINE_LENGTH, IMPORT_LINES
+from memories.limits import IMPORT_LINE_LENGTH, IMPORT_LINES, IMPORT_MESSAGES
 from memories.models import Book, ChangeSet, Erasure, Memory, Notification, Owner, Revision, WriteOrigin
 from memories.selectors import PAGE
 from memories.services import Source, book_limits_set, writing
@@ -197,7 +197,7 @@ def test_the_batch_size_adapts_to_the_time_a_batch_takes() -> None:
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("{}\n" * (IMPORT_LINES + 2), TooLarge),
+        ("{}\n" * (IMPORT_LINES + IMPORT_MESSAGES + 2), TooLarge),
         ('{"content": "' + "x" * IMPORT_LINE_LENGTH + '"}', InvalidRequest),
         ("[" * 5000 + "]" * 5000, InvalidRequest),
         ('{"content": "x", "id": ' + "9" * 5000 + "}", InvalidRequest),
@@ -212,6 +212,12 @@ def test_an_import_beyond_a_limit_is_refused_before_anything_is_written(
         with pytest.raises(error):
             import_text(alice.pk, text, actor="user:1", preview=preview)
     assert not Book.objects.exists()
+
+
+def test_an_export_with_more_messages_than_an_import_has_memories_can_be_imported(alice: Owner) -> None:
+    messages = '{"type": "message", "content": "hello"}\n' * (IMPORT_LINES + 1)
+    import_text(alice.pk, messages + '{"content": "Likes tea."}', actor="user:1", preview=False)
+    assert [memory.content for memory in Memory.objects.all()] == ["Likes tea."]
 
 
 LONG_TEXT = "long text " * 100_000

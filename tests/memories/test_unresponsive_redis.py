@@ -189,6 +189,16 @@ async def test_a_worker_waits_for_a_job_and_gets_it(redis: OwnRedis) -> None:
     assert await asyncio.to_thread(broker.dequeue) == [(None, b"job")]
 
 
+async def test_a_worker_waits_while_redis_does_not_answer(
+    unresponsive_redis: OwnRedis, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = QueueBroker()
+    async with asyncio.timeout(DEADLINE):
+        assert [await asyncio.to_thread(broker.dequeue) for _ in range(2)] == [None, None]
+    await asyncio.to_thread(broker.set_stat, "key", "value", 3)  # would be logged twice a second
+    assert [record.message.partition(" (")[0] for record in caplog.records] == ["Redis delivers no jobs"]
+
+
 async def test_a_listener_ends_even_if_its_connection_swallows_a_cancellation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

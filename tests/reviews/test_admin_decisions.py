@@ -89,6 +89,14 @@ def test_single_writes_are_rejected(root: Client, waiting_review: MakeReview) ->
     assert latest_note() == "Rejected write 0."
 
 
+def test_a_decision_leads_to_the_next_review_that_waits(root: Client, waiting_review: MakeReview) -> None:
+    older, newer = waiting_review(), waiting_review(adds("Keeps bees."))
+    saved, following = messages(decide(root, newer, "approve", 0))
+    assert saved == "Saved 1 memory."
+    assert f'href="{reverse("admin:reviews_reviewrun_change", args=[older.pk])}"' in following
+    assert len(messages(decide(root, older, "approve", 0))) == 1
+
+
 def test_a_rejected_write_can_still_be_approved(root: Client, waiting_review: MakeReview) -> None:
     review = waiting_review()
     html = decide(root, review, "reject", 0, 1).content.decode()

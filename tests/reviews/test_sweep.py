@@ -10,6 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django_q.brokers import get_broker
+from redis import RedisError
 
 from gateway import jobs as gateway_jobs
 from gateway.models import Session
@@ -78,6 +79,19 @@ def test_nothing_is_added_to_a_full_queue(alice: Owner, monkeypatch: pytest.Monk
         assert enqueue_lost() == 0
         monkeypatch.setattr(broker, "queue_size", lambda _: 98)
         assert enqueue_lost() == 2
+
+
+def test_a_queue_that_does_not_answer_stops_no_other_step(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    def queue_size(broker: Any) -> int:
+        raise RedisError("Timeout reading from socket")
+
+    steps: list[str] = []
+    say(reviewed_session(alice))
+    monkeypatch.setattr(type(get_broker()), "queue_size", queue_size)
+    monkeypatch.setattr(sweep, "review_idle_sessions", lambda: steps.append("idle"))
+    with later(61):
+        reviews_sweep()
+    assert steps == ["idle"]
 
 
 def test_a_dead_workers_review_is_enqueued_again(alice: Owner, jobs: list[str]) -> None:

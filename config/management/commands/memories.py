@@ -63,7 +63,8 @@ class Command(BaseCommand):
         except BrokenPipeError:  # the reader has closed the pipe: see manage.py
             raise
         except OSError as error:
-            raise CommandError(f"{options['file']}: {error.strerror}") from None
+            hint = ". Without FILE, the export goes to standard output." if verb == "export" else ""
+            raise CommandError(f"{options['file']}: {error.strerror}{hint}") from None
 
     def _export(self, owner: Owner, book: str | None, file: Path) -> None:
         if book is not None:

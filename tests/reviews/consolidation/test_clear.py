@@ -261,7 +261,7 @@ def test_an_undo_needs_no_more_queries_for_more_sessions(alice: Owner, agent: Ag
 
     talk(alice, agent)
     expected = count_queries()
-    for _ in range(20):
+    for _ in range(6):
         talk(alice, agent)
     assert count_queries() == expected
 
