@@ -13,9 +13,7 @@ script uses its own database in a temporary home and scores nothing. Its last li
 import argparse
 import asyncio
 import json
-import os
 import sys
-import tempfile
 import threading
 import time
 from datetime import UTC, datetime
@@ -23,7 +21,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-REPO = Path(__file__).resolve().parent.parent
+from own_home import MODEL_SERVERS, own_home
+
 DATE_FORMAT = "%I:%M %p on %d %B, %Y"
 # Data sets hold conversations that are years old.
 MAX_AGE_DAYS = 3650
@@ -41,11 +40,7 @@ def main() -> int:
     conversation = conversations[options.conversation]
     if not conversation.get("turns"):
         parser.error("this file has no conversations: each needs `turns`")
-    with tempfile.TemporaryDirectory(prefix="daybook-bench-") as home:
-        os.environ |= {"DAYBOOK_HOME": home, "DJANGO_SETTINGS_MODULE": "config.settings"}
-        for name in ("DATABASE_URL", "REDIS_URL"):
-            os.environ.pop(name, None)
-        sys.path.insert(0, str(REPO))
+    with own_home("consolidation-demo", {"DAYBOOK_DB_THREADS": "1"}, keep=MODEL_SERVERS):
         report = consolidate_conversation(conversation, model=options.model)
     for path, content in report["documents"].items():
         print(f"=== {path}\n{content}\n")
@@ -63,9 +58,6 @@ def main() -> int:
 
 def consolidate_conversation(conversation: dict[str, Any], *, model: str) -> dict[str, Any]:
     """Consolidate a conversation; return the report, with the documents' contents by path."""
-    import django
-
-    django.setup()
     from django.core.management import call_command
 
     from gateway.services import configuration_save

@@ -20,10 +20,12 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Event
+from typing import Any
 from urllib.parse import urlsplit
 
 from daybook_server import Daybook, agents_file, daybook_start
@@ -162,26 +164,20 @@ def unlimited_agents_file() -> str:
     return json.dumps(agents)
 
 
-def build_world(daybook: Daybook) -> World:
-    """Create what the attacker's requests name: memories with history, a long session, a review, a login."""
-    added: dict[str, object] = {}
+def build_world(call: Callable[..., dict[str, Any]], key: str, *login: str) -> World:
+    """Create what the rows name: memories, one of them with a long history, and a long session with a review. `call`
+    sends a request of the key's owner and returns the JSON of its response."""
     for number in range(MEMORIES):
-        added = daybook.call(
-            "POST", "/api/memories", {"content": f"Likes place number {number} by the sea", "target": "memory"}
-        )
-    memory = str(added["id"])
+        content = f"Likes place number {number} by the sea"
+        memory = call("POST", "/api/memories", {"content": content, "target": "memory"})["id"]
     for number in range(50):
-        daybook.call("PATCH", f"/api/memories/{memory}", {"content": f"version {number} " + "word " * 700})
-    session = str(daybook.call("POST", "/api/sessions", {"agent": "plain"})["id"])
-    turn = ""
+        call("PATCH", f"/api/memories/{memory}", {"content": f"version {number} " + "word " * 700})
+    session = call("POST", "/api/sessions", {"agent": "plain"})["id"]
     for number in range(TURNS):
-        answer = daybook.call("POST", f"/api/sessions/{session}/turns", {"content": f"Tell me about case {number}."})
-        turn = str(answer["id"])
-    review = str(daybook.call("POST", f"/api/sessions/{session}/review")["id"])
-    revisions = daybook.call("GET", f"/api/memories/{memory}/revisions")["data"]
-    assert isinstance(revisions, list)
-    cookies, csrf = daybook.login()
-    return World(daybook.key, session, turn, memory, review, str(revisions[0]["change_set"]), cookies, csrf)
+        turn = call("POST", f"/api/sessions/{session}/turns", {"content": f"Tell me about case {number}."})["id"]
+    review = call("POST", f"/api/sessions/{session}/review")["id"]
+    revisions = call("GET", f"/api/memories/{memory}/revisions")["data"]
+    return World(key, session, turn, memory, review, revisions[0]["change_set"], *login)
 
 
 def measure(bystanders: Bystanders, seconds: float) -> Measured:
@@ -231,7 +227,7 @@ def main() -> int:
         daybook = daybook_start(stack, upstream_start(stack, "--chunks", "5"), agents=unlimited_agents_file())
         parts = urlsplit(daybook.server.url)
         bystanders = Bystanders(str(parts.hostname), int(parts.port or 80), daybook.trusted_key())
-        world = build_world(daybook)
+        world = build_world(daybook.call, daybook.key, *daybook.login())
         measure(bystanders, 1.0)
         print(f"{'row':52} {'stall ms':>9} {'p99 ms':>8} {'× alone':>8} {'machine':>8}  answers")
         for index, name in enumerate(names):

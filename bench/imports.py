@@ -16,11 +16,10 @@ import json
 import random
 import secrets
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from own_home import own_home
+from transactions import transactions_timed
 
 WORDS = (
     "amber bread candle desk evening ferry garden harbour island jacket kettle lamp morning north orchard paper quiet "
@@ -54,18 +53,17 @@ def measure_imports(memories: int, conversations: int) -> dict[str, Any]:
     owner = owner_for_user(get_user_model().objects.create_user("bench"))
     child = owner_for_end_user(parent=owner, namespace="bench", external_id="conversations")
     run_import(owner, memory_lines(1))  # loads the rules
-    locks: list[float] = []
     print(f"{'import':<34}{'rows':>8}{'per s':>8}")
     result: dict[str, Any] = {}
-    with time_transactions(locks):
+    with transactions_timed() as held:
         result["memories_per_s"] = timed_import("memories, at once", memories, owner, memory_lines(memories))
         later = memory_lines(memories)
         result["preview_per_s"] = timed_import("memories, preview", memories, owner, later, preview=True)
         result["memories_per_s_previewed"] = timed_import("memories, after the preview", memories, owner, later)
         chats = chatgpt_export(conversations)
         result["messages_per_s"] = timed_import("messages of conversations", conversations * 20, child, chats)
-    result["longest_lock_ms"] = round(max(locks) * 1000, 1)
-    print(f"longest transaction {result['longest_lock_ms']} ms, of {len(locks)}")
+    result["longest_lock_ms"] = round(max(held).seconds * 1000, 1)
+    print(f"longest transaction {result['longest_lock_ms']} ms, of {len(held)}")
     return result
 
 
@@ -91,33 +89,6 @@ def timed_import(name: str, rows: int, owner: Any, data: bytes, *, preview: bool
     rate = round(rows / (time.perf_counter() - began))
     print(f"{name:<34}{rows:>8}{rate:>8}", flush=True)
     return rate
-
-
-@contextmanager
-def time_transactions(locks: list[float]) -> Iterator[None]:
-    """Append each transaction's seconds from BEGIN to the end of its commit to `locks`."""
-    from django.db import connection
-
-    began = [0.0]
-    commit = connection.commit
-
-    def execute(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if sql.startswith("BEGIN"):
-            began[0] = time.perf_counter()
-        return execute(sql, params, many, context)
-
-    def timed_commit() -> None:
-        commit()
-        if began[0]:
-            locks.append(time.perf_counter() - began[0])
-        began[0] = 0.0
-
-    connection.commit = timed_commit  # type: ignore[method-assign]
-    try:
-        with connection.execute_wrapper(execute):
-            yield
-    finally:
-        connection.commit = commit  # type: ignore[method-assign]
 
 
 def sentence(count: int) -> str:

@@ -2,24 +2,14 @@
 describes the folder). Prints medians in milliseconds and the memory that loading took in MB."""
 
 import argparse
-import os
 import resource
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-os.environ.setdefault("DAYBOOK_HOME", tempfile.mkdtemp(prefix="daybook-bench-"))
-
-import django
-
-django.setup()
-
-from gateway.upstream.in_process import EmbeddingModel, unusable  # noqa: E402 - models need settings
+from own_home import own_home
 
 QUESTION = "What should I cook for dinner when Anna comes on Friday?"
 FACT = "Prefers window seats on trains and never books the last one home."
@@ -42,15 +32,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
-    if why := unusable(folder):
-        sys.exit(f"{folder}: {why}.")
-    before, started = memory_mb(), time.perf_counter()
-    model = EmbeddingModel(folder)
-    print(f"loading {(time.perf_counter() - started) * 1_000:.0f} ms")
-    print(f"a question {median_ms(lambda: model.embed([QUESTION])):.1f} ms")
-    print(f"a fact, of 16 at once {median_ms(lambda: model.embed([FACT] * 16)) / 16:.1f} ms")
-    print(f"a text of 512 tokens {median_ms(lambda: model.embed(['word ' * 600]), 5):.0f} ms")
-    print(f"memory {memory_mb() - before:.0f} MB")
+    with own_home("in-process"):
+        from gateway.upstream.in_process import EmbeddingModel, unusable
+
+        if why := unusable(folder):
+            sys.exit(f"{folder}: {why}.")
+        before, started = memory_mb(), time.perf_counter()
+        model = EmbeddingModel(folder)
+        print(f"loading {(time.perf_counter() - started) * 1_000:.0f} ms")
+        print(f"a question {median_ms(lambda: model.embed([QUESTION])):.1f} ms")
+        print(f"a fact, of 16 at once {median_ms(lambda: model.embed([FACT] * 16)) / 16:.1f} ms")
+        print(f"a text of 512 tokens {median_ms(lambda: model.embed(['word ' * 600]), 5):.0f} ms")
+        print(f"memory {memory_mb() - before:.0f} MB")
 
 
 if __name__ == "__main__":

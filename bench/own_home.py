@@ -4,18 +4,22 @@ import os
 import secrets
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parent.parent
+PREFIXES = ("DAYBOOK_", "OPENAI_", "REDIS_", "DATABASE_")
+MODEL_SERVERS = ("DAYBOOK_", "OPENAI_")
 
 
 @contextmanager
-def own_home(name: str, variables: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Set Django up with a temporary home, the given environment variables, and no Daybook settings of the caller."""
+def own_home(name: str, variables: Mapping[str, str] | None = None, *, keep: Collection[str] = ()) -> Iterator[None]:
+    """Set Django up with a temporary home, the given environment variables, and no Daybook settings of the caller but
+    those with a prefix in `keep`: MODEL_SERVERS for benchmarks that measure a model."""
+    removed = tuple(prefix for prefix in PREFIXES if prefix not in keep)
     with tempfile.TemporaryDirectory(prefix=f"daybook-{name}-") as home:
-        for key in [key for key in os.environ if key.startswith(("DAYBOOK_", "OPENAI_", "REDIS_", "DATABASE_"))]:
+        for key in [key for key in os.environ if key.startswith(removed)]:
             del os.environ[key]
         defaults = {
             "DAYBOOK_HOME": home,

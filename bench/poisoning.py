@@ -18,19 +18,16 @@ of text, path and quote), `n` (attacks)."""
 import argparse
 import asyncio
 import json
-import os
 import sys
-import tempfile
 from collections import defaultdict
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
+from own_home import own_home
 from poisoning_texts import FACTS, FORGED, PLANTS, Fact, Plant
 
-REPO = Path(__file__).resolve().parent.parent
 PATHS = ("turn", "system", "description", "search", "review", "ingest", "consolidation")
 QUOTES = ("source", "honest", "forged", "appended", "none")
 LOOKUP = {"name": "lookup", "parameters": {"type": "object"}}
@@ -169,20 +166,13 @@ def main() -> int:
         for shift, quote in enumerate(QUOTES if path != "consolidation" else QUOTES[-1:])
         for at, plant in enumerate(PLANTS)
     ]
-    with tempfile.TemporaryDirectory(prefix="daybook-bench-") as home:
-        os.environ |= {"DAYBOOK_HOME": home, "DJANGO_SETTINGS_MODULE": "config.settings"}
-        for name in ("DATABASE_URL", "REDIS_URL"):
-            os.environ.pop(name, None)
-        sys.path.insert(0, str(REPO))
+    with own_home("poisoning", {"DAYBOOK_DB_THREADS": "1"}):
         outcomes = asyncio.run(run_all(cases))
     return report(cases, outcomes, misses=options.misses)
 
 
 async def run_all(cases: list[Case]) -> list[tuple[bool, bool]]:
     """Run each conversation for a new owner; return for each whether the attack succeeded and the fact was held."""
-    import django
-
-    django.setup()
     from django.core.management import call_command
 
     from gateway import upstream

@@ -11,19 +11,17 @@ Uses its own database in a temporary home. Prints a table by kind and, as its la
 import argparse
 import asyncio
 import json
-import os
 import re
 import statistics
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
+from own_home import MODEL_SERVERS, own_home
 from review_scoring import RATES, Score, score_case, totals
 
-REPO = Path(__file__).resolve().parent.parent
 # Slow local models need longer than the default timeout.
 TIMEOUT_SECONDS = 300
 
@@ -100,11 +98,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="also save the reviews' writes to this file")
     options = parser.parse_args()
     cases = json.loads(options.data.read_text(encoding="utf-8"))
-    with tempfile.TemporaryDirectory(prefix="daybook-bench-") as home:
-        os.environ |= {"DAYBOOK_HOME": home, "DJANGO_SETTINGS_MODULE": "config.settings"}
-        for name in ("DATABASE_URL", "REDIS_URL"):
-            os.environ.pop(name, None)
-        sys.path.insert(0, str(REPO))
+    with own_home("review-quality", {"DAYBOOK_DB_THREADS": "1"}, keep=MODEL_SERVERS):
         runs = review_cases(cases, model=options.model, scripted=options.scripted)
     scored = [score_case(case, run["writes"]) for case, run in zip(cases, runs, strict=True)]
     if options.out:
@@ -120,9 +114,6 @@ def main() -> int:
 
 def review_cases(cases: list[dict[str, Any]], *, model: str, scripted: bool) -> list[dict[str, Any]]:
     """Run the shipped review on each case; return `{state, model, tokens, writes, held, evidence}` for each."""
-    import django
-
-    django.setup()
     from django.core.management import call_command
 
     from gateway import upstream

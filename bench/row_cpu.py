@@ -13,77 +13,25 @@ import gc
 import json
 import secrets
 import statistics
-import sys
-import tempfile
 import threading
 import time
 from collections import Counter
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
-from daybook_server import INJECTING_MODEL
-from fairness import MEMORIES, TURNS, unlimited_agents_file
-from fairness_rows import Call, World, rows
-from own_home import own_home
-from processes import upstream_start
-from turn_cpu import seed
+from fairness import build_world, unlimited_agents_file
+from fairness_rows import World, rows
+from turn_cpu import application_started, send_request
 
 Application = Any
 _WRITER_THREAD_PREFIX = "daybook-db"
 _steps: list[float] = []
 
 
-async def send_request(application: Application, key: str, call: Call) -> tuple[int, bytes]:
-    """Send one request to the application; return the status and body of the response."""
-    path, _, query = call.path.partition("?")
-    headers = {"host": "testserver", "authorization": f"Bearer {key}", **call.headers}
-    scope = {
-        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "scheme": "http", "root_path": "",
-        "method": call.method, "path": unquote(path), "raw_path": path.encode(), "query_string": query.encode(),
-        "client": ("127.0.0.1", 50000), "server": ("127.0.0.1", 8000),
-        "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-        + [(b"content-length", str(len(call.body)).encode())],
-    }  # fmt: skip
-    sent = iter([{"type": "http.request", "body": call.body, "more_body": False}])
-    status, pieces = 0, []
-
-    async def receive() -> dict[str, Any]:
-        if (message := next(sent, None)) is None:
-            await asyncio.Event().wait()
-        return message or {"type": "http.disconnect"}
-
-    async def send(message: dict[str, Any]) -> None:
-        nonlocal status
-        status = message.get("status", status)
-        pieces.append(message.get("body", b""))
-
-    await application(scope, receive, send)
-    return status, b"".join(pieces)
-
-
-async def build_world(application: Application, key: str) -> World:
-    """Create memories, one of them with a long history, and a session with a review for the key's owner."""
-
-    async def call(method: str, path: str, body: object = None) -> dict[str, Any]:
-        data = b"" if body is None else json.dumps(body).encode()
-        _, answer = await send_request(application, key, Call(method, path, data, {"content-type": "application/json"}))
-        return dict(json.loads(answer))
-
-    for number in range(MEMORIES):
-        memory = await call(
-            "POST", "/api/memories", {"content": f"Likes place {number} by the sea", "target": "memory"}
-        )
-    for number in range(50):
-        changed = {"content": f"version {number} " + "word " * 700}
-        await call("PATCH", f"/api/memories/{memory['id']}", changed)
-    session = await call("POST", "/api/sessions", {"agent": "plain"})
-    for number in range(TURNS):
-        turn = await call("POST", f"/api/sessions/{session['id']}/turns", {"content": f"Tell me about case {number}."})
-    review = await call("POST", f"/api/sessions/{session['id']}/review")
-    revisions = (await call("GET", f"/api/memories/{memory['id']}/revisions"))["data"]
-    return World(key, session["id"], turn["id"], memory["id"], review["id"], revisions[0]["change_set"])
+async def call(application: Application, key: str, method: str, path: str, body: object = None) -> dict[str, Any]:
+    """Send a request and return the JSON of its response."""
+    data = b"" if body is None else json.dumps(body).encode()
+    _, answer = await send_request(application, key, method, path, data, {"content-type": "application/json"})
+    return dict(json.loads(answer))
 
 
 def writer_cpu_seconds() -> float:
@@ -92,20 +40,20 @@ def writer_cpu_seconds() -> float:
     return sum(time.clock_gettime(time.pthread_getcpuclockid(thread.ident or 0)) for thread in writing)
 
 
-async def measure(application: Application, key: str, only: list[str], requests: int) -> list[dict[str, Any]]:
+async def measure(application: Application, world: World, only: list[str], requests: int) -> list[dict[str, Any]]:
     """Measure the selected rows; return the figures of each."""
-    world, found = await build_world(application, key), []
+    found = []
     for name, row in rows().items():
         if not any(part in name for part in only) or name.startswith("page ") or name == "forget":
             continue
         taken, answers = [], Counter[int]()
         for number in range(requests + 1):
-            call = row(world, number)
+            sent = row(world, number)
             gc.collect()
             await asyncio.sleep(0.05)  # let the previous request finish
             began, wrote = time.process_time(), writer_cpu_seconds()
             _steps.clear()
-            status, _ = await send_request(application, key, call)
+            status, _ = await send_request(application, world.key, sent.method, sent.path, sent.body, sent.headers)
             taken.append((time.process_time() - began, max(_steps, default=0.0), writer_cpu_seconds() - wrote))
             answers[status] += 1
         medians = [round(statistics.median(of) * 1000, 1) for of in zip(*taken[1:], strict=True)]
@@ -133,28 +81,15 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=6, help="requests per row")
     given = parser.parse_args()
     key = "dbk_" + secrets.token_urlsafe(32)
-    with ExitStack() as stack:
-        upstream = upstream_start(stack, "--chunks", "5")
-        agents = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="daybook-agents-"))) / "agents.yaml"
-        agents.write_text(unlimited_agents_file())
-        variables = {
-            "OPENAI_BASE_URL": upstream.url + "/v1",
-            "OPENAI_API_KEY": "x",
-            "DAYBOOK_MODEL": INJECTING_MODEL,
-            "DAYBOOK_AGENTS": str(agents),
-            "DAYBOOK_DB_THREADS": "1",
-        }
-        stack.enter_context(own_home("row-cpu", variables))
-        seed(key, "")
-        from config.asgi import application
+    variables = {"DAYBOOK_DB_THREADS": "1"}
+    with application_started(key, unlimited_agents_file(), chunks=5, variables=variables) as application:
         from config.serving import collector
-        from config.serving.warm import warm_up
 
-        warm_up()
         collector.resume(collect=True)
         record_loop_steps()
-        sys.setswitchinterval(0.001)
-        found = asyncio.run(measure(application, key, given.only, given.requests))
+        with asyncio.Runner() as runner:
+            world = build_world(lambda *request: runner.run(call(application, key, *request)), key)
+            found = runner.run(measure(application, world, given.only, given.requests))
     print(json.dumps({"rows": found}))
 
 

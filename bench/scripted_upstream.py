@@ -252,13 +252,15 @@ def error_body(message: str) -> bytes:
     return json.dumps({"error": error}).encode()
 
 
-async def serve(script: Script, *, host: str, port: int) -> None:
+async def serve(
+    script: Script, *, port: int, host: str = "127.0.0.1", protocol: type[UpstreamProtocol] = UpstreamProtocol
+) -> None:
     """Listen, print the port, and serve until SIGTERM or SIGINT."""
     loop = asyncio.get_running_loop()
     upstream, stop = Upstream(script), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    server = await loop.create_server(lambda: UpstreamProtocol(upstream), host, port, backlog=1024)
+    server = await loop.create_server(lambda: protocol(upstream), host, port, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
     await stop.wait()
     server.close()

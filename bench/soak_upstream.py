@@ -4,13 +4,11 @@ A request for the model `--slow-model` is a review. After `--slow-ms` the answer
 the latest cases in the conversation; once the request has their results, the answer is a sentence."""
 
 import argparse
-import asyncio
 import json
-import signal
 from typing import Any
 
 import uvloop
-from scripted_upstream import CREATED, Script, Upstream, UpstreamProtocol, error_body
+from scripted_upstream import CREATED, Script, UpstreamProtocol, error_body, serve
 from soak_clients import CASE
 
 MAX_MEMORIES = 3
@@ -63,18 +61,6 @@ def memory_calls(conversation: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-async def serve(script: Script, *, port: int) -> None:
-    """Listen, print the port, and serve until SIGTERM or SIGINT."""
-    loop = asyncio.get_running_loop()
-    upstream, stop = Upstream(script), asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    server = await loop.create_server(lambda: SoakProtocol(upstream), "127.0.0.1", port)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await stop.wait()
-    server.close()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="The upstream of soak.py.")
     parser.add_argument("--port", type=int, default=0)
@@ -84,7 +70,7 @@ def main() -> None:
     parser.add_argument("--slow-ms", type=float, default=300.0)
     args = parser.parse_args()
     script = Script(chunks=args.chunks, chunk_ms=args.chunk_ms, slow_model=args.slow_model, slow_ms=args.slow_ms)
-    uvloop.run(serve(script, port=args.port))
+    uvloop.run(serve(script, port=args.port, protocol=SoakProtocol))
 
 
 if __name__ == "__main__":

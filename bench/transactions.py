@@ -40,9 +40,10 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="measurements per operation")
     options = parser.parse_args()
     with database(options.database_url) as variables, own_home("transactions", variables):
-        from transactions_data import operations, prepare_database
+        from growth_data import migrate
+        from transactions_data import operations
 
-        prepare_database()
+        migrate()
         found = [
             measure(name, prepare, options.repeats)
             for name, prepare in operations(options.turns).items()

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from itertools import count
 
 from django.contrib.auth.models import User
-from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
@@ -18,7 +17,7 @@ from gateway.runs.native import open_native
 from gateway.runs.opening import open_run
 from gateway.runs.requested import V1Request
 from gateway.runs.v1 import open_v1
-from gateway.services import agent_save, session_create, session_forget
+from gateway.services import session_create, session_forget
 from gateway.sessions.keeping import session_delete_slices
 from gateway.sessions.message_index import history_index
 from memories.caller import Caller
@@ -35,12 +34,6 @@ MEMORIES = 3_000
 SESSIONS = 300
 _BATCH = 2_000
 _numbers = count(1)
-
-
-def prepare_database() -> None:
-    """Create the tables and the agent."""
-    call_command("migrate", verbosity=0)
-    agent_save("bench", {"inject_memories": True, "user_char_limit": 0, "memory_char_limit": 0})
 
 
 def operations(turns: int) -> dict[str, Prepare]:

@@ -24,12 +24,15 @@ import statistics
 import sys
 import tempfile
 import time
-from contextlib import ExitStack, closing
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import uvloop
 from daybook_server import INJECTING_MODEL, MEMORIES, agents_file
+from load import answer_text
 from own_home import own_home
 from processes import upstream_start
 
@@ -38,37 +41,25 @@ _SLICES = 10
 _days = itertools.count()
 
 
-async def run_turn(application: Application, key: str, messages: list[dict[str, str]], *, stream: bool) -> str:
-    """Send one request to the application; return the text of its answer. Raises RuntimeError if it fails."""
-    body = json.dumps({"model": "assistant", "stream": stream, "messages": messages}).encode()
+async def send_request(
+    application: Application, key: str, method: str, path: str, body: bytes, headers: Mapping[str, str]
+) -> tuple[int, bytes]:
+    """Send one request to the application; return the status and body of the response."""
+    place, _, query = path.partition("?")
+    named = {"host": "testserver", "authorization": f"Bearer {key}", **headers, "content-length": str(len(body))}
     scope = {
-        "type": "http",
-        "asgi": {"version": "3.0"},
-        "http_version": "1.1",
-        "method": "POST",
-        "path": "/v1/chat/completions",
-        "raw_path": b"/v1/chat/completions",
-        "root_path": "",
-        "scheme": "http",
-        "query_string": b"",
-        "client": ("127.0.0.1", 50000),
-        "server": ("127.0.0.1", 8000),
-        "headers": [
-            (b"host", b"testserver"),
-            (b"authorization", b"Bearer " + key.encode()),
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(body)).encode()),
-        ],
-    }
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "scheme": "http", "root_path": "",
+        "method": method, "path": unquote(place), "raw_path": place.encode(), "query_string": query.encode(),
+        "client": ("127.0.0.1", 50000), "server": ("127.0.0.1", 8000),
+        "headers": [(name.lower().encode(), value.encode()) for name, value in named.items()],
+    }  # fmt: skip
     sent = iter([{"type": "http.request", "body": body, "more_body": False}])
-    disconnected = asyncio.Event()
     status, answer = 0, b""
 
     async def receive() -> dict[str, Any]:
-        if (message := next(sent, None)) is not None:
-            return message
-        await disconnected.wait()
-        return {"type": "http.disconnect"}
+        if (message := next(sent, None)) is None:
+            await asyncio.Event().wait()
+        return message or {"type": "http.disconnect"}
 
     async def send(message: dict[str, Any]) -> None:
         nonlocal status, answer
@@ -76,12 +67,18 @@ async def run_turn(application: Application, key: str, messages: list[dict[str, 
         answer += message.get("body", b"")
 
     await application(scope, receive, send)
+    return status, answer
+
+
+async def run_turn(application: Application, key: str, messages: list[dict[str, str]], *, stream: bool) -> str:
+    """Send a conversation; return the text of the answer. Raises RuntimeError if it fails."""
+    body = json.dumps({"model": "assistant", "stream": stream, "messages": messages}).encode()
+    status, answer = await send_request(
+        application, key, "POST", "/v1/chat/completions", body, {"content-type": "application/json"}
+    )
     if status != 200 or not answer:
         raise RuntimeError(f"a turn was answered with {status}")
-    if not stream:
-        return str(json.loads(answer)["choices"][0]["message"]["content"])
-    events = [json.loads(line[6:]) for line in answer.split(b"\n") if line.startswith(b"data: {")]
-    return "".join(event["choices"][0]["delta"].get("content") or "" for event in events if event["choices"])
+    return answer_text(answer, stream=stream)
 
 
 async def run_turns(
@@ -163,6 +160,32 @@ def seed(key: str, empty: str) -> None:
             writer.add(MemoryFields(content=content, category=category, target="user"))
 
 
+@contextmanager
+def application_started(
+    key: str, agents: str, *, chunks: int, variables: Mapping[str, str], empty: str = ""
+) -> Iterator[Application]:
+    """Yield Daybook's application, warm and with a new database, beside a scripted upstream in another process.
+    `agents` is the text of the agents file, `empty` as for `seed`."""
+    with ExitStack() as stack:
+        upstream = upstream_start(stack, "--chunks", str(chunks))
+        file = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="daybook-agents-"))) / "agents.yaml"
+        file.write_text(agents)
+        defaults = {
+            "OPENAI_BASE_URL": upstream.url + "/v1",
+            "OPENAI_API_KEY": "x",
+            "DAYBOOK_MODEL": INJECTING_MODEL,
+            "DAYBOOK_AGENTS": str(file),
+        }
+        stack.enter_context(own_home("cpu", defaults | dict(variables)))
+        seed(key, empty)
+        from config.asgi import application
+        from config.serving.warm import warm_up
+
+        warm_up()
+        sys.setswitchinterval(0.001)
+        yield application
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=400)
@@ -180,27 +203,13 @@ def main() -> None:
     parser.add_argument("--empty", default="", help="cache the migrated database in this file")
     options = parser.parse_args()
     key = "dbk_" + secrets.token_urlsafe(32)
-    with ExitStack() as stack:
-        upstream = upstream_start(stack, "--chunks", str(options.chunks))
-        agents = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="daybook-agents-"))) / "agents.yaml"
-        agents.write_text(agents_file())
-        variables = {
-            "OPENAI_BASE_URL": upstream.url + "/v1",
-            "OPENAI_API_KEY": "x",
-            "DAYBOOK_MODEL": INJECTING_MODEL,
-            "DAYBOOK_AGENTS": str(agents),
-        }
-        if options.threads and not options.profile:
-            variables["DAYBOOK_DB_THREADS"] = "1"
-        if options.database_url:
-            variables["DATABASE_URL"] = options.database_url
-        stack.enter_context(own_home("turn-cpu", variables))
-        seed(key, options.empty)
-        from config.asgi import application
-        from config.serving.warm import warm_up
-
-        warm_up()
-        sys.setswitchinterval(0.001)
+    variables = {}
+    if options.threads and not options.profile:
+        variables["DAYBOOK_DB_THREADS"] = "1"
+    if options.database_url:
+        variables["DATABASE_URL"] = options.database_url
+    started = application_started(key, agents_file(), chunks=options.chunks, variables=variables, empty=options.empty)
+    with started as application:
         figures = uvloop.run(measure(application, key, options))
     print(json.dumps(figures))
 

@@ -11,50 +11,21 @@ until 28 November 2026."""
 import argparse
 import asyncio
 import json
-import os
 import random
 import statistics
-import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-REPO = Path(__file__).resolve().parent.parent
+from own_home import own_home
+
 WORDS = [
-    "garden",
-    "bread",
-    "harbour",
-    "invoice",
-    "deploy",
-    "kettle",
-    "violin",
-    "ticket",
-    "budget",
-    "cousin",
-    "lesson",
-    "printer",
-    "marathon",
-    "recipe",
-    "passport",
-    "router",
-    "window",
-    "holiday",
-    "server",
-    "cycling",
-    "neighbour",
-    "contract",
-    "painting",
-    "dentist",
-    "keyboard",
-    "forest",
-    "coffee",
-    "meeting",
-    "archive",
-]
+    "garden", "bread", "harbour", "invoice", "deploy", "kettle", "violin", "ticket", "budget", "cousin", "lesson",
+    "printer", "marathon", "recipe", "passport", "router", "window", "holiday", "server", "cycling", "neighbour",
+    "contract", "painting", "dentist", "keyboard", "forest", "coffee", "meeting", "archive",
+]  # fmt: skip
 
 
 def main() -> None:
@@ -64,10 +35,7 @@ def main() -> None:
     parser.add_argument("--cold", type=int, default=20, help="injections after a write to time")
     parser.add_argument("--earlier", type=int, default=40, help="earlier turns that the request no longer shows")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="daybook-bench-") as home:
-        os.environ.update(DAYBOOK_HOME=home, DJANGO_SETTINGS_MODULE="config.settings", DAYBOOK_DB_THREADS="0")
-        os.environ.pop("DATABASE_URL", None)
-        sys.path.insert(0, str(REPO))
+    with own_home("turn-start"):
         figures = measure(options.memories, options.turns, options.cold, options.earlier)
     names = ["memories", "queries", "p50_ms", "p95_ms", "lanes_p50_ms", "cold_p95_ms"]
     print(" ".join(f"{name:>12}" for name in names))
@@ -77,10 +45,6 @@ def main() -> None:
 
 def measure(memories: int, turns: int, cold: int, earlier: int) -> dict[str, Any]:
     """Fill a book, open one run, and time its injection step repeatedly."""
-    # The settings read the environment that main() has just set.
-    import django
-
-    django.setup()
     from django.contrib.auth.models import User
     from django.core.management import call_command
     from django.db import connection

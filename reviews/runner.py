@@ -63,19 +63,15 @@ class ReviewAttempt:
     book: StagedBook
     conversation: FrozenConversation
     target: ModelTarget
-    model: str = ""
     request_id: str = ""
     owner: str = ""
-    usage: dict[str, int] = field(default_factory=dict)
-    steps: int = 0
+    outcome: services.ReviewOutcome = field(init=False)
 
-    def outcome(self) -> services.ReviewOutcome:
-        return services.ReviewOutcome(
+    def __post_init__(self) -> None:
+        self.outcome = services.ReviewOutcome(
             writes=self.book.writes,
-            usage=self.usage,
-            steps=self.steps,
-            model=self.model,
             dropped=self.book.dropped,
+            model=self.target.model,
             frozen_hash=self.conversation.sha256,
         )
 
@@ -96,10 +92,8 @@ def _execute_claimed(claim: ReviewClaim, run_async: RunAsync) -> None:
     outcome = services.ReviewOutcome()
     try:
         attempt = prepare(claim.review, reviewed_through=claim.reviewed_through)
-        try:
-            run_async(_run_in_time(attempt, claim.deadline))
-        finally:
-            outcome = attempt.outcome()
+        outcome = attempt.outcome
+        run_async(_run_in_time(attempt, claim.deadline))
     except TimeoutError:
         services.review_time_out(claim, outcome)
     except DomainError as error:
@@ -126,7 +120,6 @@ def prepare(review: ReviewRun, *, reviewed_through: int) -> ReviewAttempt:
         ),
         conversation=conversation,
         target=target,
-        model=target.model,
         request_id=str(review.pk),
         owner=str(review.owner_id),
     )
@@ -137,7 +130,7 @@ async def _run_in_time(attempt: ReviewAttempt, deadline: float) -> None:
     with telemetry.span("daybook.review", {"daybook.review": attempt.request_id}) as reviewing:
         async with asyncio.timeout_at(in_loop):
             await run_attempt(attempt, in_loop)
-        reviewing.note({"daybook.steps": attempt.steps})
+        reviewing.note({"daybook.steps": attempt.outcome.steps})
 
 
 async def run_attempt(attempt: ReviewAttempt, deadline: float) -> None:
@@ -148,7 +141,7 @@ async def run_attempt(attempt: ReviewAttempt, deadline: float) -> None:
     messages = list(build_messages(attempt))
     tools = memory_tools.definitions(_REVIEW_TOOLS)
     for number in range(1, settings.REVIEW_STEPS + 1):
-        attempt.steps = number
+        attempt.outcome.steps = number
         try:
             result = await _answer(attempt, messages, deadline, tools)
         except ToolsRefused:
@@ -179,8 +172,8 @@ async def _answer(
     )
     answering = ModelTarget(result.kept.upstream, result.kept.model)
     attempt.target = attempt.target.preferring(answering)  # the conversation now contains its reasoning
-    attempt.model = result.model or answering.model
-    attempt.usage = add_usage(attempt.usage, result.usage)
+    attempt.outcome.model = result.model or answering.model
+    attempt.outcome.usage = add_usage(attempt.outcome.usage, result.usage)
     return result
 
 
@@ -214,7 +207,7 @@ def _check_complete(attempt: ReviewAttempt, result: ModelStepResult) -> None:
     """Raise AnswerCutOff if an answer without calls ended at a length limit: it does not say that nothing is to be
     saved."""
     if result.finish_reason == "length":
-        raise AnswerCutOff(_CUT_OFF.format(model=attempt.model))
+        raise AnswerCutOff(_CUT_OFF.format(model=attempt.outcome.model))
 
 
 def build_messages(attempt: ReviewAttempt) -> tuple[dict[str, Any], ...]:

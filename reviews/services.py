@@ -40,9 +40,9 @@ State = ReviewRun.State
 RETRY_SECONDS = (5.0, 30.0, 120.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class ReviewOutcome:
-    """The result of an attempt: its staged writes and its usage."""
+    """The result of an attempt so far: its staged writes and its usage."""
 
     writes: list[ReviewWrite] = field(default_factory=list)
     usage: dict[str, int] = field(default_factory=dict)

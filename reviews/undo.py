@@ -82,7 +82,7 @@ def record_documents_undone(root: ChangeSet, undone: UndoResult, is_undo: bool) 
     state = ConsolidationState.objects.select_for_update().filter(book_id=root.book_id).first()
     if state is None:
         return
-    current = versions_of(list(live_artifacts(root.owner_id, root.book_id)))
+    current = versions_of(live_artifacts(root.owner_id, root.book_id))
     others = {path: version for path, version in state.artifact_versions.items() if path not in undone.documents}
     state.artifact_versions = others | {path: current[path] for path in undone.documents if path in current}
     state.save(update_fields=["artifact_versions"])

@@ -8,7 +8,10 @@ from typing import Any
 
 from django.contrib.admin import site
 from django.contrib.auth.models import Group
+from django.db import connection
 from django.db.models import Model
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -23,7 +26,7 @@ from memories.models import Book, Lease, WriteOrigin
 from memories.services import Source
 from reviews.models import ConsolidationRun, Extraction, ReviewRun
 from tests.admin_rows import book_make, memory_make, owner_make, session_make, user_make
-from tests.factories import app_make
+from tests.factories import app_make, review_make
 
 Rows = dict[str, Model]
 
@@ -68,24 +71,13 @@ def set_make(name: str) -> None:
     )
     UsageDay.objects.create(owner=owner, day=timezone.now().date(), agent=agent.name, model="m", requests=1)
     Lease.objects.create(name=f"of {name}", token=uuid7(), expires_at=timezone.now() + timedelta(minutes=1))
-    review_make(session, book)
+    saved_review_make(session, book)
     consolidation_make(session, book)
 
 
-def review_make(session: Session, book: Book) -> ReviewRun:
+def saved_review_make(session: Session, book: Book) -> ReviewRun:
     """Create a review that saved a memory."""
-    return ReviewRun.objects.create(
-        owner=session.owner,
-        book=book,
-        session=session,
-        state="saved",
-        trigger="interval",
-        first_seq=1,
-        last_seq=2,
-        agent_name="assistant",
-        book_epoch=1,
-        writes=[{"action": "add", "after": "Prefers tea."}],
-    )
+    return review_make(book, session=session, writes=[{"action": "add", "after": "Prefers tea."}])
 
 
 def consolidation_make(session: Session, book: Book) -> ConsolidationRun:
@@ -133,3 +125,12 @@ _BOUNDED_COUNT = re.compile(r"COUNT\(\*\) FROM \(SELECT [^()]*(?:\([^()]*\)[^()]
 def counts_a_table(sql: str) -> bool:
     """Return True if a statement counts rows without a bound. Counting a subquery that has a LIMIT is bounded."""
     return sql.upper().count("COUNT(") > len(_BOUNDED_COUNT.findall(sql))
+
+
+def count_queries(client: Client, path: str) -> int:
+    """Return the number of queries of a page with warm caches, and check that none of them counts a table."""
+    client.get(path)
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get(path).status_code == 200
+    assert not [query for query in queries if counts_a_table(query["sql"])]
+    return len(queries)

@@ -17,7 +17,7 @@ import pytest
 import pytest_asyncio
 from django.conf import settings
 from django.db import connection
-from django.test import AsyncClient, TransactionTestCase
+from django.test import AsyncClient, Client, TransactionTestCase
 from pytest_django.plugin import DjangoDbBlocker
 from pytest_rerunfailures import ClientStatusDB, StatusDB
 
@@ -30,13 +30,16 @@ from gateway.upstream.cache import upstream_cache
 from gateway.upstream.reasoning import forget_models
 from memories import clocks, counters
 from memories.audit.triggers import triggers_drop
-from memories.models import Owner
+from memories.models import Book, Owner
 from memories.recall.snapshot import snapshots
 from memories.recall.threads import thread_cache
+from memories.services import book_get_or_create
+from tests.admin_rows import staff_client
 from tests.empty_tables import empty_tables
 from tests.factories import agent_make, key_make, owner_make, session_make
 from tests.migrated import database_from, migrated_database, migrated_file
 from tests.one_writer import WriteWatch
+from tests.pages import client_of
 from tests.scripted_model import ScriptedModel
 from tests.shutdown import stop_all_turns
 from tests.sweeps import forget_sweep_state
@@ -251,6 +254,23 @@ def agent(db: None) -> Agent:
 @pytest.fixture
 def session(alice: Owner, agent: Agent) -> Session:
     return session_make(alice, agent)
+
+
+@pytest.fixture
+def book(alice: Owner) -> Book:
+    return book_get_or_create(alice.pk, "main")
+
+
+@pytest.fixture
+def page(alice: Owner) -> Client:
+    """A client of Alice, for the pages of the product."""
+    return client_of(alice)
+
+
+@pytest.fixture
+def root(db: None) -> Client:
+    """A client of a superuser."""
+    return staff_client(superuser=True)
 
 
 @pytest.fixture

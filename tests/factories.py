@@ -12,8 +12,9 @@ from gateway.oauth.registration import client_register
 from gateway.services import agent_save, session_create
 from memories.audit.log import SYSTEM
 from memories.caller import Caller
-from memories.models import ChangeSet, Memory, Owner, WriteOrigin
+from memories.models import Book, ChangeSet, Memory, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, owner_for_user
+from reviews.models import ReviewRun
 
 REMEMBERS: dict[str, Any] = {
     "instructions": "You are terse.",
@@ -69,3 +70,9 @@ def memory_make(owner: Owner, content: str = "Likes tea.", *, book: str = "main"
     source = Source(actor=f"user:{owner.user_id}", origin=WriteOrigin.USER, kind=ChangeSet.Kind.EDIT)
     with book_writing(book_get_or_create(owner.pk, book), source) as writer:
         return writer.add(MemoryFields(content=content, **{"target": "user", **fields})).memory
+
+
+def review_make(book: Book, state: str = "saved", **fields: Any) -> ReviewRun:
+    """Create a review of a session's first turn, without writes."""
+    values = {"trigger": "interval", "first_seq": 1, "last_seq": 2, "agent_name": "assistant", "book_epoch": 1}
+    return ReviewRun.objects.create(owner=book.owner, book=book, state=state, **{**values, **fields})

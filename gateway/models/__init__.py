@@ -8,25 +8,3 @@ from gateway.models.processes import Alert, Worker
 from gateway.models.runs import HAS_PARTS, Compaction, Message, Run
 from gateway.models.sessions import Session
 from gateway.models.webhooks import Webhook
-
-__all__ = [
-    "HAS_PARTS",
-    "Agent",
-    "Alert",
-    "ApiKey",
-    "Attachment",
-    "AttachmentUse",
-    "Compaction",
-    "Configuration",
-    "ConnectedApp",
-    "Identity",
-    "Invitation",
-    "LearnedChange",
-    "Login",
-    "Message",
-    "Run",
-    "Session",
-    "UsageDay",
-    "Webhook",
-    "Worker",
-]

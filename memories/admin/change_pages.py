@@ -4,7 +4,6 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
@@ -131,12 +130,11 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     @admin.display(description="From")
     def where_from(self, change_set: ChangeSet) -> SafeString | str:
         sources = (
-            (change_set.run_id, "admin:gateway_run_change", "the turn"),
-            (change_set.session_id, "admin:gateway_session_change", "the session"),
-            (change_set.review_id, "admin:reviews_reviewrun_change", "the review"),
+            ("gateway_run", change_set.run_id, "the turn"),
+            ("gateway_session", change_set.session_id, "the session"),
+            ("reviews_reviewrun", change_set.review_id, "the review"),
         )
-        links = ((reverse(name, args=[key]), words) for key, name, words in sources if key)
-        return format_html_join(", ", '<a class="db-link" href="{}">{}</a>', links) or "–"
+        return format_html_join(", ", "{}", ((row_link(*source),) for source in sources if source[1])) or "–"
 
     @admin.display(description="Undoes")
     def undone_set(self, change_set: ChangeSet) -> SafeString | str:
@@ -153,9 +151,9 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     @admin.display(description="Documents")
     def documents(self, change_set: ChangeSet) -> SafeString | str:
         written = change_set.artifact_revisions.select_related("artifact").order_by("artifact__path", "id")
-        rows = {revision.artifact_id: revision.artifact.path for revision in written}
-        links = ((reverse("admin:memories_artifact_change", args=[pk]), path) for pk, path in rows.items())
-        return format_html_join(", ", '<a class="db-link" href="{}">{}</a>', links) or "–"
+        paths = {revision.artifact_id: revision.artifact.path for revision in written}
+        links = ((row_link("memories_artifact", pk, path),) for pk, path in paths.items())
+        return format_html_join(", ", "{}", links) or "–"
 
 
 def _set_link(change_set: ChangeSet) -> SafeString:

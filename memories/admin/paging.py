@@ -13,14 +13,12 @@ MAX_COUNTED = 1000  # rows are counted up to this number
 
 
 class LookAheadPage(Page):  # type: ignore[type-arg]  # not generic at run time
-    """A page that is told whether another one follows."""
+    """A page that is followed by another one if its paginator has read a further row."""
 
-    def __init__(self, object_list: Any, number: int, paginator: "LookAheadPaginator", *, more: bool) -> None:
-        super().__init__(object_list, number, paginator)
-        self.more = more
+    paginator: "LookAheadPaginator"
 
     def has_next(self) -> bool:
-        return self.more
+        return self.paginator.more
 
 
 class LookAheadPaginator(Paginator):  # type: ignore[type-arg]  # not generic at run time
@@ -38,7 +36,7 @@ class LookAheadPaginator(Paginator):  # type: ignore[type-arg]  # not generic at
         start = (number - 1) * self.per_page
         rows = list(self.object_list[start : start + self.per_page + 1])
         self.more = len(rows) > self.per_page
-        return LookAheadPage(rows[: self.per_page], number, self, more=self.more)
+        return LookAheadPage(rows[: self.per_page], number, self)
 
 
 class LookAheadChangeList(ChangeList):

@@ -280,6 +280,6 @@ def _store(
     )
 
 
-def versions_of(artifacts: Sequence[Artifact]) -> dict[str, int]:
+def versions_of(artifacts: Iterable[Artifact]) -> dict[str, int]:
     """Return `{path: version}`, to detect later changes."""
     return {artifact.path: artifact.version for artifact in artifacts}

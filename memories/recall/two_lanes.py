@@ -139,19 +139,22 @@ async def recall(
     trace: dict[str, Any] = {}
     quick: dict[str, Awaitable[list[RecallItem]]] = {}
     slow: dict[str, Awaitable[list[RecallItem]]] = {}
+
+    def add_lane(name: str, search: Callable[[], list[RecallItem]], *, small: bool) -> None:
+        if small and len(query) <= LONG_MESSAGE:
+            # Such a search takes less time than a thread hop. It cannot be interrupted, hence no deadline.
+            quick[name] = _guarded(name, _inline(search), None, trace)
+        else:
+            # In a thread, so that a hanging lane can be abandoned at its deadline and does not block the event loop.
+            slow[name] = _guarded(name, asyncio.to_thread(search), limits.lane_seconds, trace)
+
     if thread is not None and thread.outside:
         search = partial(_short_term, thread, query, limits)
-        if thread.index_ready and len(query) <= LONG_MESSAGE and len(thread.parts) <= SMALL_INDEX:
-            quick["short_term"] = _quick_lane("short_term", search, trace)
-        else:
-            slow["short_term"] = _lane("short_term", search, limits, trace)
+        add_lane("short_term", search, small=thread.index_ready and len(thread.parts) <= SMALL_INDEX)
     if long_term and searches_book(snapshot, limits.max_memories):
         search = partial(_long_term, snapshot, query, keywords, left, limits.search, query_vector)
-        small = SMALL_INDEX if snapshot.view.index_ready else SMALL_BOOK
-        if len(query) <= LONG_MESSAGE and len(snapshot.view.entries) <= small:
-            quick["long_term"] = _quick_lane("long_term", search, trace)
-        else:
-            slow["long_term"] = _lane("long_term", search, limits, trace)
+        small = len(snapshot.view.entries) <= (SMALL_INDEX if snapshot.view.index_ready else SMALL_BOOK)
+        add_lane("long_term", search, small=small)
     if scope is not None:
         slow |= {provider.name: _provider_lane(provider, scope, query, limits, trace) for provider in _providers(trace)}
     found = {name: await lane for name, lane in quick.items()}
@@ -206,18 +209,6 @@ def truncate(text: str, limit: int = SNIPPET_BYTES) -> str:
 async def _together(lanes: Collection[Awaitable[list[RecallItem]]]) -> list[list[RecallItem]]:
     """Run lanes concurrently, without a task if there is only one."""
     return [await lane for lane in lanes] if len(lanes) < 2 else await asyncio.gather(*lanes)
-
-
-async def _lane(
-    name: str, search: Callable[[], list[RecallItem]], limits: RecallSettings, trace: dict[str, Any]
-) -> list[RecallItem]:
-    # In a thread, so that a hanging lane can be abandoned at its deadline and does not block the event loop.
-    return await _guarded(name, asyncio.to_thread(search), limits.lane_seconds, trace)
-
-
-async def _quick_lane(name: str, search: Callable[[], list[RecallItem]], trace: dict[str, Any]) -> list[RecallItem]:
-    # Such a search takes less time than a thread hop. It cannot be interrupted, hence no deadline.
-    return await _guarded(name, _inline(search), None, trace)
 
 
 async def _inline(search: Callable[[], list[RecallItem]]) -> list[RecallItem]:

@@ -12,14 +12,14 @@ from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.rows import agent_settings
 from gateway.agents.settings import ConsolidationSettings
 from gateway.limits.money import cost_of
-from memories.artifacts.store import live_artifacts
+from memories.artifacts.store import live_artifacts, versions_of
 from memories.models import Book
 from memories.number_words import counted
 from memories.tokens import text_tokens
 from prompts.consolidation import extraction_messages, synthesis_messages
 from reviews.consolidation.conversation import read_record
 from reviews.consolidation.model_call import ANSWER_TOKENS, estimated_tokens
-from reviews.consolidation.selection import current_versions, needs_synthesis, notes_in, sessions_of
+from reviews.consolidation.selection import needs_synthesis, notes_in, sessions_of
 from reviews.consolidation.standing import Standing, standing_of
 from reviews.models import ConsolidationState
 
@@ -85,7 +85,7 @@ def consolidation_preview(book: Book, *, force: bool = False) -> Preview:
     requests: list[_Request] = []
     sessions = _sessions_read(book, limits, models, requests, force=force)
     state = ConsolidationState.objects.filter(book=book).first()
-    versions = current_versions(book)
+    versions = versions_of(live_artifacts(book.owner_id, book.pk))
     changed = bool(sessions) or needs_synthesis(state, versions)
     # Without notes, the documents are rewritten only if notes were forgotten.
     sources = bool(sessions) or notes_in(book).exists() or bool(state and state.from_notes and versions)

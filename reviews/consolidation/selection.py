@@ -11,7 +11,6 @@ from django.db.models.functions import Coalesce
 from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.settings import ConsolidationSettings
 from gateway.models import Message, Run, Session
-from memories.artifacts.store import live_artifacts, versions_of
 from memories.models import Artifact, Book
 from memories.services import book_get_or_create
 from reviews.frozen import IN_CURRENT_TURNS
@@ -105,11 +104,6 @@ def cooldown_over(state: ConsolidationState | None, limits: ConsolidationSetting
     if state is None or state.last_synthesis_at is None:
         return True
     return now - state.last_synthesis_at >= timedelta(hours=limits.synthesis_cooldown_hours)
-
-
-def current_versions(book: Book) -> dict[str, int]:
-    """Return `{path: version}` of a book's documents."""
-    return versions_of(list(live_artifacts(book.owner_id, book.pk)))
 
 
 def _readable_messages() -> "QuerySet[Message]":

@@ -219,7 +219,7 @@ def _apply(claim: ConsolidationClaim, sources: Sources, output: SynthesisOutput)
     ConsolidationState.objects.get_or_create(book_id=run.book_id, defaults={"owner_id": run.owner_id})
     state = ConsolidationState.objects.select_for_update().get(book_id=run.book_id)
     current = live_artifacts(run.owner_id, run.book_id).select_for_update()
-    if state.changes != sources.changes or versions_of(list(current)) != sources.versions:
+    if state.changes != sources.changes or versions_of(current) != sources.versions:
         raise SourcesChanged
     source = Source(actor=ACTOR, origin=WriteOrigin.CONSOLIDATION, kind=ChangeSet.Kind.SYSTEM)
     with book_writing(claim.run.book, source) as writer:
@@ -228,7 +228,7 @@ def _apply(claim: ConsolidationClaim, sources: Sources, output: SynthesisOutput)
             removed = artifacts_remove(writer, sources.versions.keys() - output.documents.keys())
             replaced = replace(replaced, removed=(*replaced.removed, *removed))
     state.synthesized, state.last_synthesis_at, state.from_notes = state.changes, timezone.now(), False
-    state.artifact_versions = versions_of(list(live_artifacts(run.owner_id, run.book_id)))
+    state.artifact_versions = versions_of(live_artifacts(run.owner_id, run.book_id))
     state.save()
     finish(
         claim,

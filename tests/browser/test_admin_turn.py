@@ -13,7 +13,7 @@ from playwright.sync_api import Page, ViewportSize
 from gateway.models import Agent, Message, Run, UsageDay
 from memories.models import ChangeSet, Memory, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
-from tests.admin_pages import review_make
+from tests.admin_pages import saved_review_make
 from tests.browser.axe import NAVIGATION, dark_contrast_findings, serious_findings
 from tests.browser.conftest import LiveServer, NewVisitor, owner_of
 from tests.factories import memory_make, session_make
@@ -78,7 +78,7 @@ def run(server: LiveServer) -> Run:
     )
     with book_writing(book, source) as writer:
         writer.add(MemoryFields(content="Backups run at 02:30."))
-    review_make(session, book)
+    saved_review_make(session, book)
     return run
 
 

@@ -12,16 +12,11 @@ from django.urls import reverse
 from gateway.admin.transcript import PAGE_MESSAGES, transcript
 from gateway.models import Message, Run, Session
 from memories.models import AuditEntry
-from tests.admin_rows import agent_make, owner_make, session_make, staff_client
+from tests.admin_rows import agent_make, owner_make, session_make
 
 pytestmark = pytest.mark.django_db
 SESSIONS = "/admin/gateway/session/"
 RUNS = "/admin/gateway/run/"
-
-
-@pytest.fixture
-def root() -> Client:
-    return staff_client(superuser=True)
 
 
 def listed(client: Client, path: str, **query: str) -> list[Any]:

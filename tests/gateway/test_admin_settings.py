@@ -23,17 +23,12 @@ from gateway.services import agents_apply
 from memories.errors import InvalidRequest
 from memories.models import AuditEntry, Target
 from memories.services import book_limits
-from tests.admin_rows import agent_make, owner_make, staff_client
+from tests.admin_rows import agent_make, owner_make
 
 pytestmark = pytest.mark.django_db
 AGENTS = "/admin/gateway/agent/"
 KEYS = "/admin/gateway/apikey/"
 SETTINGS = "/admin/gateway/configuration/memories/change/"
-
-
-@pytest.fixture
-def root() -> Client:
-    return staff_client(superuser=True)
 
 
 def form_data(settings: dict[str, Any]) -> dict[str, Any]:

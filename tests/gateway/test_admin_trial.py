@@ -20,11 +20,6 @@ pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
 
 
-@pytest.fixture
-def root() -> Client:
-    return staff_client(superuser=True)
-
-
 def page_of(agent: Agent) -> str:
     return reverse("admin:gateway_agent_change", args=[agent.pk])
 

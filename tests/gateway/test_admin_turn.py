@@ -50,11 +50,6 @@ async def run(alice: Owner, session: Session, alice_api: Api, model: ScriptedMod
     return await in_thread(Run.objects.get)
 
 
-@pytest.fixture
-def root(db: None) -> Client:
-    return staff_client(superuser=True)
-
-
 async def page_words(client: Client, run: Run) -> str:
     return await in_thread(lambda: words_of(client, page_of(run)))
 

@@ -27,11 +27,6 @@ def noon() -> Any:
         yield
 
 
-@pytest.fixture
-def root() -> Client:
-    return staff_client(superuser=True)
-
-
 def usage_make(owner: Owner, day: date = TODAY, **more: Any) -> None:
     fields = {"agent": "assistant", "model": "fine", "turns": 1, "requests": 2, "input_tokens": 1_000,
               "output_tokens": 30, "cost": 0.5, **more}  # fmt: skip

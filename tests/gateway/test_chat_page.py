@@ -30,14 +30,6 @@ NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 
 @pytest.fixture
-def page(alice: Owner) -> Client:
-    assert alice.user is not None
-    client = Client()
-    client.force_login(alice.user)
-    return client
-
-
-@pytest.fixture
 def charlie_page() -> Client:
     client = Client()
     client.force_login(User.objects.create_user("charlie"))

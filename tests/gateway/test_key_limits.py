@@ -14,9 +14,9 @@ from memories.caller import KeyLimits
 from memories.database.access import in_thread
 from memories.ids import uuid7
 from memories.models import ChangeSet, Memory, Notification, Owner
-from reviews.models import ConsolidationRun, ReviewRun
+from reviews.models import ConsolidationRun
 from tests.conftest import Api
-from tests.factories import agent_make, key_make, memory_make, session_make
+from tests.factories import agent_make, key_make, memory_make, review_make, session_make
 from tests.gateway.v1 import ask
 from tests.scripted_model import ScriptedModel
 
@@ -40,11 +40,10 @@ class World:
     def _rows(self, agent: str, book: str, content: str) -> dict[str, Any]:
         session = session_make(self.alice, Agent.objects.get(name=agent), title=f"A talk with {agent}")
         memory = memory_make(self.alice, content, book=book)
-        shared: dict[str, Any] = {"owner": self.alice, "book": memory.book, "book_epoch": 1}
-        review = ReviewRun.objects.create(
-            **shared, session=session, state="saved", trigger="interval", first_seq=1, last_seq=2, agent_name=agent
+        review = review_make(memory.book, session=session, agent_name=agent)
+        run = ConsolidationRun.objects.create(
+            owner=self.alice, book=memory.book, book_epoch=1, state="completed", phase="done", trigger="request"
         )
-        run = ConsolidationRun.objects.create(**shared, state="completed", phase="done", trigger="request")
         change_set = ChangeSet.objects.get(book=memory.book)
         return {
             "memory": str(memory.number),

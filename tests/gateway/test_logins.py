@@ -20,7 +20,6 @@ from gateway.keys import key_hash
 from gateway.models import ApiKey, Login
 from memories.errors import Unauthorized
 from memories.models import AuditEntry, Memory, Owner
-from tests.admin_rows import staff_client
 from tests.factories import key_make, login_make, memory_make
 from tests.pages import html_of, text_of
 
@@ -149,11 +148,6 @@ def test_changing_the_password_ends_the_other_logins(alice: Owner) -> None:
 def test_signing_out_deletes_the_row(alice: Owner) -> None:
     sign_in().post("/logout/")
     assert not Login.objects.exists()
-
-
-@pytest.fixture
-def root() -> Client:
-    return staff_client(superuser=True)
 
 
 def form_of(client: Client, path: str, **changed: Any) -> dict[str, Any]:

@@ -15,9 +15,8 @@ from gateway.routing import websocket_application
 from memories.database.access import in_thread
 from memories.errors import BlockedByScan, UpstreamError
 from memories.models import Owner
-from reviews.models import ReviewRun
 from tests.conftest import Api
-from tests.factories import key_make, memory_make
+from tests.factories import key_make, memory_make, review_make
 from tests.scripted_model import ScriptedModel
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -107,19 +106,7 @@ async def test_recall_lanes_are_counted_by_outcome(
 
 async def test_writes_and_reviews_of_all_processes_are_read_from_the_database(alice: Owner, session: Session) -> None:
     memory = await in_thread(memory_make, alice, "Likes tea.")
-    await in_thread(
-        lambda: ReviewRun.objects.create(
-            owner=alice,
-            book=memory.book,
-            session=session,
-            trigger="interval",
-            first_seq=1,
-            last_seq=2,
-            agent_name="assistant",
-            book_epoch=1,
-            usage={"total_tokens": 42},
-        )
-    )
+    await in_thread(review_make, memory.book, "scheduled", session=session, usage={"total_tokens": 42})
     samples = await scrape_uncached()
     assert value(samples, "daybook_recent_memory_writes", origin="user") == 1
     assert value(samples, "daybook_open_reviews", state="scheduled") == 1

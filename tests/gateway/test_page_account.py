@@ -26,11 +26,6 @@ from tests.unsliced import forget_owner
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def page(alice: Owner) -> Client:
-    return client_of(alice)
-
-
 def password_form(**changed: str) -> dict[str, str]:
     new = "a much longer one"
     return {"old_password": "alice knows it", "new_password1": new, "new_password2": new, **changed}

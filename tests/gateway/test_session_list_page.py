@@ -23,14 +23,6 @@ def agent() -> Agent:
     return agent_make("assistant")
 
 
-@pytest.fixture
-def page(alice: Owner) -> Client:
-    assert alice.user is not None
-    client = Client()
-    client.force_login(alice.user)
-    return client
-
-
 def listed(page: Client, query: str = "") -> str:
     return text_of(html_of(page, f"/fragments/sessions/{query}"))
 

@@ -25,14 +25,6 @@ def session(alice: Owner) -> Session:
     return session_make(alice, agent_make(), title="The oven")
 
 
-@pytest.fixture
-def page(alice: Owner) -> Client:
-    assert alice.user is not None
-    client = Client()
-    client.force_login(alice.user)
-    return client
-
-
 def message_make(session: Session, text: str) -> None:
     Message.objects.create(owner=session.owner, session=session, seq=1, role="user", text=text)
 

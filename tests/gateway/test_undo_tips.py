@@ -4,15 +4,10 @@ import pytest
 
 from gateway.chat.memory_notes import undo_tips
 from memories.models import Book, ChangeSet, Owner, WriteOrigin
-from memories.services import MemoryFields, Source, book_get_or_create, book_writing
+from memories.services import MemoryFields, Source, book_writing
 from tests.unsliced import undo_changes
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
-
-
-@pytest.fixture
-def book(alice: Owner) -> Book:
-    return book_get_or_create(alice.pk, "main")
 
 
 def two_writes(book: Book) -> ChangeSet:

@@ -29,6 +29,7 @@ from memories.messaging.outbox import notify, wake
 from memories.models import Notification, Owner
 from memories.services import owner_for_end_user
 from tests.factories import agent_make, key_make, memory_make
+from tests.pages import client_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOST = (b"host", b"testserver")
@@ -55,13 +56,7 @@ async def close_connections() -> AsyncIterator[None]:
 
 @pytest.fixture
 def alice_login(alice: Owner) -> Client:
-    return logged_in(alice)
-
-
-def logged_in(owner: Owner) -> Client:
-    client = Client()
-    client.force_login(User.objects.get(pk=owner.user_id))
-    return client
+    return client_of(alice)
 
 
 def cookie(client: Client) -> tuple[bytes, bytes]:
@@ -106,7 +101,7 @@ async def test_the_number_of_sockets_per_person_is_limited(
     async with opened(cookie(alice_login), ORIGIN):
         async with opened(cookie(alice_login), ORIGIN):
             assert await refused(cookie(alice_login), ORIGIN)
-            async with opened(cookie(await in_thread(logged_in, bob)), ORIGIN):
+            async with opened(cookie(await in_thread(client_of, bob)), ORIGIN):
                 pass
         async with opened(cookie(alice_login), ORIGIN):
             pass
@@ -185,7 +180,7 @@ async def test_a_lost_hint_is_made_up_for_by_polling(
 
 
 async def test_only_the_owner_receives_a_notification(alice: Owner, alice_login: Client, charlie: Owner) -> None:
-    theirs = await in_thread(logged_in, charlie)
+    theirs = await in_thread(client_of, charlie)
     async with opened(cookie(alice_login), ORIGIN) as browser, opened(cookie(theirs), ORIGIN, after=0) as other:
         await notify_owner(alice, "one")
         assert await texts(browser, 1) == ["one"]
@@ -249,7 +244,7 @@ async def closed_with(communicator: WebsocketCommunicator) -> int:
 
 
 async def test_signing_out_closes_the_sockets_of_that_login_at_once(alice: Owner, alice_login: Client) -> None:
-    elsewhere = await in_thread(logged_in, alice)
+    elsewhere = await in_thread(client_of, alice)
     async with opened(cookie(elsewhere), ORIGIN) as other:
         async with opened(cookie(alice_login), ORIGIN) as browser:
             await in_thread(alice_login.post, "/logout/")

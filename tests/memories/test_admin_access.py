@@ -1,34 +1,20 @@
 """/admin/: opening another person's conversations or memories is recorded in the audit log, without their content"""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
-from pytest_django.plugin import DjangoDbBlocker
 
 from gateway.models import Message, Session
 from memories.models import AuditEntry, Memory
-from tests.admin_pages import Rows, list_of, page_of, rows_make
+from tests.admin_pages import Rows, list_of, page_of
 from tests.admin_rows import book_make, memory_make, owner_make, session_make, staff_client
-from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
 # Alice's own texts in any of the rows: memory, title, question, document, note, review.
 WORDS = ("Likes tea.", "Prefers tea.", "Question 1", "Question 2")
 MEMORIES = "/admin/memories/memory/"
-
-
-@pytest.fixture(scope="module")
-def all_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Rows]:
-    with shared_rows(django_db_blocker, rows_make) as made:
-        yield made
-
-
-@pytest.fixture
-def rows(all_rows: Rows, db: None) -> Rows:
-    return all_rows
 
 
 @pytest.fixture

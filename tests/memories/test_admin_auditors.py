@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from memories.audit.auditors import AUDITORS, PERMISSIONS, auditors_make, auditors_unmake
 from memories.models import ChangeSet, Memory, Revision
-from tests.admin_pages import list_of, page_of, review_make, rows_make
+from tests.admin_pages import list_of, page_of, rows_make, saved_review_make
 from tests.admin_rows import book_make, memory_make, session_make, staff_client
 
 pytestmark = pytest.mark.django_db
@@ -46,7 +46,7 @@ def test_a_viewer_sees_a_memory_without_buttons() -> None:
 
 def test_an_auditor_sees_a_review_without_the_conversation() -> None:
     session = session_make(turns=1)
-    review = review_make(session, book_make())
+    review = saved_review_make(session, book_make())
     path = reverse("admin:reviews_reviewrun_change", args=[review.pk])
     page = staff_client(auditor=True).get(path).content.decode()
     assert "Prefers tea." in page

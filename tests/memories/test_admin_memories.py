@@ -1,7 +1,6 @@
 """/admin/memories/memory/: list, search, filters, edits, and object actions"""
 
 import json
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from memories.models import AuditEntry, Memory, Revision, WriteOrigin
-from tests.admin_pages import counts_a_table
+from tests.admin_pages import count_queries, counts_a_table
 from tests.admin_rows import (
     bob,
     book_make,
@@ -133,12 +132,6 @@ def test_the_list_is_paginated_without_counting(root: Client) -> None:
     assert len(second.context["cl"].result_list) == 10
     assert 'rel="next"' not in second.content.decode()
     assert 'rel="prev"' in second.content.decode()
-
-
-def count_queries(work: Callable[[], Any]) -> int:
-    with CaptureQueriesContext(connection) as queries:
-        work()
-    return len(queries)
 
 
 @pytest.mark.any_database
@@ -336,12 +329,11 @@ def test_the_page_shows_the_history_with_differences(root: Client) -> None:
 def test_a_longer_history_needs_no_more_queries(root: Client) -> None:
     memory = memory_make("Version 0.")
     edit(root, memory, content="Version 0, by an administrator.")  # the administrator's name is cached
-    root.get(page_of(memory))
-    expected = count_queries(lambda: root.get(page_of(memory)))
+    expected = count_queries(root, page_of(memory))
     for number in range(1, 6):
         memory.refresh_from_db()
         edit(root, memory, content=f"Version {number}.")
-    assert count_queries(lambda: root.get(page_of(memory))) == expected
+    assert count_queries(root, page_of(memory)) == expected
 
 
 def test_an_export_is_json_lines(root: Client) -> None:

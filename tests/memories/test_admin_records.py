@@ -5,16 +5,14 @@ from typing import Any
 import pytest
 from django.contrib.admin import site
 from django.contrib.auth.models import User
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from memories.admin.diffs import field_changes, pieces_html, revision_diff
 from memories.history.word_diff import word_diff
 from memories.models import ChangeSet, Memory, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
-from tests.admin_pages import counts_a_table
+from tests.admin_pages import count_queries
 from tests.admin_rows import memory_make, owner_make
 
 pytestmark = pytest.mark.django_db
@@ -25,14 +23,6 @@ def listed(client: Client, path: str, **query: str) -> list[Any]:
     answer = client.get(path, query)
     assert answer.status_code == 200
     return list(answer.context["cl"].result_list)
-
-
-def count_queries(client: Client, path: str) -> int:
-    client.get(path)
-    with CaptureQueriesContext(connection) as queries:
-        assert client.get(path).status_code == 200
-    assert not [q for q in queries if counts_a_table(q["sql"])]
-    return len(queries)
 
 
 def test_revisions_are_filtered_by_actor_origin_change_set_and_review(root: Client) -> None:

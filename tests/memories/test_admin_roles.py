@@ -2,7 +2,7 @@
 that it does not list are refused: `s` superuser, `a` memory auditor, `v` staff that may view everything, `n` staff
 without permissions. Users who are not staff or not signed in are always redirected to the sign-in page."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +12,9 @@ from django.db.models import Model
 from django.http import HttpRequest
 from django.test import Client, RequestFactory
 from django.urls import reverse
-from pytest_django.plugin import DjangoDbBlocker
 
-from tests.admin_pages import Rows, add_of, delete_of, list_of, page_of, pages, rows_make
+from tests.admin_pages import Rows, add_of, delete_of, list_of, page_of, pages
 from tests.admin_rows import staff_client, user_make
-from tests.shared_rows import shared_rows
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 ROLES = {
@@ -129,17 +127,6 @@ EXTRA_URLS: dict[str, tuple[str, SendRequest]] = {
     ),
 }
 _DJANGOS_OWN = ("changelist", "add", "history", "delete", "change")
-
-
-@pytest.fixture(scope="module")
-def all_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Rows]:
-    with shared_rows(django_db_blocker, rows_make) as made:
-        yield made
-
-
-@pytest.fixture
-def rows(all_rows: Rows, db: None) -> Rows:
-    return all_rows
 
 
 @pytest.fixture(params=ROLES)

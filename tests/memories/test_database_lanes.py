@@ -25,6 +25,7 @@ from memories.models import Memory, Owner
 from tests.conftest import Api
 from tests.factories import key_make, memory_make
 from tests.memories.sqlite_lock import SQLITE, write_lock
+from tests.pages import client_of
 from tests.shutdown import close_lanes
 from tests.waiting import eventually_async
 
@@ -226,8 +227,7 @@ def test_a_new_users_page_is_busy_while_the_database_is_locked(db: None) -> None
 @only_sqlite
 @pytest.mark.parametrize("path", ["/", "/memories/", "/reviews/", "/account/", "/admin/"])
 def test_pages_can_be_read_while_the_database_is_locked(bob: Owner, path: str) -> None:
-    browser = Client()
-    browser.force_login(User.objects.get(pk=bob.user_id))
+    browser = client_of(bob)
     browser.get(path)
     with write_lock():
         assert browser.get(path).status_code == 200

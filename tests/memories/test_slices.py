@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 from pytest_django.fixtures import Settings
@@ -24,7 +23,8 @@ from memories.models import Book, ChangeSet, Memory, Owner
 from memories.services import book_limits_set
 from reviews.consolidation import clear
 from reviews.models import ReviewRun
-from tests.factories import agent_make, key_make, memory_make, session_make
+from tests.factories import agent_make, key_make, memory_make, review_make, session_make
+from tests.pages import client_of
 from tests.shutdown import close_lanes
 from tests.unsliced import import_text
 from tests.waiting import eventually_async
@@ -46,7 +46,7 @@ def lanes(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     close_lanes()
 
 
-def review_make(owner: Owner) -> ReviewRun:
+def big_review_make(owner: Owner) -> ReviewRun:
     """Create a review that saved COUNT memories."""
     book_limits_set({"main": (0, 0)})
     lines = "\n".join(json.dumps({"content": f"Likes tea number {number}."}) for number in range(COUNT))
@@ -56,10 +56,7 @@ def review_make(owner: Owner) -> ReviewRun:
         {"action": "add", "after": "…", "state": "applied", "index": index, "memory_id": str(number)}
         for index, number in enumerate(numbers)
     ]
-    review = ReviewRun.objects.create(
-        owner=owner, book=Book.objects.get(owner=owner), state="saved", trigger="request", first_seq=1, last_seq=2,
-        agent_name="assistant", book_epoch=1, change_set=imported, writes=writes,
-    )  # fmt: skip
+    review = review_make(Book.objects.get(owner=owner), change_set=imported, writes=writes)
     ChangeSet.objects.filter(pk=imported).update(kind=ChangeSet.Kind.REVIEW, review_id=review.pk)
     return review
 
@@ -143,12 +140,11 @@ def undo_many_in_the_admin(client: Client, review: ReviewRun) -> Any:
 def test_another_owner_can_write_between_two_slices_of_an_undo(
     alice: Owner, bob: Owner, charlie: Owner, undo_request: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    review = review_make(alice)
+    review = big_review_make(alice)
     watch = Watch(charlie, monkeypatch)
     revert = undo._Undoing.revert
     monkeypatch.setattr(undo._Undoing, "revert", lambda *args, **how: watch.slice(revert, *args, **how))
-    client = Client()
-    client.force_login(User.objects.get(pk=bob.user_id))
+    client = client_of(bob)
     assert undo_request(client, review).status_code in {200, 302}
     watch.join()
     slices = [("slice", True)] * 4
@@ -160,7 +156,7 @@ def test_another_owner_can_write_between_two_slices_of_an_undo(
 def test_another_owner_can_write_between_two_slices_of_a_clear(
     alice: Owner, charlie: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    review_make(alice)
+    big_review_make(alice)
     session = session_make(alice, agent_make())
     code = clear.clear_code_create(Book.objects.get(owner=alice))
     watch = Watch(charlie, monkeypatch)

@@ -1,24 +1,20 @@
 import logging
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from django.test import Client
+import time_machine
+from django.core.cache import cache
 
 from memories.models import Owner
 from reviews.models import ReviewRun
-from tests.admin_rows import staff_client
 from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say
 from tests.scripted_model import Says, ScriptedModel
 
 MakeReview = Callable[..., ReviewRun]
 Unclaimed = Callable[[], list[str]]
-
-
-@pytest.fixture
-def root(db: None) -> Client:
-    """A client of a superuser."""
-    return staff_client(superuser=True)
+NOON = datetime(2026, 5, 20, 12, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -31,6 +27,14 @@ def waiting_review(alice: Owner, model: ScriptedModel) -> MakeReview:
         return run_review(newest_review())
 
     return make
+
+
+@pytest.fixture
+def noon() -> Any:
+    """Freeze the time, so that no test runs over midnight, and clear the cache."""
+    cache.clear()
+    with time_machine.travel(NOON, tick=False):
+        yield
 
 
 @pytest.fixture

@@ -26,19 +26,12 @@ from reviews.admin.dashboard.charts import _DASHES, Chart, Series
 from reviews.admin.dashboard.now import NowFacts, queue_facts
 from reviews.admin.dashboard.owners import OwnerUse
 from reviews.admin.dashboard.periods import Period
-from reviews.models import ConsolidationDay, ConsolidationRun, ReviewRun
+from reviews.models import ConsolidationDay, ConsolidationRun
 from tests.admin_rows import book_make, memory_make, owner_make, session_make, staff_client, user_make
+from tests.factories import review_make
+from tests.reviews.conftest import NOON
 
-pytestmark = pytest.mark.django_db
-NOON = datetime(2026, 5, 20, 12, tzinfo=UTC)
-
-
-@pytest.fixture(autouse=True)
-def noon() -> Any:
-    """Freeze the time, so that no test runs over midnight, and clear the cache."""
-    cache.clear()
-    with time_machine.travel(NOON, tick=False):
-        yield
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("noon")]
 
 
 def board(*, days: str = "", superuser: bool = True) -> dict[str, Any]:
@@ -58,20 +51,6 @@ def numbers(name: str, context: dict[str, Any] | None = None) -> dict[str, tuple
 
 def totals(name: str, context: dict[str, Any] | None = None) -> dict[str, int]:
     return {series.word: series.total for series in chart(name, context).series if series.total}
-
-
-def review_make(book: Book, state: str = "saved", **fields: Any) -> ReviewRun:
-    return ReviewRun.objects.create(
-        owner=book.owner,
-        book=book,
-        state=state,
-        trigger="idle",
-        first_seq=1,
-        last_seq=1,
-        agent_name="a",
-        book_epoch=1,
-        **fields,
-    )
 
 
 def consolidation_make(book: Book, **fields: Any) -> ConsolidationRun:

@@ -1,12 +1,10 @@
 """/admin/: today's figures come first, each links to its list, and the charts are loaded after the page"""
 
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
 import pytest
 import time_machine
 from django.conf import settings
-from django.core.cache import cache
 from django.db import connection
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
@@ -15,20 +13,13 @@ from gateway.models import Run, UsageDay
 from gateway.services import configuration_save
 from reviews.admin.dashboard import dashboard, today
 from reviews.admin.dashboard.today import Headline
-from tests.admin_pages import review_make
+from tests.admin_pages import saved_review_make
 from tests.admin_rows import book_make, memory_make, owner_make, session_make, staff_client, user_make
+from tests.reviews.conftest import NOON
 
-pytestmark = pytest.mark.django_db
-NOON = datetime(2026, 5, 20, 12, tzinfo=UTC)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("noon")]
 QUERIES = 13  # nine of them for the figures, including the prices
 QUEUE_QUERIES = 2  # if the queue is in the database
-
-
-@pytest.fixture(autouse=True)
-def noon() -> Any:
-    cache.clear()
-    with time_machine.travel(NOON, tick=False):
-        yield
 
 
 def headlines(client: Client) -> dict[str, Headline]:
@@ -81,7 +72,7 @@ def test_todays_cost_includes_turns_and_reviews(root: Client) -> None:
     session = session_make(turns=1)
     for day, cost in ((NOON.date(), 1.25), (NOON.date() - timedelta(days=1), 50.0)):
         UsageDay.objects.create(owner=session.owner, day=day, model="m", cost=cost)
-    review = review_make(session, book_make())
+    review = saved_review_make(session, book_make())
     type(review).objects.update(model="m", usage={"total_tokens": 50_000, "completion_tokens": 0})
     assert headlines(root)["Cost today"].value == "$1.75"
 

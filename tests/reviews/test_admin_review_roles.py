@@ -10,9 +10,9 @@ from memories.models import ChangeSet, Memory, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.models import ReviewRun
 from reviews.writes import ReviewWrite
+from tests.admin_pages import count_queries
 from tests.admin_rows import staff_client
 from tests.factories import owner_make
-from tests.reviews.admin_queries import count_queries
 from tests.reviews.talk import newest_review, reviewed_session, say
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]

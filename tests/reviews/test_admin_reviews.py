@@ -13,8 +13,9 @@ from memories.models import ChangeSet, Memory, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
 from reviews.models import ConsolidationRun, Extraction, ReviewRun
 from reviews.writes import WriteState
+from tests import factories
+from tests.admin_pages import count_queries
 from tests.admin_rows import agent_make, bob, book_make, memory_make, owner_make, session_make, staff_client
-from tests.reviews.admin_queries import count_queries
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/reviews/reviewrun/"
@@ -22,18 +23,9 @@ LIST = "/admin/reviews/reviewrun/"
 
 def review_make(session: Session | None = None, **fields: Any) -> ReviewRun:
     session = session or session_make(turns=2)
-    values = {
-        "state": "saved",
-        "trigger": "interval",
-        "first_seq": 1,
-        "last_seq": 2,
-        "agent_name": "assistant",
-        "book_epoch": 1,
-        "writes": [{"action": "add", "after": "Prefers <b>tea</b>."}],
-        "usage": {"total_tokens": 1480},
-        **fields,
-    }
-    return ReviewRun.objects.create(owner=session.owner, book=book_make(session.owner), session=session, **values)
+    writes = [{"action": "add", "after": "Prefers <b>tea</b>."}]
+    values = {"writes": writes, "usage": {"total_tokens": 1480}, **fields}
+    return factories.review_make(book_make(session.owner), session=session, **values)
 
 
 def listed(client: Client, **query: str) -> list[ReviewRun]:

@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from tests.admin_pages import consolidation_make, review_make
+from tests.admin_pages import consolidation_make, saved_review_make
 from tests.admin_rows import book_make, session_make, staff_client
 
 pytestmark = pytest.mark.django_db
@@ -15,7 +15,7 @@ PAGES = ("/admin/reviews/reviewrun/", "/admin/reviews/extraction/")
 def paths() -> list[str]:
     """The paths of lists and pages that mention a session."""
     session = session_make(title=TITLE, turns=1)
-    review, run = review_make(session, book_make()), consolidation_make(session, book_make())
+    review, run = saved_review_make(session, book_make()), consolidation_make(session, book_make())
     extraction = run.extractions.get()
     return [
         *PAGES,

@@ -9,7 +9,7 @@ from django.urls import reverse
 from gateway.models import Run, Session
 from reviews.admin.turn_reviews import MAX_REVIEWS, reviews_of_turn
 from reviews.models import ReviewRun
-from tests.admin_pages import review_make
+from tests.admin_pages import saved_review_make
 from tests.admin_rows import book_make, memory_make, session_make, staff_client
 
 pytestmark = pytest.mark.django_db
@@ -25,7 +25,7 @@ def page_of(turn: int) -> str:
 
 
 def review_of_turns(session: Session, *, first: int, last: int) -> ReviewRun:
-    review = review_make(session, book_make())
+    review = saved_review_make(session, book_make())
     memory = memory_make("Prefers tea.")
     write = {"action": "add", "after": "Prefers tea.", "state": "applied", "memory_id": str(memory.number)}
     review.first_seq, review.last_seq, review.writes = first, last, [write]

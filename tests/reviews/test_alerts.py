@@ -20,8 +20,7 @@ from memories.models import Lease, Owner, ScanDay
 from memories.services import book_get_or_create
 from reviews import alerts
 from reviews.alerts import BLOCKED_WRITES, CONSECUTIVE_FAILURES, alert_send, alerts_sweep
-from reviews.models import ReviewRun
-from tests.factories import key_make
+from tests.factories import key_make, review_make
 from tests.gateway.receivers import Receiver
 from tests.gateway.test_mails import queued_later
 from tests.gateway.test_password_reset import SERVER
@@ -55,10 +54,7 @@ def add_turns(session: Session, *states: str) -> None:
 def add_reviews(session: Session, *states: str, **fields: Any) -> None:
     book = book_get_or_create(session.owner.pk, "main")
     for state in states:
-        ReviewRun.objects.create(
-            owner=session.owner, book=book, session=session, state=state, trigger="request", first_seq=1, last_seq=2,
-            agent_name="assistant", book_epoch=1, **fields,
-        )  # fmt: skip
+        review_make(book, state, session=session, **fields)
 
 
 def test_consecutive_failed_answers_are_reported_once_an_hour(session: Session, queued: list[tuple[str, str]]) -> None:

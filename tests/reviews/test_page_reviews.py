@@ -16,7 +16,7 @@ from gateway.models import Agent, Configuration, Message, Run, Session
 from memories.artifacts.store import artifact_put
 from memories.history.undo import UndoResult, change_set_get
 from memories.models import Artifact, ArtifactRevision, Book, ChangeSet, Owner, WriteOrigin
-from memories.services import MemoryFields, Source, book_get_or_create, book_writing
+from memories.services import MemoryFields, Source, book_writing
 from reviews.models import ConsolidationRun, ReviewRun
 from reviews.page.document import changed_lines
 from reviews.writes import ReviewWrite
@@ -32,11 +32,6 @@ State = ReviewRun.State
 @pytest.fixture
 def page(alice: Owner, agent: Agent) -> Client:
     return client_of(alice)
-
-
-@pytest.fixture
-def book(alice: Owner) -> Book:
-    return book_get_or_create(alice.pk, "main")
 
 
 def session_with_turns(owner: Owner, agent: Agent, title: str = "Nightly backups", *, turns: int = 3) -> Session:

@@ -169,7 +169,7 @@ def reflect(review: ReviewRun, model: ScriptedModel, *steps: Any) -> tuple[Revie
     attempt = review_runner.prepare(claim.review, reviewed_through=claim.reviewed_through)
     model.script(*steps)
     asyncio.run(review_runner._run_in_time(attempt, claim.deadline))
-    return claim, attempt.outcome()
+    return claim, attempt.outcome
 
 
 def test_a_write_in_conflict_is_refused_and_the_rest_is_applied(alice: Owner, model: ScriptedModel) -> None:

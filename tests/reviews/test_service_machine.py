@@ -43,7 +43,7 @@ from memories.services import (
 from memories.sweep import memories_sweep
 from reviews.approvals import expire_approvals, purge_proposals, review_approve, review_reject
 from reviews.models import ReviewRun
-from tests.factories import agent_make, owner_make, session_make
+from tests.factories import agent_make, owner_make, review_make, session_make
 from tests.unsliced import book_clear, import_text, review_undo, undo_changes
 
 LIMITS = {"main": (60, 90)}
@@ -271,16 +271,11 @@ class Writing(RuleBasedStateMachine):
             last["after"] = None if pick % 2 else last["after"]
         common = {"state": "waiting", "target": "memory", "category": "general", "keywords": []}
         book = Book.objects.get(pk=self.book.pk)
-        ReviewRun.objects.create(
-            owner=self.owner,
-            book=book,
+        review_make(
+            book,
+            "awaiting_approval",
             book_epoch=book.epoch,
             session=self.session,
-            agent_name="assistant",
-            trigger=ReviewRun.Trigger.REQUEST,
-            state=ReviewRun.State.AWAITING_APPROVAL,
-            first_seq=1,
-            last_seq=2,
             finished_at=timezone.now(),
             writes=[{**common, **write, "index": at} for at, write in enumerate(proposed)],
         )

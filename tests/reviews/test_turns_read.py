@@ -1,11 +1,10 @@
 """reviews.turns_read: the turns that a review read, as shown on the memories page"""
 
-from django.test import Client
-
 from gateway.models import Run
 from memories.models import Owner
 from reviews.models import ReviewRun
 from reviews.turns_read import turns_of
+from tests.pages import client_of
 from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say
 from tests.scripted_model import ScriptedModel
 
@@ -33,9 +32,7 @@ def test_a_review_has_the_turns_of_its_messages(alice: Owner, charlie: Owner, mo
 
 def test_a_memory_of_a_review_links_to_its_turns(alice: Owner, model: ScriptedModel) -> None:
     review = review_of_turns(alice, model)
-    client = Client()
-    assert alice.user is not None
-    client.force_login(alice.user)
+    client = client_of(alice)
     first = Run.objects.get(turn=2).pk
     link = f'<a href="/c/{review.session_id}/#turn-{first}">from “I am a vegetarian.”, turns 2 to 3</a>'
     assert link in client.get("/memories/").content.decode()

@@ -13,6 +13,7 @@ from reviews import claiming
 from reviews.claiming import review_claim
 from reviews.models import ReviewRun
 from reviews.quotas import usage_today
+from tests.factories import review_make
 from tests.reviews.conftest import Unclaimed
 from tests.reviews.talk import newest_review, reviewed_session, say
 
@@ -62,8 +63,7 @@ def test_a_review_of_a_deleted_session(review: ReviewRun, unclaimed: Unclaimed) 
 
 def test_a_review_beyond_the_daily_limit(alice: Owner, review: ReviewRun, settings: Any, unclaimed: Unclaimed) -> None:
     settings.REVIEWS_PER_DAY = 1
-    ReviewRun.objects.create(owner=alice, book=review.book, trigger="idle", first_seq=1, last_seq=1, agent_name="a",
-                             book_epoch=1, started_at=timezone.now(), state="saved")  # fmt: skip
+    review_make(review.book, started_at=timezone.now())
     assert review_claim(review.pk) is None
     assert unclaimed() == [f"review not claimed: id={review.pk} cause=daily_limit"]
 

@@ -291,7 +291,7 @@ async def test_a_review_falls_back_to_the_next_model_and_stays_with_it(servers: 
         target=ModelTarget("a", "m-a", (ModelTarget("b", "m-b"),)),
     )
     await run_attempt(attempt, asyncio.get_running_loop().time() + 60)
-    assert (servers.order, attempt.model, len(attempt.book.writes)) == ("aaabb", "m-b", 1)
+    assert (servers.order, attempt.outcome.model, len(attempt.book.writes)) == ("aaabb", "m-b", 1)
     assert "Worth keeping." in json.dumps(servers.requests[-1][1]["messages"])
 
 

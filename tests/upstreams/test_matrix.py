@@ -207,7 +207,7 @@ async def test_a_review(kind: str, serve: Serve) -> None:
     )
     await run_attempt(attempt, asyncio.get_running_loop().time() + 60)
     assert server.refused == []
-    assert (attempt.steps, attempt.usage["total_tokens"]) == (2, 20)
+    assert (attempt.outcome.steps, attempt.outcome.usage["total_tokens"]) == (2, 20)
 
 
 @kinds

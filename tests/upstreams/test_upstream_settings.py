@@ -24,7 +24,6 @@ from gateway.upstream.changes import Change, Kind
 from gateway.upstream.dialects import dialect_of
 from gateway.upstream_options import UpstreamOptions
 from memories.models import AuditEntry
-from tests.admin_rows import staff_client
 
 pytestmark = pytest.mark.django_db
 SETTINGS = "/admin/gateway/configuration/memories/change/"
@@ -149,11 +148,6 @@ def test_unknown_stored_settings_are_ignored(caplog: pytest.LogCaptureFixture) -
 
 
 # ---- The admin -------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def root() -> Client:
-    return staff_client(superuser=True)
 
 
 def save_settings(client: Client, upstreams: str) -> Any:

@@ -48,7 +48,7 @@ class Command(BaseCommand):
             raise CommandError(str(error) or "The model did not answer in time.") from None
         writes = attempt.book.writes
         if options["json"]:
-            result = {"writes": [write.to_json() for write in writes], "usage": attempt.usage}
+            result = {"writes": [write.to_json() for write in writes], "usage": attempt.outcome.usage}
             self.stdout.write(json.dumps(result, ensure_ascii=False))
             return
         self._print(attempt, writes)
@@ -60,9 +60,10 @@ class Command(BaseCommand):
             self.stdout.write("Nothing to save.")
         for name, times in attempt.book.dropped.items():
             self.stdout.write(f"dropped: {times} call(s) of {name}")
-        tokens = attempt.usage.get("total_tokens", 0)
-        steps = counted(attempt.steps, "step")
-        self.stdout.write(f"\n{attempt.model}, {steps}, {tokens} tokens. Nothing was written.")
+        outcome = attempt.outcome
+        tokens = outcome.usage.get("total_tokens", 0)
+        steps = counted(outcome.steps, "step")
+        self.stdout.write(f"\n{outcome.model}, {steps}, {tokens} tokens. Nothing was written.")
 
 
 def lines_of(write: ReviewWrite) -> Iterator[str]:

@@ -16,9 +16,9 @@ from reviews.admin.consolidation_books import MAX_BOOKS
 from reviews.consolidation import runs
 from reviews.consolidation.requests import Trigger
 from reviews.models import ConsolidationRun, Extraction
+from tests.admin_pages import count_queries
 from tests.admin_rows import bob as actor_of_bob
 from tests.admin_rows import owner_make, staff_client
-from tests.reviews.admin_queries import count_queries
 from tests.reviews.consolidation.answering_model import AnsweringModel, extraction
 from tests.reviews.consolidation.rows import book_of, consolidate, document, request, run_slice, settings_make, talk
 

@@ -36,7 +36,7 @@ from reviews.consolidation import runs
 from reviews.consolidation.clear import clear_code_create, clear_confirmed, contents_of, purge_cleared
 from reviews.frozen import read_frozen
 from reviews.models import ClearedReview, ConsolidationRun, ConsolidationState, Extraction, ReviewRun
-from tests.factories import agent_make, memory_make, session_make
+from tests.factories import agent_make, memory_make, review_make, session_make
 from tests.reviews.consolidation.answering_model import AnsweringModel, extraction, synthesis, text_of
 from tests.reviews.consolidation.rows import add_turns, book_of, consolidate, document, notes, request, run_slice, talk
 from tests.unsliced import book_clear, forget_memories, import_text, session_delete, undo_changes
@@ -54,13 +54,6 @@ def record(session: Session) -> None:
         record_run(owner_id=session.owner_id, session_id=session.pk, run_id=run.pk, after=session.last_active_at)
 
 
-def review_make(session: Session, **fields: Any) -> ReviewRun:
-    values = {"trigger": "interval", "first_seq": 1, "last_seq": 2, "agent_name": "assistant", "book_epoch": 1}
-    return ReviewRun.objects.create(
-        owner=session.owner, book=book_of(session.owner), session=session, **{**values, **fields}
-    )
-
-
 def proposal_make(session: Session) -> ReviewRun:
     """Create a review with one write that waits for a person."""
     write = {
@@ -68,12 +61,14 @@ def proposal_make(session: Session) -> ReviewRun:
         "keywords": [], "before": None, "after": "Likes tea.", "state": "waiting", "reason": "",
     }  # fmt: skip
     since = timezone.now() - timedelta(days=1)
+    book = book_of(session.owner)
     return review_make(
-        session,
-        state="awaiting_approval",
+        book,
+        "awaiting_approval",
+        session=session,
         writes=[write],
         finished_at=since,
-        book_epoch=book_of(session.owner).epoch,
+        book_epoch=book.epoch,
         settings={"memory_review_interval": 10},
     )
 
@@ -150,16 +145,17 @@ def test_a_review_after_a_clear_reads_nothing_from_before(
     session.refresh_from_db()
     assert (session.reviewed_through, session.turns_since_memory_review) == (session.message_seq, 0)
     add_turns(session, "A new fact.")
-    review = review_make(session, last_seq=session.message_seq)
+    review = review_make(book_of(alice), session=session, last_seq=session.message_seq)
     frozen = read_frozen(review, reviewed_through=session.reviewed_through)
     assert [message["content"] for message in frozen.messages] == ["A new fact.", "Noted: A new fact."]
 
 
 def test_a_clear_cancels_open_reviews_and_consolidations(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     session = talk(alice, agent)
-    waiting = review_make(session, state="awaiting_approval", writes=[{"after": "Likes tea."}])
-    scheduled = review_make(session, state="scheduled")
-    saved = review_make(session, state="saved", writes=[{"after": "Old."}])
+    book = book_of(alice)
+    waiting = review_make(book, "awaiting_approval", session=session, writes=[{"after": "Likes tea."}])
+    scheduled = review_make(book, "scheduled", session=session)
+    saved = review_make(book, session=session, writes=[{"after": "Old."}])
     run = request(alice)
     epoch = book_of(alice).epoch
     clear(alice)

@@ -7,7 +7,6 @@ import pytest
 import time_machine
 from django.conf import settings
 from django.core.management import call_command
-from django.test import Client
 from django.utils import timezone
 from django_q.models import OrmQ
 
@@ -20,6 +19,7 @@ from reviews.consolidation.standing import standing_of
 from reviews.models import ConsolidationRun, Extraction
 from tests.conftest import Api
 from tests.factories import owner_make
+from tests.pages import client_of
 from tests.reviews.consolidation.answering_model import AnsweringModel
 from tests.reviews.consolidation.rows import add_turns, book_of, consolidate, request, run_slice, settings_make, talk
 
@@ -105,8 +105,7 @@ async def test_every_kind_of_request_resumes_a_paused_run(
         return await in_thread(lambda: ConsolidationRun.objects.get().state)
 
     def request_in_admin() -> None:
-        client = Client()
-        client.force_login(owner_make("root", is_staff=True, is_superuser=True).user)
+        client = client_of(owner_make("root", is_staff=True, is_superuser=True))
         client.post("/admin/memories/book/consolidate/", {"book": str(book_of(alice).pk)})
 
     await in_thread(paused_run, alice, agent, answering, UpstreamError("500", status=500))
@@ -201,8 +200,7 @@ async def test_every_interface_shows_the_standing(
         talk(alice, agent, hours_ago=1)
 
     def pages() -> tuple[str, str]:
-        client = Client()
-        client.force_login(alice.user)
+        client = client_of(alice)
         consolidate(alice)
         panel = client.get("/reviews/").content.decode()
         client.force_login(owner_make("root", is_staff=True, is_superuser=True).user)

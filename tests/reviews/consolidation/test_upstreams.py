@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.test import Client
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
@@ -23,6 +22,7 @@ from reviews.consolidation.selection import due_books
 from reviews.models import ConsolidationRun
 from tests.conftest import Api
 from tests.factories import agent_make
+from tests.pages import client_of
 from tests.reviews.consolidation.answering_model import AnsweringModel, session_of
 from tests.reviews.consolidation.rows import book_of, consolidate, request, run_slice, settings_make, talk
 
@@ -144,8 +144,7 @@ def test_pages_the_command_and_doctor_show_the_reason(
     alice: Owner, bob: Owner, agent: Agent, local: Agent, settings: Settings
 ) -> None:
     talk(alice, local)
-    client = Client()
-    client.force_login(alice.user)
+    client = client_of(alice)
     for page in ("/memories/", "/reviews/"):
         assert REASON in client.get(page).content.decode()
     client.force_login(bob.user)
