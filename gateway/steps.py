@@ -195,9 +195,9 @@ async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[
                         step.choice = choice
                     if text or has_other_content(choice) or delta.get("tool_calls") or reasoning_in(delta):
                         yield choice, text
-        if left := dict(step.thought.moved({}, last=True)):
+        if left := dict(step.thought.moved({}, last=True, cut_off=step.finish_reason == "length")):
             yield {"delta": left}, step.take({}, left)
-        step.thought.learn("".join(step.texts))
+    step.thought.ended(step.answered_by, "".join(step.texts))
 
 
 async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[tuple[dict[str, Any], str]]:

@@ -7,9 +7,12 @@ from typing import Any
 _TEXTS = ("reasoning_content", "reasoning")
 _OPEN, _CLOSE = "<think>", "</think>"
 _LONE_CLOSE = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
+_FENCE = "```"
 _MAX_MODELS = 100
-_unopened: set[tuple[str, str]] = set()
-"""Upstreams and models of this process whose answers begin within a thought: their prompts end with the opening tag."""
+_MAX_UNCLOSED = 2
+_unopened: dict[tuple[str, str], int] = {}
+"""Upstreams and models of this process whose answers begin within a thought, since their prompts end with the opening
+tag, and how many of their latest answers closed none."""
 
 
 def forget_models() -> None:
@@ -47,39 +50,43 @@ class ThoughtInText:
     """Moves a <think> section at the beginning of a step's text into `reasoning_content`, for servers that do not parse
     their model's reasoning. A section that is never closed is all of the text.
 
-    Servers that write the opening tag into the prompt do not send it. Once a `model` (upstream and name) has closed a
-    thought that it had not opened, its answers are taken to begin within one, until one is not closed."""
+    Servers that write the opening tag into the prompt do not send it. Once a stream of a `model` (upstream and name)
+    has closed a thought that it had not opened, its streams are taken to begin within one. What is not closed then was
+    the answer, unless it was cut off, and is moved back at the end."""
 
     def __init__(self, model: tuple[str, str] = ("", "")) -> None:
         self._model = model
-        self._assumes = model in _unopened
-        self._state = "begins"  # begins, thinks, thought, speaks
+        self._is_assumed = model in _unopened
+        self._state = "begins"  # begins, thinks, thought, speaks, unclosed
         self._held = ""  # may be the beginning of a tag
-        self._thought = ""
+        self._has_thought = False
+        self._pieces: list[str] = []  # of a thought that is assumed to be one
 
-    def moved(self, part: Mapping[str, Any], *, last: bool = False) -> Mapping[str, Any]:
+    def moved(self, part: Mapping[str, Any], *, last: bool = False, cut_off: bool = False) -> Mapping[str, Any]:
         """Return a delta with the thought moved. `last`: a complete message or, at the end of a stream, an empty delta;
-        nothing follows."""
+        nothing follows. `cut_off`: the stream ended at a length limit."""
         content = part.get("content") or ""
         if self._state == "speaks" or not isinstance(content, str):
             return part
-        if not content and not (last and (self._held or self._is_unclosed)):
+        if not content and not (last and (self._held or self._pieces)):
             return part
-        thought, text = self._split(content, last=last)
+        thought, text = self._split(content, last=last, cut_off=cut_off)
         if text == content and not thought:
             return part
         return {**part, "content": text} | ({"reasoning_content": reasoning_in(part) + thought} if thought else {})
 
-    def learn(self, text: str) -> None:
-        """Note from the whole text of an answer whether its model's answers begin within a thought."""
-        if self._state == "speaks" and _closes_unopened(text) and len(_unopened) < _MAX_MODELS:
-            _unopened.add(self._model)
+    def ended(self, model: tuple[str, str], text: str) -> None:
+        """Note what the end of a stream shows about the model that answered; `text` is its text without the thought."""
+        if self._state == "speaks" and _closes_unopened(text):
+            _unopened.setdefault(model, 0)
+            if len(_unopened) > _MAX_MODELS:
+                del _unopened[next(iter(_unopened))]
+        elif self._is_assumed and model == self._model:
+            _unopened[model] = _unopened.get(model, 0) + 1 if self._state == "unclosed" else 0
+            if _unopened[model] >= _MAX_UNCLOSED:
+                del _unopened[model]
 
-    @property
-    def _is_unclosed(self) -> bool:
-        return self._assumes and self._state == "thinks"
-
-    def _split(self, content: str, *, last: bool) -> tuple[str, str]:
+    def _split(self, content: str, *, last: bool, cut_off: bool) -> tuple[str, str]:
         """Return what the content adds to the thought, and to the text."""
         text, self._held = self._held + content, ""
         if self._state == "begins":
@@ -88,33 +95,40 @@ class ThoughtInText:
                 self._held = text
                 return "", ""
             if begun.startswith(_OPEN):
-                self._assumes = False
-            elif not self._assumes and not (last and _closes_unopened(text)):
+                self._is_assumed = False
+            elif not (_closes_unopened(text) if last else self._is_assumed):
                 self._state = "speaks"
                 return "", text
             self._state, text = "thinks", begun.removeprefix(_OPEN)
         thought = ""
         if self._state == "thinks":
-            thought, closed, text = text.partition(_CLOSE)
-            if closed:
-                self._state = "thought"
-            elif not last:
-                at = _beginning_of(_CLOSE, thought)
-                thought, self._held = thought[:at], thought[at:]
-            elif self._is_unclosed:  # it was the answer
-                _unopened.discard(self._model)
-                return "", self._thought + thought
-            thought = thought if self._thought else thought.lstrip()
-            self._thought += thought
+            thought, text = self._think(text, last=last, cut_off=cut_off)
         if self._state == "thought" and (text := text.lstrip()):
             self._state = "speaks"
         return thought, text
 
+    def _think(self, content: str, *, last: bool, cut_off: bool) -> tuple[str, str]:
+        thought, closed, text = content.partition(_CLOSE)
+        if closed:
+            self._state = "thought"
+        elif not last:
+            at = _beginning_of(_CLOSE, thought)
+            thought, self._held = thought[:at], thought[at:]
+        elif self._is_assumed and not cut_off:
+            self._state = "unclosed"
+            return "", "".join([*self._pieces, thought])
+        thought = thought if self._has_thought else thought.lstrip()
+        self._has_thought = self._has_thought or bool(thought)
+        if self._is_assumed:
+            self._pieces.append(thought)
+        return thought, text
+
 
 def _closes_unopened(text: str) -> bool:
-    """Return True if a line is only the closing tag of a thought, and nothing before opens one."""
+    """Return True if a line outside code is only the closing tag of a thought, and nothing before opens one."""
     closing = _LONE_CLOSE.search(text) if _CLOSE in text else None
-    return closing is not None and _OPEN not in text[: closing.start()]
+    before = text[: closing.start()] if closing else ""
+    return closing is not None and _OPEN not in before and before.count(_FENCE) % 2 == 0
 
 
 def _beginning_of(tag: str, text: str) -> int:

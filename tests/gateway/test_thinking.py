@@ -18,6 +18,8 @@ from tests.scripted_model import Says, ScriptedModel
 
 pytestmark = pytest.mark.any_database
 
+MODEL = ("lab", "thinker")
+
 
 def event_data(body: str, name: str) -> list[dict[str, Any]]:
     """Return the data of the events with that name."""
@@ -112,9 +114,9 @@ async def test_reasoning_is_exported_and_erased_when_memory_is_forgotten(
     assert await in_thread(forget) == ""
 
 
-def moved(text: str, size: int, model: tuple[str, str] = ("", "")) -> tuple[str, str]:
+def moved(text: str, size: int) -> tuple[str, str]:
     """Return the thought and the text that come out of a stream of pieces of this size."""
-    splitter, parts = ThoughtInText(model), [text[at : at + size] for at in range(0, len(text), size)]
+    splitter, parts = ThoughtInText(), [text[at : at + size] for at in range(0, len(text), size)]
     found = [*(splitter.moved({"content": part}) for part in parts), splitter.moved({}, last=True)]
     return "".join(part.get("reasoning_content", "") for part in found), "".join(
         part.get("content", "") for part in found
@@ -170,39 +172,64 @@ async def test_a_thought_that_never_ends_is_no_answer(alice_api: Api, session: S
     assert (turn["content"], turn["reasoning"]) == ("", "They like tea, or ")
 
 
+def streamed(text: str, size: int, *, cut_off: bool = False, answered_by: tuple[str, str] = MODEL) -> tuple[str, str]:
+    """Return the thought and the text of a stream of pieces of this size, and let it teach."""
+    splitter, parts = ThoughtInText(MODEL), [text[at : at + size] for at in range(0, len(text), size)]
+    found = [*(splitter.moved({"content": part}) for part in parts), splitter.moved({}, last=True, cut_off=cut_off)]
+    answer = "".join(part.get("content", "") for part in found)
+    splitter.ended(answered_by, answer)
+    return "".join(part.get("reasoning_content", "") for part in found), answer
+
+
 @pytest.mark.parametrize("size", [1, 3, 1000])
-def test_a_model_that_closes_unopened_thoughts_is_remembered_until_it_does_not(size: int) -> None:
-    model = ("lab", "thinker")
+def test_a_model_that_closes_unopened_thoughts_is_remembered(size: int) -> None:
     text = "They like tea.\n</think>\n\nTea."
-    assert moved(text, size, model) == ("", text)
-    ThoughtInText(model).learn(text)  # before anything was split: not the text of this step
-    assert moved(text, size, model) == ("", text)
-    first = ThoughtInText(model)
-    first.moved({"content": text})
-    first.learn(text)
-    assert moved(text, size, model) == ("They like tea.\n", "Tea.")
-    assert moved("<think>\nHm.\n</think>\nTea.", size, model) == ("Hm.\n", "Tea.")
-    assert moved("", size, model) == ("", "")
-    thought, answer = moved("Tea, without a thought </thi", size, model)
-    assert (answer, thought in answer) == ("Tea, without a thought </thi", True)
-    assert moved(text, size, model) == ("", text)  # forgotten
+    assert streamed(text, size) == ("", text)  # the first one is only known at its end
+    assert streamed(text, size) == ("They like tea.\n", "Tea.")
+    assert streamed("<think>\nHm.\n</think>\nTea.", size) == ("Hm.\n", "Tea.")
+    assert streamed("", size) == ("", "")
+    assert streamed("They like </thi", size, cut_off=True) == ("They like </thi", "")
+    assert streamed(text, size) == ("They like tea.\n", "Tea.")
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_an_answer_without_a_thought_is_kept_and_two_of_them_forget_the_model(size: int) -> None:
+    text = "They like tea.\n</think>\n\nTea."
+    streamed(text, size)
+    assert streamed("Tea, no thought </thi", size)[1] == "Tea, no thought </thi"
+    assert streamed(text, size) == ("They like tea.\n", "Tea.")
+    for _ in range(2):
+        assert streamed("Tea.", size)[1] == "Tea."
+    assert streamed("Tea.", size) == ("", "Tea.")
+
+
+def test_a_fallback_teaches_about_itself_only() -> None:
+    text = "They like tea.\n</think>\n\nTea."
+    streamed(text, 3, answered_by=("lab", "fallback"))
+    assert streamed("Tea.", 3) == ("", "Tea.")
+    streamed(text, 3)
+    for _ in range(2):
+        streamed("Tea.", 3, answered_by=("lab", "fallback"))
+    assert streamed(text, 3) == ("They like tea.\n", "Tea.")
 
 
 def test_an_answer_about_the_tag_is_not_taken_for_a_thought() -> None:
-    model = ("lab", "writer")
-    for text in ("It ends with </think> and a line break.", "```\n<think>\nHm.\n</think>\n```\nLike this."):
-        splitter = ThoughtInText(model)
-        assert splitter.moved({"content": text}, last=True) == {"content": text}
-        splitter.learn(text)
-        assert moved("Tea.", 2, model) == ("", "Tea.")
+    for text in (
+        "It ends with </think> and a line break.",
+        "```\n<think>\nHm.\n</think>\n```\nLike this.",
+        "Like this:\n```\n</think>\n```\nThat is all.",
+    ):
+        assert ThoughtInText(MODEL).moved({"content": text}, last=True) == {"content": text}
+        assert streamed(text, 5) == ("", text)
+        assert streamed("Tea.", 2) == ("", "Tea.")
 
 
-@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("stream_it", [False, True])
 async def test_clients_get_an_unopened_thought_as_reasoning(
-    streamed: bool, alice_api: Api, agent: Agent, model: ScriptedModel
+    stream_it: bool, alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
-    model.script(*[Says(pieces=("They like", " tea.\n</th", "ink>\n\nTea."))] * (1 + streamed))
-    if streamed:
+    model.script(*[Says(pieces=("They like", " tea.\n</th", "ink>\n\nTea."))] * (1 + stream_it))
+    if stream_it:
         await stream(alice_api, "I like tea")  # its end shows that the thought was one
         deltas = [choice["delta"] for chunk in await stream(alice_api, "I like tea") for choice in chunk["choices"]]
         answer = {key: "".join(d.get(key) or "" for d in deltas) for key in ("content", "reasoning_content")}
