@@ -1,8 +1,8 @@
 """Views of words in which letters are replaced: look-alikes of other scripts, digits for letters, scrambled letters.
 
-A rule can only match where such a word becomes one that it knows, so a view has only the sentences around these words.
-Most texts have none: "three" has the letters of "there", and "3pm" has a digit for a letter, but neither is a disguise.
-"""
+Rules match where such a word becomes one that they know, or where a word mixes scripts, so a view has only the
+sentences around these words. Most texts have none: "three" has the letters of "there", and "3pm" has a digit for a
+letter, but neither is a disguise."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from scanning.words import classes_of, entries_of
 _LOOKALIKES = str.maketrans({char: letters[0] for char, letters in LOOKALIKES.items()})
 _FOREIGN = re.compile(f"[{''.join(char for char in LOOKALIKES if script_of(char) != 'LATIN')}]")
 _LATIN = re.compile("[a-z]")
+_SMALL_CAPITALS = re.compile("[ʟɴɪʀʏʜʙɢꜱᴀ-ᴢ]")  # no language writes words with them
 # "three" is an ordinary word, and far more often so than a scrambled "there".
 _SCRAMBLED = re.compile(r"(?!three\b)[a-z]{5,14}")
 # (first letter, last letter, sorted inner letters) -> word
@@ -37,9 +38,10 @@ _LABEL_WORDS = frozenset(
     for entry in entries_of(source)
     for word in entry.split()
 )
-_WORD = re.compile("[a-z]{3,}")
-_AROUND = 300
-"""Minimum number of characters before and after a word that a view has: no pattern is longer than that."""
+_WORD = re.compile("[a-z]{2,}")
+_AROUND = 600
+"""Minimum number of characters before and after a word that a view has. Only the prompt of a persona is longer than
+that."""
 _MAX_SENTENCE = 2000
 
 
@@ -80,10 +82,11 @@ def _passages(plain: View, text: str) -> Iterator[View]:
 
 def _is_disguised(old: str, new: str) -> bool:
     """Return True if a respelled word means something to the rules that it did not before, or mixes scripts."""
-    if _FOREIGN.search(old) and _LATIN.search(old):
+    if _SMALL_CAPITALS.search(old) or (_FOREIGN.search(old) and _LATIN.search(old)):
         return True
-    known = new in WORDS or bool(classes_of(new) & ~classes_of(old))
-    return new in _LABEL_WORDS or (known and len(new) > 3)
+    if len(new) < 4:
+        return len(new) == 3 and new in _LABEL_WORDS
+    return new in WORDS or new in _LABEL_WORDS or bool(classes_of(new) & ~classes_of(old))
 
 
 def _sentence_start(text: str, at: int) -> int:

@@ -6,10 +6,13 @@ import signal
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import TypeVar
 
 from django.conf import settings
 from django.core.management.base import CommandError
@@ -17,16 +20,21 @@ from django.core.management.base import CommandError
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _STOPS = (signal.SIGTERM, signal.SIGHUP)
 _PRIMARY = 0xFF  # the bits of an extended result code that are the primary one
+T = TypeVar("T")
 
 
 def copy(source: Path, target: Path) -> None:
     """Copy a database, which may be in use, in a consistent state to a single file without a write-ahead log."""
     if not source.exists():
         raise CommandError(f"There is no database {source} yet.")
-    try:
+
+    def work() -> None:
         with closing(sqlite3.connect(source)) as original, closing(sqlite3.connect(target)) as copied:
             original.backup(copied)
             copied.execute("PRAGMA journal_mode=DELETE")
+
+    try:
+        _interruptible(work)
     except sqlite3.Error as error:  # the disk is full, or the file is damaged
         raise CommandError(f"The database was not copied: {error}. Nothing was backed up.") from None
     check(target)
@@ -56,9 +64,13 @@ def _immutable_uri(database: Path) -> str:
 def _integrity(uri: str) -> str:
     """Return the result of SQLite's integrity check: "ok", or the error. Raises CommandError if the file cannot be read
     now, for example because it is locked or belongs to another user."""
-    try:
+
+    def work() -> str:
         with closing(sqlite3.connect(uri, uri=True)) as database:
             return str(database.execute("PRAGMA integrity_check").fetchone()[0])
+
+    try:
+        return _interruptible(work)
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode & _PRIMARY not in _DAMAGED:
             path = uri.partition("?")[0].removeprefix("file://")
@@ -90,6 +102,20 @@ def load(source: Path, *, into: bool) -> None:
         raise CommandError(f"{target} is damaged after the restore: {answer}.")
 
 
+def _interruptible(work: Callable[[], T]) -> T:
+    """Run in a thread what SQLite does in one call, so that the main thread can be told to stop meanwhile."""
+    result: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(work())
+        except Exception as error:  # noqa: BLE001 - raised by `result`
+            result.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return result.result()
+
+
 @contextmanager
 def temporary_folder(parent: Path) -> Iterator[Path]:
     """Yield a temporary folder in `parent`, whose contents can be renamed into place. It is deleted at the end if it
@@ -102,6 +128,8 @@ def temporary_folder(parent: Path) -> Iterator[Path]:
     try:
         yield part
     finally:
+        for number in default:
+            signal.signal(number, signal.SIG_IGN)  # a second one would leave the folder half deleted
         shutil.rmtree(part, ignore_errors=True)
         for number in default:
             signal.signal(number, signal.SIG_DFL)

@@ -2,9 +2,11 @@
 
 import hashlib
 import json
+import os
 import resource
 import signal
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -98,10 +100,31 @@ def test_a_command_that_is_stopped_deletes_its_incomplete_files(tmp_path: Path, 
             (part / "daybook.sqlite3").write_text("what people remember")
             signal.raise_signal(number)
 
+    before = signal.signal(number, signal.SIG_DFL)  # `nohup` ignores SIGHUP, also for its children
     with pytest.raises(SystemExit) as ended:
         copy()
     assert (ended.value.code, list(tmp_path.iterdir())) == (128 + number, [])
-    assert signal.getsignal(number) == signal.SIG_DFL
+    assert signal.signal(number, before) == signal.SIG_DFL
+
+
+def test_a_command_can_be_stopped_while_sqlite_copies(tmp_path: Path) -> None:
+    sqlite_works, may_end = threading.Event(), threading.Event()
+
+    def work() -> None:
+        sqlite_works.set()
+        may_end.wait()
+
+    def stop() -> None:
+        sqlite_works.wait()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=stop).start()
+    with pytest.raises(SystemExit), sqlite_tools.temporary_folder(tmp_path):
+        sqlite_tools._interruptible(work)
+    may_end.set()
+    signal.signal(signal.SIGTERM, before)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_full_disk_leaves_the_database_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
