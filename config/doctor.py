@@ -88,12 +88,14 @@ def _configuration() -> Finding:
     serious = [message for message in checks.run_checks() if message.level >= checks.ERROR]
     if serious:
         return Finding("configuration", Level.FAILED, "; ".join(f"{message.id}: {message.msg}" for message in serious))
+    warnings = []
+    if any(map(is_guessable, [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS])):
+        warnings.append("DAYBOOK_SECRET_KEY (or a fallback) can be guessed: use at least 32 random characters")
     if settings.UNKNOWN_VARIABLES:
         names = ", ".join(settings.UNKNOWN_VARIABLES)
-        return Finding("configuration", Level.WARNING, f"{names}: no such variable exists, so it is ignored")
-    if any(map(is_guessable, [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS])):
-        text = "DAYBOOK_SECRET_KEY (or a fallback) can be guessed: use at least 32 random characters"
-        return Finding("configuration", Level.WARNING, text)
+        warnings.append(f"{names}: no such variable exists, so it is ignored")
+    if warnings:
+        return Finding("configuration", Level.WARNING, "; ".join(warnings))
     kind = "PostgreSQL" if connection.vendor == "postgresql" else "SQLite"
     queue = "Redis" if settings.REDIS_URL else "the database"
     return Finding("configuration", Level.OK, f"{settings.DAYBOOK_SERVER}, {kind}, queue on {queue}")

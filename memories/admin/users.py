@@ -129,8 +129,9 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
         """Add a user. Hashing the password takes long, so it is done before the transaction of Django's view."""
         if request.method == "POST" and self.has_add_permission(request):
-            disabled = request.POST.get("usable_password") == "false"
-            request.META[_HASHED] = make_password(None if disabled else request.POST.get("password1"))
+            password, repeated = (request.POST.get(name) for name in ("password1", "password2"))
+            usable = request.POST.get("usable_password") != "false" and password == repeated
+            request.META[_HASHED] = make_password((password or None) if usable else None)
         return super().add_view(request, form_url, extra_context)
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:

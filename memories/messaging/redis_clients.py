@@ -138,7 +138,7 @@ async def _ended(task: "asyncio.Task[Any]") -> None:
 class QueueBroker(_Faults, RedisBroker):  # type: ignore[misc]  # django-q2 has no types
     """django-q2's queue on Redis, with timeouts and without retries inside the client."""
 
-    _fault = "Redis delivers no jobs (%s); it is asked again every second."
+    _fault = "Redis delivers no jobs (%s); it is asked again every few seconds."
     _blocking_client: Redis | None = None
 
     @staticmethod

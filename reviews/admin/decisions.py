@@ -94,10 +94,8 @@ class DecisionAdmin(DaybookAdmin):
                 return self._show_again(request, run, {"ticked": refused, "words": typed, "error": error})
         except DomainError as refusal:
             return self._show_again(request, run, {"ticked": ticked, "words": typed, "error": str(refusal)})
-        older = (
-            self.get_queryset(request).filter(state=ReviewRun.State.AWAITING_APPROVAL, pk__lt=run.pk).order_by("-pk")
-        )
-        for review in older[:1]:
+        waiting = self.get_queryset(request).filter(state=ReviewRun.State.AWAITING_APPROVAL).exclude(pk=run.pk)
+        if review := waiting.filter(pk__lt=run.pk).order_by("-pk").first() or waiting.order_by("-pk").first():
             self.message_user(request, row_link("reviews_reviewrun", review.pk, "Next review that waits"))
         return HttpResponseRedirect(reverse("admin:reviews_reviewrun_change", args=[run.pk]))
 

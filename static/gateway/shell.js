@@ -50,10 +50,12 @@ document.addEventListener("click", (event) => {
   }
 });
 
-// The browser asks before it drops what is written nowhere else. The composer keeps its text, but no attachments.
+// Whether text on this page is written nowhere else. The composer keeps its draft.
+const hasUnsaved = () => [...document.querySelectorAll("textarea:not(#message)")].some((area) => area.checkVisibility() && area.value !== area.defaultValue);
+
+// The browser asks before it drops unsaved text, or the composer's attachments.
 addEventListener("beforeunload", (event) => {
-  const changed = (area) => area.id !== "message" && area.checkVisibility() && area.value !== area.defaultValue;
-  if (document.querySelector("#attached li") || [...document.querySelectorAll("textarea")].some(changed)) event.preventDefault();
+  if (document.querySelector("#attached li") || hasUnsaved()) event.preventDefault();
 });
 
 document.addEventListener("keydown", (event) => {
@@ -71,10 +73,9 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-// The login has ended: the sign-in page opens, unless text on this page would be lost. The composer keeps its draft.
+// The login has ended: the sign-in page opens, unless text on this page would be lost.
 function loginEnded() {
-  const areas = [...document.querySelectorAll("textarea:not(#message)")];
-  if (areas.some((area) => area.value !== area.defaultValue && area.checkVisibility())) document.dispatchEvent(new CustomEvent("signed-out"));
+  if (hasUnsaved()) document.dispatchEvent(new CustomEvent("signed-out"));
   else location.href = `/login/?next=${encodeURIComponent(location.pathname)}`;
 }
 

@@ -77,7 +77,8 @@ async function load(through, mine) {
   if (mine !== asked) return newest; // an older response must not overwrite a newer one
   if (!nodes) return;
   const fresh = nodes.querySelector("[data-runs]");
-  root.querySelector("[data-intro]").replaceWith(nodes.querySelector("[data-intro]"));
+  const [intro, freshIntro] = [root, nodes].map((place) => place.querySelector("[data-intro]"));
+  if (!intro.isEqualNode(freshIntro)) intro.replaceWith(freshIntro); // its link may have the focus
   root.querySelector("[data-none]").replaceWith(nodes.querySelector("[data-none]"));
   root.querySelector(".runs__more")?.remove();
   const more = nodes.querySelector(".runs__more");

@@ -29,6 +29,7 @@ from gateway.limits import rates
 from gateway.models import Session
 from gateway.routing import websocket_application
 from memories.database.access import in_thread
+from memories.messaging import redis_clients
 from memories.messaging.background import Background, redis_calls
 from memories.messaging.outbox import notify
 from memories.messaging.redis_clients import HintLayer, QueueBroker, url_problem
@@ -190,8 +191,10 @@ async def test_a_worker_waits_for_a_job_and_gets_it(redis: OwnRedis) -> None:
 
 
 async def test_a_worker_waits_while_redis_does_not_answer(
-    unresponsive_redis: OwnRedis, caplog: pytest.LogCaptureFixture
+    unresponsive_redis: OwnRedis, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(redis_clients, "_DEQUEUE_SECONDS", 0.2)
+    monkeypatch.setattr(redis_clients, "ANSWER_SECONDS", 0.2)
     broker = QueueBroker()
     async with asyncio.timeout(DEADLINE):
         assert [await asyncio.to_thread(broker.dequeue) for _ in range(2)] == [None, None]

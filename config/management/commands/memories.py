@@ -63,8 +63,10 @@ class Command(BaseCommand):
         except BrokenPipeError:  # the reader has closed the pipe: see manage.py
             raise
         except OSError as error:
-            hint = ". Without FILE, the export goes to standard output." if verb == "export" else ""
-            raise CommandError(f"{options['file']}: {error.strerror}{hint}") from None
+            problem = f"{options['file']}: {error.strerror}"
+            if verb == "export" and options["file"] != _STANDARD:
+                problem += ". Without FILE, the export goes to standard output."
+            raise CommandError(problem) from None
 
     def _export(self, owner: Owner, book: str | None, file: Path) -> None:
         if book is not None:
