@@ -14,7 +14,7 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from gateway.models import Message, Run, Session
 from gateway.runs.answers import answers_elsewhere
 from gateway.runs.utterances import (
-    LATE_SYSTEM,
+    UNSTORED,
     earlier_rows,
     newest_within,
     noted_in,
@@ -119,7 +119,7 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
             [*before, *said[len(earlier) :]],
             answers=answers_elsewhere(review.owner_id, review.session_id),
             unread=page_left or unread_in([*earlier, *read]),
-            unstored=noted_in([*earlier, *read], LATE_SYSTEM),
+            unstored=noted_in([*earlier, *read], UNSTORED),
         ),
     )
 

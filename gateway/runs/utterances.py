@@ -16,8 +16,8 @@ EARLIER_CHARS = 50_000
 """Characters of earlier messages that are examined although a model is not shown them: its answers may repeat them."""
 SEARCHED = "searched"
 """Key in the trace of a run whose model server read something itself, such as the results of a web search."""
-LATE_SYSTEM = "late_system"
-"""Key in the trace of a run whose request had system messages within the conversation. These are not stored."""
+UNSTORED = "unstored_system"
+"""Key in the trace of a run whose request had system messages that may repeat a page. These are not stored."""
 _MAX_ROWS = 400
 _PAGE_CHARS = 10_000
 _TOOL_RESULT = re.compile(r"\[tool result, \d+ characters\]")

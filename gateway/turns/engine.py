@@ -14,14 +14,14 @@ from gateway.agents.settings import with_defaults
 from gateway.compaction import fit_context
 from gateway.errors import RunSuperseded, TooManySteps, public_error
 from gateway.limits.spending import ModelUse
-from gateway.messages import SYSTEM_ROLES, ChatMessage
+from gateway.messages import ChatMessage
 from gateway.metrics import TurnClock
 from gateway.models import Run
 from gateway.runs import active, closing
 from gateway.runs.attempts import RunAttempts
 from gateway.runs.client_tools import ClientCalls
 from gateway.runs.context import TurnContext
-from gateway.runs.utterances import LATE_SYSTEM
+from gateway.runs.utterances import UNSTORED
 from gateway.steps import (
     ModelStep,
     ModelStepResult,
@@ -33,7 +33,7 @@ from gateway.steps import (
 )
 from gateway.turns.answer_text import AnswerText
 from gateway.turns.events import Delta, Done, Event, Recalled, ToolUsed, TurnOptions
-from gateway.turns.evidence import reads_untrusted
+from gateway.turns.evidence import has_unstored_pages, reads_untrusted
 from gateway.turns.injection import build_messages, prepare, provider_scope, stored_injection
 from gateway.turns.own_tools import OwnTools, own_calls_of
 from gateway.turns.searched import note_answer, note_request
@@ -130,8 +130,8 @@ class Turn:
         steps_before = self.output.trace.get("steps", 0)
         if reads_untrusted(self.context.messages, self._tools.client_names):
             self.output.trace["untrusted"] = True  # the run read results of its client's tools
-        if any(message.get("role") in SYSTEM_ROLES for message in self.context.messages):
-            self.output.trace[LATE_SYSTEM] = True
+        if has_unstored_pages(self.context):
+            self.output.trace[UNSTORED] = True
         for number in range(1, settings.RUN_STEPS + 1):
             last = number == settings.RUN_STEPS
             request = self._request(messages, () if last else tools)

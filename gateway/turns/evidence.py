@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from gateway.messages import ChatMessage, has_media, last_user_index, text_of
+from gateway.messages import SYSTEM_ROLES, ChatMessage, has_media, last_user_index, text_of
 from gateway.models import Message
 from gateway.runs.answers import answers_elsewhere
 from gateway.runs.call_ids import run_of_call
@@ -17,6 +17,7 @@ from memories.recall.two_lanes import Injection
 
 MISSED_QUOTES = "missed_quotes"
 """Key in a run's trace: how many quotes that its model gave as evidence were not found."""
+_PAGE_CHARS = 1_000  # of a client's system message; the instructions of a persona or a team are shorter
 _MAX_ROWS = 400
 _MAX_WITH_PARTS = 20
 
@@ -77,6 +78,13 @@ def _has_earlier_media(rows: Sequence[Message]) -> bool:
     said = [row.pk for row in rows if row.role == Message.Role.USER]
     newest = Message.objects.filter(pk__in=said, parts__isnull=False).order_by("-seq")
     return any(map(has_media, newest.values_list("parts", flat=True)[:_MAX_WITH_PARTS]))
+
+
+def has_unstored_pages(context: TurnContext) -> bool:
+    """Return True if a page may be in the client's system messages: within the conversation, or long at its beginning.
+    The assistant may repeat it, and a review sees only that."""
+    late = any(message.get("role") in SYSTEM_ROLES for message in context.messages)
+    return late or len(text_of(context.client_system)) >= _PAGE_CHARS
 
 
 def reads_untrusted(messages: Sequence[ChatMessage], client_tools: Collection[str]) -> bool:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import scanning
 from gateway.runs.answers import answers_elsewhere
-from gateway.runs.utterances import LATE_SYSTEM, noted_in, unread_in, utterances_of
+from gateway.runs.utterances import UNSTORED, noted_in, unread_in, utterances_of
 from memories.evidence import Conversation
 from memories.tokens import text_tokens
 from reviews.frozen import message_for_review, reviewable
@@ -47,7 +47,7 @@ def read_record(owner_id: UUID, session_id: UUID, *, floor: int, token_limit: in
             utterances_of(rows),
             answers=answers_elsewhere(owner_id, session_id),
             unread=unread_in(rows),
-            unstored=noted_in(rows, LATE_SYSTEM),
+            unstored=noted_in(rows, UNSTORED),
         ),
     )
 
