@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from scanning.views import View
 from scanning.words import BIT, LEXICON, UNSPACED, classes_of, word_set
@@ -82,7 +81,6 @@ def sentences_of(view: View) -> list[Sentence]:
     return sentences
 
 
-@lru_cache(maxsize=16384)
 def _word_mask(word: str) -> int:
     mask = classes_of(word)
     if not mask and ("-" in word or "." in word or "'" in word):
