@@ -20,6 +20,8 @@ from gateway.upstream.usage import usage_of
 from memories.errors import TooLarge
 from memories.storable import storable_text
 
+ENDED = frozenset({"stop", "tool_calls"})
+"""Finish reasons of a step that ended by itself."""
 _MAX_NAME = 200  # length of Run.model
 _MESSAGE_FIELDS = frozenset({"role", "tool_calls", "content"})
 _IN_CHUNK = frozenset({"id", "object", "created", "model", "choices", "usage", "obfuscation"})
@@ -195,7 +197,7 @@ async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[
                         step.choice = choice
                     if text or has_other_content(choice) or delta.get("tool_calls") or reasoning_in(delta):
                         yield choice, text
-        if left := dict(step.thought.moved({}, last=True, cut_off=step.finish_reason == "length")):
+        if left := dict(step.thought.moved({}, last=True, cut_off=step.finish_reason not in ENDED)):
             yield {"delta": left}, step.take({}, left)
     step.thought.ended(step.answered_by, "".join(step.texts))
 

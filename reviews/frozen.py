@@ -14,12 +14,10 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from gateway.models import Message, Run, Session
 from gateway.runs.answers import answers_elsewhere
 from gateway.runs.utterances import (
-    UNSTORED,
     earlier_rows,
     newest_within,
-    noted_in,
     tool_result_words,
-    unread_in,
+    unread_and_unstored,
     utterances_of,
 )
 from gateway.runs.wrappers import own_words
@@ -110,6 +108,7 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
     earlier = earlier_rows(known.filter(seq__lt=read[-1].seq)) if read else []
     said = utterances_of([*earlier, *read[::-1]])
     before, page_left = newest_within(said[: len(earlier)])
+    unread, unstored = unread_and_unstored([*earlier, *read])
     digest = hashlib.sha256(json.dumps(messages, ensure_ascii=False).encode()).hexdigest()
     return FrozenConversation(
         messages=tuple(messages),
@@ -118,8 +117,8 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
         evidence=Conversation(
             [*before, *said[len(earlier) :]],
             answers=answers_elsewhere(review.owner_id, review.session_id),
-            unread=page_left or unread_in([*earlier, *read]),
-            unstored=noted_in([*earlier, *read], UNSTORED),
+            unread=page_left or unread,
+            unstored=unstored,
         ),
     )
 

@@ -18,7 +18,7 @@ from scanning.words import classes_of, entries_of
 _LOOKALIKES = str.maketrans({char: letters[0] for char, letters in LOOKALIKES.items()})
 _FOREIGN = re.compile(f"[{''.join(char for char in LOOKALIKES if script_of(char) != 'LATIN')}]")
 _LATIN = re.compile("[a-z]")
-_SMALL_CAPITALS = re.compile("[ʟɴɪʀʏʜʙɢꜱᴀ-ᴢ]")  # no language writes words with them
+_SMALL_CAPITALS = re.compile("[ʟɴʀʏʜʙɢꜱᴀ-ᴢ]")  # of phonetic scripts; hardly any language writes words with them
 # "three" is an ordinary word, and far more often so than a scrambled "there".
 _SCRAMBLED = re.compile(r"(?!three\b)[a-z]{5,14}")
 # (first letter, last letter, sorted inner letters) -> word
@@ -40,8 +40,8 @@ _LABEL_WORDS = frozenset(
 )
 _WORD = re.compile("[a-z]{2,}")
 _AROUND = 600
-"""Minimum number of characters before and after a word that a view has. Only the prompt of a persona is longer than
-that."""
+"""Minimum number of characters before and after a word that a view has. No pattern is longer, except for that of a
+persona's prompt."""
 _MAX_SENTENCE = 2000
 
 

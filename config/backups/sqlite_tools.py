@@ -128,9 +128,11 @@ def temporary_folder(parent: Path) -> Iterator[Path]:
     try:
         yield part
     finally:
+        interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
         for number in default:
             signal.signal(number, signal.SIG_IGN)  # a second one would leave the folder half deleted
         shutil.rmtree(part, ignore_errors=True)
+        signal.signal(signal.SIGINT, interrupted)
         for number in default:
             signal.signal(number, signal.SIG_DFL)
 

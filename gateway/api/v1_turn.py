@@ -45,8 +45,8 @@ _OPEN_WEBUI_CHAT = "x-openwebui-chat-id"
 # Open WebUI does not store temporary chats and names them after the browser tab, so several chats share such an id.
 _TEMPORARY_PREFIXES = ("local:", "temporary:")
 _AFFINITY = "x-session-affinity"
-# nanobot sends a random number in that header, the same for all chats of its process.
-_RANDOM = re.compile("[0-9a-f-]+")
+# nanobot sends random bytes in that header, the same for all chats of its process.
+_RANDOM = re.compile("[0-9a-f]{16}|[0-9a-f]{32}")
 # Headers in which well-known clients send a conversation id, in order of precedence, as of November 2026.
 _CONVERSATION_HEADERS = (
     _OPEN_WEBUI_CHAT,

@@ -19,7 +19,7 @@ _OF_CONVERSATION = re.compile(r"\bsummar\w{1,4}\b[^.\n]{0,40}\b(?:conversation|c
 _FIRST_MESSAGES = 4  # messages of a conversation that are searched for a summary
 _MIN_SENTENCE_CHARS = 30  # letters and digits
 _MIN_SUMMARY_CHARS = 80
-_SENTENCE = re.compile(r"[.!?\n\u3002]+|:\s")  # a client may put "Summary of the conversation:" before it
+_SENTENCE = re.compile(r"[.!?\n\u3002]+")
 
 
 def may_be_summary(messages: Sequence[ChatMessage], answer: str) -> bool:
@@ -42,7 +42,9 @@ def first_sentence_hashes(client_system: SystemContent, messages: Sequence[ChatM
     """Return hashes of the long sentences in a client's system messages and the first messages of a conversation."""
     spoken = (message for message in messages if message.get("role") in {"user", "assistant"})
     contents = (client_system, *(message.get("content") for message in islice(spoken, _FIRST_MESSAGES)))
-    return {key for content in contents for key in sentence_hashes(text_of(content))}
+    texts = [text_of(content) for content in contents]
+    # A client may put "Summary of the conversation:" before it.
+    return {key for text in texts for part in (text, text.partition(":")[2]) for key in sentence_hashes(part)}
 
 
 def summary_store(owner_id: UUID, session_id: UUID, answer: str) -> None:

@@ -17,7 +17,7 @@ EARLIER_CHARS = 50_000
 SEARCHED = "searched"
 """Key in the trace of a run whose model server read something itself, such as the results of a web search."""
 UNSTORED = "unstored_system"
-"""Key in the trace of a run whose request had system messages that may repeat a page. These are not stored."""
+"""Key in the trace of a run whose request had system messages within the conversation. These are not stored."""
 _MAX_ROWS = 400
 _PAGE_CHARS = 10_000
 _TOOL_RESULT = re.compile(r"\[tool result, \d+ characters\]")
@@ -72,16 +72,19 @@ def utterances_of(rows: Sequence[Message]) -> tuple[Utterance, ...]:
     )
 
 
-def unread_in(rows: Sequence[Message]) -> bool:
-    """Whether something with these messages has no text that could be examined: a person's pictures, sounds and files,
-    or what a model server read for its answer. At most one query."""
-    return any(has_media(row.parts) for row in rows) or noted_in(rows, SEARCHED)
+def unread_and_unstored(rows: Sequence[Message]) -> tuple[bool, bool]:
+    """Whether something with these messages has no text that could be examined (a person's pictures, sounds and files,
+    or what a model server read for its answer), and whether there were system messages, which are not stored. One
+    query."""
+    noted = noted_in(rows, SEARCHED, UNSTORED)
+    return SEARCHED in noted or any(has_media(row.parts) for row in rows), UNSTORED in noted
 
 
-def noted_in(rows: Sequence[Message], key: str) -> bool:
-    """Whether the trace of a run with one of these messages has this key. One query."""
+def noted_in(rows: Sequence[Message], *keys: str) -> set[str]:
+    """Return which of the keys the traces of the runs with these messages have. One query."""
     of_rows = {row.run_id for row in rows if row.run_id is not None}
-    return Run.objects.filter(pk__in=of_rows, trace__has_key=key).exists()
+    traces = Run.objects.filter(pk__in=of_rows, trace__has_any_keys=keys).values_list("trace", flat=True)
+    return {key for trace in traces for key in keys if key in trace}
 
 
 def is_memory_tool(name: Any) -> bool:

@@ -14,7 +14,7 @@ from gateway.agents.settings import with_defaults
 from gateway.compaction import fit_context
 from gateway.errors import RunSuperseded, TooManySteps, public_error
 from gateway.limits.spending import ModelUse
-from gateway.messages import ChatMessage
+from gateway.messages import SYSTEM_ROLES, ChatMessage
 from gateway.metrics import TurnClock
 from gateway.models import Run
 from gateway.runs import active, closing
@@ -23,6 +23,7 @@ from gateway.runs.client_tools import ClientCalls
 from gateway.runs.context import TurnContext
 from gateway.runs.utterances import UNSTORED
 from gateway.steps import (
+    ENDED,
     ModelStep,
     ModelStepResult,
     complete_step,
@@ -33,7 +34,7 @@ from gateway.steps import (
 )
 from gateway.turns.answer_text import AnswerText
 from gateway.turns.events import Delta, Done, Event, Recalled, ToolUsed, TurnOptions
-from gateway.turns.evidence import has_unstored_pages, reads_untrusted
+from gateway.turns.evidence import reads_untrusted
 from gateway.turns.injection import build_messages, prepare, provider_scope, stored_injection
 from gateway.turns.own_tools import OwnTools, own_calls_of
 from gateway.turns.searched import note_answer, note_request
@@ -48,8 +49,6 @@ from memories.providers import record_later
 from memories.recall.two_lanes import Injection, contained
 
 logger = logging.getLogger("daybook.turns")
-
-_NORMAL_FINISH_REASONS = frozenset({"stop", "tool_calls"})
 
 
 class Turn:
@@ -130,12 +129,12 @@ class Turn:
         steps_before = self.output.trace.get("steps", 0)
         if reads_untrusted(self.context.messages, self._tools.client_names):
             self.output.trace["untrusted"] = True  # the run read results of its client's tools
-        if has_unstored_pages(self.context):
+        if any(message.get("role") in SYSTEM_ROLES for message in self.context.messages):
             self.output.trace[UNSTORED] = True
         for number in range(1, settings.RUN_STEPS + 1):
             last = number == settings.RUN_STEPS
             request = self._request(messages, () if last else tools)
-            note_request(self.output.trace, request)
+            note_request(self.output.trace, request, request.upstream, request.model)
             room = settings.ANSWER_BYTES - len(self.output.text.encode())
             step = ModelStep(deadline=self._deadline, bytes_left=room, part_of=self._span)
             self.output.trace["steps"] = steps_before + number
@@ -145,6 +144,7 @@ class Turn:
             async for delta in self._deltas(request, step, tracker, written):
                 yield delta
             result = step.result()
+            note_request(self.output.trace, request, *step.answered_by)  # a fallback may have answered
             self._count_step()
             self.output.model = result.model or self.output.model
             self.output.usage = add_usage(self.output.usage, result.usage)
@@ -251,7 +251,7 @@ class Turn:
         if client_calls:
             state = Run.State.AWAITING_CLIENT_TOOLS
             self.output.injected = stored_injection(self.context, self._injection, self._tools.read_name)
-        elif result.finish_reason not in _NORMAL_FINISH_REASONS:
+        elif result.finish_reason not in ENDED:
             self.output.trace["finish_reason"] = result.finish_reason
         if result.refused:
             self.output.trace["refused"] = result.refused

@@ -1,15 +1,14 @@
 """Reads a run's conversation as evidence for memory writes: every text with its speaker and its stored message."""
 
 from collections.abc import Collection, Iterator, Sequence
-from itertools import chain
 from typing import Any
 
-from gateway.messages import SYSTEM_ROLES, ChatMessage, has_media, last_user_index, text_of
+from gateway.messages import ChatMessage, has_media, last_user_index, text_of
 from gateway.models import Message
 from gateway.runs.answers import answers_elsewhere
 from gateway.runs.call_ids import run_of_call
 from gateway.runs.context import RunOutput, TurnContext
-from gateway.runs.utterances import SEARCHED, is_memory_tool, newest_within, noted_in, utterances_of
+from gateway.runs.utterances import SEARCHED, UNSTORED, is_memory_tool, newest_within, noted_in, utterances_of
 from gateway.tool_calls import calls_in, tool_names
 from memories.evidence import Conversation, Speaker, Utterance
 from memories.evidence.client_texts import is_written_by_client
@@ -17,7 +16,6 @@ from memories.recall.two_lanes import Injection
 
 MISSED_QUOTES = "missed_quotes"
 """Key in a run's trace: how many quotes that its model gave as evidence were not found."""
-_PAGE_CHARS = 1_000  # of a client's system message; the instructions of a persona or a team are shorter
 _MAX_ROWS = 400
 _MAX_WITH_PARTS = 20
 
@@ -46,13 +44,14 @@ def conversation_of(
     instructions = dict.fromkeys([text_of(context.client_system), *_texts_within(client_tools)])
     earlier, page_left = _earlier(stored, spoken)
     has_picture = any(has_media(message.get("content")) for message in messages if message.get("role") != "assistant")
-    searched = SEARCHED in output.trace or noted_in(rows, SEARCHED)
+    noted = {*output.trace, *noted_in(rows, SEARCHED, UNSTORED)}
     conversation = Conversation(
-        [*memories, *summary, *earlier, *spoken],
+        [*memories, *earlier, *summary, *spoken],
         missed=output.trace.get(MISSED_QUOTES, 0),
         answers=answers,
         instructions=[*instructions],
-        unread=page_left or has_picture or searched or _has_earlier_media(rows),
+        unread=page_left or has_picture or SEARCHED in noted or _has_earlier_media(rows),
+        unstored=UNSTORED in noted,
     )
     conversation.prepare()
     return conversation
@@ -62,9 +61,13 @@ def _texts_within(part: Any) -> Iterator[str]:
     """Yield the names and texts in definitions of tools, all of which the model reads."""
     if isinstance(part, str):
         yield part
-    inner = chain.from_iterable(part.items()) if isinstance(part, dict) else part
-    for value in inner if isinstance(inner, list | tuple | chain) else ():
-        yield from _texts_within(value)
+    elif isinstance(part, dict):
+        for name, value in part.items():
+            yield name
+            yield from _texts_within(value)
+    elif isinstance(part, list | tuple):
+        for value in part:
+            yield from _texts_within(value)
 
 
 def _earlier(stored: Sequence[Utterance], spoken: Sequence[Utterance]) -> tuple[list[Utterance], bool]:
@@ -78,13 +81,6 @@ def _has_earlier_media(rows: Sequence[Message]) -> bool:
     said = [row.pk for row in rows if row.role == Message.Role.USER]
     newest = Message.objects.filter(pk__in=said, parts__isnull=False).order_by("-seq")
     return any(map(has_media, newest.values_list("parts", flat=True)[:_MAX_WITH_PARTS]))
-
-
-def has_unstored_pages(context: TurnContext) -> bool:
-    """Return True if a page may be in the client's system messages: within the conversation, or long at its beginning.
-    The assistant may repeat it, and a review sees only that."""
-    late = any(message.get("role") in SYSTEM_ROLES for message in context.messages)
-    return late or len(text_of(context.client_system)) >= _PAGE_CHARS
 
 
 def reads_untrusted(messages: Sequence[ChatMessage], client_tools: Collection[str]) -> bool:

@@ -10,6 +10,7 @@ _LONE_CLOSE = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
 _FENCE = "```"
 _MAX_MODELS = 100
 _MAX_UNCLOSED = 2
+_TELLING = frozenset({"thought", "speaks", "unclosed"})  # states at the end of a stream that had a thought, or text
 _unopened: dict[tuple[str, str], int] = {}
 """Upstreams and models of this process whose answers begin within a thought, since their prompts end with the opening
 tag, and how many of their latest answers closed none."""
@@ -64,7 +65,7 @@ class ThoughtInText:
 
     def moved(self, part: Mapping[str, Any], *, last: bool = False, cut_off: bool = False) -> Mapping[str, Any]:
         """Return a delta with the thought moved. `last`: a complete message or, at the end of a stream, an empty delta;
-        nothing follows. `cut_off`: the stream ended at a length limit."""
+        nothing follows. `cut_off`: the stream did not end by itself."""
         content = part.get("content") or ""
         if self._state == "speaks" or not isinstance(content, str):
             return part
@@ -77,12 +78,12 @@ class ThoughtInText:
 
     def ended(self, model: tuple[str, str], text: str) -> None:
         """Note what the end of a stream shows about the model that answered; `text` is its text without the thought."""
-        if self._state == "speaks" and _closes_unopened(text):
+        if self._state == "speaks" and _unopened_end(text):
             _unopened.setdefault(model, 0)
             if len(_unopened) > _MAX_MODELS:
                 del _unopened[next(iter(_unopened))]
-        elif self._is_assumed and model == self._model:
-            _unopened[model] = _unopened.get(model, 0) + 1 if self._state == "unclosed" else 0
+        elif self._is_assumed and model == self._model and model in _unopened and self._state in _TELLING:
+            _unopened[model] = _unopened[model] + 1 if self._state == "unclosed" else 0
             if _unopened[model] >= _MAX_UNCLOSED:
                 del _unopened[model]
 
@@ -96,7 +97,10 @@ class ThoughtInText:
                 return "", ""
             if begun.startswith(_OPEN):
                 self._is_assumed = False
-            elif not (_closes_unopened(text) if last else self._is_assumed):
+            elif last and (end := _unopened_end(text)):
+                self._state = "speaks"
+                return text[: end - len(_CLOSE)].strip(), text[end:].lstrip()
+            elif last or not self._is_assumed:
                 self._state = "speaks"
                 return "", text
             self._state, text = "thinks", begun.removeprefix(_OPEN)
@@ -124,11 +128,14 @@ class ThoughtInText:
         return thought, text
 
 
-def _closes_unopened(text: str) -> bool:
-    """Return True if a line outside code is only the closing tag of a thought, and nothing before opens one."""
+def _unopened_end(text: str) -> int:
+    """Return the end of the closing tag of a thought that nothing opened: alone on a line, outside code. 0 if there is
+    none."""
     closing = _LONE_CLOSE.search(text) if _CLOSE in text else None
-    before = text[: closing.start()] if closing else ""
-    return closing is not None and _OPEN not in before and before.count(_FENCE) % 2 == 0
+    if closing is None:
+        return 0
+    before = text[: closing.start()]
+    return 0 if _OPEN in before or before.count(_FENCE) % 2 else text.index(_CLOSE, closing.start()) + len(_CLOSE)
 
 
 def _beginning_of(tag: str, text: str) -> int:

@@ -175,7 +175,7 @@ class Conversation:
     def lacks_names(self, content: str, *, previous: str = "") -> bool:
         """Whether a name or number of a memory is in none of the person's words, recalled memory and the memory's
         previous content."""
-        said = terms_of(previous).union(*(self._windows[kind].by_term for kind in _VOUCHING))
+        said = [terms_of(previous), *(self._windows[kind].by_term for kind in _VOUCHING)]
         return MemoryTerms.of(content).has_other_names(said)
 
     def best_support(self, content: str, kinds: Sequence[EvidenceKind] = _SUPPORTING) -> Evidence:

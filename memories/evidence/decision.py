@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from memories.errors import DomainError
 from memories.evidence.conversation import Conversation
-from memories.evidence.support import parts_of, terms_of
+from memories.evidence.support import parts_of
 from memories.models import Evidence, EvidenceKind
 from memories.verdicts import ScanVerdict
 
@@ -53,8 +53,10 @@ NOT_FOUND = (
 )
 
 
-# One or two words, possibly with a sign or a short function word between them such as "&" or "and".
+# One or two words, possibly with a sign or a short word between them such as "&", "and" or "och".
 _LABEL = re.compile(r"[^ ]{1,20}(?: ([^ ]{1,3}))?(?: [^ ]{1,20})?")
+# "Always use X" is an order.
+_SHORT_VERB = re.compile("add|ask|bcc|buy|cc|do|get|go|log|not|pay|put|run|say|see|set|try|use", re.IGNORECASE)
 _INNER_CAPITAL = re.compile(r"[a-z][A-Z]")
 _UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")  # Thai, Japanese, Chinese: words have no spaces
 _UNSPACED_LABEL = 4  # characters
@@ -68,7 +70,8 @@ def is_label(category: str) -> bool:
     words = category.replace("-", " ").replace("_", " ")
     label = _LABEL.fullmatch(words)
     between = label[1] if label and words.count(" ") > 1 else None
-    return not category or bool(label and not _INNER_CAPITAL.search(words) and not (between and terms_of(between)))
+    is_order = bool(between and _SHORT_VERB.fullmatch(between))
+    return not category or bool(label and not _INNER_CAPITAL.search(words) and not is_order)
 
 
 def evidence_for(
@@ -122,6 +125,8 @@ def decide(verdict: ScanVerdict, evidence: Evidence, hold: Hold) -> HoldReason |
         return HoldReason("evidence_not_found", "The quoted words are not in this conversation.")
     if evidence.untrusted:
         return HoldReason(f"evidence_{evidence.kind}", _FOREIGN_REASONS[evidence.kind])
-    if hold == Hold.STRICT and (evidence.weak or evidence.kind not in _TRUSTED):
+    if hold == Hold.STRICT and evidence.kind not in _TRUSTED:
         return HoldReason(f"evidence_{evidence.kind}", "Your own words do not say this.")
+    if hold == Hold.STRICT and evidence.weak:
+        return HoldReason("evidence_names", "Your own words lack a name or number of it.")
     return None

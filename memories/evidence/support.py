@@ -3,7 +3,7 @@ by meaning, with the static vectors that the search ships with."""
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -77,9 +77,9 @@ class MemoryTerms:
                 spelled[token.surface].add(token.term)
         return cls(weights, frozenset(term for term, token in tokens.items() if token.is_name), spelled)
 
-    def has_other_names(self, said: Set[str]) -> bool:
-        """Return True if a name or number of the memory is not among the terms `said`."""
-        return not all(terms & said for terms in self.spelled.values())
+    def has_other_names(self, said: Sequence[Container[str]]) -> bool:
+        """Return True if a name or number of the memory is in none of the collections of terms `said`."""
+        return not all(any(term in found for term in terms for found in said) for terms in self.spelled.values())
 
     def coverage(self, terms: Collection[str]) -> float:
         """Return the weighted share of the memory's terms that are among `terms`, 0 to 1."""

@@ -26,7 +26,7 @@ class Evidence:
 
     Three flags are not stored and only serve the decision about a write: `untrusted`, the words are foreign, neither
     the person's own nor derived from them; `unfounded`, a quote was given that was not found; and `weak`, the person's
-    words lack a name or number of the memory."""
+    words and recalled memory lack a name or number of the memory."""
 
     kind: EvidenceKind = EvidenceKind.NONE
     quote: str = ""

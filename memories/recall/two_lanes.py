@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
@@ -161,8 +161,9 @@ async def recall(
     found |= zip(slow, await _together(slow.values()), strict=True)
     short, long = found.pop("short_term", []), found.pop("long_term", [])
     others = [item for items in found.values() for item in items]
-    long = [*long, *(await _not_blocked(others, trace) if others else ())][: max(0, left)]
-    short, long = fit_lanes(short, long)
+    short, long = fit_lanes(short, [*long, *others][: max(0, left)])
+    if others:
+        long = await _not_blocked(long, {item.source for item in others}, trace)
     frozen = [_frozen(entry) for entry in snapshot.frozen.entries]
     blocks = ""
     with contained("blocks", trace):
@@ -229,12 +230,17 @@ async def _provider_lane(
     return await _guarded(provider.name, search(), limits.lane_seconds, trace)
 
 
-async def _not_blocked(items: Sequence[RecallItem], trace: dict[str, Any]) -> Sequence[RecallItem]:
-    """Return the entries of other providers that the scan does not block; ours were scanned before."""
+async def _not_blocked(items: Sequence[RecallItem], others: Set[str], trace: dict[str, Any]) -> list[RecallItem]:
+    """Return the entries without those of other providers, whose sources are `others`, that the scan blocks; ours were
+    scanned before."""
+    scanned = [item for item in items if item.source in others]
+    blocked = scanned
     with contained("providers", trace):
-        verdicts = await asyncio.to_thread(lambda: [verdict_of(item.text, ()) for item in items])
-        return [item for item, verdict in zip(items, verdicts, strict=True) if not verdict.rule]
-    return ()
+        verdicts = await asyncio.to_thread(lambda: [verdict_of(item.text, ()) for item in scanned])
+        blocked = [item for item, verdict in zip(scanned, verdicts, strict=True) if verdict.rule]
+        if blocked:
+            trace["providers_blocked"] = len(blocked)
+    return [item for item in items if item not in blocked]
 
 
 async def _guarded(

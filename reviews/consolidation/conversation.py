@@ -7,7 +7,7 @@ from uuid import UUID
 
 import scanning
 from gateway.runs.answers import answers_elsewhere
-from gateway.runs.utterances import UNSTORED, noted_in, unread_in, utterances_of
+from gateway.runs.utterances import unread_and_unstored, utterances_of
 from memories.evidence import Conversation
 from memories.tokens import text_tokens
 from reviews.frozen import message_for_review, reviewable
@@ -39,15 +39,13 @@ def read_record(owner_id: UUID, session_id: UUID, *, floor: int, token_limit: in
             clean = scanning.redact(message["content"])
             redacted += clean.count
             items.append({"role": message["role"], "content": clean.text})
+    unread, unstored = unread_and_unstored(rows)
     return SessionRecord(
         items=tuple(keep_both_ends(items, token_limit)),
         through_seq=through,
         redacted=redacted,
         conversation=Conversation(
-            utterances_of(rows),
-            answers=answers_elsewhere(owner_id, session_id),
-            unread=unread_in(rows),
-            unstored=noted_in(rows, UNSTORED),
+            utterances_of(rows), answers=answers_elsewhere(owner_id, session_id), unread=unread, unstored=unstored
         ),
     )
 

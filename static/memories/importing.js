@@ -88,7 +88,7 @@ export function installImport(dialog, list) {
       const report = await send(given(), false);
       say(dialog, report, "Saved. Each memory has its history.");
       write.hidden = true;
-      text.defaultValue = text.value; // nothing would be lost now
+      text.defaultValue = text.value; // written now
       sets = report.change_sets;
       changed = report.changed;
       undo.hidden = !sets.length;

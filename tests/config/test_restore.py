@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import resource
 import signal
 import sqlite3
@@ -107,24 +106,21 @@ def test_a_command_that_is_stopped_deletes_its_incomplete_files(tmp_path: Path, 
     assert signal.signal(number, before) == signal.SIG_DFL
 
 
-def test_a_command_can_be_stopped_while_sqlite_copies(tmp_path: Path) -> None:
-    sqlite_works, may_end = threading.Event(), threading.Event()
+def test_sqlite_copies_and_checks_in_a_thread_so_that_the_command_can_be_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = database_make(tmp_path / "there", "present", 10)
+    threads: list[threading.Thread] = []
+    connect = sqlite3.connect
 
-    def work() -> None:
-        sqlite_works.set()
-        may_end.wait()
+    def noting(*args: Any, **options: Any) -> sqlite3.Connection:
+        threads.append(threading.current_thread())
+        return connect(*args, **options)
 
-    def stop() -> None:
-        sqlite_works.wait()
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    threading.Thread(target=stop).start()
-    with pytest.raises(SystemExit), sqlite_tools.temporary_folder(tmp_path):
-        sqlite_tools._interruptible(work)
-    may_end.set()
-    signal.signal(signal.SIGTERM, before)
-    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(sqlite3, "connect", noting)
+    sqlite_tools.copy(source, tmp_path / "copy.sqlite3")
+    assert len(threads) == 3  # the database, its copy, and the copy again to check it
+    assert threading.main_thread() not in threads
 
 
 def test_a_full_disk_leaves_the_database_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

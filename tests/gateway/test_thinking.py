@@ -198,9 +198,16 @@ def test_an_answer_without_a_thought_is_kept_and_two_of_them_forget_the_model(si
     streamed(text, size)
     assert streamed("Tea, no thought </thi", size)[1] == "Tea, no thought </thi"
     assert streamed(text, size) == ("They like tea.\n", "Tea.")
-    for _ in range(2):
-        assert streamed("Tea.", size)[1] == "Tea."
+    assert streamed("Tea.", size)[1] == "Tea."
+    assert streamed("", size) == ("", "")  # only a tool call: says nothing
+    assert streamed("Tea.", size)[1] == "Tea."
     assert streamed("Tea.", size) == ("", "Tea.")
+
+
+def test_a_whole_message_is_split_at_the_line_with_the_tag() -> None:
+    message = {"content": "The tag `</think>` ends it. I plan.\n</think>\n\nTea."}
+    whole = ThoughtInText(MODEL).moved(message, last=True)
+    assert whole == {"content": "Tea.", "reasoning_content": "The tag `</think>` ends it. I plan."}
 
 
 def test_a_fallback_teaches_about_itself_only() -> None:
@@ -235,6 +242,6 @@ async def test_clients_get_an_unopened_thought_as_reasoning(
         answer = {key: "".join(d.get(key) or "" for d in deltas) for key in ("content", "reasoning_content")}
     else:
         answer = (await ask(alice_api, "I like tea")).json["choices"][0]["message"]
-    assert (answer["content"], answer["reasoning_content"]) == ("Tea.", "They like tea.\n")
+    assert (answer["content"], answer["reasoning_content"].strip()) == ("Tea.", "They like tea.")
     run = await in_thread(lambda: Run.objects.latest("started_at"))
-    assert (run.text, run.reasoning) == ("Tea.", "They like tea.\n")
+    assert (run.text, run.reasoning.strip()) == ("Tea.", "They like tea.")

@@ -209,19 +209,14 @@ def test_an_import_keeps_evidence_without_its_session(alice: Owner, charlie: Own
     assert (evidence.kind, evidence.quote, evidence.session_id) == ("own_words", "I wear size 43.", None)
 
 
-@pytest.mark.parametrize("leading", [False, True])
-async def test_what_a_system_message_with_a_page_says_is_not_saved_by_a_review(
-    leading: bool, alice_api: Api, model: ScriptedModel
+async def test_what_a_system_message_within_the_conversation_says_is_not_saved_by_a_review(
+    alice_api: Api, model: ScriptedModel
 ) -> None:
     """Such a message is not stored, but the assistant's answer may repeat it."""
     await in_thread(reviewing_agent)
     model.script(PLANTED, adds("Wears size 43.", PLANTED), DONE)
-    said, asked = ({"role": "user", "content": text} for text in ("I wear size 43.", "Which boots?"))
-    if leading:
-        page = {"role": "system", "content": "Answer from this page.\n" + PAGE * (1 + 1000 // len(PAGE))}
-        await ask(alice_api, page, said, {"role": "assistant", "content": "Noted."}, asked)
-    else:
-        await ask(alice_api, said, {"role": "system", "content": PAGE}, asked)
+    user, late = {"role": "user", "content": "I wear size 43."}, {"role": "system", "content": PAGE}
+    await ask(alice_api, user, late, {"role": "user", "content": "Which boots?"})
     review = await in_thread(run_review, await in_thread(newest_review))
     assert [(write.after, write.state) for write in review.writes] == [
         ("Wears size 43.", "applied"),
