@@ -8,7 +8,8 @@ from pytest_django.fixtures import Settings
 
 from gateway.models import Agent, Compaction, Message, Run, Session
 from gateway.turns.evidence import reads_untrusted
-from gateway.turns.searched import note_answer
+from gateway.turns.searched import note_answer, note_request
+from gateway.upstream import ModelRequest
 from memories.database.access import in_thread
 from memories.models import Memory, Notification, Owner, Revision
 from memories.providers import MemoryProvider, Scope
@@ -476,6 +477,39 @@ async def test_a_model_whose_name_says_that_it_searches_is_known(alice_api: Api,
     model.script(add(PLANTED), "They have boots.")
     await ask(alice_api, "Which boots should I get?")
     assert [result.get("rule") for result in results(model)] == ["evidence_none"]
+
+
+@pytest.mark.parametrize(
+    ("model_name", "options", "searches"),
+    [
+        ("gpt-5", {}, False),
+        ("SONAR-pro", {}, True),
+        ("o3-deep-research", {}, True),
+        ("research-1", {}, False),
+        ("gpt-5", {"set": {"model": "sonar"}}, True),
+        ("gpt-5", {"set": {"tools": {"type": "web_search"}}}, True),
+        ("gpt-5", {"set": {"enable_search": True}, "drop": ["enable_search"]}, False),
+    ],
+)
+def test_what_is_really_sent_says_whether_a_server_searches(
+    model_name: str, options: dict[str, Any], searches: bool, settings: Settings
+) -> None:
+    settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:9/v1", "key": "", "options": options}}
+    trace: dict[str, Any] = {}
+    note_request(trace, ModelRequest(upstream="default", model="other"), "default", model_name)
+    assert bool(trace) is searches
+
+
+async def test_a_page_in_an_earlier_requests_system_message_is_foreign_when_the_answer_repeats_it(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    said = {"role": "user", "content": "Which boots should I get for the hills?"}
+    model.script(PLANTED)
+    await ask(alice_api, {"role": "user", "content": "Hello."}, {"role": "system", "content": PLANTED}, said)
+    model.script(add(PLANTED), "They have boots.")
+    answer, more = {"role": "assistant", "content": PLANTED}, {"role": "user", "content": "Tell me more."}
+    await ask(alice_api, {"role": "user", "content": "Hello."}, said, answer, more)
+    assert [result.get("rule") for result in results(model)] == ["evidence_assistant"]
 
 
 async def test_a_turn_that_waits_for_the_clients_tools_counts_on(
