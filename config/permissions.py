@@ -12,7 +12,16 @@ logger = logging.getLogger("daybook.permissions")
 OWN_UMASK = 0o077
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 # Daybook's files in DAYBOOK_HOME. Other files are not changed.
-_OWN_FILES = ("daybook.sqlite3*", "test.sqlite3*", "secret_key*", "up.lock", "backups", "cache", "files", "sockets")
+_OWN_FILES = (
+    "daybook.sqlite3*",
+    "test.sqlite3*",
+    "secret_key*",
+    "up.lock",
+    "attachments",
+    "backups",
+    "cache",
+    "sockets",
+)
 
 
 def make_private() -> None:
@@ -42,6 +51,8 @@ def tighten(home: Path) -> int:
 def _own_paths(home: Path) -> Iterator[Path]:
     for pattern in _OWN_FILES:
         for path in home.glob(pattern):
+            # Nobody else reaches what is in a private folder, which may hold many attachments.
+            is_open = path.is_dir() and not path.is_symlink() and path.stat().st_mode & _OTHERS
             yield path
-            if path.is_dir() and not path.is_symlink():
+            if is_open:
                 yield from path.rglob("*")

@@ -40,6 +40,8 @@ def test_an_older_versions_readable_home_is_made_private_and_logged(tmp_path: Pa
     (home / "backups").mkdir(parents=True)
     shutil.copyfile(migrated_file(), home / "daybook.sqlite3")
     (home / "backups" / "before-1.sqlite3").touch()
+    (home / "attachments" / "aa").mkdir(parents=True)
+    (home / "attachments" / "aa" / "photo").touch()
     for path in [home, *home.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
     log = run_with_umask(home, 0, "prepare")
