@@ -4,6 +4,7 @@ It contains completed turns only, and none that the person edited or regenerated
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -105,21 +106,23 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
         is_new = row.seq > reviewed_through and row.role == Message.Role.USER and row.kind in _CONVERSATION_KINDS
         has_news = has_news or is_new
     messages.reverse()
-    earlier = earlier_rows(known.filter(seq__lt=read[-1].seq)) if read else []
-    said = utterances_of([*earlier, *read[::-1]])
-    before, page_left = newest_within(said[: len(earlier)])
-    unread, unstored = unread_and_unstored([*earlier, *read])
     digest = hashlib.sha256(json.dumps(messages, ensure_ascii=False).encode()).hexdigest()
     return FrozenConversation(
         messages=tuple(messages),
         sha256=digest,
         has_news=has_news,
-        evidence=Conversation(
-            [*before, *said[len(earlier) :]],
-            answers=answers_elsewhere(review.owner_id, review.session_id),
-            unread=page_left or unread,
-            unstored=unstored,
-        ),
+        evidence=_evidence(known, read[::-1], answers_elsewhere(review.owner_id, review.session_id)),
+    )
+
+
+def _evidence(known: QuerySet[Message], read: list[Message], answers: Sequence[str]) -> Conversation:
+    """Return the messages `read`, oldest first, after earlier ones of `known`, which their answers may repeat."""
+    earlier = earlier_rows(known.filter(seq__lt=read[0].seq)) if read else []
+    said = utterances_of([*earlier, *read])
+    before, page_left = newest_within(said[: len(earlier)])
+    unread, unstored = unread_and_unstored([*earlier, *read])
+    return Conversation(
+        [*before, *said[len(earlier) :]], answers=answers, unread=page_left or unread, unstored=unstored
     )
 
 

@@ -144,7 +144,7 @@ class StagedBook:
         keywords = entry_rules.clean_keywords(arguments.keywords)
         category = entry_rules.clean_category(arguments.category)
         verdict = entry_rules.check_scan(content, keywords, category=category)
-        evidence = evidence_for(self.conversation, content, arguments.evidence, category=category)
+        evidence = evidence_for(self.conversation, content, arguments.evidence, category=category, hold=self.hold)
         self.budgets.take(arguments.target, len(content))
         self._new += 1
         entry = StagedEntry(
@@ -172,7 +172,12 @@ class StagedBook:
         verdict = entry_rules.check_scan(content, keywords, category=category)
         before = entry.content
         evidence = evidence_for(
-            self.conversation, content, arguments.evidence, previous=entry.original, category=arguments.category or ""
+            self.conversation,
+            content,
+            arguments.evidence,
+            previous=entry.original,
+            category=arguments.category or "",
+            hold=self.hold,
         )
         self.budgets.take(entry.target, len(content), freed=len(before), freed_target=entry.target)
         entry.content, entry.keywords, entry.category = content, keywords, category

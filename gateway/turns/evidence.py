@@ -3,13 +3,14 @@
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from gateway.messages import ChatMessage, has_media, last_user_index, text_of
+from gateway.messages import SYSTEM_ROLES, ChatMessage, has_media, last_user_index, text_of
 from gateway.models import Message
 from gateway.runs.answers import answers_elsewhere
 from gateway.runs.call_ids import run_of_call
 from gateway.runs.context import RunOutput, TurnContext
 from gateway.runs.utterances import SEARCHED, UNSTORED, is_memory_tool, newest_within, noted_in, utterances_of
 from gateway.tool_calls import calls_in, tool_names
+from gateway.upstream.paths import texts_in
 from memories.evidence import Conversation, Speaker, Utterance
 from memories.evidence.client_texts import is_written_by_client
 from memories.recall.two_lanes import Injection
@@ -41,7 +42,7 @@ def conversation_of(
     memories = [Utterance(speaker=Speaker.MEMORY, text=text) for text in recalled if text]
     summary = [Utterance(speaker=Speaker.ASSISTANT, text=context.summary)] if context.summary else []
     answers = answers_elsewhere(context.owner_id, context.session_id)
-    instructions = dict.fromkeys([text_of(context.client_system), *_texts_within(client_tools)])
+    instructions = dict.fromkeys([text_of(context.client_system), *texts_in(client_tools)])
     earlier, page_left = _earlier(stored, spoken)
     has_picture = any(has_media(message.get("content")) for message in messages if message.get("role") != "assistant")
     noted = {*output.trace, *noted_in(rows, SEARCHED, UNSTORED)}
@@ -57,19 +58,6 @@ def conversation_of(
     return conversation
 
 
-def _texts_within(part: Any) -> Iterator[str]:
-    """Yield the names and texts in definitions of tools, all of which the model reads."""
-    if isinstance(part, str):
-        yield part
-    elif isinstance(part, dict):
-        for name, value in part.items():
-            yield name
-            yield from _texts_within(value)
-    elif isinstance(part, list | tuple):
-        for value in part:
-            yield from _texts_within(value)
-
-
 def _earlier(stored: Sequence[Utterance], spoken: Sequence[Utterance]) -> tuple[list[Utterance], bool]:
     """Return the newest stored messages that are not among `spoken`, as `newest_within` does."""
     known = {(said.speaker, said.text) for said in spoken}
@@ -81,6 +69,14 @@ def _has_earlier_media(rows: Sequence[Message]) -> bool:
     said = [row.pk for row in rows if row.role == Message.Role.USER]
     newest = Message.objects.filter(pk__in=said, parts__isnull=False).order_by("-seq")
     return any(map(has_media, newest.values_list("parts", flat=True)[:_MAX_WITH_PARTS]))
+
+
+def note_foreign_texts(context: TurnContext, trace: dict[str, Any], client_tools: Collection[str]) -> None:
+    """Note in a run's trace if it reads results of its client's tools, or system messages within the conversation."""
+    if reads_untrusted(context.messages, client_tools):
+        trace["untrusted"] = True
+    if any(message.get("role") in SYSTEM_ROLES for message in context.messages):
+        trace[UNSTORED] = True
 
 
 def reads_untrusted(messages: Sequence[ChatMessage], client_tools: Collection[str]) -> bool:

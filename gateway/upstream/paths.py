@@ -1,4 +1,5 @@
-"""Fields of a JSON value by path. Paths descend into lists: `messages.name` is the name of every message."""
+"""The strings of a JSON value, and its fields by path. Paths descend into lists: `messages.name` is the name of every
+message."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -24,3 +25,16 @@ def found_at(value: Any, path: Sequence[str]) -> Iterator[Any]:
         yield value
     elif isinstance(value, dict) and path[0] in value:
         yield from found_at(value[path[0]], path[1:])
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Yield every string within a JSON value, including keys."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield name
+            yield from texts_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from texts_in(item)

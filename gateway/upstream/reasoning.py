@@ -6,7 +6,7 @@ from typing import Any
 
 _TEXTS = ("reasoning_content", "reasoning")
 _OPEN, _CLOSE = "<think>", "</think>"
-_LONE_CLOSE = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
+_LONE_CLOSE = re.compile(r"^[ \t]*(</think>)[ \t]*$", re.MULTILINE)
 _FENCE = "```"
 _MAX_MODELS = 100
 _MAX_UNCLOSED = 2
@@ -135,7 +135,7 @@ def _unopened_end(text: str) -> int:
     if closing is None:
         return 0
     before = text[: closing.start()]
-    return 0 if _OPEN in before or before.count(_FENCE) % 2 else text.index(_CLOSE, closing.start()) + len(_CLOSE)
+    return 0 if _OPEN in before or before.count(_FENCE) % 2 else closing.end(1)
 
 
 def _beginning_of(tag: str, text: str) -> int:

@@ -5,11 +5,10 @@ passed on to the client. docs/upstreams.md has the sources of the wordings."""
 import json
 import re
 from collections.abc import Container, Iterator
-from typing import Any
 
 from gateway.errors import RequestRefused
 from gateway.upstream.changes import STREAMED, Body, Change, Condition, Kind
-from gateway.upstream.paths import found_at
+from gateway.upstream.paths import found_at, texts_in
 
 MAX_CHANGES = 8  # per refusal
 _MAX_QUOTE_CHARS = 1000  # servers quote less of a request than that
@@ -122,23 +121,10 @@ def _without_quotes(message: str, body: Body) -> str:
     """Remove phrases that the server quotes from the request. Learned changes apply to every client, so no client may
     choose their words."""
     sent = {name: value for name, value in body.items() if name not in _ESSENTIAL}
-    for text in _texts(sent):
+    for text in texts_in(sent):
         if len(text) <= _MAX_QUOTE_CHARS and len(text.split()) > 1:
             message = message.replace(" ".join(text.split()), _HIDDEN)
     return message
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Yield every string within a JSON value, including keys."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for name, item in value.items():
-            yield name
-            yield from _texts(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _texts(item)
 
 
 def _wanted_value(message: str, body: Body) -> Change | None:

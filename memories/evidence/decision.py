@@ -75,12 +75,18 @@ def is_label(category: str) -> bool:
 
 
 def evidence_for(
-    conversation: Conversation | None, content: str, quote: str, *, previous: str = "", category: str = ""
+    conversation: Conversation | None,
+    content: str,
+    quote: str,
+    *,
+    previous: str = "",
+    category: str = "",
+    hold: Hold = Hold.UNTRUSTED,
 ) -> Evidence:
     """Return the evidence for a memory: where the quote occurs or, without a quote, the text that supports it best.
     `previous` is the memory's content before the write. A category that may be a sentence must not come from foreign
     text either. If the conversation contains what cannot be examined, a quote alone does not suffice: the person's
-    words must support the memory.
+    words must support the memory. Whether it has other names than they have (`weak`) matters to `Hold.STRICT` only.
 
     Raises EvidenceNotFound for the first quote that is not found; later ones return `unfounded` evidence, which is
     held."""
@@ -103,7 +109,7 @@ def evidence_for(
             return foreign
     if conversation.unexamined and not all(conversation.vouches_for(text, previous=previous) for text in checked):
         return replace(conversation.best_support(content, (EvidenceKind.ASSISTANT,)), untrusted=True)
-    weak = conversation.lacks_names(content, previous=previous)
+    weak = hold == Hold.STRICT and conversation.lacks_names(content, previous=previous)
     return replace(found or conversation.best_support(content), weak=weak)
 
 

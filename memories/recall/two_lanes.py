@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Collection, Sequence, Set
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
@@ -160,10 +160,14 @@ async def recall(
     found = {name: await lane for name, lane in quick.items()}
     found |= zip(slow, await _together(slow.values()), strict=True)
     short, long = found.pop("short_term", []), found.pop("long_term", [])
-    others = [item for items in found.values() for item in items]
+    others = (item for items in found.values() for item in items)
     short, long = fit_lanes(short, [*long, *others][: max(0, left)])
-    if others:
-        long = await _not_blocked(long, {item.source for item in others}, trace)
+    return _injection(snapshot, short, await _without_blocked(long, trace), trace)
+
+
+def _injection(
+    snapshot: SessionSnapshot, short: Sequence[RecallItem], long: Sequence[RecallItem], trace: dict[str, Any]
+) -> Injection:
     frozen = [_frozen(entry) for entry in snapshot.frozen.entries]
     blocks = ""
     with contained("blocks", trace):
@@ -230,14 +234,12 @@ async def _provider_lane(
     return await _guarded(provider.name, search(), limits.lane_seconds, trace)
 
 
-async def _not_blocked(items: Sequence[RecallItem], others: Set[str], trace: dict[str, Any]) -> list[RecallItem]:
-    """Return the entries without those of other providers, whose sources are `others`, that the scan blocks; ours were
-    scanned before."""
-    scanned = [item for item in items if item.source in others]
-    blocked = scanned
+async def _without_blocked(items: Sequence[RecallItem], trace: dict[str, Any]) -> Sequence[RecallItem]:
+    """Return the entries without those of other providers that the scan blocks; ours were scanned before."""
+    if not (blocked := [item for item in items if item.source]):
+        return items
     with contained("providers", trace):
-        verdicts = await asyncio.to_thread(lambda: [verdict_of(item.text, ()) for item in scanned])
-        blocked = [item for item, verdict in zip(scanned, verdicts, strict=True) if verdict.rule]
+        blocked = await asyncio.to_thread(lambda: [item for item in blocked if verdict_of(item.text, ()).rule])
         if blocked:
             trace["providers_blocked"] = len(blocked)
     return [item for item in items if item not in blocked]

@@ -124,8 +124,9 @@ def _delete(run: ToolRun, arguments: DeleteMemory) -> dict[str, Any]:
 
 def _evidence(run: ToolRun, arguments: AddMemory | UpdateMemory, *, previous: str = "") -> Evidence:
     category = arguments.category or ""
+    scope = run.scope
     return evidence_for(
-        run.scope.conversation, arguments.content, arguments.evidence, previous=previous, category=category
+        scope.conversation, arguments.content, arguments.evidence, previous=previous, category=category, hold=scope.hold
     )
 
 

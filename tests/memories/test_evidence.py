@@ -482,9 +482,10 @@ def test_a_memory_without_support_is_held_in_strict_mode_only() -> None:
     ],
 )
 def test_in_strict_mode_the_persons_words_must_have_all_names_and_numbers(content: str, quote: str, held: bool) -> None:
-    found = evidence_for(Conversation(person("I wear shoes of size 43.", "I wear size 43.")), content, quote)
-    assert (decide(PASSED, found, Hold.STRICT) is not None) is held
-    assert decide(PASSED, found, Hold.UNTRUSTED) is None
+    conversation = Conversation(person("I wear shoes of size 43.", "I wear size 43."))
+    found = {hold: evidence_for(conversation, content, quote, hold=hold) for hold in (Hold.STRICT, Hold.UNTRUSTED)}
+    assert (decide(PASSED, found[Hold.STRICT], Hold.STRICT) is not None) is held
+    assert decide(PASSED, found[Hold.UNTRUSTED], Hold.UNTRUSTED) is None
 
 
 def test_a_doubt_of_the_scan_holds_an_automatic_write() -> None:
