@@ -474,6 +474,7 @@ def test_passwords_can_be_switched_off(provider: OpenIDServer, settings: Any, al
     assert sign_in(provider).status_code == 302
 
 
+@pytest.mark.usefixtures("whole_deletions")
 def test_without_a_password_everything_can_be_deleted_soon_after_signing_in(provider: OpenIDServer) -> None:
     client = Client()
     sign_in(provider, client)
