@@ -264,6 +264,31 @@ async def test_the_turn_runs_again_if_the_first_client_disconnects(chat: Chat, m
     assert await counts() == (1, 3, 2)
 
 
+async def test_results_repeated_after_a_stop_stay_in_the_conversation_of_their_response(
+    alice_api: Api, agent: Agent, model: GatedModel
+) -> None:
+    model.script(Says(pieces=("I look.",), calls=(FIRST,)), "Nobody", "hears this.", "Fine.", "Tea.")
+    tool = {"type": "function", **LOOKUP["function"]}
+    _, called = await alice_api.post("/v1/responses", {"model": "assistant", "input": "Look it up", "tools": [tool]})
+    output = {"type": "function_call_output", "call_id": called["output"][-1]["call_id"], "output": "found"}
+    request = {"model": "assistant", "input": [output], "previous_response_id": called["id"]}
+    for _ in range(2):
+        model.be_slow()
+        unheard = asyncio.create_task(alice_api.post("/v1/responses", request))
+        await model.called.wait()
+        stop((await in_thread(Run.objects.get, state="running")).pk, StoppedBy.REQUEST)
+        model.may_answer.set()
+        assert (await unheard)[0] == 409
+    _, answer = await alice_api.post("/v1/responses", request)
+    _, given = await alice_api.get(f"/v1/responses/{answer['id']}/input_items?order=asc")
+    kinds = ["message", "message", "function_call", "function_call_output"]
+    assert ([item["type"] for item in given["data"]], given["data"][-1]["output"]) == (kinds, "found")
+    following = {"model": "assistant", "input": "And for tea?", "previous_response_id": answer["id"]}
+    assert (await alice_api.post("/v1/responses", following))[0] == 200
+    roles = [message["role"] for message in model.calls[-1].messages if message["role"] != "system"]
+    assert roles == ["user", "assistant", "tool", "assistant", "user"]
+
+
 async def test_another_message_is_not_joined(chat: Chat, model: GatedModel) -> None:
     await chat.say("hi", "Hello.")
     model.script("Fine.", "Tea.")
