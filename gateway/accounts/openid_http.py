@@ -27,6 +27,7 @@ def _bounded(pool: type[HTTPConnectionPool]) -> type[HTTPConnectionPool]:
     class Connection(pool.ConnectionCls):  # type: ignore[misc, name-defined]  # a class made at run time
         def getresponse(self) -> Any:
             closing = Timer(SECONDS, self.sock.shutdown, [SHUT_RDWR])
+            closing.daemon = True
             closing.start()
             try:
                 return super().getresponse()
