@@ -5,12 +5,14 @@ one. `Run.responses` contains the request fields of each stored part, by its num
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
+from django.db.models.functions import Length
 
 from gateway.errors import PreviousResponseNotFound, SessionBusy
 from gateway.models import Message, Run
@@ -24,7 +26,7 @@ from memories.caller import Caller
 from memories.errors import NotFound
 
 _ID = re.compile(r"resp_([0-9a-f-]{32,36})(?:_(\d{1,4}))?")
-# The number of messages read before a response; no model's context is longer.
+# The most messages read before a response; no model's context is longer.
 MAX_ROWS = 2_000
 _MAX_REPLACED = 100  # runs of a turn
 _STATES_WITH_OUTPUT = (Run.State.COMPLETED, Run.State.STOPPED, Run.State.AWAITING_CLIENT_TOOLS)
@@ -168,7 +170,8 @@ def _parts(run_id: UUID, rows: Iterable[Message]) -> list[ResponsePart]:
 
 
 def before_run(run: Run, own: Sequence[Message]) -> list[Message]:
-    """Return the messages before a run, on its branch. `own` are those of the run."""
+    """Return the messages before a run, on its branch: the newest, as much text as a request may have. `own` are those
+    of the run."""
     seq = own[0].seq if own else 0
     rows = Message.objects.filter(owner_id=run.owner_id, session_id=run.session_id, seq__lt=seq)
     rows = rows.exclude(kind=Message.Kind.COMMAND).exclude(run__state=Run.State.FAILED)
@@ -176,7 +179,10 @@ def before_run(run: Run, own: Sequence[Message]) -> list[Message]:
         rows = rows.filter(Q(run=None) | Q(run_id__in=path_to(run)))
     else:
         rows = rows.exclude(run__superseded=True)
-    newest = list(reversed(rows.order_by("-seq")[:MAX_ROWS]))
+    sizes = list(rows.order_by("-seq").values_list("seq", Length("text"))[:MAX_ROWS])
+    totals = accumulate(size for _, size in sizes)
+    fitting = [seq for (seq, _), total in zip(sizes, totals, strict=True) if total <= settings.DAYBOOK_MAX_BODY]
+    newest = list(rows.filter(seq__gte=fitting[-1]).order_by("seq")) if fitting else []
     first = next((index for index, row in enumerate(newest) if row.role == Message.Role.USER), len(newest))
     return newest[first:]
 
