@@ -19,8 +19,7 @@ from typing import Any
 from uuid import UUID
 
 import aiohttp
-from django.db.models import F, Q, QuerySet, Window
-from django.db.models.functions import RowNumber
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from gateway.jobs import enqueue, lease_extend, lease_release, lease_take, run_async
@@ -131,12 +130,10 @@ def _ready(
     if left < SECONDS:
         rows = rows.filter(failures=0)
     slots = {owner: MAX_PER_OWNER - taken for owner, taken in Counter(busy.values()).items()}
-    oldest_first = F("attempted_at").asc(nulls_first=True)
-    place = Window(RowNumber(), partition_by="owner", order_by=oldest_first)
-    rows = rows.exclude(owner__in=[owner for owner, free in slots.items() if free <= 0])
-    ready: QuerySet[Webhook] = rows.alias(place=place).filter(place__lte=MAX_PER_OWNER).order_by(oldest_first)
-    ready = ready.select_related("owner")
-    found = [webhook for webhook in ready[: MAX_AT_ONCE - len(busy)] if _take_slot(slots, webhook.owner_id)]
+    rows = rows.exclude(owner__in=[owner for owner, free in slots.items() if free <= 0]).select_related("owner")
+    # More than are taken, since an owner may have more webhooks than slots.
+    oldest = rows.order_by(F("attempted_at").asc(nulls_first=True))[: 2 * MAX_AT_ONCE]
+    found = [webhook for webhook in oldest if _take_slot(slots, webhook.owner_id)][: MAX_AT_ONCE - len(busy)]
     return found, [delivery for webhook in found if (delivery := _next(webhook, now))]
 
 
