@@ -23,7 +23,7 @@ from gateway.runs.by_id import MAX_EXTERNAL_ID
 from gateway.runs.candidates import find_continuation
 from gateway.runs.context import TurnContext
 from gateway.runs.fingerprint import read_conversation
-from gateway.runs.joined import ANSWERED_STATES, joined_context, running_state
+from gateway.runs.joined import ANSWERED_STATES, running_state
 from gateway.runs.opening import open_run
 from gateway.runs.requested import AttachmentsNotStored, ComparisonNeeded, SameTurnRunning, V1Request
 from gateway.runs.v1 import open_v1, split_system
@@ -143,9 +143,9 @@ async def _open(caller: Caller, v1_request: V1Request, attachments: AttachmentSt
             messages = await attachments.messages(v1_request.messages)
             v1_request = replace(v1_request, messages=messages, history_kept=True)
         except SameTurnRunning as running:
-            if joined := await _joined(caller, UUID(running.details["run_id"])):
+            if await _is_answered(caller, running.context.run_id):
                 await attachments.release()
-                return joined
+                return running.context
         except SessionBusy:
             if last_try:  # tool results cannot go to a fork
                 raise
@@ -157,13 +157,12 @@ def _is_large(messages: Sequence[dict[str, Any]], newest: int) -> bool:
     return len(messages) > _MANY or (isinstance(content, list) and len(content) > _MANY)
 
 
-async def _joined(caller: Caller, run_id: UUID) -> TurnContext | None:
-    """Return the run that answers the same request, once it has ended or after JOIN_SECONDS. Return None if it failed
-    or was stopped, for example because its client disconnected: the request then gets a new run."""
+async def _is_answered(caller: Caller, run_id: UUID) -> bool:
+    """Wait for up to JOIN_SECONDS for the end of a run that answers the same request. Return False if it failed or was
+    stopped, for example because its client disconnected: the request then gets a new run."""
     deadline = time.monotonic() + JOIN_SECONDS
     while (state := await in_read_thread(running_state, caller.owner_id, run_id)) == Run.State.RUNNING:
         if time.monotonic() >= deadline:
-            break
+            return True
         await asyncio.sleep(_BUSY_POLL)
-    ended_early = state != Run.State.RUNNING and state not in ANSWERED_STATES
-    return None if ended_early else await in_read_thread(joined_context, caller.owner_id, run_id)
+    return state in ANSWERED_STATES

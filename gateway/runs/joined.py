@@ -1,12 +1,14 @@
 """Joins a request that is repeated while it is being answered to the run of the first one. No second run is opened, so
 no model is asked, and nothing is stored or counted, twice."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from gateway.models import Run, Session
+from gateway.runs.client_tools import named_run_id
 from gateway.runs.context import RunOutput, TurnContext, agent_config
 from gateway.runs.fingerprint import ResentConversation
 from gateway.runs.lapsed import is_lapsed
@@ -44,23 +46,24 @@ class RunResult:
         )
 
 
-def require_not_running(match: MatchedSession, conversation: ResentConversation, now: datetime) -> None:
-    """Raise SameTurnRunning if an identical request for this turn is already being answered."""
+def require_not_running(
+    match: MatchedSession, conversation: ResentConversation, messages: Sequence[dict[str, Any]], now: datetime
+) -> None:
+    """Raise SameTurnRunning if an identical request for this turn is already being answered. `messages` are those of
+    the request. If they end with results of client tools, the answer begins after the run's output so far."""
     run = match.regenerates
     if run is None or run.state != Run.State.RUNNING or not conversation.matches(run) or is_lapsed(run, now):
         return
-    raise SameTurnRunning("The same request is being answered.", run_id=str(run.pk))
+    context = placeholder_context(
+        match.session, run.pk, turn=run.turn, request_id=run.request_id, started_at=run.started_at
+    )
+    earlier = RunOutput.of(run) if named_run_id(messages) == run.pk else RunOutput()
+    raise SameTurnRunning(replace(context, messages=tuple(messages), earlier=earlier))
 
 
 def running_state(owner_id: UUID, run_id: UUID) -> str:
     """Return the state of a run, or "" if it was deleted."""
     return Run.objects.filter(owner_id=owner_id, pk=run_id).values_list("state", flat=True).first() or ""
-
-
-def joined_context(owner_id: UUID, run_id: UUID) -> TurnContext:
-    """Return the context for a request that waits for the answer of this run. Raises NotFound."""
-    run = _run(owner_id, run_id)
-    return placeholder_context(run.session, run.pk, turn=run.turn, request_id=run.request_id, started_at=run.started_at)
 
 
 def placeholder_context(
@@ -88,12 +91,7 @@ def placeholder_context(
 
 def run_result(owner_id: UUID, run_id: UUID) -> RunResult | None:
     """Return the result of a run, or None while it is running. Raises NotFound if it was deleted."""
-    run = _run(owner_id, run_id)
-    return None if run.state == Run.State.RUNNING else RunResult.of(run)
-
-
-def _run(owner_id: UUID, run_id: UUID) -> Run:
-    run = Run.objects.select_related("session__agent").filter(owner_id=owner_id, pk=run_id).first()
+    run = Run.objects.select_related("session").filter(owner_id=owner_id, pk=run_id).first()
     if run is None:
         raise NotFound("There is no such turn. It may have been deleted.")
-    return run
+    return None if run.state == Run.State.RUNNING else RunResult.of(run)

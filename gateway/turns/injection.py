@@ -7,7 +7,6 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from typing import Any
 
 from django.conf import settings
@@ -113,7 +112,7 @@ def build_messages(context: TurnContext, injection: Injection) -> list[dict[str,
     """Return the messages of the request: one system message, the transcript, and the recall before the last user
     message, or inside that message if a server's rules on roles require it."""
     parts = (context.agent.settings.instructions, context.client_system, injection.guidance, injection.frozen)
-    system = reduce(joined_content, parts)
+    system = joined_content(*parts)
     messages: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
     with contained("earlier_conversation", injection.trace):
         if earlier := earlier_block(context.summary):

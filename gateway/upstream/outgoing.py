@@ -254,32 +254,31 @@ def _alternating(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     """Make user and assistant alternate after the system text, beginning with the user. Consecutive messages of one
     role are joined, and a short placeholder stands for a missing message. Tool calls, their results and the text after
     them belong to one turn of the assistant."""
-    alternating: list[ChatMessage] = []
+    groups: list[list[ChatMessage]] = []  # of messages that become one
     last = "system"  # the role of the last message; tool results count as the assistant's
     for message in messages:
-        role = message.get("role")
-        if role == "user" and last == "user":
-            content = joined_content(alternating[-1].get("content"), message.get("content"))
-            alternating[-1] = {**alternating[-1], "content": content}
+        role = str(message.get("role"))
+        if role == last and role in {"user", "assistant"}:
+            groups[-1].append(message)
             continue
-        if role == "assistant":
-            if last == "assistant":
-                alternating[-1] = _joined_assistant(alternating[-1], message)
-                continue
-            if last == "system":
-                alternating.append({"role": "user", "content": EMPTY_TURN})
+        if role == "assistant" and last == "system":
+            groups.append([{"role": "user", "content": EMPTY_TURN}])
         elif role == "user" and last == "tool":
-            alternating.append({"role": "assistant", "content": EMPTY_TURN})
-        alternating.append(message)
-        last = str(role)
-    return alternating
+            groups.append([{"role": "assistant", "content": EMPTY_TURN}])
+        groups.append([message])
+        last = role
+    return [_joined(group) if len(group) > 1 else group[0] for group in groups]
 
 
-def _joined_assistant(first: ChatMessage, second: ChatMessage) -> ChatMessage:
-    joined = {**first, **second, "content": joined_content(first.get("content"), second.get("content"))}
-    if calls := [*(first.get("tool_calls") or ()), *(second.get("tool_calls") or ())]:
-        joined["tool_calls"] = calls
-    return joined
+def _joined(messages: Sequence[ChatMessage]) -> ChatMessage:
+    """Return consecutive messages of a user or of the assistant as one."""
+    joined = dict(messages[0])
+    if joined["role"] == "assistant":
+        for message in messages:
+            joined |= message
+        if calls := [call for message in messages for call in message.get("tool_calls") or ()]:
+            joined["tool_calls"] = calls
+    return {**joined, "content": joined_content(*(message.get("content") for message in messages))}
 
 
 def _as_text(message: ChatMessage) -> ChatMessage:
