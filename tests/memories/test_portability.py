@@ -254,6 +254,8 @@ def test_forgetting_one_book_keeps_the_others(alice: Owner) -> None:
     memory_make(alice, "Works at the port.", book="work")
     forget_memories(alice.pk, book="work")
     assert list(Memory.objects.values_list("content", flat=True)) == ["Likes tea."]
+    numbers = Notification.objects.order_by("seq").values_list("book", "memory_numbers")
+    assert list(numbers) == [("main", [1]), ("work", []), ("work", [])]
 
 
 def test_forgetting_an_owner_deletes_everything(alice: Owner) -> None:
