@@ -25,12 +25,12 @@ def is_mem0(item: Item) -> bool:
 
 def read_mem0(file: JsonFile, contents: ImportContents) -> Slices[None]:
     """Add the memories of a file. Raises TooLarge."""
-    for item in each_item(file, contents):
+    for item in each_item(file, contents, apart=_LISTS):
         if item is None:
             yield
             continue
         value = object_of(item.value)
-        if item.key in _LISTS and (words := _text(value)) and value.get("state") not in _REMOVED_STATES:
+        if (words := _text(value)) and value.get("state") not in _REMOVED_STATES:
             category, *more = _categories(value) or [""]
             expires_at = parse_iso_time(value.get("expiration_date"))
             contents.add_memory(
