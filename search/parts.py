@@ -17,15 +17,16 @@ _SENTENCES: Final = re.compile(r"\n|(?<=[.!?…])\s+|(?<=[。！？])")
 
 def parts_of(text: str) -> list[str]:
     """Return the parts of a long message: sentences of a paragraph are combined, a question is a part by itself. If
-    that gives far too many parts, neighbouring ones are combined, too. Return [] for a short message or a single
-    part."""
+    that gives far too many parts, neighbouring paragraphs are combined, too, and then questions. Return [] for a short
+    message or a single part."""
     if len(text) <= PART_CHARS:
         return []
     max_chars = max(PART_CHARS, len(text) // MAX_PARTS)
     paragraphs = (filter(None, map(str.strip, _SENTENCES.split(paragraph))) for paragraph in _PARAGRAPHS.split(text))
     parts = [part for sentences in paragraphs for part in _combined(sentences, max_chars, questions_apart=True)]
-    if len(parts) > 2 * MAX_PARTS:
-        parts = list(_combined(parts, max_chars, questions_apart=False))
+    for questions_apart in (True, False):
+        if len(parts) > 2 * MAX_PARTS:
+            parts = list(_combined(parts, max_chars, questions_apart=questions_apart))
     return parts if len(parts) > 1 else []
 
 

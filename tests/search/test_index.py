@@ -72,6 +72,13 @@ def test_many_short_questions_or_paragraphs_are_combined(text: str) -> None:
     assert "".join(parts).count(text.strip()) == 500
 
 
+def test_a_question_among_many_paragraphs_is_a_part() -> None:
+    paragraphs = ["The bridge has six piers made of stone."] * 40
+    parts = parts_of("\n\n".join([*paragraphs, "Who built it?", *paragraphs]))
+    assert "Who built it?" in parts
+    assert len(parts) <= 2 * MAX_PARTS
+
+
 def test_search_results_do_not_depend_on_the_cache() -> None:
     book = facts(*FACTS)
     warm = AnalysisCache()
