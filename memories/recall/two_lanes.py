@@ -28,7 +28,8 @@ SHORT_TERM_BYTES = 1536
 SNIPPET_BYTES = 512
 # The number of entries up to which an existing index is searched for a short message in about a millisecond.
 SMALL_INDEX = 10_000
-# How many times its deadline a lane may take if it first has to build its index: after a start, many are built at once.
+# How many times its deadline the long-term lane may take if it first has to build the book's index: after a start, many
+# are built at once.
 BUILD_FACTOR = 10
 _ELLIPSIS = "…"
 
@@ -110,22 +111,22 @@ async def recall(
     quick: dict[str, Awaitable[list[RecallItem]]] = {}
     slow: dict[str, Awaitable[list[RecallItem]]] = {}
 
-    def add_lane(name: str, search: Callable[[], list[RecallItem]], *, ready: bool, entries: int) -> None:
-        if ready and entries <= SMALL_INDEX and len(query) <= LONG_MESSAGE:
+    def add_lane(name: str, search: Callable[[], list[RecallItem]], small: bool, seconds: float) -> None:
+        if small and len(query) <= LONG_MESSAGE:
             # Such a search takes less time than a thread hop. It cannot be interrupted, hence no deadline.
             quick[name] = _guarded(name, _inline(search), None, trace)
         else:
             # In a thread, so that a hanging lane can be abandoned at its deadline and does not block the event loop.
-            seconds = limits.lane_seconds * (1 if ready else BUILD_FACTOR)
             slow[name] = _guarded(name, asyncio.to_thread(search), seconds, trace)
 
     if thread is not None and thread.outside:
         search = partial(_short_term, thread, query, limits)
-        add_lane("short_term", search, ready=thread.index_ready, entries=len(thread.parts))
+        add_lane("short_term", search, thread.index_ready and len(thread.parts) <= SMALL_INDEX, limits.lane_seconds)
     if long_term and searches_book(snapshot, limits.max_memories):
         view = snapshot.view
         search = partial(_long_term, snapshot, query, keywords, left, limits.search, query_vector)
-        add_lane("long_term", search, ready=view.index_ready, entries=len(view.entries))
+        seconds = limits.lane_seconds * (1 if view.index_ready else BUILD_FACTOR)
+        add_lane("long_term", search, view.index_ready and len(view.entries) <= SMALL_INDEX, seconds)
     if scope is not None:
         slow |= {provider.name: _provider_lane(provider, scope, query, limits, trace) for provider in _providers(trace)}
     found = {name: await lane for name, lane in quick.items()}

@@ -166,7 +166,7 @@ async def test_a_hanging_lane_is_abandoned_at_its_deadline(monkeypatch: pytest.M
     monkeypatch.setattr(ThreadView, "search", hanging)
     try:
         found = await asyncio.wait_for(
-            run(snapshot_of("Is allergic to hazelnuts."), "hazelnuts", thread=thread_of(("a", "b")), seconds=0.2), 30
+            run(snapshot_of("Is allergic to hazelnuts."), "hazelnuts", thread=thread_of(("a", "b")), seconds=2), 30
         )
     finally:
         release.set()
