@@ -121,7 +121,7 @@ def run_worker(processes: int | None = None, *, prepared: bool = False) -> int:
         return 0
     upstream_cache.sync()  # before the fork, so that the queue's processes inherit it
     disconnect()
-    post_spawn.connect(_watch_invalidations)  # in each process of the queue
+    post_spawn.connect(lambda **_: watch(), weak=False)  # in each process of the queue
     guard, stop = guard_start()
     sweeps = SweepLoop(SWEEPS)
     sweeps.start()  # a thread, so only after the fork
@@ -130,10 +130,6 @@ def run_worker(processes: int | None = None, *, prepared: bool = False) -> int:
     finally:
         _stop_queue(guard, stop)
         sweeps.stop(within=1.0)
-
-
-def _watch_invalidations(**_: object) -> None:
-    watch()
 
 
 def _watch(guard: ForkProcess, inbox: SignalInbox, sweeps: SweepLoop) -> int:

@@ -8,7 +8,7 @@ The format was taken from mem0's documentation (docs.mem0.ai: get memories, expo
 
 from memories.database.batches import Slices
 from memories.imports.contents import ImportContents, memory_fields
-from memories.imports.reading import Item, JsonFile, each_item, object_of, parse_iso_time, text_of, texts_of
+from memories.imports.reading import Item, JsonFile, each_item, object_of, parse_iso_time, text_of
 
 _LISTS = ("", "results", "memories")
 _REMOVED_STATES = ("deleted", "archived")
@@ -39,8 +39,9 @@ def read_mem0(file: JsonFile, contents: ImportContents) -> Slices[None]:
 
 
 def _categories(value: dict[str, object]) -> list[str]:
-    metadata = object_of(value.get("metadata"))
-    return [name for name in (*texts_of(value.get("categories")), text_of(metadata.get("category"))) if name]
+    listed, metadata = value.get("categories"), object_of(value.get("metadata"))
+    names = [*(listed if isinstance(listed, list) else ()), metadata.get("category")]
+    return [name for name in map(text_of, names) if name]
 
 
 def _text(value: dict[str, object]) -> str:

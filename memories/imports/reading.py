@@ -89,11 +89,6 @@ def objects_of(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def texts_of(value: Any) -> list[str]:
-    """Return the strings in a list; an empty list if the value is not a list."""
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
-
-
 def path_to(id: Any, nodes: dict[str, Any], parent: str) -> list[dict[str, Any]]:
     """Return the nodes of a tree from the root to the node `id`; `parent` is the key that holds a parent's id."""
     path: dict[str, dict[str, Any]] = {}

@@ -26,21 +26,12 @@ class HeldEntry:
     changes: Memory | None
 
 
-@dataclass(frozen=True, slots=True)
-class Rewording:
-    """A line that changes the text of a memory."""
-
-    line: int
-    before: str
-    after: str
-
-
 @dataclass(slots=True)
 class ImportReport:
     """What an import did or would do. `problems` lists the entries that were left out, without their text; `added`
     shows the first memories that a preview would add, `waiting` the first entries that wait for a decision, and
-    `rewordings` the first memories that it would change, which only the page shows. `to_propose` holds the held entries
-    that are not stored as proposals yet."""
+    `rewordings` the first texts that it would change, with their line, which only the page shows. `to_propose` holds
+    the held entries that are not stored as proposals yet."""
 
     formats: Sequence[str] = ()
     new: int = 0
@@ -58,7 +49,7 @@ class ImportReport:
     messages: int = 0
     titles: list[dict[str, Any]] = field(default_factory=list)
     waiting: list[dict[str, Any]] = field(default_factory=list)
-    rewordings: list[Rewording] = field(default_factory=list)
+    rewordings: list[tuple[int, str, str]] = field(default_factory=list)
     to_propose: list[HeldEntry] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
@@ -122,7 +113,7 @@ class ImportReport:
         """Count a memory whose text changes."""
         self.changed += 1
         if len(self.rewordings) < MAX_SHOWN:
-            self.rewordings.append(Rewording(entry.line, before, after))
+            self.rewordings.append((entry.line, before, after))
 
     def add_memory(self, entry: Entry, fields: MemoryFields) -> None:
         """Count a new memory."""

@@ -1,7 +1,6 @@
 """The memories page and its fragments. These views only read: changes go through the native API."""
 
 from datetime import timedelta
-from operator import itemgetter
 from typing import Any
 
 from django.conf import settings
@@ -101,8 +100,8 @@ def import_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
         report = finish(import_slices(viewer.owner.pk, preview, actor=viewer.actor))
     except (DomainError, RawPostDataException):  # reading the CSRF token of a multipart form consumes the body
         return HttpResponse(status=400)
-    changes = [(row.line, word_diff(row.before, row.after)) for row in report.rewordings]
-    return render(request, "memories/rewordings.html", {"rewordings": sorted(changes, key=itemgetter(0))})
+    changes = [(line, word_diff(before, after)) for line, before, after in sorted(report.rewordings)]
+    return render(request, "memories/rewordings.html", {"rewordings": changes})
 
 
 def _list_context(viewer: Viewer, listed: MemoryList) -> dict[str, Any]:

@@ -7,7 +7,7 @@ empty and the error is noted in the run's trace; neither the turn nor the other 
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
@@ -130,7 +130,7 @@ async def recall(
     if scope is not None:
         slow |= {provider.name: _provider_lane(provider, scope, query, limits, trace) for provider in _providers(trace)}
     found = {name: await lane for name, lane in quick.items()}
-    found |= zip(slow, await _together(slow.values()), strict=True)
+    found |= zip(slow, await asyncio.gather(*slow.values()), strict=True)
     short, long = found.pop("short_term", []), found.pop("long_term", [])
     others = (item for items in found.values() for item in items)
     short, long = fit_lanes(short, [*long, *others][: max(0, left)])
@@ -181,11 +181,6 @@ def truncate(text: str, limit: int = SNIPPET_BYTES) -> str:
     if utf8_size(text) <= limit:
         return text
     return text.encode()[: limit - len(_ELLIPSIS.encode())].decode(errors="ignore").rstrip() + _ELLIPSIS
-
-
-async def _together(lanes: Collection[Awaitable[list[RecallItem]]]) -> list[list[RecallItem]]:
-    """Run lanes concurrently, without a task if there is only one."""
-    return [await lane for lane in lanes] if len(lanes) < 2 else await asyncio.gather(*lanes)
 
 
 async def _inline(search: Callable[[], list[RecallItem]]) -> list[RecallItem]:
