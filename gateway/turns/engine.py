@@ -45,7 +45,8 @@ from gateway.upstream.usage import add_usage, usage_since
 from memories import tools as memory_tools
 from memories.errors import DomainError
 from memories.providers import record_later
-from memories.recall.two_lanes import Injection, contained
+from memories.recall.failures import contained
+from memories.recall.two_lanes import Injection
 
 logger = logging.getLogger("daybook.turns")
 

@@ -22,10 +22,11 @@ from memories.database.access import in_read_thread
 from memories.errors import DomainError, UpstreamTimeout
 from memories.providers import Scope
 from memories.recall.book_views import BookState
+from memories.recall.failures import contained, log_failure
 from memories.recall.frozen import freeze
 from memories.recall.snapshot import SessionSnapshot, empty_snapshot, snapshots
 from memories.recall.threads import ThreadTurn, ThreadView, outside_window, thread_cache
-from memories.recall.two_lanes import Injection, RecallSettings, contained, log_failure, recall, searches_book
+from memories.recall.two_lanes import Injection, RecallSettings, recall, searches_book
 from memories.tokens import cut_to_tokens
 from memories.tools import READ
 from prompts.consolidation import guidance
