@@ -76,10 +76,6 @@ class LineSplitter:
         self._buffer = bytearray(last)
         return complete
 
-    def rest(self) -> bytes:
-        """Return the data after the last newline."""
-        return bytes(self._buffer)
-
 
 class JSONDocument:
     """Buffers an answer that is one JSON document. Raises TooLarge if it exceeds `max_bytes`."""
@@ -233,5 +229,5 @@ def choices_of(chunk: Chunk) -> list[dict[str, Any]]:
 
 
 def is_finished(chunk: Chunk) -> bool:
-    """Return True if the first choice of a chunk has a finish reason."""
-    return any(choice.get("finish_reason") for choice in choices_of(chunk)[:1])
+    """Return True if all choices of a chunk have a finish reason."""
+    return all(choice.get("finish_reason") for choice in choices_of(chunk))

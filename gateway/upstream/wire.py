@@ -184,8 +184,8 @@ async def _retried(adapted: AdaptedRequest, ask: Callable[[], Awaitable[T]]) -> 
 
 
 async def _pieces(response: httpx2.Response, deadlines: Deadlines) -> AsyncGenerator[bytes]:
-    """Yield the bytes of a body as they arrive. A fault after the end of the answer just ends the body. Raises
-    UpstreamSilent, UpstreamTimeout."""
+    """Yield the bytes of a body as they arrive, and a newline after them, since some servers omit the last one. A fault
+    after the end of the answer just ends the body. Raises UpstreamSilent, UpstreamTimeout."""
     body = response.aiter_bytes()
     while True:
         try:
@@ -201,9 +201,9 @@ async def _pieces(response: httpx2.Response, deadlines: Deadlines) -> AsyncGener
             if deadlines.finished:
                 return
             raise
+        yield b"\n" if data is None else data
         if data is None:
             return
-        yield data
 
 
 async def _chunks(response: httpx2.Response, deadlines: Deadlines, *, single_choice: bool) -> AsyncGenerator[Chunk]:
@@ -225,12 +225,11 @@ async def _chunks(response: httpx2.Response, deadlines: Deadlines, *, single_cho
                 if holds_whole_message(chunk) and not deadlines.begun:
                     chunk = chunk_of_completion(chunk)
                 answered = answered or bool(choices_of(chunk))
-                deadlines.begun = deadlines.begun or has_content(chunk)
-                deadlines.finished = deadlines.finished or is_finished(chunk)
+                if has_content(chunk):
+                    deadlines.begun, deadlines.finished = True, is_finished(chunk)
                 yield chunk
     if deadlines.finished:
         return
-    document.feed_line(lines.rest())
     if not document.begun:
         raise UpstreamUnreachable(CUT_OFF)
     yield normalised(chunk_of_completion(document.completion(response.request)), single_choice=single_choice)
