@@ -12,6 +12,8 @@ from typing import Any
 
 from memories.storable import storable_text
 
+REQUEST_STATUSES = frozenset({400, 413, 422})
+"""The statuses with which the request is at fault, not the key or the server."""
 _MAX_MESSAGE_CHARS = 300
 _CODE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _PARAM = re.compile(r"[A-Za-z0-9_.\[\]-]{1,200}")
@@ -40,11 +42,14 @@ _NO_TOOLS = re.compile(
     rf"--enable-auto-tool-choice|tools param requires",
     re.IGNORECASE,
 )
-# Messages of LiteLLM, OpenRouter, DeepSeek and Mistral. docs/upstreams.md has the sources.
+# Messages of LiteLLM, OpenRouter, DeepSeek and Mistral; xAI and Gemini; Anthropic. docs/upstreams.md has the sources.
 _NO_MODEL = re.compile(
     r"invalid model name passed|is not a valid model id\b|\bmodel not exist\b|^invalid model: ", re.IGNORECASE
 )
 _NO_MODEL_CODE = "model_not_found"
+_NO_KEY = re.compile(r"(?:incorrect api key|api key (?:not (?:valid|found)|expired))\b", re.IGNORECASE)
+_NO_CREDIT = re.compile(r"your credit balance is too low\b", re.IGNORECASE)
+_NO_CREDIT_CODES = frozenset({"insufficient_quota", "credit_balance_exhausted", "billing_not_active", "Arrearage"})
 # Messages with a 404 for an unknown address: FastAPI (vLLM, SGLang, LiteLLM), Go (Ollama), llama.cpp, Azure, OpenAI,
 # Express, LM Studio, a proxy's HTML page, or an empty one.
 _UNKNOWN_ADDRESS = re.compile(
@@ -52,7 +57,11 @@ _UNKNOWN_ADDRESS = re.compile(
     r"|(?:invalid url|cannot (?:post|get)|unexpected endpoint|no route)\b.*",
     re.IGNORECASE,
 )
-_CONTEXT_TYPE = "exceed_context_size_error"  # an error type that is used like a code
+# Error types of llama.cpp and Kimi that are used like codes
+_TYPE_CODES = {
+    "exceed_context_size_error": "context_length_exceeded",
+    "exceeded_current_quota_error": "insufficient_quota",
+}
 _FILTERED = frozenset({"content_filter", "ResponsibleAIPolicyViolation"})
 
 
@@ -77,9 +86,16 @@ def read_error(body: Any, *, secrets: Iterable[str] = ()) -> ParsedError:
     return replace(error, message=_redacted(error.message, secrets))
 
 
-def is_unknown_model(error: ParsedError) -> bool:
-    """Return True if the server does not know the model."""
-    return error.code == _NO_MODEL_CODE or bool(_NO_MODEL.search(error.message))
+def status_meant(status: int, error: ParsedError) -> int:
+    """Return the usual status of an error: some servers report a key, credit or model that they do not have as an
+    error of the request."""
+    is_refusal = status in REQUEST_STATUSES
+    if error.code in _NO_CREDIT_CODES or (is_refusal and _NO_CREDIT.match(error.message)):
+        return 402
+    if is_refusal and _NO_KEY.match(error.message):
+        return 401
+    is_unknown_model = error.code == _NO_MODEL_CODE or _NO_MODEL.search(error.message)
+    return 404 if is_refusal and is_unknown_model else status
 
 
 def is_unknown_address(error: ParsedError) -> bool:
@@ -136,7 +152,7 @@ def _of_object(error: dict[str, Any], depth: int) -> ParsedError:
     code, status = _code(error.get("code"))
     parsed = ParsedError(
         message=message if isinstance(message, str) else "",
-        code=_inner_code(error) or code or ("context_length_exceeded" if error.get("type") == _CONTEXT_TYPE else ""),
+        code=_inner_code(error) or code or _TYPE_CODES.get(str(error.get("type")), ""),
         param=param if isinstance(param, str) and _PARAM.fullmatch(param) else None,
         status=status,
     )

@@ -14,7 +14,7 @@ _CONTEXT = "context_length_exceeded"
 BOTCHED_CALL = "tool_use_failed"
 """Groq's error code for a tool call that it could not parse."""
 _TEMPORARY = frozenset({408, 409, 425})
-_LOCKED = frozenset({401, 402, 403, 404, 429})  # 429: no credit is left
+_LOCKED = frozenset({401, 402, 403, 404})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,15 +12,20 @@ import httpx2
 import openai
 
 from gateway.errors import RequestRefused, ToolsRefused, UpstreamRefused, UpstreamSilent, UpstreamUnreachable
-from gateway.upstream.error_body import ParsedError, is_unknown_address, is_unknown_model, read_error, refuses_tools
+from gateway.upstream.error_body import (
+    REQUEST_STATUSES,
+    ParsedError,
+    is_unknown_address,
+    read_error,
+    refuses_tools,
+    status_meant,
+)
 from memories.errors import DomainError, InvalidRequest, RateLimited
 
 _MAX_RETRY_AFTER = 3600.0
-_REQUEST_STATUSES = frozenset({400, 413, 422})  # the request is at fault, not the key or the server
 _KNOWN_STATUSES = frozenset({400, 401, 402, 403, 404, 413, 422, 429})
-_REQUEST_CODES = frozenset({"context_length_exceeded", "content_filter"})
+_REQUEST_CODES = frozenset({"context_length_exceeded", "content_filter", "tool_use_failed"})
 _NO_TOOLS_STATUSES = frozenset({400, 404, 422, 500, 501})  # OpenRouter: 404; llama.cpp: 500
-_NO_CREDIT = frozenset({"insufficient_quota", "credit_balance_exhausted"})
 _KEY_HEADERS = ("authorization", "api-key", "x-api-key")
 KEY_REFUSED = "refused the gateway's key"
 UNKNOWN_MODEL = "does not know this model"
@@ -150,7 +155,8 @@ def _retry_after(headers: httpx2.Headers) -> float:
 
 
 def _error_for(status: int, parsed: ParsedError, *, retry_after: float = 0) -> DomainError:
-    if parsed.code in _NO_CREDIT or status == 402:
+    status = status_meant(status, parsed)
+    if status == 402:
         return UpstreamRefused(NO_CREDIT_LEFT, status=status)
     if is_redirect(status):
         message = f"The model server {REDIRECTS}. Its address in the settings must be changed."
@@ -160,10 +166,8 @@ def _error_for(status: int, parsed: ParsedError, *, retry_after: float = 0) -> D
         return RateLimited(
             "The model server is receiving too many requests. Try again later.", status=status, **details
         )
-    if status in _REQUEST_STATUSES and is_unknown_model(parsed):
-        status = 404
     no_tools = status in _NO_TOOLS_STATUSES and refuses_tools(parsed.message)
-    if status in _REQUEST_STATUSES or no_tools or (status >= 500 and parsed.code in _REQUEST_CODES):
+    if status in REQUEST_STATUSES or no_tools or (status >= 500 and parsed.code in _REQUEST_CODES):
         message = f"The model server refused the request: {parsed.message or 'it was not accepted'}"
         refused = ToolsRefused if no_tools else RequestRefused
         return refused(

@@ -11,6 +11,7 @@ from gateway.errors import RequestRefused, UpstreamRefused, UpstreamUnreachable
 from gateway.models import Agent, Run
 from gateway.upstream import ModelRequest, OpenAIModel
 from gateway.upstream.error_body import read_error
+from gateway.upstream.fault_classes import fault_class
 from memories.database.access import in_thread
 from memories.errors import DomainError, RateLimited
 from tests.conftest import Api
@@ -91,6 +92,40 @@ async def test_a_refusal_keeps_code_and_param(
     assert (await in_thread(Run.objects.get)).error["code"] == "unsupported_value"
 
 
+# Anthropic, OpenAI, DashScope, Kimi; xAI, Gemini
+NO_CREDIT: list[tuple[int, Any]] = [
+    (400, {"type": "error", "error": {"type": "invalid_request_error", "message": "Your credit balance is too low to "
+                                      "access the Anthropic API. Please go to Plans & Billing."}}),
+    (429, {"error": {"message": "Your account is not active, please check your billing details.",
+                     "type": "billing_not_active", "code": "billing_not_active"}}),
+    (400, {"error": {"code": "Arrearage", "message": "Access denied, please make sure your account is in good "
+                     "standing.", "type": "Arrearage"}}),
+    (429, {"error": {"message": "Your account is suspended, please check your plan and billing details",
+                     "type": "exceeded_current_quota_error"}}),
+]  # fmt: skip
+WRONG_KEY: list[tuple[int, Any]] = [
+    (400, {"code": "Client specified an invalid argument", "error": "Incorrect API key provided: xa***Ab. You can "
+           "obtain an API key from https://console.x.ai."}),
+    (400, [{"error": {"code": 400, "message": "API key not valid. Please pass a valid API key.",
+                      "status": "INVALID_ARGUMENT"}}]),
+    (400, [{"error": {"code": 400, "message": "API key expired. Please renew the API key.",
+                      "status": "INVALID_ARGUMENT"}}]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "message"),
+    [(*row, "The model server says that its account has no credit left.") for row in NO_CREDIT]
+    + [(*row, "The model server refused the gateway's key.") for row in WRONG_KEY],
+)
+async def test_a_key_or_credit_that_is_missing_is_never_the_clients_error(
+    serve: Callable[[str], RuledServer], status: int, body: Any, message: str
+) -> None:
+    serve("openai").always_answer(status, json.dumps(body))
+    error = await failure(streamed=True)
+    assert (str(error), fault_class(error).name) == (message, "locked")
+
+
 ERRORS: list[tuple[int, Any, type[DomainError]]] = [
     (429, {"error": {"message": "No.", "code": "insufficient_quota"}}, UpstreamRefused),
     (429, {"error": {"message": "No.", "code": "rate_limit_exceeded"}}, RateLimited),
@@ -102,6 +137,7 @@ ERRORS: list[tuple[int, Any, type[DomainError]]] = [
     (200, {"object": "error", "message": "No.", "code": 400}, RequestRefused),
     (200, [{"error": {"message": "No.", "code": 429}}], RateLimited),
     (200, {"error": {"message": "CUDA error"}}, UpstreamUnreachable),
+    (200, {"error": {"message": "Failed to call a function.", "code": "tool_use_failed"}}, RequestRefused),
 ]
 
 
