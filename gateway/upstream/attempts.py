@@ -73,6 +73,7 @@ class ResilientModel:
                     if has_content(chunk) or len(buffered) == _MAX_BUFFERED:
                         break
                 attempt.started = bool(buffered)
+                request.log.answered_by = attempt.target
                 for chunk in buffered:
                     yield chunk
                 async for chunk in chunks:
