@@ -4,6 +4,7 @@ text is held back and replaced by the calls. Calls of a client's tools stay text
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import Any
 
 from gateway.calls_in_text import calls_in_text
 from gateway.messages import ChatMessage, content_text
@@ -30,6 +31,7 @@ class WrittenCalls:
     def __init__(self, names: Collection[str], key: str, messages: Sequence[ChatMessage] = ()) -> None:
         self._names, self._key, self._messages = frozenset(names) - _NEVER_WRITTEN, key, messages
         self._held = ""
+        self._held_logprobs: list[Any] = []
         self._shown: list[str] = []
         self._state = "begins" if self._names else "shown"  # begins, searched, undecided, held, shown
         self._calls: list[StepCall] = []
@@ -50,6 +52,19 @@ class WrittenCalls:
                 self._state = "shown"
                 show += self._release()
         return self._show(show)
+
+    def with_logprobs(self, choice: dict[str, Any]) -> dict[str, Any]:
+        """Return the choice that contained the last piece, with the log probabilities of the text that is shown now."""
+        given = choice.get("logprobs")
+        logprobs: dict[str, Any] = given if isinstance(given, dict) else {}
+        entries = logprobs.get("content")
+        if not self._held_logprobs and not (self._held and entries):
+            return choice
+        self._held_logprobs += entries if isinstance(entries, list) else ()
+        if self._held:
+            return {**choice, "logprobs": None}
+        shown, self._held_logprobs = self._held_logprobs, []
+        return {**choice, "logprobs": {**logprobs, "content": shown}}
 
     def end(self) -> str:
         """Return the held text at the end of the step, unless it is calls."""

@@ -152,6 +152,17 @@ async def test_calls_of_a_clients_tools_stay_text(alice_api: Api, session: Sessi
 
 
 async def test_fields_beside_held_text_do_not_leak_it(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
-    model.script(Says(thinks=("Hm.",), pieces=(TAGGED,)), "Noted.")
+    model.script(Says(thinks=("Hm.",), pieces=("<tool_", "call>", CALL, "</tool_call>"), logprobs=True), "Noted.")
     chunks = await stream(alice_api, "I like tea", logprobs=True)
-    assert "tool_call" not in json.dumps(chunks)
+    assert "call" not in json.dumps(chunks)
+
+
+async def test_log_probabilities_of_text_that_was_held_back_come_with_it(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    pieces = ("A ", "<", "b", "> ", "<tool_call>", "look", "</tool_call>")
+    model.script(Says(pieces=pieces, logprobs=True))
+    chunks = [choice for chunk in await stream(alice_api, "Hi", logprobs=True) for choice in chunk["choices"]]
+    assert "".join(choice["delta"].get("content") or "" for choice in chunks) == "".join(pieces)
+    tokens = [entry["token"] for choice in chunks for entry in (choice.get("logprobs") or {}).get("content", ())]
+    assert tuple(tokens) == pieces
