@@ -11,12 +11,16 @@ from gateway.messages import ChatMessage, content_text
 from gateway.steps import ModelStepResult
 from gateway.upstream.calls import StepCall, replacement_id
 
-_MARKERS = ("<tool_call>", "<function=", "[TOOL_CALLS]", "<|python_tag|>", "<|tool_call", "<｜tool▁call")
+_MARKERS = (
+    "<tool_call>", "<function=", "[TOOL_CALLS]", "<|python_tag|>", "<|tool_call", "<｜tool▁call", "<｜DSML｜",
+    "<invoke", "<minimax:tool_call>",
+)  # fmt: skip
 _MARKER = re.compile("|".join(map(re.escape, _MARKERS)))
 _LONGEST = max(map(len, _MARKERS))
 _STARTS = ("{", "[", "`", "<")  # an answer that begins otherwise can only have calls after a marker
 _UNDECIDED = 80  # characters within which a call names its tool
-_CLOSERS = "}]>"
+_CLOSERS = "}]>)"
+_AROUND_CALL = re.compile(r"<\|[^|<>]*\|>|```\w*|\A\s*\[|\]\s*\Z")
 _WORD = re.compile(r"\w+")
 _NEVER_WRITTEN = frozenset({"delete_memory"})  # needs no evidence, so it must not be made of a quotation
 
@@ -83,7 +87,8 @@ class WrittenCalls:
         return replace(result, text="".join(self._shown).rstrip(), calls=[*result.calls, *self._calls])
 
     def _is_quoted(self) -> bool:
-        call = _folded(self._held[max(0, self._held.find("{")) : self._held.rfind("}") + 1] or self._held)
+        as_json = self._held[max(0, self._held.find("{")) : self._held.rfind("}") + 1]
+        call = _folded(as_json or _AROUND_CALL.sub("", self._held))
         return any(call in _folded(content_text(message.get("content"))) for message in self._messages)
 
     def _begin(self) -> None:
