@@ -110,7 +110,7 @@ class ModelStep:
     def within_span(self, request: ModelRequest) -> Iterator[ModelRequest]:
         """Provide the request with the time left for this step, within a span of the step."""
         self.answered_by = (request.upstream, request.model)
-        self.thought = ThoughtInText(self.answered_by)
+        self.thought = ThoughtInText(self.answered_by, request.parameters)
         attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": request.model}
         span = begin("daybook.model_step", {**attributes, "daybook.upstream": request.upstream}, parent=self.part_of)
         seconds = max(self.deadline - asyncio.get_running_loop().time(), 0.001)
