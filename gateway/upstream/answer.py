@@ -142,7 +142,7 @@ class EventReader:
             raise fault_in_answer(payload, self._request)
         if payload == b"[DONE]":
             return DONE
-        chunk = _decoded(payload.decode())
+        chunk = _decoded(payload.decode(errors="replace"))
         if not isinstance(chunk, dict):
             raise ValueError("a chunk that is not an object")
         raise_if_failed(chunk, self._request)

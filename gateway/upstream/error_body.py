@@ -6,7 +6,7 @@ FastAPI); with a cause inside `metadata.raw` (OpenRouter); and plain text."""
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,10 +23,12 @@ _HIDDEN = "…"
 # Codes without a specific reason: the message is more useful.
 _GENERAL = frozenset({"", "invalid_request_error", "invalid_parameter_error", "bad_request", "BadRequestError"})
 _CONTEXT = re.compile(
-    r"maximum context length|exceeds? the (?:available )?context (?:window|size)|greater than the context length|"
-    r"longer than the (?:model's )?context length|input token count.{0,40}exceeds|exceeded model token limit|"
-    r"exceed_context_size|prompt is too long|context_length_exceeded|ContextWindowExceededError|"
-    r"context length of only|is too large to process|`inputs` (?:tokens \+|must have less than)",
+    r"maximum context length|exceeds? (?:the )?(?:available )?context (?:window|size|limit)|context window exceeds|"
+    r"greater than the context length|context length (?:of|is) only|exceeded (?:model token limit|max context length)|"
+    r"longer than the (?:model's context|context|maximum model) length|(?:prompt|input) is too long|"
+    r"input token count.{0,40}exceeds|token count of \d+ exceeds|maximum prompt length|range of input length|"
+    r"exceed_context_size|context_length_exceeded|ContextWindowExceededError|is too large to process|"
+    r"`inputs` (?:tokens \+|must have less than)",
     re.IGNORECASE | re.DOTALL,
 )
 _TOOLS = r"(?<![\w.])(?:tools?(?! ?choice| ?messages?| ?roles?| ?results?)|functions?)"
@@ -62,17 +64,20 @@ _TYPE_CODES = {
     "exceed_context_size_error": "context_length_exceeded",
     "exceeded_current_quota_error": "insufficient_quota",
 }
-_FILTERED = frozenset({"content_filter", "ResponsibleAIPolicyViolation"})
+_FILTERED = frozenset({"content_filter", "ResponsibleAIPolicyViolation", "data_inspection_failed"})
+# Codes of errors of the request, with whatever status
+_REQUEST_CODES = frozenset({"context_length_exceeded", "content_filter", "tool_use_failed"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedError:
-    """An error as a server described it. `status` is the one in the body, or 0."""
+    """An error as a server described it. `status` is the one in the body, or 0, and `retry_after` Gemini's seconds."""
 
     message: str = ""
     code: str = ""
     param: str | None = None
     status: int = 0
+    retry_after: str = ""
 
 
 def read_error(body: Any, *, secrets: Iterable[str] = ()) -> ParsedError:
@@ -88,8 +93,10 @@ def read_error(body: Any, *, secrets: Iterable[str] = ()) -> ParsedError:
 
 def status_meant(status: int, error: ParsedError) -> int:
     """Return the usual status of an error: some servers report a key, credit or model that they do not have as an
-    error of the request."""
+    error of the request, or the reverse."""
     is_refusal = status in REQUEST_STATUSES
+    if error.code in _REQUEST_CODES:
+        return status if is_refusal else 400
     if error.code in _NO_CREDIT_CODES or (is_refusal and _NO_CREDIT.match(error.message)):
         return 402
     if is_refusal and _NO_KEY.match(error.message):
@@ -155,6 +162,7 @@ def _of_object(error: dict[str, Any], depth: int) -> ParsedError:
         code=_inner_code(error) or code or _TYPE_CODES.get(str(error.get("type")), ""),
         param=param if isinstance(param, str) and _PARAM.fullmatch(param) else None,
         status=status,
+        retry_after=next((delay.removesuffix("s") for delay in _retry_delays(error)), ""),
     )
     metadata = error.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
@@ -193,8 +201,17 @@ def _code(given: Any) -> tuple[str, int]:
     return "", 0
 
 
+def _retry_delays(error: dict[str, Any]) -> Iterator[str]:
+    details = error.get("details")
+    for detail in details if isinstance(details, list) else ():
+        if isinstance(detail, dict) and isinstance(detail.get("retryDelay"), str):
+            yield detail["retryDelay"]
+
+
 def _inner_code(error: dict[str, Any]) -> str:
-    inner = error.get("innererror")
+    inner, metadata = error.get("innererror"), error.get("metadata")
+    if isinstance(metadata, dict) and "flagged_input" in metadata:  # OpenRouter
+        return "content_filter"
     codes = (error.get("code"), inner.get("code") if isinstance(inner, dict) else None)
     return "content_filter" if any(isinstance(code, str) and code in _FILTERED for code in codes) else ""
 

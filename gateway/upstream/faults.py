@@ -1,9 +1,10 @@
 """Translates the faults of model servers and of connections to them into the gateway's errors."""
 
 import math
+import re
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -24,8 +25,8 @@ from memories.errors import DomainError, InvalidRequest, RateLimited
 
 _MAX_RETRY_AFTER = 3600.0
 _KNOWN_STATUSES = frozenset({400, 401, 402, 403, 404, 413, 422, 429})
-_REQUEST_CODES = frozenset({"context_length_exceeded", "content_filter", "tool_use_failed"})
 _NO_TOOLS_STATUSES = frozenset({400, 404, 422, 500, 501})  # OpenRouter: 404; llama.cpp: 500
+_NO_HEADERS: Mapping[str, str] = {}
 _KEY_HEADERS = ("authorization", "api-key", "x-api-key")
 KEY_REFUSED = "refused the gateway's key"
 UNKNOWN_MODEL = "does not know this model"
@@ -45,6 +46,7 @@ _CERTIFICATE_FAULTS = {
     **dict.fromkeys((62, 64), "is for another host"),
 }
 _NOT_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"})
+_STREAM = re.compile(r"\bstream", re.IGNORECASE)
 NO_KEY = "none"
 """Passed to the SDK, which requires a key, for an upstream without one. It is not treated as a secret, since refusals
 may contain this word."""
@@ -57,7 +59,7 @@ def domain_error(error: Exception) -> DomainError:
     """Return the gateway's error for a fault. Its message contains neither the key nor the address."""
     if isinstance(error, openai.APIStatusError):
         parsed = read_error(_content(error.response), secrets=_secrets(error.request))
-        return _error_for(error.status_code, parsed, retry_after=_retry_after(error.response.headers))
+        return _error_for(error.status_code, parsed, error.response.headers)
     if fault := certificate_fault(error):
         return UpstreamUnreachable(f"{CERTIFICATE} {fault}.")
     if speaks_no_tls(error):
@@ -98,7 +100,7 @@ def is_redirect(status: int) -> bool:
 
 def refuses_to_stream(error: DomainError) -> bool:
     """Return True if an upstream refused a request because of streaming or its stream options."""
-    return isinstance(error, InvalidRequest) and "status" in error.details and "stream" in str(error).lower()
+    return isinstance(error, InvalidRequest) and "status" in error.details and bool(_STREAM.search(str(error)))
 
 
 def retry_after_seconds(error: DomainError) -> float:
@@ -134,8 +136,8 @@ def _connection_lost(error: BaseException | None) -> bool:
 def fault_in_answer(answer: Any, request: httpx2.Request) -> DomainError:
     """Return the gateway's error for an error sent with a success status, as a document or within a stream."""
     parsed = read_error(answer, secrets=_secrets(request))
-    if parsed.status in _KNOWN_STATUSES or parsed.code in _REQUEST_CODES:
-        return _error_for(parsed.status or 400, parsed)
+    if (status := status_meant(parsed.status, parsed)) in _KNOWN_STATUSES:
+        return _error_for(status, parsed)
     return UpstreamUnreachable(f"{BROKE_OFF} with an error{_reason(parsed)}")
 
 
@@ -144,30 +146,31 @@ def _reason(parsed: ParsedError) -> str:
     return f": {parsed.message}" if parsed.message and not parsed.message.startswith("<") else "."
 
 
-def _retry_after(headers: httpx2.Headers) -> float:
-    """Return when to ask again, in seconds from now: at most an hour, 0 if the headers do not say."""
+def _retry_after(headers: Mapping[str, str], parsed: ParsedError) -> float:
+    """Return when to ask again, in seconds from now: at most an hour, 0 if the answer does not say."""
     try:
         seconds = _bounded(float(headers["retry-after-ms"]) / 1000)
     except (KeyError, ValueError):
         seconds = 0.0
-    seconds = seconds or math.ceil(parse_retry_after(headers.get("retry-after", "")))
+    seconds = seconds or math.ceil(parse_retry_after(headers.get("retry-after", parsed.retry_after)))
     return int(seconds) if seconds == int(seconds) else seconds
 
 
-def _error_for(status: int, parsed: ParsedError, *, retry_after: float = 0) -> DomainError:
+def _error_for(status: int, parsed: ParsedError, headers: Mapping[str, str] = _NO_HEADERS) -> DomainError:
     status = status_meant(status, parsed)
     if status == 402:
         return UpstreamRefused(NO_CREDIT_LEFT, status=status)
     if is_redirect(status):
         message = f"The model server {REDIRECTS}. Its address in the settings must be changed."
         return UpstreamRefused(message, status=status)
+    retry_after = _retry_after(headers, parsed)
     details: dict[str, Any] = {"retry_after": retry_after} if retry_after else {}
     if status == 429:
         return RateLimited(
             "The model server is receiving too many requests. Try again later.", status=status, **details
         )
     no_tools = status in _NO_TOOLS_STATUSES and refuses_tools(parsed.message)
-    if status in REQUEST_STATUSES or no_tools or (status >= 500 and parsed.code in _REQUEST_CODES):
+    if status in REQUEST_STATUSES or no_tools:
         message = f"The model server refused the request: {parsed.message or 'it was not accepted'}"
         refused = ToolsRefused if no_tools else RequestRefused
         return refused(

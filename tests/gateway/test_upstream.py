@@ -278,6 +278,22 @@ async def test_without_streaming_support_the_whole_answer_is_requested(
     assert [row["stream"] for row in upstream.requests()] == [True, False]
 
 
+async def test_a_refusal_that_mentions_an_upstream_is_not_repeated(wire: OpenAIModel, upstream: UpstreamServer) -> None:
+    upstream.script({"status": 400, "error": "Upstream error: the picture is broken."}, "Hello.")
+    await failure(wire, request(), stream=True)
+    assert len(upstream.requests()) == 1
+
+
+async def test_bytes_that_are_not_utf_8_spoil_only_their_characters(
+    wire: OpenAIModel, upstream: UpstreamServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = b'data: {"choices": [{"index": 0, "delta": {"content": "a\xf0\x9f"}, "finish_reason": "stop"}]}\n\n'
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(200, content=body))
+    monkeypatch.setattr(wire_module, "http_client", lambda _: openai.DefaultAsyncHttpxClient(transport=transport))
+    (chunk,) = await streamed(wire, request())
+    assert chunk["choices"][0]["delta"]["content"] == "a\ufffd"
+
+
 async def test_an_endless_line_is_refused(wire: OpenAIModel, upstream: UpstreamServer, settings: Settings) -> None:
     settings.ANSWER_BYTES = 1000
     upstream.script({"raw": ["data: " + "x" * 100_000]})

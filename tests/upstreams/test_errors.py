@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import httpx2
+import openai
 import pytest
 from pytest_django.fixtures import Settings
 
@@ -12,6 +14,7 @@ from gateway.models import Agent, Run
 from gateway.upstream import ModelRequest, OpenAIModel
 from gateway.upstream.error_body import read_error
 from gateway.upstream.fault_classes import fault_class
+from gateway.upstream.faults import domain_error
 from memories.database.access import in_thread
 from memories.errors import DomainError, RateLimited
 from tests.conftest import Api
@@ -56,6 +59,26 @@ def test_code_and_param_are_found(body: Any, code: str, param: str | None) -> No
     error = read_error(json.dumps(body) if not isinstance(body, str) else body)
     assert (error.code, error.param) == (code, param)
     assert error.message
+
+
+# vLLM (three), Ollama, Bedrock, xAI, Anthropic, MiniMax, DashScope, GitHub Copilot
+TOO_LONG = [
+    "The decoder prompt (length 5000) is longer than the maximum model length of 4096.",
+    "The model's context length is only 4096 tokens.",
+    "Input length (5000) exceeds model's maximum context length (4096).",
+    "prompt too long; exceeded max context length by 904 tokens",
+    "Input is too long for requested model.",
+    "This model's maximum prompt length is 131072 but the request contains 140000 tokens.",
+    "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000",
+    "invalid params, context window exceeds limit (2013)",
+    "Range of input length should be [1, 129024]",
+    "prompt token count of 140000 exceeds the limit of 128000",
+]
+
+
+@pytest.mark.parametrize("message", TOO_LONG)
+def test_a_context_that_is_too_long_is_recognised(message: str) -> None:
+    assert read_error({"error": {"message": message, "code": None}}).code == CONTEXT_ERROR
 
 
 @pytest.mark.parametrize(
@@ -189,6 +212,40 @@ async def test_a_server_error_is_reported_with_its_reason(
     serve("openai").always_answer(500, body)
     for streamed in (False, True):
         assert str(await failure(streamed=streamed)) == f"The model server answered with an error (500){reason}"
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (
+            403,
+            {
+                "error": {
+                    "code": 403,
+                    "message": "m requires moderation. Your input was flagged.",
+                    "metadata": {"reasons": ["violence"], "flagged_input": "A fight"},
+                }
+            },
+        ),
+        (400, {"error": {"code": "data_inspection_failed", "message": "Inappropriate content."}}),
+    ],
+    ids=["OpenRouter", "DashScope"],
+)
+async def test_a_filter_is_the_clients_error(serve: Callable[[str], RuledServer], status: int, body: Any) -> None:
+    """A client must not lock a model for the others."""
+    serve("openai").always_answer(status, json.dumps(body))
+    error = await failure(streamed=True)
+    assert (error.as_json()["error"]["code"], fault_class(error).name) == ("content_filter", "refusal")
+
+
+def test_a_wait_in_the_body_is_used_if_there_is_none_in_the_headers() -> None:
+    """Gemini sends no Retry-After."""
+    details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.07s"}, None, {"retryDelay": 5}]
+    body = json.dumps([{"error": {"code": 429, "message": "Quota exceeded.", "details": details}}]).encode()
+    for headers, seconds in (({}, 35), ({"Retry-After": "7"}, 7)):
+        response = httpx2.Response(429, headers=headers, request=httpx2.Request("POST", "http://m"), content=body)
+        error = domain_error(openai.APIStatusError("no", response=response, body=None))
+        assert error.details["retry_after"] == seconds
 
 
 async def test_too_many_steps_are_reported_as_such(
