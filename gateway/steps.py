@@ -137,6 +137,8 @@ class ModelStep:
         named = self._calls.by_id()
         parts = self._parts.parts()
         fields = {**self._extra.result(), **({"content": parts} if parts else {})}
+        if isinstance(audio := fields.get("audio"), dict):
+            fields["audio"] = {"id": audio.get("id")}  # OpenAI accepts nothing else of a sound that it made
         return ModelStepResult(
             text="".join(self.texts),
             calls=[

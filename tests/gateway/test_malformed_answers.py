@@ -119,6 +119,14 @@ def test_a_usage_that_is_not_an_object_is_ignored(usage: Any) -> None:
     assert usage_of({"usage": usage}) == {}
 
 
+def test_of_a_sound_only_the_id_goes_back_to_its_model() -> None:
+    """OpenAI accepts nothing else, and the sound would fill the database."""
+    step = new_step()
+    for audio in ({"id": "audio_1", "data": "UklG"}, {"data": "Rg==", "transcript": "Hi."}, {"expires_at": 7}):
+        step.take({}, {"audio": audio})
+    assert step.result().kept.fields == {"audio": {"id": "audio_1"}}
+
+
 def test_a_usage_within_the_choice_is_found() -> None:
     """Kimi sends it there in a stream."""
     choice = {"index": 0, "delta": {}, "finish_reason": "stop", "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
