@@ -27,7 +27,6 @@ SHAPES = {
     "word": re.compile(r"[A-Za-z0-9_-]{1,64}"),  # Anthropic
     "nine": re.compile(r"[A-Za-z0-9]{9}"),  # Mistral
 }
-_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,15 +141,6 @@ def _begins_another(known: PartialCall, call_id: str, name: str) -> bool:
 def replacement_id(unusable: str, *, taken: Container[str]) -> str:
     """Return a nine-character id for an unusable one: always the same one, unless it is taken."""
     attempt = 0
-    while (new := _nine_characters(f"{attempt}:{unusable}")) in taken:
+    while (new := hashlib.sha256(f"{attempt}:{unusable}".encode(errors="replace")).hexdigest()[:9]) in taken:
         attempt += 1
     return new
-
-
-def _nine_characters(text: str) -> str:
-    number = int.from_bytes(hashlib.sha256(text.encode("utf-8", "replace")).digest()[:8], "big")
-    characters = []
-    for _ in range(9):
-        number, position = divmod(number, len(_ALPHABET))
-        characters.append(_ALPHABET[position])
-    return "".join(characters)

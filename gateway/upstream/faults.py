@@ -75,7 +75,7 @@ def domain_error(error: Exception) -> DomainError:
 
 def certificate_fault(error: BaseException) -> str:
     """Return what is wrong with the server's certificate, as the end of a sentence, or "" for any other fault."""
-    causes = [cause for cause in _causes(error) if isinstance(cause, ssl.SSLCertVerificationError)]
+    causes = [cause for cause in causes_of(error) if isinstance(cause, ssl.SSLCertVerificationError)]
     if not causes:
         return ""
     return _CERTIFICATE_FAULTS.get(getattr(causes[-1], "verify_code", 0), "is not accepted")  # aiohttp sets no code
@@ -83,11 +83,12 @@ def certificate_fault(error: BaseException) -> str:
 
 def speaks_no_tls(error: BaseException) -> bool:
     """Return True if the server did not answer the TLS handshake with TLS."""
-    causes = (cause for cause in _causes(error) if isinstance(cause, ssl.SSLError))
+    causes = (cause for cause in causes_of(error) if isinstance(cause, ssl.SSLError))
     return any(getattr(cause, "reason", "") in _NOT_TLS for cause in causes)
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
+def causes_of(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and what caused it."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
@@ -127,7 +128,7 @@ def _bounded(seconds: float) -> float:
 
 def _connection_lost(error: BaseException | None) -> bool:
     """Return True if the connection was refused or dropped, which the SDK's aiohttp transport reports as a time-out."""
-    for cause in _causes(error):
+    for cause in causes_of(error):
         if isinstance(cause, aiohttp.ClientConnectionError):
             return not isinstance(cause, aiohttp.ServerTimeoutError)
     return False

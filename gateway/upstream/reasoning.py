@@ -21,11 +21,6 @@ _unopened: dict[tuple[str, str, str], int] = {}
 end with the opening tag, and how many of their latest answers closed none."""
 
 
-def forget_models() -> None:
-    """Forget which models begin within a thought (for tests)."""
-    _unopened.clear()
-
-
 def reasoning_in(part: Mapping[str, Any]) -> str:
     """Return the reasoning in a delta or a message; "" if there is none, or if it is encrypted."""
     for name in _TEXTS:
