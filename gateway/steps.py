@@ -14,6 +14,7 @@ from gateway.telemetry import NOTHING, Span, begin
 from gateway.upstream import ModelRequest, model
 from gateway.upstream.answer import NO_CHOICE, choices_of
 from gateway.upstream.calls import CallAccumulator, PartialCall, StepCall
+from gateway.upstream.custom_tools import custom_names
 from gateway.upstream.kept import FieldAccumulator, KeptFields, PartAccumulator, SizeBudget, with_kept
 from gateway.upstream.reasoning import ThoughtInText, reasoning_in, without_thinking
 from gateway.upstream.usage import usage_of
@@ -111,6 +112,7 @@ class ModelStep:
         """Provide the request with the time left for this step, within a span of the step."""
         self.answered_by = (request.upstream, request.model)
         self.thought = ThoughtInText(self.answered_by, request.parameters)
+        self._calls.custom_names = custom_names(request.tools)
         attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": request.model}
         span = begin("daybook.model_step", {**attributes, "daybook.upstream": request.upstream}, parent=self.part_of)
         seconds = max(self.deadline - asyncio.get_running_loop().time(), 0.001)
@@ -130,6 +132,10 @@ class ModelStep:
                 }
             )
             span.end(failure)
+
+    def end_calls(self) -> None:
+        """Complete the calls, since no pieces follow."""
+        self._calls.end()
 
     def result(self) -> ModelStepResult:
         """Return the result of the finished step."""
@@ -201,6 +207,7 @@ async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[
                         yield choice, text
         if left := dict(step.thought.moved({}, last=True, cut_off=step.finish_reason not in ENDED)):
             yield {"delta": left}, step.take({}, left)
+    step.end_calls()
     step.thought.ended(step.answered_by, "".join(step.texts))
 
 
@@ -218,7 +225,9 @@ async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerato
     message = choice.get("message")
     if isinstance(message, dict):
         choice["message"] = message = dict(step.thought.moved(message, last=True))
-    yield choice, step.take(choice, message if isinstance(message, dict) else {}, whole=True)
+    text = step.take(choice, message if isinstance(message, dict) else {}, whole=True)
+    step.end_calls()
+    yield choice, text
 
 
 def has_other_content(choice: Mapping[str, Any]) -> bool:

@@ -9,7 +9,6 @@ from gateway.messages import content_text
 from gateway.tool_calls import calls_in
 from gateway.upstream.cache import UpstreamCache
 from gateway.upstream.changes import NO_OWN_TOOLS, STREAMED, Body, Change, Kind
-from gateway.upstream.custom_tools import CustomCalls, custom_names
 from gateway.upstream.paths import found_at
 from gateway.upstream.refusals import changes_for
 from gateway.upstream.request import CHAT, ModelRequest, ModelTarget
@@ -45,10 +44,6 @@ class AdaptedRequest:
     @property
     def _changes(self) -> list[Change]:
         return [*self._learned, *self._made]
-
-    def custom_calls(self) -> CustomCalls:
-        """Return the converter from calls of functions that stand in for custom tools to calls of those tools."""
-        return CustomCalls(custom_names(self.request.tools) if self.dialect.custom_tools is False else frozenset())
 
     def body(self) -> Body:
         """Return the body to send next."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.tool_calls import ObjectEnd
+from gateway.upstream.custom_tools import input_in
 from gateway.upstream.kept import FieldAccumulator, SizeBudget
 from memories.errors import TooLarge
 from memories.storable import storable_text
@@ -48,7 +49,8 @@ def call_json(name: str, arguments: str, *, custom: bool) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class PartialCall:
-    """A call whose name and arguments are streamed in pieces."""
+    """A call whose name and arguments are streamed in pieces. If it is `held`, it calls a function in place of a custom
+    tool, whose input can only be read from the complete arguments."""
 
     extra: FieldAccumulator
     id: str = ""
@@ -56,10 +58,14 @@ class PartialCall:
     arguments: list[str] = field(default_factory=list)
     end: ObjectEnd = field(default_factory=ObjectEnd)
     custom: bool = False
+    held: bool = False
 
 
 class CallAccumulator:
-    """The calls of a step so far, in the order in which they began. `count` is called with the text of each piece."""
+    """The calls of a step so far, in the order in which they began. `count` is called with the text of each piece.
+    `custom_names` are those of the request's custom tools."""
+
+    custom_names: frozenset[str] = frozenset()
 
     def __init__(self, budget: SizeBudget, count: Callable[[str], None]) -> None:
         self.calls: list[PartialCall] = []
@@ -72,6 +78,13 @@ class CallAccumulator:
         for piece in pieces if isinstance(pieces, list) else ():
             if isinstance(piece, dict):
                 self._add(piece, whole=whole)
+
+    def end(self) -> None:
+        """Convert the calls of functions in place of custom tools, since no pieces follow."""
+        for call in self.calls:
+            if call.held:
+                text = storable_text(input_in("".join(call.arguments)))
+                call.held, call.custom, call.arguments = False, True, [text]
 
     def by_id(self) -> dict[str, PartialCall]:
         """Return the calls that have a name, by id. A missing, repeated or too long id is replaced, since results are
@@ -100,6 +113,7 @@ class CallAccumulator:
         call.extra.add_call(piece)
         if name != call.name and not any(call.arguments):  # some servers repeat the name with every piece
             call.name += name
+        call.held = call.name in self.custom_names and not call.custom
         call.arguments.append(arguments)
 
     def _call_for(self, index: Any, call_id: str, name: str, *, whole: bool) -> PartialCall:

@@ -57,7 +57,7 @@ class OpenAIModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
         adapted = AdaptedRequest(request, self._cache, stream=True)
-        deadlines, custom = Deadlines(request, adapted.dialect), adapted.custom_calls()
+        deadlines = Deadlines(request, adapted.dialect)
         started = False
         while True:
             try:
@@ -69,9 +69,7 @@ class OpenAIModel:
                         started = True
                         if deadlines.begun:
                             adapted.accepted()
-                        yield custom.convert_chunk(chunk)
-                if pending := custom.flush():
-                    yield pending
+                        yield chunk
                 return
             except DomainError as fault:
                 if not started and adapted.adapt_to(fault):
@@ -80,14 +78,11 @@ class OpenAIModel:
                     raise
                 break
         adapted.stream = False
-        yield custom.convert_chunk(chunk_of_completion(await self._completion(adapted, deadlines)))
-        if pending := custom.flush():
-            yield pending
+        yield chunk_of_completion(await self._completion(adapted, deadlines))
 
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
         adapted = AdaptedRequest(request, self._cache, stream=False)
-        answer = await self._completion(adapted, Deadlines(request, adapted.dialect))
-        return adapted.custom_calls().convert_completion(answer)
+        return await self._completion(adapted, Deadlines(request, adapted.dialect))
 
     async def embeddings(self, request: ModelRequest) -> bytes:
         adapted = AdaptedRequest(request, self._cache, stream=False)
