@@ -73,7 +73,8 @@ class UpstreamClient(openai.AsyncOpenAI):
             url = self._urls[key] = httpx2.URL(f"{self.base_url}{path.removeprefix('/')}", params=query or None)
         encoded = await asyncio.to_thread(_as_bytes, body) if _is_long(body) else _as_bytes(body)
         sent = self._headers.copy()
-        sent.update({**self.auth_headers, **headers})
+        for name, value in chain(self.auth_headers.items(), headers.items()):
+            sent[name] = value
         request = httpx2.Request(
             "POST",
             url,

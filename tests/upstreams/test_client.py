@@ -116,6 +116,11 @@ async def test_a_new_key_is_used_immediately(client: UpstreamClient, server: Ser
             assert server.requests[-1].headers["authorization"] == f"Bearer {key}"
 
 
+async def test_a_header_of_the_dialect_replaces_the_key_in_any_spelling(client: UpstreamClient, server: Server) -> None:
+    await _open(client, _call({"model": "m"}, {"authorization": "Token k"}))
+    assert server.requests[-1].headers.get_list("authorization") == ["Token k"]
+
+
 async def test_the_current_cookies_are_sent(client: UpstreamClient, server: Server) -> None:
     client._client.cookies.set("route", "a", domain="127.0.0.1")
     await _open(client, REQUESTS[0])
