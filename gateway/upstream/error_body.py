@@ -44,6 +44,13 @@ _NO_TOOLS = re.compile(
     rf"--enable-auto-tool-choice|tools param requires",
     re.IGNORECASE,
 )
+_MEDIA = r"(?:image|audio|video|vision|file|multimodal)\w*"
+_NO_MEDIA = re.compile(
+    rf"(?:n[o']t support|that supports?) {_MEDIA}|{_MEDIA} inputs? (?:is|are) not (?:supported|enabled)|"
+    rf"not a multimodal model|image_url is only supported|"
+    rf"(?:unknown variant|unsupported content part type:) [`'\"]?(?:{_MEDIA}|input_audio)",
+    re.IGNORECASE,
+)
 # Messages of LiteLLM, OpenRouter, DeepSeek and Mistral; xAI and Gemini; Anthropic. docs/upstreams.md has the sources.
 _NO_MODEL = re.compile(
     r"invalid model name passed|is not a valid model id\b|\bmodel not exist\b|^invalid model: ", re.IGNORECASE
@@ -113,6 +120,11 @@ def is_unknown_address(error: ParsedError) -> bool:
 def refuses_tools(message: str) -> bool:
     """Return True if the model, or its server as it was started, does not support tools at all."""
     return bool(_NO_TOOLS.search(message))
+
+
+def refuses_media(message: str) -> bool:
+    """Return True if the model does not accept pictures, sounds or files."""
+    return bool(_NO_MEDIA.search(message))
 
 
 def is_error(answer: Any) -> bool:

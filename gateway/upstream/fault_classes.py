@@ -7,6 +7,7 @@ import aiohttp
 import httpx2
 
 from gateway.errors import RequestRefused, ToolsRefused, UpstreamRefused, UpstreamUnreachable
+from gateway.upstream.error_body import refuses_media
 from gateway.upstream.faults import causes_of, certificate_fault, is_redirect, speaks_no_tls
 from memories.errors import DomainError, InvalidRequest, Overloaded, RateLimited, UpstreamTimeout
 
@@ -43,6 +44,7 @@ CERTIFICATE = FaultClass(name="certificate", unhealthy=True, rest_seconds=60.0)
 UNKNOWN = FaultClass(name="unknown", about_server=False)  # an upstream that is not configured, an unexpected status
 CONTEXT = FaultClass(name="context")  # another model may accept a longer request
 TOOLS = FaultClass(name="tools")  # another model may support tools
+MEDIA = FaultClass(name="media")  # another model may accept the attachment
 QUEUE = FaultClass(name="queue", about_server=False)  # our own concurrency limit
 CALL = FaultClass(name="call", retries=1, fall_back=False)
 REFUSAL = FaultClass(name="refusal", fall_back=False)  # the client's error, or a content filter
@@ -82,4 +84,6 @@ def _of_status(status: int) -> FaultClass:
 def _of_refusal(error: RequestRefused) -> FaultClass:
     if error.upstream_code == _CONTEXT or error.details.get("status") == 413:
         return CONTEXT
+    if refuses_media(error.server_message):
+        return MEDIA
     return CALL if error.upstream_code == BOTCHED_CALL else REFUSAL

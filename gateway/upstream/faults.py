@@ -18,6 +18,7 @@ from gateway.upstream.error_body import (
     ParsedError,
     is_unknown_address,
     read_error,
+    refuses_media,
     refuses_tools,
     status_meant,
 )
@@ -171,7 +172,8 @@ def _error_for(status: int, parsed: ParsedError, headers: Mapping[str, str] = _N
             "The model server is receiving too many requests. Try again later.", status=status, **details
         )
     no_tools = status in _NO_TOOLS_STATUSES and refuses_tools(parsed.message)
-    if status in REQUEST_STATUSES or no_tools:
+    no_media = status in _NO_TOOLS_STATUSES and refuses_media(parsed.message)
+    if status in REQUEST_STATUSES or no_tools or no_media:
         message = f"The model server refused the request: {parsed.message or 'it was not accepted'}"
         refused = ToolsRefused if no_tools else RequestRefused
         return refused(

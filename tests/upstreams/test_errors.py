@@ -238,6 +238,31 @@ async def test_a_filter_is_the_clients_error(serve: Callable[[str], RuledServer]
     assert (error.as_json()["error"]["code"], fault_class(error).name) == ("content_filter", "refusal")
 
 
+# OpenRouter, llama.cpp (two), Ollama, DeepSeek, OpenAI, vLLM, xAI
+NO_PICTURES = [
+    (404, "No endpoints found that support image input"),
+    (500, "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"),
+    (500, 'Failed to parse messages: Unsupported content part type: "image_url"; messages = []'),
+    (400, "this model does not support image input"),
+    (400, "Failed to deserialize the JSON body: messages[1]: unknown variant `image_url`, expected `text`"),
+    (400, "Invalid content type. image_url is only supported by certain models."),
+    (400, "/models/DeepSeek-V3 is not a multimodal model"),
+    (400, "Image inputs are not supported by this model."),
+]
+
+
+@pytest.mark.parametrize(("status", "message"), NO_PICTURES)
+async def test_a_model_without_pictures_is_neither_missing_nor_broken(
+    serve: Callable[[str], RuledServer], status: int, message: str
+) -> None:
+    """Another model may answer. This one is not withheld from people who send no pictures."""
+    serve("openai").always_answer(status, json.dumps({"error": {"message": message, "code": status}}))
+    error = await failure(streamed=True)
+    kind = fault_class(error)
+    assert (kind.name, kind.fall_back, kind.unhealthy, kind.retries) == ("media", True, False, 0)
+    assert (error.http_status, error.as_json()["error"]["code"]) == (400, "invalid_request")
+
+
 def test_a_wait_in_the_body_is_used_if_there_is_none_in_the_headers() -> None:
     """Gemini sends no Retry-After."""
     details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.07s"}, None, {"retryDelay": 5}]
