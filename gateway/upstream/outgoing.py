@@ -3,6 +3,7 @@
 import re
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from gateway.messages import PARAGRAPH, SYSTEM_ROLES, ChatMessage, content_text, joined_content
@@ -45,7 +46,7 @@ def request_body(body: Mapping[str, Any], dialect: Dialect, *, upstream: str) ->
 
 def _messages(given: Iterable[ChatMessage], dialect: Dialect, target: tuple[str, str]) -> list[ChatMessage]:
     """Return the messages for a target, its upstream and model."""
-    messages = _with_ids(_with_missing_results(given), dialect, target)
+    messages = _with_results_behind_calls(_with_ids(_with_missing_results(given), dialect, target))
     if dialect.message_placeholders or dialect.calls_placeholders or dialect.call_placeholders:
         messages = _with_placeholders(messages, dialect)
     messages = _text_results(messages)
@@ -83,19 +84,16 @@ def _with_missing_results(given: Iterable[ChatMessage]) -> list[ChatMessage]:
 
 def _with_ids(given: Iterable[ChatMessage], dialect: Dialect, target: tuple[str, str]) -> list[ChatMessage]:
     """Add the kept fields, and give tool calls ids that this server accepts: a call and its result share an id that is
-    unique in the request. Results are put in the order of their calls."""
+    unique in the request."""
     messages: list[ChatMessage] = []
     used: set[str] = set()
     open_calls: dict[str, deque[str]] = {}  # ids to send by the ids in the messages
-    order: list[str] = []
     for message in given:
         role = message.get("role")
         if role == "tool":
             sent_ids = open_calls.get(str(message.get("tool_call_id", "")))
             if sent_ids:
                 message = {**message, "tool_call_id": sent_ids[0] if len(sent_ids) == 1 else sent_ids.popleft()}
-            _insert_result(messages, message, order)
-            continue
         if role == "assistant":
             kept = kept_of(message)
             if kept is None and message.keys() <= _PLAIN_FIELDS:
@@ -107,7 +105,6 @@ def _with_ids(given: Iterable[ChatMessage], dialect: Dialect, target: tuple[str,
             if isinstance(calls, list) and calls:
                 message["tool_calls"], new_ids = _with_call_ids(calls, kept, dialect, target, used)
                 open_calls |= new_ids
-                order = [call["id"] for call in message["tool_calls"] if isinstance(call, dict)]
             elif "tool_calls" in message:
                 del message["tool_calls"]  # servers refuse an empty list
             if not message.get("content") and message.keys() <= _PLAIN_FIELDS:
@@ -116,15 +113,18 @@ def _with_ids(given: Iterable[ChatMessage], dialect: Dialect, target: tuple[str,
     return messages
 
 
-def _insert_result(messages: list[ChatMessage], result: ChatMessage, order: Sequence[str]) -> None:
-    """Append a result, moving it before adjacent results of later calls."""
-    rank = {call_id: position for position, call_id in enumerate(order)}
-    own_rank, at = rank.get(str(result.get("tool_call_id")), len(order)), len(messages)
-    while at and messages[at - 1].get("role") == "tool":
-        if rank.get(str(messages[at - 1].get("tool_call_id")), -1) <= own_rank:
-            break
-        at -= 1
-    messages.insert(at, result)
+def _with_results_behind_calls(given: Iterable[ChatMessage]) -> list[ChatMessage]:
+    """Move results directly behind their calls, in the same order, since servers accept nothing else."""
+    messages: list[tuple[ChatMessage, dict[str, list[ChatMessage]]]] = []  # each with the results of its calls, by id
+    results: dict[str, list[ChatMessage]] = {}  # of all calls, by id
+    for message in given:
+        if message.get("role") == "tool" and (moved := results.get(str(message.get("tool_call_id")))) is not None:
+            moved.append(message)
+            continue
+        own: dict[str, list[ChatMessage]] = {str(call.get("id")): [] for call in calls_in(message)}
+        results |= own
+        messages.append((message, own))
+    return [sent for message, own in messages for sent in chain([message], *own.values())]
 
 
 def _with_kept_fields(
