@@ -133,10 +133,6 @@ class ModelStep:
             )
             span.end(failure)
 
-    def end_calls(self) -> None:
-        """Complete the calls, since no pieces follow."""
-        self._calls.end()
-
     def result(self) -> ModelStepResult:
         """Return the result of the finished step."""
         upstream, model = self.answered_by
@@ -207,7 +203,6 @@ async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[
                         yield choice, text
         if left := dict(step.thought.moved({}, last=True, cut_off=step.finish_reason not in ENDED)):
             yield {"delta": left}, step.take({}, left)
-    step.end_calls()
     step.thought.ended(step.answered_by, "".join(step.texts))
 
 
@@ -225,9 +220,7 @@ async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerato
     message = choice.get("message")
     if isinstance(message, dict):
         choice["message"] = message = dict(step.thought.moved(message, last=True))
-    text = step.take(choice, message if isinstance(message, dict) else {}, whole=True)
-    step.end_calls()
-    yield choice, text
+    yield choice, step.take(choice, message if isinstance(message, dict) else {}, whole=True)
 
 
 def has_other_content(choice: Mapping[str, Any]) -> bool:

@@ -53,6 +53,8 @@ class ClientCalls:
         found = []
         for place, call in enumerate(calls):
             is_new = place not in self._numbers
+            if ended:
+                call.complete()
             if call.held or (is_new and not self._is_for_client(call, complete=ended or place + 1 < len(calls))):
                 continue
             number = self._numbers.setdefault(place, len(self._numbers))

@@ -60,6 +60,12 @@ class PartialCall:
     custom: bool = False
     held: bool = False
 
+    def complete(self) -> None:
+        """Convert a call of a function in place of a custom tool, since no pieces follow."""
+        if self.held:
+            text = storable_text(input_in("".join(self.arguments)))
+            self.held, self.custom, self.arguments = False, True, [text]
+
 
 class CallAccumulator:
     """The calls of a step so far, in the order in which they began. `count` is called with the text of each piece.
@@ -79,18 +85,12 @@ class CallAccumulator:
             if isinstance(piece, dict):
                 self._add(piece, whole=whole)
 
-    def end(self) -> None:
-        """Convert the calls of functions in place of custom tools, since no pieces follow."""
-        for call in self.calls:
-            if call.held:
-                text = storable_text(input_in("".join(call.arguments)))
-                call.held, call.custom, call.arguments = False, True, [text]
-
     def by_id(self) -> dict[str, PartialCall]:
-        """Return the calls that have a name, by id. A missing, repeated or too long id is replaced, since results are
-        matched by id."""
+        """Return the calls that have a name, completed, by id. A missing, repeated or too long id is replaced, since
+        results are matched by id."""
         calls: dict[str, PartialCall] = {}
         for call in self.calls:
+            call.complete()
             if not call.name:
                 continue
             usable = call.id and call.id not in calls and len(call.id) <= MAX_ID_CHARS

@@ -1,9 +1,8 @@
 """Builds the request body that a server accepts. This is the only place where the upstream's dialect is applied."""
 
 import re
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 from gateway.messages import PARAGRAPH, SYSTEM_ROLES, ChatMessage, content_text, joined_content
@@ -46,7 +45,7 @@ def request_body(body: Mapping[str, Any], dialect: Dialect, *, upstream: str) ->
 
 def _messages(given: Iterable[ChatMessage], dialect: Dialect, target: tuple[str, str]) -> list[ChatMessage]:
     """Return the messages for a target, its upstream and model."""
-    messages = _with_results_behind_calls(_with_ids(_with_missing_results(given), dialect, target))
+    messages = _with_results_behind_calls(_with_ids(given, dialect, target))
     if dialect.message_placeholders or dialect.calls_placeholders or dialect.call_placeholders:
         messages = _with_placeholders(messages, dialect)
     messages = _text_results(messages)
@@ -59,27 +58,6 @@ def _messages(given: Iterable[ChatMessage], dialect: Dialect, target: tuple[str,
     if dialect.alternate_roles:
         messages = _alternating(messages)
     return messages
-
-
-def _with_missing_results(given: Iterable[ChatMessage]) -> list[ChatMessage]:
-    """Add a result to each call that has none. Clients omit results when a person continues without them, but no server
-    accepts a call without a result."""
-    messages: list[ChatMessage] = []  # last message first
-    results: Counter[str] = Counter()
-    for message in reversed(list(given)):
-        role, missing = message.get("role"), []
-        if role == "tool":
-            results[str(message.get("tool_call_id") or "")] += 1
-        elif role == "assistant" and message.get("tool_calls"):
-            for call in calls_in(message):
-                call_id = str(call.get("id") or "")
-                if results[call_id]:
-                    results[call_id] -= 1
-                else:
-                    missing.append({"role": "tool", "tool_call_id": call_id, "content": NO_RESULT})
-        messages += reversed(missing)
-        messages.append(message)
-    return messages[::-1]
 
 
 def _with_ids(given: Iterable[ChatMessage], dialect: Dialect, target: tuple[str, str]) -> list[ChatMessage]:
@@ -114,7 +92,8 @@ def _with_ids(given: Iterable[ChatMessage], dialect: Dialect, target: tuple[str,
 
 
 def _with_results_behind_calls(given: Iterable[ChatMessage]) -> list[ChatMessage]:
-    """Move results directly behind their calls, in the same order, since servers accept nothing else."""
+    """Move results directly behind their calls, in the same order, since servers accept nothing else. Add a result to
+    each call that has none: clients omit results when a person continues without them."""
     messages: list[tuple[ChatMessage, dict[str, list[ChatMessage]]]] = []  # each with the results of its calls, by id
     results: dict[str, list[ChatMessage]] = {}  # of all calls, by id
     for message in given:
@@ -124,7 +103,12 @@ def _with_results_behind_calls(given: Iterable[ChatMessage]) -> list[ChatMessage
         own: dict[str, list[ChatMessage]] = {str(call.get("id")): [] for call in calls_in(message)}
         results |= own
         messages.append((message, own))
-    return [sent for message, own in messages for sent in chain([message], *own.values())]
+    ordered: list[ChatMessage] = []
+    for message, own in messages:
+        ordered.append(message)
+        for call_id, found in own.items():
+            ordered += found or [{"role": "tool", "tool_call_id": call_id, "content": NO_RESULT}]
+    return ordered
 
 
 def _with_kept_fields(

@@ -122,7 +122,7 @@ def collected(*pieces: dict[str, Any]) -> list[tuple[bool, str, str]]:
     for piece in pieces:
         calls.add([piece], whole=False)
     assert all(call.held for call in calls.calls if call.name == "patch")
-    calls.end()
+    calls.by_id()
     return [(call.custom, call.name, "".join(call.arguments)) for call in calls.calls]
 
 
