@@ -79,12 +79,11 @@ def _with_ids(given: Iterable[ChatMessage], dialect: Dialect, target: tuple[str,
                     messages.append(message)
                 continue
             message = _with_kept_fields(message, kept, dialect, target)
-            calls = message.get("tool_calls")
-            if isinstance(calls, list) and calls:
+            if calls := calls_in(message):
                 message["tool_calls"], new_ids = _with_call_ids(calls, kept, dialect, target, used)
                 open_calls |= new_ids
-            elif "tool_calls" in message:
-                del message["tool_calls"]  # servers refuse an empty list
+            else:
+                message.pop("tool_calls", None)  # servers refuse an empty list
             if not message.get("content") and message.keys() <= _PLAIN_FIELDS:
                 continue
         messages.append(message)
@@ -122,18 +121,15 @@ def _with_kept_fields(
 
 
 def _with_call_ids(
-    calls: Sequence[Any], kept: KeptFields | None, dialect: Dialect, target: tuple[str, str], used: set[str]
-) -> tuple[list[Any], dict[str, deque[str]]]:
+    calls: Sequence[ChatMessage], kept: KeptFields | None, dialect: Dialect, target: tuple[str, str], used: set[str]
+) -> tuple[list[ChatMessage], dict[str, deque[str]]]:
     """Return a message's calls with the ids and kept fields to send, and the new ids by the old ones."""
     shape = SHAPES[dialect.call_ids]
     own = kept.calls if kept is not None and kept.is_from(*target) else {}
     foreign = kept is not None and not own
-    sent: list[Any] = []
+    sent: list[ChatMessage] = []
     new_ids: dict[str, deque[str]] = {}
     for call in calls:
-        if not isinstance(call, dict):
-            sent.append(call)
-            continue
         message_id = str(call.get("id") or "")
         extra = own.get(message_id, {})
         sent_id = str(extra.get("id") or ("" if foreign else message_id))
@@ -161,20 +157,19 @@ def _with_names(messages: Sequence[ChatMessage], offered: Collection[str]) -> li
     """Rewrite the names of calls of tools that do not exist: servers refuse the whole conversation if a model once
     invented a name that is too long or has other characters than letters, digits, `_` and `-`."""
     return [
-        {**message, "tool_calls": [_with_name(call, offered) for call in message["tool_calls"]]}
-        if isinstance(message.get("tool_calls"), list)
+        {**message, "tool_calls": [_with_name(call, offered) for call in calls]}
+        if (calls := calls_in(message))
         else message
         for message in messages
     ]
 
 
-def _with_name(call: Any, offered: Collection[str]) -> Any:
-    kind = "custom" if isinstance(call, dict) and call.get("type") == "custom" else "function"
-    part = call.get(kind) if isinstance(call, dict) else None
+def _with_name(call: ChatMessage, offered: Collection[str]) -> ChatMessage:
+    kind = "custom" if call.get("type") == "custom" else "function"
+    part = call.get(kind)
     if not isinstance(part, dict) or (name := str(part.get("name") or "")) in offered:
         return call
-    new = _OTHER_IN_NAME.sub("_", name)[:_MAX_NAME] or "unknown"
-    return call if new == name else {**call, kind: {**part, "name": new}}
+    return {**call, kind: {**part, "name": _OTHER_IN_NAME.sub("_", name)[:_MAX_NAME] or "unknown"}}
 
 
 def _with_placeholders(messages: Sequence[ChatMessage], dialect: Dialect) -> list[ChatMessage]:
