@@ -103,9 +103,9 @@ class JSONDocument:
         error that the document describes."""
         answer = json.loads(self._bytes, parse_constant=_CONSTANTS.get)
         raise_if_failed(answer, request)
-        if not isinstance(answer, dict) or not isinstance(answer.get("choices"), list) or not answer["choices"]:
+        if not isinstance(answer, dict) or not (choices := choices_of(answer)):
             raise UpstreamUnreachable(NO_CHOICE)
-        return answer
+        return answer | {"choices": choices}
 
     def embeddings(self, request: httpx2.Request) -> bytes:
         """Return the bytes of a list of vectors. A large document is not parsed, since that would block the event loop.
@@ -152,10 +152,8 @@ class EventReader:
 
 def chunk_of_completion(answer: dict[str, Any]) -> Chunk:
     """Return a completion as the only chunk of a stream, for servers that do not stream. A missing `finish_reason`
-    becomes "stop" only if the choice has content. Raises UpstreamUnreachable if there are no choices."""
-    given = answer.get("choices")
-    if not isinstance(given, list) or not given or not all(isinstance(choice, dict) for choice in given):
-        raise UpstreamUnreachable(NO_CHOICE)
+    becomes "stop" only if the choice has content."""
+    given = choices_of(answer)
     if all("text" in choice for choice in given):
         return answer  # /completions, whose chunks look like the completion
     choices = []

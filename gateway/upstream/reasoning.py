@@ -37,16 +37,6 @@ def reasoning_in(part: Mapping[str, Any]) -> str:
     return ""
 
 
-def without_thinking(text: str) -> str:
-    """Return a text without a leading <think> section, even if a server omitted its opening tag. Return "" if the
-    section is never closed."""
-    thinking, end_tag, rest = text.partition(_CLOSE)
-    has_start_tag = thinking.lstrip().startswith(_OPEN)
-    if end_tag and (has_start_tag or _OPEN not in thinking):
-        return rest.lstrip()
-    return "" if has_start_tag else text
-
-
 class ThoughtInText:
     """Moves a <think> section at the beginning of a step's text into `reasoning_content`, for servers that do not parse
     their model's reasoning. A section that is never closed is all of the text.

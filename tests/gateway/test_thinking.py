@@ -8,7 +8,7 @@ import pytest
 from gateway.models import Agent, Run, Session
 from gateway.portability import erase_traces, export_conversations
 from gateway.turns import thinking
-from gateway.upstream.reasoning import ThoughtInText, reasoning_in, without_thinking
+from gateway.upstream.reasoning import ThoughtInText, reasoning_in
 from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
@@ -59,7 +59,7 @@ def test_reasoning_is_found_under_every_servers_field(part: dict[str, Any], text
     ],
 )
 def test_reasoning_in_the_text_is_separated_from_the_answer(text: str, answer: str) -> None:
-    assert without_thinking(text) == answer
+    assert ThoughtInText().moved({"content": text}, last=True)["content"] == answer
 
 
 async def test_reasoning_is_streamed_and_stored_but_not_resent(
