@@ -57,7 +57,7 @@ _NO_MODEL = re.compile(
 )
 _NO_MODEL_CODE = "model_not_found"
 _NO_KEY = re.compile(r"(?:incorrect api key|api key (?:not (?:valid|found)|expired))\b", re.IGNORECASE)
-_NO_CREDIT = re.compile(r"your credit balance is too low\b", re.IGNORECASE)
+_NO_CREDIT = "credit balance is too low to access the"
 _NO_CREDIT_CODES = frozenset({"insufficient_quota", "credit_balance_exhausted", "billing_not_active", "Arrearage"})
 # Messages with a 404 for an unknown address: FastAPI (vLLM, SGLang, LiteLLM), Go (Ollama), llama.cpp, Azure, OpenAI,
 # Express, LM Studio, a proxy's HTML page, or an empty one.
@@ -104,7 +104,7 @@ def status_meant(status: int, error: ParsedError) -> int:
     is_refusal = status in REQUEST_STATUSES
     if error.code in _REQUEST_CODES:
         return status if is_refusal else 400
-    if error.code in _NO_CREDIT_CODES or (is_refusal and _NO_CREDIT.match(error.message)):
+    if error.code in _NO_CREDIT_CODES or (is_refusal and _NO_CREDIT in error.message):
         return 402
     if is_refusal and _NO_KEY.match(error.message):
         return 401
