@@ -119,8 +119,8 @@ async def test_a_refusal_keeps_code_and_param(
 NO_CREDIT: list[tuple[int, Any]] = [
     (400, {"type": "error", "error": {"type": "invalid_request_error", "message": "Your credit balance is too low to "
                                       "access the Anthropic API. Please go to Plans & Billing."}}),
-    (400, {"error": {"message": "litellm.BadRequestError: AnthropicException - Your credit balance is too low to access "
-                     "the Anthropic API.", "code": "400"}}),
+    (400, {"error": {"message": "litellm.BadRequestError: AnthropicException - Your credit balance is too low to "
+                     "access the Anthropic API.", "code": "400"}}),
     (429, {"error": {"message": "Your account is not active, please check your billing details.",
                      "type": "billing_not_active", "code": "billing_not_active"}}),
     (400, {"error": {"code": "Arrearage", "message": "Access denied, please make sure your account is in good "
