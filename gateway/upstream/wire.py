@@ -177,8 +177,8 @@ async def _retried(adapted: AdaptedRequest, ask: Callable[[], Awaitable[T]]) -> 
 
 
 async def _pieces(response: httpx2.Response, deadlines: Deadlines) -> AsyncGenerator[bytes]:
-    """Yield the bytes of a body as they arrive, and a newline after them, since some servers omit the last one. A fault
-    after the end of the answer just ends the body. Raises UpstreamSilent, UpstreamTimeout."""
+    """Yield the bytes of a body as they arrive, and a newline after them, since some servers omit the last one. After
+    the end of the answer a fault or an incomplete line just ends the body. Raises UpstreamSilent, UpstreamTimeout."""
     body = response.aiter_bytes()
     while True:
         try:
@@ -194,9 +194,11 @@ async def _pieces(response: httpx2.Response, deadlines: Deadlines) -> AsyncGener
             if deadlines.finished:
                 return
             raise
-        yield b"\n" if data is None else data
         if data is None:
+            if not deadlines.finished:
+                yield b"\n"
             return
+        yield data
 
 
 async def _chunks(response: httpx2.Response, deadlines: Deadlines, *, single_choice: bool) -> AsyncGenerator[Chunk]:

@@ -390,6 +390,8 @@ async def test_the_last_line_may_lack_its_newline(
     transport = httpx2.MockTransport(lambda _: httpx2.Response(200, content=body))
     monkeypatch.setattr(wire_module, "http_client", lambda _: openai.DefaultAsyncHttpxClient(transport=transport))
     assert await streamed(wire, request()) == [SAYS, ENDS]
+    body += b'\n\ndata: {"choices": [], "usa'
+    assert await streamed(wire, request()) == [SAYS, ENDS], "the usage was cut off, but not the answer"
 
 
 async def test_an_answer_sent_as_one_event_is_accepted(wire: OpenAIModel, upstream: UpstreamServer) -> None:
