@@ -56,6 +56,7 @@ _NO_MODEL = re.compile(
     r"invalid model name passed|is not a valid model id\b|\bmodel not exist\b|^invalid model: ", re.IGNORECASE
 )
 _NO_MODEL_CODE = "model_not_found"
+_NO_ENDPOINT = ("No endpoints found that can", "No endpoints found that support")  # OpenRouter
 _NO_KEY = re.compile(r"(?:incorrect api key|api key (?:not (?:valid|found)|expired))\b", re.IGNORECASE)
 _NO_CREDIT = "credit balance is too low to access the"
 _NO_CREDIT_CODES = frozenset({"insufficient_quota", "credit_balance_exhausted", "billing_not_active", "Arrearage"})
@@ -102,7 +103,7 @@ def status_meant(status: int, error: ParsedError) -> int:
     """Return the usual status of an error: some servers report a key, credit or model that they do not have as an
     error of the request, or the reverse."""
     is_refusal = status in REQUEST_STATUSES
-    if error.code in _REQUEST_CODES:
+    if error.code in _REQUEST_CODES or (status == 404 and error.message.startswith(_NO_ENDPOINT)):
         return status if is_refusal else 400
     if error.code in _NO_CREDIT_CODES or (is_refusal and _NO_CREDIT in error.message):
         return 402

@@ -216,6 +216,14 @@ async def test_a_server_error_is_reported_with_its_reason(
         assert str(await failure(streamed=streamed)) == f"The model server answered with an error (500){reason}"
 
 
+async def test_parameters_that_no_endpoint_supports_are_the_clients_error(serve: Callable[[str], RuledServer]) -> None:
+    """OpenRouter reports them like a missing model."""
+    words = "No endpoints found that can handle the requested parameters."
+    serve("openrouter").always_answer(404, json.dumps({"error": {"message": words, "code": 404}}))
+    error = await failure(streamed=True)
+    assert (error.http_status, fault_class(error).name) == (400, "refusal")
+
+
 @pytest.mark.parametrize(
     ("status", "body"),
     [
