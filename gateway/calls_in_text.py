@@ -81,9 +81,8 @@ def _python_arguments(name: str, written: str) -> str:
         call = ast.parse(f"call({written})", mode="eval").body
         keywords = call.keywords if isinstance(call, ast.Call) and not call.args else ()
         given = {keyword.arg: ast.literal_eval(keyword.value) for keyword in keywords}
-        return (
-            json.dumps(given, ensure_ascii=False) if _fits(name, given) and bool(given) == bool(written.strip()) else ""
-        )
+        is_complete = bool(given) == bool(written.strip())
+        return json.dumps(given, ensure_ascii=False) if is_complete and _fits(name, given) else ""
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return ""
 
