@@ -26,7 +26,8 @@ from memories.errors import DomainError, InvalidRequest, RateLimited
 
 _MAX_RETRY_AFTER = 3600.0
 _KNOWN_STATUSES = frozenset({400, 401, 402, 403, 404, 413, 422, 429})
-_NO_TOOLS_STATUSES = frozenset({400, 404, 422, 500, 501})  # OpenRouter: 404; llama.cpp: 500
+# Statuses with which a model does not support tools or pictures; OpenRouter: 404, llama.cpp: 500
+_UNSUPPORTED_STATUSES = frozenset({400, 404, 422, 500, 501})
 _NO_HEADERS: Mapping[str, str] = {}
 _KEY_HEADERS = ("authorization", "api-key", "x-api-key")
 KEY_REFUSED = "refused the gateway's key"
@@ -171,8 +172,8 @@ def _error_for(status: int, parsed: ParsedError, headers: Mapping[str, str] = _N
         return RateLimited(
             "The model server is receiving too many requests. Try again later.", status=status, **details
         )
-    no_tools = status in _NO_TOOLS_STATUSES and refuses_tools(parsed.message)
-    no_media = status in _NO_TOOLS_STATUSES and refuses_media(parsed.message)
+    no_tools = status in _UNSUPPORTED_STATUSES and refuses_tools(parsed.message)
+    no_media = status in _UNSUPPORTED_STATUSES and refuses_media(parsed.message)
     if status in REQUEST_STATUSES or no_tools or no_media:
         message = f"The model server refused the request: {parsed.message or 'it was not accepted'}"
         refused = ToolsRefused if no_tools else RequestRefused
