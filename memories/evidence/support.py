@@ -3,7 +3,7 @@ by meaning, with the static vectors that the search ships with."""
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -92,13 +92,19 @@ def terms_of(text: str) -> frozenset[str]:
     return frozenset(token.term for token in tokens_of(text))
 
 
-def windows_of(passage: int, text: str) -> Iterator[Window]:
-    """Yield the sentences of a passage. Long ones are split after every _MAX_SENTENCE_CHARS characters."""
+def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the sentences of a text. Long ones are split after every _MAX_SENTENCE_CHARS characters."""
     for match in _SENTENCE.finditer(text):
         for start in range(match.start(), match.end(), _MAX_SENTENCE_CHARS):
             end = min(start + _MAX_SENTENCE_CHARS, match.end())
             if len(text[start:end].strip()) >= _MIN_SENTENCE_CHARS:
-                yield Window(passage, start, end, terms_of(text[start:end]))
+                yield start, end
+
+
+def windows_of(passage: int, text: str, terms: Callable[[str], frozenset[str]] = terms_of) -> Iterator[Window]:
+    """Yield the sentences of a passage with their terms."""
+    for start, end in sentence_spans(text):
+        yield Window(passage, start, end, terms(text[start:end]))
 
 
 def parts_of(content: str) -> list[str]:

@@ -19,7 +19,7 @@ def without_foreign_lines(
     text: CleanedOutput, conversation: Conversation, hold: Hold, held: HeldWrites | None
 ) -> CleanedOutput:
     """Return a note without the lines that rest on foreign text; these are added to `held` if it is given."""
-    if hold == Hold.OFF or not conversation.untrusted:
+    if hold == Hold.OFF or not conversation.compared:
         return text
     kept: list[str] = []
     lines = text.text.splitlines(keepends=True)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from memories.evidence import Conversation, EvidenceNotFound, Hold, Speaker, Utterance, decide, evidence_for
 from memories.evidence.answers import MAX_ANSWERS
 from memories.evidence.decision import is_label
+from memories.evidence.instructions import HashedInstructions, hashed_instructions
 from memories.evidence.own_words import foreign_spans
 from memories.evidence.passages import MAX_CONVERSATION_CHARS
 from memories.evidence.quotes import find_parts, folded, original_span, quote_parts
@@ -460,6 +461,25 @@ def test_names_identify_the_source_of_a_translation() -> None:
     found = evidence_for(conversation, "Discounts above forty percent are released by Vera alone.", "answer this one")
     assert (found.kind, found.untrusted) == (EvidenceKind.PASTED, True)
     assert not evidence_for(conversation, "Works together with Nora.", "").untrusted
+
+
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize(
+    ("instruction", "held"),
+    [("Format answers with Markdown headings.", False), ("Antworte bitte nie ohne Markdown.", True)],
+)
+def test_a_name_in_english_instructions_holds_no_english_memory(instruction: str, held: bool, stored: bool) -> None:
+    """Between languages only names are the same."""
+    salt = b"salt"
+    known = HashedInstructions([(salt, hashed_instructions([instruction], salt))])
+    said = [
+        *person("Sounds good."),
+        Utterance(speaker=Speaker.ASSISTANT, text="The meeting notes are kept as Markdown in the wiki."),
+    ]
+    conversation = (
+        Conversation(said, earlier_instructions=known) if stored else Conversation(said, instructions=[instruction])
+    )
+    assert evidence_for(conversation, "The meeting notes are kept as Markdown in the wiki.", "").untrusted is held
 
 
 def test_a_memory_without_support_is_held_in_strict_mode_only() -> None:
