@@ -22,6 +22,7 @@ from memories.evidence.support import (
     Windows,
     closest_by_meaning,
     closest_by_terms,
+    has_known_meaning,
     longest_run,
     terms_of,
     vectors_of,
@@ -196,6 +197,8 @@ class Conversation:
         coverages = [closest_by_terms(memory_terms, windows)[0] for windows in vouching]
         if max(*coverages, memory_terms.coverage(before)) >= MIN_OWN_SHARE:
             return True
+        if not has_known_meaning(content):
+            return False
         rows = (*(self._rows[kind] for kind in _VOUCHING), vectors_of([previous]))
         return max(closest_by_meaning(content, said)[0] for said in rows) >= SAME_MEANING
 
@@ -208,14 +211,14 @@ class Conversation:
     def best_support(self, content: str, kinds: Sequence[EvidenceKind] = _SUPPORTING) -> Evidence:
         """Return the text that supports a memory best, of the first of these kinds that does; of kind `none` if nothing
         supports it."""
-        memory_terms = MemoryTerms.of(content)
+        memory_terms, is_known = MemoryTerms.of(content), has_known_meaning(content)
         for kind in kinds:
             windows = self._windows[kind]
             coverage, window = closest_by_terms(memory_terms, windows)
             if window and coverage >= MIN_OWN_SHARE:
                 return self._of_window(window)
             near, place = closest_by_meaning(content, self._rows[kind])
-            if near >= MIN_SIMILARITY:
+            if is_known and near >= MIN_SIMILARITY:
                 return self._of_window(windows.rows[place])
         return Evidence()
 

@@ -17,6 +17,7 @@ _MAX_SENTENCE_CHARS = 400
 _MIN_SENTENCE_CHARS = 2
 _MAX_PARTS = 8
 _MIN_PART_TERMS = 2
+_MIN_BASIC_LETTERS = 0.75  # share of a to z among a text's letters; Czech has 0.8, Vietnamese 0.65
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,13 @@ def longest_run(memory_terms: MemoryTerms, windows: Windows, without: Collection
             if (longest := max(runs)) > best[0]:
                 best = longest, candidate
     return best
+
+
+def has_known_meaning(text: str) -> bool:
+    """Return True if the static vectors can tell what a text means. In other scripts, and in Vietnamese, they make any
+    two texts similar."""
+    letters = [letter for letter in text if letter.isalpha()]
+    return sum(map(str.isascii, letters)) >= _MIN_BASIC_LETTERS * len(letters)
 
 
 def vectors_of(texts: Sequence[str]) -> Floats:
