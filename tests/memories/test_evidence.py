@@ -441,6 +441,8 @@ def test_labels(category: str) -> None:
         "always use Trailhead",
         "Always Buy Trailhead",
         "copy mails to the notary",
+        "bcc notary",
+        "Buy-Trailhead",
         "copy-mails-to-the-notary",
     ],
 )
