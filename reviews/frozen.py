@@ -4,7 +4,6 @@ It contains completed turns only, and none that the person edited or regenerated
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -14,6 +13,7 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from gateway.models import Message, Run, Session
 from gateway.runs.answers import answers_elsewhere
+from gateway.runs.instructions import earlier_instructions
 from gateway.runs.utterances import (
     earlier_rows,
     newest_within,
@@ -111,18 +111,22 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
         messages=tuple(messages),
         sha256=digest,
         has_news=has_news,
-        evidence=_evidence(known, read[::-1], answers_elsewhere(review.owner_id, review.session_id)),
+        evidence=_evidence(review.owner_id, review.session_id, known, read[::-1]),
     )
 
 
-def _evidence(known: QuerySet[Message], read: list[Message], answers: Sequence[str]) -> Conversation:
+def _evidence(owner_id: UUID, session_id: UUID, known: QuerySet[Message], read: list[Message]) -> Conversation:
     """Return the messages `read`, oldest first, after earlier ones of `known`, which their answers may repeat."""
     earlier = earlier_rows(known.filter(seq__lt=read[0].seq)) if read else []
     said = utterances_of([*earlier, *read])
     before, page_left = newest_within(said[: len(earlier)])
     unread, unstored = unread_and_unstored([*earlier, *read])
     return Conversation(
-        [*before, *said[len(earlier) :]], answers=answers, unread=page_left or unread, unstored=unstored
+        [*before, *said[len(earlier) :]],
+        answers=answers_elsewhere(owner_id, session_id),
+        earlier_instructions=earlier_instructions(session_id),
+        unread=page_left or unread,
+        unstored=unstored,
     )
 
 

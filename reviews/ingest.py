@@ -10,6 +10,7 @@ from django.utils.crypto import salted_hmac
 
 from gateway.models import Message
 from gateway.runs.ingested import messages_add
+from gateway.runs.instructions import hashes_store, new_hashes
 from gateway.runs.rows import message_rows
 from memories.caller import Caller
 from memories.errors import Conflict
@@ -20,9 +21,11 @@ from reviews.selectors import review_get
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingest:
-    """A client's request, prepared for its transaction: text messages of the person and the assistant."""
+    """A client's request, prepared for its transaction: text messages of the person and the assistant, and the texts of
+    system messages before them."""
 
     messages: Sequence[Message]
+    instructions: Sequence[str]
     book: str | None
     session_ref: str
     idempotency_key: str
@@ -33,6 +36,7 @@ def ingest_prepare(
     caller: Caller,
     messages: Sequence[dict[str, str]],
     *,
+    instructions: Sequence[str] = (),
     book: str | None = None,
     session_ref: str = "",
     idempotency_key: str = "",
@@ -40,6 +44,7 @@ def ingest_prepare(
     """Prepare messages for storage, without using the database."""
     return Ingest(
         messages=message_rows(caller.owner_id, None, messages, history=len(messages)),
+        instructions=instructions,
         book=book,
         session_ref=session_ref,
         idempotency_key=idempotency_key,
@@ -64,6 +69,7 @@ def _ingest(caller: Caller, ingest: Ingest) -> ReviewRun:
     if ingest.idempotency_key and (earlier := _earlier(caller, ingest.idempotency_key, ingest.request_hash)):
         return earlier
     session = messages_add(caller, ingest.messages, book=ingest.book, session_ref=ingest.session_ref)
+    hashes_store(session, new_hashes(session.pk, ingest.instructions))
     review = review_session(caller.owner_id, session.pk, ReviewRun.Trigger.INGEST)
     if ingest.idempotency_key:
         review.idempotency_key, review.request_hash = ingest.idempotency_key, ingest.request_hash

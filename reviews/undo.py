@@ -30,7 +30,8 @@ def review_undo_slices(
     if only is not None:
         if unknown := only - {write.index for write in review.writes}:
             raise InvalidRequest(f"This review has no write {min(unknown)}.", param="writes")
-        numbers = frozenset(write.number for write in review.writes if write.index in only and write.memory_id)
+        written = (write for write in review.writes if write.state in _WRITTEN)
+        numbers = frozenset(write.number for write in written if write.index in only)
     source = Source(actor=actor, origin=origin, kind=ChangeSet.Kind.UNDO, review_id=review.pk)
     return (yield from undo_slices(change_set, source, only=numbers))
 

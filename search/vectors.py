@@ -25,6 +25,9 @@ _CACHE_SIZE: Final = 20_000
 """Words whose pieces are cached."""
 _MAX_CACHED_WORD: Final = 64
 """Characters of a cached word."""
+MAX_ENGLISH_PIECES: Final = 1.4
+"""Pieces per word up to which a text counts as English. German and Romance sentences have 1.5 and more."""
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _NEEDS_WHOLE_TEXT: Final = re.compile("^ |  | $|[<▁]")
 """Matches texts whose pieces are not simply those of their words: no piece continues across a space, but several spaces
 may form one, and marks such as "<s>" change what follows them."""
@@ -90,6 +93,12 @@ class StaticVectors:
         """
         longest = [float(self._norms[pieces].max()) if pieces else 0.0 for pieces in map(self._pieces, words)]
         return np.array([min(length / FULL_LENGTH, 1.0) for length in longest], dtype=np.float32)
+
+    def is_english(self, text: str) -> bool:
+        """Return True if a text is certainly in English: the table has nearly all English words as one piece, while
+        those of other languages consist of several."""
+        words = _WORD.findall(text)
+        return bool(words) and sum(len(self._pieces(word)) for word in words) <= MAX_ENGLISH_PIECES * len(words)
 
     def forget_words(self) -> None:
         """Clear the cache of words."""

@@ -5,6 +5,6 @@ from gateway.models.attachments import Attachment, AttachmentUse
 from gateway.models.keys import ApiKey, ConnectedApp, UsageDay
 from gateway.models.people import Identity, Invitation, Login
 from gateway.models.processes import Alert, Worker
-from gateway.models.runs import HAS_PARTS, Compaction, Message, Run
+from gateway.models.runs import HAS_PARTS, Compaction, InstructionHashes, Message, Run
 from gateway.models.sessions import Session
 from gateway.models.webhooks import Webhook

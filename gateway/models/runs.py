@@ -159,3 +159,17 @@ class Compaction(models.Model):
 
     def __str__(self) -> str:
         return f"up to {self.up_to}"
+
+
+class InstructionHashes(models.Model):
+    """Hashes of what a client told the model around a session's conversation, in system messages and definitions of
+    tools, as memories.evidence.instructions makes them. A row adds the sentences that the earlier ones lack; an empty
+    one means that later ones were left out."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="instruction_hashes")
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="instruction_hashes")
+    hashes = models.BinaryField()
+
+    def __str__(self) -> str:
+        return str(self.pk)

@@ -19,6 +19,7 @@ from gateway.messages import text_of
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.context import STORED_OUTPUT, RunOutput, TurnContext
+from gateway.runs.instructions import hashes_store, new_hashes
 from gateway.runs.rows import messages_insert
 from gateway.tokens import estimate
 from memories.database.shared import after_commit, shareable
@@ -57,7 +58,9 @@ def close(context: TurnContext, output: RunOutput, *, state: Run.State, error: d
     counted, recorded and passed to the hook.
 
     Raises RunSuperseded if another process has taken over the lease. Then only the text is stored, with the run."""
-    closed = run_end(context, output, state=state, error=error)
+    remembers = context.book is not None
+    hashes = new_hashes(context.session_id, output.instructions) if remembers else None
+    closed = run_end(context, output, state=state, error=error, hashes=hashes)
     if closed is None:
         raise RunSuperseded(
             "This turn took too long and was given up; its text is kept with the run.", run_id=str(context.run_id)
@@ -95,10 +98,15 @@ def _last_text(*parts: Sequence[dict[str, Any]]) -> str:
 
 @shareable
 def run_end(
-    context: TurnContext, output: RunOutput, *, state: Run.State, error: dict[str, Any] | None = None
+    context: TurnContext,
+    output: RunOutput,
+    *,
+    state: Run.State,
+    error: dict[str, Any] | None = None,
+    hashes: bytes | None = None,
 ) -> tuple[int, UUID | None] | None:
-    """Execute the transaction of `close`. Return the turns since the last review and the record's id, or None if the
-    lease was lost."""
+    """Execute the transaction of `close`. `hashes` are those of the client's instructions to add. Return the turns
+    since the last review and the record's id, or None if the lease was lost."""
     now = timezone.now()
     session = _LOCK_SESSION.instance(pk=context.session_id)
     history_hash_after = ""
@@ -126,6 +134,7 @@ def run_end(
     output.closed_at = now
     if output.messages:
         messages_insert(session, context.run_id, output.messages, created_at=now)
+    hashes_store(session, hashes)
     record_id = _complete_turn(context, session, output, history_hash_after) if state == Run.State.COMPLETED else None
     session.touch()
     _STORE_SESSION.execute(session)

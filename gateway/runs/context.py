@@ -1,6 +1,6 @@
 """The context of a turn: plain frozen values read in the opening transaction, which no model instance leaves."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -57,6 +57,7 @@ class RunOutput:
     trace: dict[str, Any] = field(default_factory=dict)
     uses: list[ModelUse] = field(default_factory=list)  # model requests since the run was opened or resumed
     injected: dict[str, Any] | None = None  # stored only while the run waits for its client's tools
+    instructions: Sequence[str] = ()  # what the client told the model around the messages; only hashes are stored
     closed_at: datetime | None = None  # when the messages were stored
 
     @classmethod

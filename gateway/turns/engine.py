@@ -21,6 +21,7 @@ from gateway.runs import active, closing
 from gateway.runs.attempts import RunAttempts
 from gateway.runs.client_tools import ClientCalls
 from gateway.runs.context import TurnContext
+from gateway.runs.instructions import instructions_of
 from gateway.steps import (
     ENDED,
     ModelStep,
@@ -128,6 +129,7 @@ class Turn:
         own_names = {tool["function"]["name"] for tool in tools}
         steps_before = self.output.trace.get("steps", 0)
         note_foreign_texts(self.context, self.output.trace, self._tools.client_names)
+        self.output.instructions = instructions_of(self.context, self.options.client_tools)
         for number in range(1, settings.RUN_STEPS + 1):
             last = number == settings.RUN_STEPS
             request = self._request(messages, () if last else tools)

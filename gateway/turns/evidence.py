@@ -8,9 +8,9 @@ from gateway.models import Message
 from gateway.runs.answers import answers_elsewhere
 from gateway.runs.call_ids import run_of_call
 from gateway.runs.context import RunOutput, TurnContext
+from gateway.runs.instructions import earlier_instructions
 from gateway.runs.utterances import SEARCHED, UNSTORED, is_memory_tool, newest_within, noted_in, utterances_of
 from gateway.tool_calls import calls_in, tool_names
-from gateway.upstream.paths import texts_in
 from memories.evidence import Conversation, Speaker, Utterance
 from memories.evidence.client_texts import is_written_by_client
 from memories.recall.two_lanes import Injection
@@ -25,7 +25,7 @@ def conversation_of(
     context: TurnContext, output: RunOutput, injection: Injection, client_tools: Sequence[dict[str, Any]]
 ) -> Conversation:
     """Return a run's conversation, prepared for look-ups. `output` is what it has so far, and `client_tools` are
-    definitions. At most four queries.
+    definitions. At most five queries.
 
     Earlier messages that the request does not contain are read from the session: a snippet or a summary of them, which
     counts as memory, does not tell who said what."""
@@ -42,7 +42,6 @@ def conversation_of(
     memories = [Utterance(speaker=Speaker.MEMORY, text=text) for text in recalled if text]
     summary = [Utterance(speaker=Speaker.ASSISTANT, text=context.summary)] if context.summary else []
     answers = answers_elsewhere(context.owner_id, context.session_id)
-    instructions = dict.fromkeys([text_of(context.client_system), *texts_in(client_tools)])
     earlier, page_left = _earlier(stored, spoken)
     has_picture = any(has_media(message.get("content")) for message in messages if message.get("role") != "assistant")
     noted = {*output.trace, *noted_in(rows, SEARCHED, UNSTORED)}
@@ -50,7 +49,8 @@ def conversation_of(
         [*memories, *earlier, *summary, *spoken],
         missed=output.trace.get(MISSED_QUOTES, 0),
         answers=answers,
-        instructions=[*instructions],
+        instructions=output.instructions,
+        earlier_instructions=earlier_instructions(context.session_id),
         unread=page_left or has_picture or SEARCHED in noted or _has_earlier_media(rows),
         unstored=UNSTORED in noted,
     )

@@ -21,6 +21,8 @@ def note_request(trace: dict[str, Any], request: ModelRequest, upstream: str, mo
     """Note in a run's trace if a request lets the server and model that answer it read something themselves."""
     dialect = dialect_of(upstream)
     sent = {"model": model, **request.parameters, "tools": request.tools, **dialect.set}
+    if isinstance(extra := sent.get("extra_body"), Mapping):  # which LiteLLM and others merge into the request
+        sent |= extra
     asked = {name for name in _PARAMETERS if sent.get(name) not in (None, False, [])}  # {} asks for a search, too
     tools = sent["tools"] or ()
     on_server = not isinstance(tools, list | tuple) or not all(map(_is_of_client, tools))

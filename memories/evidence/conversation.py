@@ -2,10 +2,18 @@
 Pure, without queries. The cost is O(n log n) in the length of the text that is examined."""
 
 import calendar
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from memories.evidence.instructions import (
+    ENGLISH,
+    INSTRUCTIONS,
+    NO_INSTRUCTIONS,
+    HashedInstructions,
+    instruction_terms,
+    instructions_text,
+)
 from memories.evidence.passages import MAX_CONVERSATION_CHARS, Passage, Speaker, Utterance, newest, passages_of
 from memories.evidence.quotes import find_parts, folded, original_span, quote_parts
 from memories.evidence.support import (
@@ -14,6 +22,7 @@ from memories.evidence.support import (
     Windows,
     closest_by_meaning,
     closest_by_terms,
+    has_known_meaning,
     longest_run,
     terms_of,
     vectors_of,
@@ -21,7 +30,7 @@ from memories.evidence.support import (
 )
 from memories.models import Evidence, EvidenceKind
 from prompts.memory import without_tags
-from search.vectors import Floats
+from search.vectors import Floats, static_vectors
 
 MAX_QUOTE_CHARS = 300  # a longer quote is truncated when it is stored
 MIN_FOREIGN_SHARE = 0.3
@@ -35,8 +44,6 @@ MIN_INSTRUCTION_SHARE = 0.5
 """Share of a memory's terms that one or two sentences of a client's instructions must contain for the memory to be
 attributed to them. Higher than for other foreign text, since instructions are long and say general things."""
 MIN_INSTRUCTION_RUN = 4
-MAX_INSTRUCTION_CHARS = 50_000  # only the beginning of longer ones is examined
-_INSTRUCTIONS = -1  # the passage of a window in the instructions
 MIN_SIMILARITY = 0.4  # cosine of a sentence and a memory; below it, static vectors say nothing about their meaning
 SAME_MEANING = 0.6  # from here on they say the same; between the two, they may only be about the same topic
 
@@ -54,20 +61,23 @@ class Conversation:
     error, so that it can quote properly. `answers` are model answers from other conversations, which are not the
     person's own words if a client sends them as user messages. `instructions` are a client's texts for the model:
     system messages and descriptions of tools. They may repeat a page, or be those of a server the person does not
-    know. `unread`: only the model has seen a part of it, such as a picture or what its server read. `unstored`: the
-    assistant's answers may repeat texts that are not here."""
+    know. `earlier_instructions` are those of which only hashes are known. `unread`: only the model has seen a part of
+    it, such as a picture or what its server read. `unstored`: the assistant's answers may repeat texts that are not
+    here."""
 
     utterances: Sequence[Utterance] = ()
     missed: int = field(default=0, compare=False)
     answers: Sequence[str] = ()
     instructions: Sequence[str] = ()
+    earlier_instructions: HashedInstructions = NO_INSTRUCTIONS
     unread: bool = False
     unstored: bool = False
 
     @cached_property
     def passages(self) -> list[Passage]:
         """The messages, split where the person's own words end and foreign text begins."""
-        return passages_of(self.utterances, self.answers, foreign=self.unread or self.unstored)
+        foreign = self.unread or self.unstored or self.earlier_instructions.incomplete
+        return passages_of(self.utterances, self.answers, foreign=foreign)
 
     @property
     def untrusted(self) -> bool:
@@ -84,7 +94,11 @@ class Conversation:
     @property
     def compared(self) -> bool:
         """Whether it contains anything that a memory must not come from."""
-        return self.untrusted or self.unexamined or bool(self._instruction_windows.rows)
+        return self.untrusted or self.unexamined or self._is_instructed
+
+    @property
+    def _is_instructed(self) -> bool:
+        return bool(self._instruction_windows.rows or self.earlier_instructions.parts)
 
     def prepare(self) -> None:
         """Compute what every look-up needs, so that it does not happen under a lock."""
@@ -127,35 +141,49 @@ class Conversation:
     def closest_foreign(self, content: str, *, previous: str = "") -> Evidence | None:
         """Return the foreign text that a memory is closer to than to the person's own words, or None if there is none.
         `previous` is the memory's content before the write, which counts as the person's own."""
-        if not self._foreign.rows and not self._instruction_windows.rows:
+        if not self._foreign.rows and not self._is_instructed:
             return None
         memory_terms = MemoryTerms.of(content)
         own = self._own_terms | terms_of(previous)
-        # Instructions state the date, which memories mention, too.
-        own_or_date = own | _DATES | {term for term in memory_terms.weights if term.isdigit()}
+        window = self._closest_message(content, memory_terms, own, previous)
+        window = window or self._closest_instruction(content, memory_terms, own)
+        return self._of_window(window) if window else None
+
+    def _closest_message(self, content: str, memory_terms: MemoryTerms, own: Set[str], previous: str) -> Window | None:
         coverage, window = closest_by_terms(memory_terms, self._foreign, without=own)
         if window and coverage >= MIN_FOREIGN_SHARE:
-            return self._of_window(window)
-        searched = (
-            (self._foreign, own, MIN_FOREIGN_RUN),
-            (self._instruction_windows, own_or_date, MIN_INSTRUCTION_RUN),
-        )
-        for windows, known, enough in searched:
+            return window
+        run, window = longest_run(memory_terms, self._foreign, without=own)
+        if window and run >= MIN_FOREIGN_RUN:
+            return window
+        if memory_terms.coverage(own) >= MIN_OWN_SHARE:
+            return None
+        if window := next(self._foreign.sharing(memory_terms.names - own), None):
+            return window  # only names and numbers survive a translation
+        far, place = closest_by_meaning(content, self._foreign_rows)
+        near, _ = closest_by_meaning(content, self._rows[EvidenceKind.OWN_WORDS])
+        before, _ = closest_by_meaning(content, vectors_of([previous]))
+        return self._foreign.rows[place] if far >= MIN_SIMILARITY and far > max(near, before) else None
+
+    def _closest_instruction(self, content: str, memory_terms: MemoryTerms, own: Set[str]) -> Window | None:
+        # Instructions state the date, which memories mention, too.
+        known = own | _DATES | {term for term in memory_terms.weights if term.isdigit()}
+        is_own = memory_terms.coverage(own) >= MIN_OWN_SHARE
+        earlier = self.earlier_instructions.windows(memory_terms.weights)
+        for windows in (self._instruction_windows, earlier):
             run, window = longest_run(memory_terms, windows, without=known)
-            if window and run >= enough:
-                return self._of_window(window)
-        if memory_terms.coverage(own) < MIN_OWN_SHARE:
-            for windows, known, _ in searched:  # only names and numbers survive a translation
-                if window := next(windows.sharing(memory_terms.names - known), None):
-                    return self._of_window(window)
-            far, place = closest_by_meaning(content, self._foreign_rows)
-            near, _ = closest_by_meaning(content, self._rows[EvidenceKind.OWN_WORDS])
-            before, _ = closest_by_meaning(content, vectors_of([previous]))
-            if far >= MIN_SIMILARITY and far > max(near, before):
-                return self._of_window(self._foreign.rows[place])
-            coverage, window = closest_by_terms(memory_terms, self._instruction_windows, without=own_or_date)
+            if window and run >= MIN_INSTRUCTION_RUN:
+                return window
+            if is_own:
+                continue
+            coverage, window = closest_by_terms(memory_terms, windows, without=known)
             if window and coverage >= MIN_INSTRUCTION_SHARE:
-                return self._of_window(window)
+                return window
+            # Only names survive a translation. Within English, where other words would be the same, they say little.
+            english = static_vectors().is_english(content)
+            named = windows.sharing(memory_terms.names - known)
+            if window := next((found for found in named if not (english and ENGLISH in found.terms)), None):
+                return window
         return None
 
     def vouches_for(self, content: str, *, previous: str = "") -> bool:
@@ -169,6 +197,8 @@ class Conversation:
         coverages = [closest_by_terms(memory_terms, windows)[0] for windows in vouching]
         if max(*coverages, memory_terms.coverage(before)) >= MIN_OWN_SHARE:
             return True
+        if not has_known_meaning(content):
+            return False
         rows = (*(self._rows[kind] for kind in _VOUCHING), vectors_of([previous]))
         return max(closest_by_meaning(content, said)[0] for said in rows) >= SAME_MEANING
 
@@ -181,14 +211,14 @@ class Conversation:
     def best_support(self, content: str, kinds: Sequence[EvidenceKind] = _SUPPORTING) -> Evidence:
         """Return the text that supports a memory best, of the first of these kinds that does; of kind `none` if nothing
         supports it."""
-        memory_terms = MemoryTerms.of(content)
+        memory_terms, is_known = MemoryTerms.of(content), has_known_meaning(content)
         for kind in kinds:
             windows = self._windows[kind]
             coverage, window = closest_by_terms(memory_terms, windows)
             if window and coverage >= MIN_OWN_SHARE:
                 return self._of_window(window)
             near, place = closest_by_meaning(content, self._rows[kind])
-            if near >= MIN_SIMILARITY:
+            if is_known and near >= MIN_SIMILARITY:
                 return self._of_window(windows.rows[place])
         return Evidence()
 
@@ -210,7 +240,7 @@ class Conversation:
 
     @cached_property
     def _instructions(self) -> Passage:
-        text = "\n".join(self.instructions)[:MAX_INSTRUCTION_CHARS]
+        text = instructions_text(self.instructions)
         return Passage(EvidenceKind.TOOL, True, text, 0, Utterance(speaker=Speaker.TOOL, text=text))
 
     @cached_property
@@ -219,7 +249,7 @@ class Conversation:
 
     @cached_property
     def _instruction_windows(self) -> Windows:
-        return Windows.of(list(windows_of(_INSTRUCTIONS, self._instructions.text)))
+        return Windows.of(list(windows_of(INSTRUCTIONS, self._instructions.text, instruction_terms)))
 
     @cached_property
     def _rows(self) -> dict[EvidenceKind, Floats]:
@@ -241,7 +271,7 @@ class Conversation:
         return [self.passages[window.passage].text[window.start : window.end] for window in windows]
 
     def _of_window(self, window: Window) -> Evidence:
-        passage = self._instructions if window.passage == _INSTRUCTIONS else self.passages[window.passage]
+        passage = self._instructions if window.passage == INSTRUCTIONS else self.passages[window.passage]
         return _evidence(passage, window.start, window.end)
 
 

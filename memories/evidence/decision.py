@@ -10,6 +10,7 @@ from memories.evidence.conversation import Conversation
 from memories.evidence.support import parts_of
 from memories.models import Evidence, EvidenceKind
 from memories.verdicts import ScanVerdict
+from scanning.words import word_set
 
 
 class Hold(StrEnum):
@@ -54,9 +55,12 @@ NOT_FOUND = (
 
 
 # One or two words, possibly with a sign or a short word between them such as "&", "and" or "och".
-_LABEL = re.compile(r"[^ ]{1,20}(?: ([^ ]{1,3}))?(?: [^ ]{1,20})?")
-# "Always use X" is an order.
-_SHORT_VERB = re.compile("add|ask|bcc|buy|cc|do|get|go|log|not|pay|put|run|say|see|set|try|use", re.IGNORECASE)
+_LABEL = re.compile(r"[^ ]{1,20}(?: [^ ]{1,3})?(?: [^ ]{1,20})?")
+# "Always use X" and "buy X" are orders. "Call notes" is none, but it does no harm to compare it.
+_ORDERS = word_set(
+    "add always ask avoid bcc book buy call cc choose copy do email forward get go log mail never not only pay prefer"
+    " put recommend run say see send set tell trust try use visit"
+)
 _INNER_CAPITAL = re.compile(r"[a-z][A-Z]")
 _UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")  # Thai, Japanese, Chinese: words have no spaces
 _UNSPACED_LABEL = 4  # characters
@@ -68,10 +72,8 @@ def is_label(category: str) -> bool:
     if _UNSPACED.search(category):
         return len(category) <= _UNSPACED_LABEL
     words = category.replace("-", " ").replace("_", " ")
-    label = _LABEL.fullmatch(words)
-    between = label[1] if label and words.count(" ") > 1 else None
-    is_order = bool(between and _SHORT_VERB.fullmatch(between))
-    return not category or bool(label and not _INNER_CAPITAL.search(words) and not is_order)
+    is_order = " " in words and not _ORDERS.isdisjoint(words.casefold().split())
+    return not category or bool(_LABEL.fullmatch(words) and not _INNER_CAPITAL.search(words) and not is_order)
 
 
 def evidence_for(

@@ -3,7 +3,7 @@ by meaning, with the static vectors that the search ships with."""
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -17,6 +17,7 @@ _MAX_SENTENCE_CHARS = 400
 _MIN_SENTENCE_CHARS = 2
 _MAX_PARTS = 8
 _MIN_PART_TERMS = 2
+_MIN_BASIC_LETTERS = 0.75  # share of a to z among a text's letters; Czech has 0.8, Vietnamese 0.65
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +93,19 @@ def terms_of(text: str) -> frozenset[str]:
     return frozenset(token.term for token in tokens_of(text))
 
 
-def windows_of(passage: int, text: str) -> Iterator[Window]:
-    """Yield the sentences of a passage. Long ones are split after every _MAX_SENTENCE_CHARS characters."""
+def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the sentences of a text. Long ones are split after every _MAX_SENTENCE_CHARS characters."""
     for match in _SENTENCE.finditer(text):
         for start in range(match.start(), match.end(), _MAX_SENTENCE_CHARS):
             end = min(start + _MAX_SENTENCE_CHARS, match.end())
             if len(text[start:end].strip()) >= _MIN_SENTENCE_CHARS:
-                yield Window(passage, start, end, terms_of(text[start:end]))
+                yield start, end
+
+
+def windows_of(passage: int, text: str, terms: Callable[[str], frozenset[str]] = terms_of) -> Iterator[Window]:
+    """Yield the sentences of a passage with their terms."""
+    for start, end in sentence_spans(text):
+        yield Window(passage, start, end, terms(text[start:end]))
 
 
 def parts_of(content: str) -> list[str]:
@@ -136,6 +143,13 @@ def longest_run(memory_terms: MemoryTerms, windows: Windows, without: Collection
             if (longest := max(runs)) > best[0]:
                 best = longest, candidate
     return best
+
+
+def has_known_meaning(text: str) -> bool:
+    """Return True if the static vectors can tell what a text means. In other scripts, and in Vietnamese, they make any
+    two texts similar."""
+    letters = [letter for letter in text if letter.isalpha()]
+    return sum(map(str.isascii, letters)) >= _MIN_BASIC_LETTERS * len(letters)
 
 
 def vectors_of(texts: Sequence[str]) -> Floats:

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from itertools import takewhile
 from typing import Annotated, Any, Literal
 
 from django.db import DatabaseError
@@ -71,6 +72,11 @@ class IngestIn(Body):
         False
     )
 
+    def instructions(self) -> list[str]:
+        """Return the texts of the system messages before the conversation."""
+        leading = takewhile(lambda message: message.role in SYSTEM_ROLES, self.messages)
+        return [text for message in leading if (text := text_of(message.content))]
+
     def dialogue(self) -> list[dict[str, str]]:
         """Return the dialogue of person and assistant, oldest first, without commands and the answers to them. Raises
         InvalidRequest, TooLarge."""
@@ -112,6 +118,7 @@ async def memory_ingest(
         ingest_prepare,
         request.auth,
         body.dialogue(),
+        instructions=body.instructions(),
         book=body.book,
         session_ref=body.session_id or "",
         idempotency_key=idempotency_key,

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import scanning
 from gateway.runs.answers import answers_elsewhere
+from gateway.runs.instructions import earlier_instructions
 from gateway.runs.utterances import unread_and_unstored, utterances_of
 from memories.evidence import Conversation
 from memories.tokens import text_tokens
@@ -45,7 +46,11 @@ def read_record(owner_id: UUID, session_id: UUID, *, floor: int, token_limit: in
         through_seq=through,
         redacted=redacted,
         conversation=Conversation(
-            utterances_of(rows), answers=answers_elsewhere(owner_id, session_id), unread=unread, unstored=unstored
+            utterances_of(rows),
+            answers=answers_elsewhere(owner_id, session_id),
+            earlier_instructions=earlier_instructions(session_id),
+            unread=unread,
+            unstored=unstored,
         ),
     )
 

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.rows import agent_settings
+from gateway.models import Session
 from gateway.upstream import ModelTarget
 from memories.artifacts.cleaning import CleanedOutput, OutputRejected, clean_output
 from memories.database.access import in_thread
@@ -120,8 +121,7 @@ async def _read_session(claim: ConsolidationClaim, meter: Meter, result: Extract
             raise
         await in_thread(_store_failure, claim, extraction, record, error)
     else:
-        if await in_thread(_store, claim, extraction, record, answer, cleaned) and held.proposals:
-            await in_thread(held_keep, claim.run.book, held)
+        await in_thread(_store, claim, extraction, record, answer, cleaned, held)
 
 
 def _queued(run_id: UUID) -> tuple[list[UUID], Extraction | None]:
@@ -177,8 +177,10 @@ def _store(
     record: SessionRecord,
     answer: Answer,
     cleaned: tuple[CleanedOutput, CleanedOutput],
-) -> bool:
-    """Store a session's notes. Returns False if the session was deleted meanwhile."""
+    held: HeldWrites,
+) -> None:
+    """Store a session's notes and propose its held lines, unless the session was deleted meanwhile."""
+    Session.objects.select_for_update(no_key=True).filter(pk=extraction.session_id).first()  # before the book
     lock_claimed(claim)
     raw, synopsis = cleaned
     empty = not (raw.text or synopsis.text)
@@ -199,7 +201,7 @@ def _store(
         extracted_at=now,
     )
     if not stored:
-        return False
+        return
     if not empty or extraction.raw_memory or extraction.synopsis:
         record_change(claim.run.owner_id, claim.run.book_id)
     ConsolidationRun.objects.filter(pk=claim.run.pk).update(
@@ -209,7 +211,7 @@ def _store(
         dropped=F("dropped") + raw.dropped + synopsis.dropped,
         attempts=0,
     )
-    return True
+    held_keep(claim.run.book, held)
 
 
 @transaction.atomic

@@ -19,7 +19,7 @@ def without_foreign_lines(
     text: CleanedOutput, conversation: Conversation, hold: Hold, held: HeldWrites | None
 ) -> CleanedOutput:
     """Return a note without the lines that rest on foreign text; these are added to `held` if it is given."""
-    if hold == Hold.OFF or not conversation.untrusted:
+    if hold == Hold.OFF or not conversation.compared:
         return text
     kept: list[str] = []
     lines = text.text.splitlines(keepends=True)
@@ -46,7 +46,10 @@ def without_foreign_lines(
 
 
 def held_keep(book: Book, held: HeldWrites) -> None:
-    """Store held lines as proposals, except those decided about in an earlier extraction of the same session."""
+    """Store held lines as proposals, except those decided about in an earlier extraction of the same session, in the
+    caller's transaction."""
+    if not held.proposals:
+        return
     earlier = ReviewRun.objects.filter(owner_id=book.owner_id, session=held.session_id, trigger=ReviewRun.Trigger.NOTES)
     decided = {write.after for run in earlier for write in run.writes if not write.waiting}
     held.proposals = [proposal for proposal in held.proposals if proposal.after not in decided]

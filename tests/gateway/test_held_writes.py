@@ -511,6 +511,8 @@ async def test_a_model_whose_name_says_that_it_searches_is_known(alice_api: Api,
         ("gpt-5", {"set": {"model": "sonar"}}, True),
         ("gpt-5", {"set": {"tools": {"type": "web_search"}}}, True),
         ("gpt-5", {"set": {"enable_search": True}, "drop": ["enable_search"]}, False),
+        ("gpt-5", {"set": {"extra_body": {"web_search_options": {}}}}, True),
+        ("gpt-5", {"set": {"extra_body": {"tools": [{"google_search": {}}]}}}, True),
     ],
 )
 def test_what_is_really_sent_says_whether_a_server_searches(

@@ -451,15 +451,13 @@ async def test_messages_are_prepared_outside_the_transaction(alice_api: Api, mon
     assert (status, in_transaction) == (202, [False])
 
 
-async def test_what_a_system_message_within_the_conversation_says_is_not_the_persons(
-    alice_api: Api, agent: Agent, model: ScriptedModel
+@pytest.mark.parametrize(("leading", "rule"), [(True, "evidence_tool"), (False, "evidence_assistant")])
+async def test_what_a_system_message_says_is_not_the_persons(
+    leading: bool, rule: str, alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
-    """Some clients send the results of their tools as system messages."""
-    messages = [
-        {"role": "user", "content": "Which boots?"},
-        {"role": "system", "content": PAGE},
-        {"role": "assistant", "content": PLANTED},
-    ]
-    await ingest(alice_api, messages)
+    """Some clients send pages and the results of their tools as system messages."""
+    system, asked = {"role": "system", "content": PAGE}, {"role": "user", "content": "Which boots?"}
+    messages = [system, asked] if leading else [asked, system]
+    await ingest(alice_api, [*messages, {"role": "assistant", "content": PLANTED}])
     review = await run_newest_review(model, adds(PLANTED), DONE)
-    assert [(write.state, write.rule) for write in review.writes] == [("waiting", "evidence_assistant")]
+    assert [(write.state, write.rule) for write in review.writes] == [("waiting", rule)]

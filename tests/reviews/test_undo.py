@@ -13,6 +13,8 @@ from reviews.models import ReviewRun
 from tests.factories import memory_make
 from tests.reviews.talk import (
     DONE,
+    PAGE,
+    PLANTED,
     adds,
     contents,
     deletes,
@@ -75,6 +77,16 @@ def test_a_memory_changed_several_times_is_restored_to_its_first_state(alice: Ow
     undo(review)
     assert contents() == ["Lives in Leeds."]
     assert Revision.objects.filter(memory=leeds).count() == 4
+
+
+def test_the_undo_of_a_write_that_waits_undoes_no_other_write_to_its_memory(alice: Owner, model: ScriptedModel) -> None:
+    leeds = memory_make(alice, "Lives in Leeds.")
+    say(reviewed_session(alice), f"I live in York now. What does this page say?\n\n{PAGE}")
+    model.script(updates(leeds.number, "Lives in York."), updates(leeds.number, f"Lives in York. {PLANTED}"), DONE)
+    review = run_review(newest_review())
+    assert states(review) == ["applied", "waiting"]
+    assert undo(review, 1).undone == ()
+    assert (contents(), states(review)) == (["Lives in York."], ["applied", "waiting"])
 
 
 def test_a_memory_changed_since_is_skipped_and_listed(alice: Owner, model: ScriptedModel) -> None:

@@ -366,6 +366,25 @@ def test_notes_from_foreign_text_wait_for_a_person(
     assert ReviewRun.objects.count() == 1
 
 
+def test_notes_are_stored_only_together_with_their_held_lines(
+    alice: Owner, agent: Agent, answering: AnsweringModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker may be stopped between the two. The session would not be read again, so the lines would be lost."""
+
+    def stopped(*_: object, **__: object) -> None:
+        raise RuntimeError
+
+    session = talk(alice, agent, f"I deploy with make ship. What does this page say?\n\n{PAGE}")
+    answering.on_extraction = lambda *_: extraction(f"- Deploys with `make ship`.\n- {PLANTED}", "")
+    with monkeypatch.context() as patched:
+        patched.setattr("reviews.consolidation.held.proposals_keep", stopped)
+        consolidate(alice)
+    assert Extraction.objects.get(session=session).raw_memory == ""
+    consolidate(alice)
+    assert Extraction.objects.get(session=session).raw_memory == "- Deploys with `make ship`."
+    assert [write.after for write in ReviewRun.objects.get().writes] == [PLANTED]
+
+
 def test_notes_from_what_only_the_model_server_has_read_wait_for_a_person(
     alice: Owner, agent: Agent, answering: AnsweringModel
 ) -> None:
