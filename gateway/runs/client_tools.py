@@ -153,6 +153,7 @@ def open_continued(
         session,
         run,
         messages=(*with_kept_fields(caller.owner_id, before), *loop),
+        stored=steps,
         client_system=client_system,
         user=user,
         user_canonical=fingerprint.read_conversation(caller.owner_id, session.agent.name, before).user,

@@ -114,8 +114,7 @@ class Turn:
             injection = await prepare(self.context, read_tool=self._tools.read_name)
             recalling.note({"daybook.recalled": len(injection.recalled)})
         if self.context.injected is None:  # a resumed run already has this trace and this usage
-            matched = {"session": self.output.trace["session"]} if "session" in self.output.trace else {}
-            self.output.trace = {**matched, "recall": injection.trace, "steps": 0, **fitted}
+            self.output.trace |= {"recall": injection.trace, **fitted}
             self.output.usage = add_usage(self.output.usage, injection.usage)
             if injection.usage:
                 model = agent_target(self.context.agent.settings).model
@@ -206,8 +205,8 @@ class Turn:
 
     def _client_calls(self, own_names: Collection[str]) -> ClientCalls:
         client_names = self._tools.client_names if self.options.client_tools else None
-        earlier = (*self.context.messages, *self.output.messages)
-        start = sum(len(message.get("tool_calls") or ()) for message in earlier)  # a number that no earlier call has
+        made = (*self.context.stored, *self.output.messages)  # clients leave out earlier messages
+        start = sum(len(message.get("tool_calls") or ()) for message in made)  # a number that no earlier call has
         return ClientCalls(self.context.run_id, start=start, client_names=client_names, own=own_names)
 
     def _request(self, messages: list[dict[str, Any]], tools: tuple[dict[str, Any], ...]) -> ModelRequest:
@@ -260,7 +259,7 @@ class Turn:
             output=self.output,
             new_text=self._text.of_request,
             new_usage=usage_since(self.output.usage, self.context.earlier.usage),
-            changes=self._tools.changes,
+            changes=await self._tools.all_changes(self.context, self.output.trace),
             turns_since_review=turns_since_review,
             client_calls=[call.as_json() for call in client_calls],
             choice=result.choice,
@@ -293,7 +292,8 @@ class Turn:
     async def _close_failed(self, error: DomainError) -> None:
         """Close a failed run. List the memory changes of its tools in the error, so that they can be undone."""
         self._failure = error
-        if not self._stored:  # an error after the answer was stored does not undo it
+        # An error after the answer was stored does not undo it, and a superseded run is closed already.
+        if not (self._stored or isinstance(error, RunSuperseded)):
             self.output.messages = []
             problem = {name: error.as_json()["error"][name] for name in ("code", "message")}
             try:

@@ -9,7 +9,7 @@ from gateway.runs.tool_loop import loop_messages, loop_start
 from memories.database.access import in_thread
 from tests.conftest import Api
 from tests.factories import agent_make
-from tests.gateway.client_tools import ADD, FIRST, LOOKUP, SECOND, USER, results
+from tests.gateway.client_tools import ADD, FIRST, LOOKUP, SECOND, USER, results, tool_calls_of
 from tests.gateway.v1 import ask, stream
 from tests.scripted_model import Says, ScriptedModel, calls
 
@@ -90,6 +90,22 @@ async def test_steps_that_the_client_leaves_out_are_not_sent(
     ]  # our call stays, with its result
     assert '"ok": true' in said[2]["content"]
     assert said[4]["content"] == "B"
+
+
+async def test_calls_have_different_ids_although_the_client_leaves_out_earlier_ones(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    """A client that sends only the newest messages would otherwise get the same id for each step."""
+    model.script(calls(FIRST), calls(SECOND), calls(FIRST), "Done.")
+    answer = await ask(alice_api, USER, tools=[LOOKUP])
+    ids = [call["id"] for call in tool_calls_of(answer)]
+    for result in ("A", "B"):
+        answer = await ask(alice_api, USER, *results(answer, result), tools=[LOOKUP])
+        ids += [call["id"] for call in tool_calls_of(answer)]
+    assert (await ask(alice_api, USER, *results(answer, "C"), tools=[LOOKUP])).text == "Done."
+    assert len({*ids}) == 3
+    stored = await in_thread(lambda: list(Message.objects.filter(role="tool").values_list("text", "tool_call_id")))
+    assert stored == list(zip("ABC", ids, strict=True))
 
 
 async def test_an_unchanged_loop_is_sent_as_the_model_wrote_it(
