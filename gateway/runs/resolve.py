@@ -123,13 +123,19 @@ def _retry(lookup: SessionLookup) -> MatchedSession | None:
         retry = request.is_retry and started > now - RETRY_WINDOW
         if same_key or retry or state in UNFINISHED:
             run = lookup.runs(pk=pk).first()
-            if run is None:  # its session was deleted
+            if run is None or not _was_found_by_content(run):  # None: its session was deleted
                 continue
             session = lock(run.session)
             usable = session.state == Session.State.ACTIVE and session.temporary == request.temporary
             if usable and session.turns <= run.turn:
                 return MatchedSession(session=session, rule=Rule.RETRY, regenerates=run)
     return None
+
+
+def _was_found_by_content(run: Run) -> bool:
+    """Return True if the client of a run named no session, as the one of this request. Without an answer of ours in the
+    request, equal words in a native session or in a named one are those of another client."""
+    return run.trace.get("session", {}).get("rule") not in {None, Rule.ID}
 
 
 def _after_command(lookup: SessionLookup) -> MatchedSession | None:
@@ -238,7 +244,7 @@ def _after_unanswered(lookup: SessionLookup) -> MatchedSession | None:
         history_hash_before=conversation.history_hash_before,
         user_key=conversation.unanswered_user_key,
     )
-    found = [run for run in runs[:_RECENT] if run.session.turns <= run.turn]
+    found = [run for run in runs[:_RECENT] if run.session.turns <= run.turn and _was_found_by_content(run)]
     if len({run.session_id for run in found}) != 1:
         return None
     return MatchedSession(session=lock(found[0].session), rule=Rule.UNANSWERED, through=found[0].turn)

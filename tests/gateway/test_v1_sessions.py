@@ -18,7 +18,8 @@ from memories.errors import UpstreamError
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import agent_make, session_make
-from tests.gateway.v1 import Chat, ask
+from tests.gateway.native import turns_path
+from tests.gateway.v1 import Chat, ask, user
 from tests.scripted_model import ScriptedModel, says
 
 
@@ -218,6 +219,22 @@ async def test_a_failed_first_message_may_be_sent_again(chat: Chat, alice_api: A
     run = await in_thread(Run.objects.earliest, "id")
     assert again.session == str(run.session_id)
     assert await states() == [(1, "failed", True, True), (1, "completed", True, False)]
+
+
+@pytest.mark.parametrize("named", [{"x_openwebui_chat_id": "c1"}, {}])
+async def test_a_failed_first_message_of_another_client_is_not_answered(
+    chat: Chat, alice_api: Api, session: Session, named: dict[str, str]
+) -> None:
+    """That client named its session, by an id of its own or in the native API; this one names none."""
+    chat.model.script(UpstreamError("no"))
+    if named:
+        await ask(alice_api, "hi", headers=named)
+    else:
+        await alice_api.post(turns_path(session), {"content": "hi"})
+    other = await in_thread(Run.objects.get)
+    assert (await chat.say("hi", "Hello.")).session != str(other.session_id)
+    chat.messages = [user("hi")]
+    assert (await chat.say("Are you there?", "Yes.")).session != str(other.session_id)
 
 
 @pytest.mark.parametrize("header", [{"idempotency_key": "k1"}, {"x_stainless_retry_count": "1"}])
