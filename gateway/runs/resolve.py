@@ -6,7 +6,7 @@ the returned session is locked."""
 from datetime import timedelta
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from gateway.models import Run, Session
@@ -240,10 +240,8 @@ def _after_unanswered(lookup: SessionLookup) -> MatchedSession | None:
     if not conversation.unanswered_user_key or any(map(runs_called, lookup.request.messages)):
         return None
     runs = lookup.active_runs(
-        state__in=OPEN_ENDED,
-        history_hash_before=conversation.history_hash_before,
-        user_key=conversation.unanswered_user_key,
-    )
+        history_hash_before=conversation.history_hash_before, user_key=conversation.unanswered_user_key
+    ).filter(Q(state__in=OPEN_ENDED) | Q(state=Run.State.COMPLETED, text__regex=r"^\s*$"))
     found = [run for run in runs[:_RECENT] if run.session.turns <= run.turn and _was_found_by_content(run)]
     if len({run.session_id for run in found}) != 1:
         return None

@@ -212,6 +212,17 @@ async def test_an_unanswered_message_stays_in_the_session(chat: Chat, alice_api:
     assert (await session_of(second.session)).turns == 2
 
 
+@pytest.mark.parametrize("answers", [("", "Fine."), ("Hello.", "", "Fine."), ("Hello.", "\n\n", "")])
+async def test_an_empty_answer_does_not_end_the_session(chat: Chat, answers: tuple[str, ...]) -> None:
+    """Models give some after a call of a memory tool."""
+    said = [await chat.say(f"Message {number}", answer) for number, answer in enumerate(answers)]
+    said.append(await chat.say("And now?", "Good."))
+    assert {answer.session for answer in said} == {said[0].session}
+    again = await chat.again("Better.")
+    stored = await session_of(again.session)
+    assert (str(stored.pk), stored.turns) == (said[0].session, len(answers) + 1)
+
+
 async def test_a_failed_first_message_may_be_sent_again(chat: Chat, alice_api: Api) -> None:
     chat.model.script(UpstreamError("no"))
     await ask(alice_api, "hi")
