@@ -28,8 +28,9 @@ from memories.recall.threads import thread_cache
 from reviews.frozen import reviewable
 from tests.conftest import Api
 from tests.factories import agent_make, caller_make, session_make
+from tests.gateway.client_tools import FIRST, LOOKUP
 from tests.gateway.v1 import ask
-from tests.scripted_model import ScriptedModel
+from tests.scripted_model import ScriptedModel, calls
 from tests.unsliced import branch_choose
 from tests.waiting import eventually_async
 
@@ -180,6 +181,17 @@ async def test_a_client_that_resends_everything_continues_the_shown_branch(talk:
     answer = await ask(talk.api, *said, {"role": "user", "content": "two"}, body={"model": talk.session.agent.name})
     assert answer.session == str(talk.session.pk)
     assert await talk.shown() == ["one", "two"]
+
+
+async def test_choosing_ends_a_turn_that_waits_for_tools(talk: Talk) -> None:
+    one = await talk.say("one")
+    eins = await talk.say("eins", replaces=one)
+    talk.model.script(calls(FIRST))
+    _, waiting = await talk.api.post(talk.path, {"content": "zwei", "tools": [LOOKUP]})
+    assert waiting["state"] == "awaiting_client_tools"
+    session = await talk.choose(one)
+    assert (session["agent"], session["turns"]) == ("assistant", 1)
+    assert (await talk.choose(eins))["turns"] == 2
 
 
 async def test_choosing_is_refused_during_an_answer_and_for_other_owners(talk: Talk, charlie_api: Api) -> None:
