@@ -35,14 +35,13 @@ from gateway.turns.answer_text import AnswerText
 from gateway.turns.events import Delta, Done, Event, Recalled, ToolUsed, TurnOptions
 from gateway.turns.evidence import note_foreign_texts
 from gateway.turns.injection import build_messages, prepare, provider_scope, stored_injection
-from gateway.turns.own_tools import OwnTools, own_calls_of
+from gateway.turns.own_tools import OwnTools
 from gateway.turns.searched import note_answer, note_request
 from gateway.turns.thinking import Thinking
 from gateway.turns.written_calls import WrittenCalls
 from gateway.upstream import ModelRequest
 from gateway.upstream.calls import StepCall
 from gateway.upstream.usage import add_usage, usage_since
-from memories import tools as memory_tools
 from memories.errors import DomainError
 from memories.providers import record_later
 from memories.recall.two_lanes import Injection, contained
@@ -122,20 +121,18 @@ class Turn:
         return injection
 
     async def _run_steps(self, messages: list[dict[str, Any]]) -> AsyncGenerator[Event]:
-        tools = self._tools.offered(self.context, self.options.parameters)
-        own_names = {tool["function"]["name"] for tool in tools}
         steps_before = self.output.trace.get("steps", 0)
         note_foreign_texts(self.context, self.output.trace, self._tools.client_names)
         for number in range(1, settings.RUN_STEPS + 1):
             last = number == settings.RUN_STEPS
-            request = self._request(messages, () if last else tools)
+            request = self._request(messages, () if last else self._tools.definitions)
             note_request(self.output.trace, request, request.upstream, request.model)
             room = settings.ANSWER_BYTES - len(self.output.text.encode())
             step = ModelStep(deadline=self._deadline, bytes_left=room, part_of=self._span)
             self.output.trace["steps"] = steps_before + number
             self._uncounted = request, step
-            tracker = self._client_calls(own_names)
-            written = self._written_calls(() if last else own_names, messages)
+            tracker = self._client_calls()
+            written = self._written_calls(() if last else self._tools.names, messages)
             async for delta in self._deltas(request, step, tracker, written):
                 yield delta
             result = step.result()
@@ -148,12 +145,11 @@ class Turn:
             self._server_parses = self._server_parses or bool(result.calls)
             result = written.applied(result)
             other_calls = [call for call in result.calls if call.id not in client_calls]
-            own_calls = own_calls_of(other_calls, own_names)
-            results = self._unknown_tools(other_calls, own_calls, own_names)
-            if own_calls:
-                results |= await self._tools.run(own_calls, self.context, self.output, self._injection, self._span)
-                for call in own_calls:
-                    yield ToolUsed(call.name, call.arguments, results[call.id])
+            own_calls, results = await self._tools.run(
+                other_calls, self.context, self.output, self._injection, self._span
+            )
+            for call in own_calls:
+                yield ToolUsed(call.name, call.arguments, results[call.id])
             ids = {call_id: call.id for call_id, call in client_calls.items()}
             self._record_step(messages, result, ids, results)
             if client_calls or not results:
@@ -195,19 +191,11 @@ class Turn:
         sought = () if self._server_parses else own_names
         return WrittenCalls(sought, f"{self.context.run_id}:{self.output.trace['steps']}", messages)
 
-    def _unknown_tools(
-        self, calls: Sequence[StepCall], own_calls: Sequence[StepCall], own_names: set[str]
-    ) -> dict[str, str]:
-        """Return results that tell the model which names it invented, by call id."""
-        own_ids = {call.id for call in own_calls}
-        known = own_names | self._tools.client_names
-        return {call.id: memory_tools.unknown_tool(call, known) for call in calls if call.id not in own_ids}
-
-    def _client_calls(self, own_names: Collection[str]) -> ClientCalls:
+    def _client_calls(self) -> ClientCalls:
         client_names = self._tools.client_names if self.options.client_tools else None
         made = (*self.context.stored, *self.output.messages)  # clients leave out earlier messages
         start = sum(len(message.get("tool_calls") or ()) for message in made)  # a number that no earlier call has
-        return ClientCalls(self.context.run_id, start=start, client_names=client_names, own=own_names)
+        return ClientCalls(self.context.run_id, start=start, client_names=client_names, own=self._tools.names)
 
     def _request(self, messages: list[dict[str, Any]], tools: tuple[dict[str, Any], ...]) -> ModelRequest:
         agent = self.context.agent.settings
@@ -252,6 +240,7 @@ class Turn:
         if result.refused:
             self.output.trace["refused"] = result.refused
         turns_since_review = await asyncio.shield(self._close(state))
+        is_native = bool(self.context.message_seqs)  # only the native API lists the changes
         if state == Run.State.COMPLETED:
             self._notify_providers()
         return Done(
@@ -259,7 +248,7 @@ class Turn:
             output=self.output,
             new_text=self._text.of_request,
             new_usage=usage_since(self.output.usage, self.context.earlier.usage),
-            changes=await self._tools.all_changes(self.context, self.output.trace),
+            changes=await self._tools.all_changes(self.context, self.output.trace) if is_native else [],
             turns_since_review=turns_since_review,
             client_calls=[call.as_json() for call in client_calls],
             choice=result.choice,
