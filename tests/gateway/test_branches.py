@@ -137,7 +137,6 @@ async def test_reviews_and_recall_read_the_shown_branch(talk: Talk, alice: Owner
     one = await talk.say("one")
     await talk.say("two")
     eins = await talk.say("eins", replaces=one)
-    await in_thread(thread_cache.read, alice.pk, talk.session.pk)
 
     async def read() -> tuple[list[str], list[str]]:
         newest = (await in_thread(lambda: alice.thread_records.latest("id"))).pk
