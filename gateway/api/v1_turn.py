@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from uuid import UUID
 
 from django.http.request import HttpHeaders
 
@@ -23,7 +22,7 @@ from gateway.runs.by_id import MAX_EXTERNAL_ID
 from gateway.runs.candidates import find_continuation
 from gateway.runs.context import TurnContext
 from gateway.runs.fingerprint import read_conversation
-from gateway.runs.joined import ANSWERED_STATES, joined_context, running_state
+from gateway.runs.joined import ANSWERED_STATES, running_state
 from gateway.runs.opening import open_run
 from gateway.runs.requested import AttachmentsNotStored, ComparisonNeeded, SameTurnRunning, V1Request
 from gateway.runs.v1 import open_v1, split_system
@@ -143,9 +142,9 @@ async def _open(caller: Caller, v1_request: V1Request, attachments: AttachmentSt
             messages = await attachments.messages(v1_request.messages)
             v1_request = replace(v1_request, messages=messages, history_kept=True)
         except SameTurnRunning as running:
-            if joined := await _joined(caller, UUID(running.details["run_id"])):
+            if await _answers(running.context):
                 await attachments.release()
-                return joined
+                return running.context
         except SessionBusy:
             if last_try:  # tool results cannot go to a fork
                 raise
@@ -157,13 +156,12 @@ def _is_large(messages: Sequence[dict[str, Any]], newest: int) -> bool:
     return len(messages) > _MANY or (isinstance(content, list) and len(content) > _MANY)
 
 
-async def _joined(caller: Caller, run_id: UUID) -> TurnContext | None:
-    """Return the run that answers the same request, once it has ended or after JOIN_SECONDS. Return None if it failed
+async def _answers(context: TurnContext) -> bool:
+    """Wait until the run that answers the same request has ended, for JOIN_SECONDS at most. Return False if it failed
     or was stopped, for example because its client disconnected: the request then gets a new run."""
     deadline = time.monotonic() + JOIN_SECONDS
-    while (state := await in_read_thread(running_state, caller.owner_id, run_id)) == Run.State.RUNNING:
+    while (state := await in_read_thread(running_state, context.owner_id, context.run_id)) == Run.State.RUNNING:
         if time.monotonic() >= deadline:
-            break
+            return True
         await asyncio.sleep(_BUSY_POLL)
-    ended_early = state != Run.State.RUNNING and state not in ANSWERED_STATES
-    return None if ended_early else await in_read_thread(joined_context, caller.owner_id, run_id)
+    return state in ANSWERED_STATES

@@ -1,7 +1,7 @@
 """Joins a request that is repeated while it is being answered to the run of the first one. No second run is opened, so
 no model is asked, and nothing is stored or counted, twice."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -9,10 +9,11 @@ from uuid import UUID
 from gateway.models import Run, Session
 from gateway.runs.context import RunOutput, TurnContext, agent_config
 from gateway.runs.fingerprint import ResentConversation
-from gateway.runs.lapsed import is_lapsed
+from gateway.runs.lapsed import is_lapsed, unsaved_text
 from gateway.runs.requested import MatchedSession, SameTurnRunning
 from gateway.runs.session_rows import messages_of
 from gateway.runs.waiting import unanswered_calls
+from gateway.runs.window import as_openai
 from memories import tools as memory_tools
 from memories.errors import NotFound
 
@@ -49,18 +50,18 @@ def require_not_running(match: MatchedSession, conversation: ResentConversation,
     run = match.regenerates
     if run is None or run.state != Run.State.RUNNING or not conversation.matches(run) or is_lapsed(run, now):
         return
-    raise SameTurnRunning("The same request is being answered.", run_id=str(run.pk))
+    context = placeholder_context(
+        match.session, run.pk, turn=run.turn, request_id=run.request_id, started_at=run.started_at
+    )
+    stored = messages_of(run)  # nothing after the user message unless the run was resumed
+    sent = run.text.removesuffix(unsaved_text(run.text, stored))
+    earlier = replace(RunOutput.of(run), text=sent)
+    raise SameTurnRunning(replace(context, stored=list(map(as_openai, stored)), earlier=earlier))
 
 
 def running_state(owner_id: UUID, run_id: UUID) -> str:
     """Return the state of a run, or "" if it was deleted."""
     return Run.objects.filter(owner_id=owner_id, pk=run_id).values_list("state", flat=True).first() or ""
-
-
-def joined_context(owner_id: UUID, run_id: UUID) -> TurnContext:
-    """Return the context for a request that waits for the answer of this run. Raises NotFound."""
-    run = _run(owner_id, run_id)
-    return placeholder_context(run.session, run.pk, turn=run.turn, request_id=run.request_id, started_at=run.started_at)
 
 
 def placeholder_context(
@@ -88,12 +89,7 @@ def placeholder_context(
 
 def run_result(owner_id: UUID, run_id: UUID) -> RunResult | None:
     """Return the result of a run, or None while it is running. Raises NotFound if it was deleted."""
-    run = _run(owner_id, run_id)
-    return None if run.state == Run.State.RUNNING else RunResult.of(run)
-
-
-def _run(owner_id: UUID, run_id: UUID) -> Run:
     run = Run.objects.select_related("session__agent").filter(owner_id=owner_id, pk=run_id).first()
     if run is None:
         raise NotFound("There is no such turn. It may have been deleted.")
-    return run
+    return None if run.state == Run.State.RUNNING else RunResult.of(run)

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 
 from gateway.errors import SessionBusy
 from gateway.models import Agent, Run, Session
-from gateway.runs.context import SystemContent
+from gateway.runs.context import SystemContent, TurnContext
 from gateway.runs.fingerprint import ResentConversation
 from gateway.runs.session_rows import locked_sessions
 from memories.caller import Caller
@@ -59,7 +59,12 @@ class AttachmentsNotStored(Conflict):
 
 
 class SameTurnRunning(SessionBusy):
-    """The same request is already being answered; details: run_id."""
+    """The same request is already being answered; details: run_id. `context` is that of a request which waits for the
+    answer."""
+
+    def __init__(self, context: TurnContext) -> None:
+        super().__init__("The same request is being answered.", run_id=str(context.run_id))
+        self.context = context
 
 
 class Rule(StrEnum):

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 
 from gateway.errors import RunStopped, UpstreamUnreachable
 from gateway.limits.watchers import watching
+from gateway.messages import PARAGRAPH
 from gateway.models import Run
 from gateway.runs.access import RECHECK_SECONDS, without_access
 from gateway.runs.context import TurnContext
@@ -40,8 +41,10 @@ class JoinedTurn:
         if result.state not in ANSWERED_STATES:
             raise self._failure(result)
         pieces = [{"index": number, **call} for number, call in enumerate(result.client_calls)]
-        yield Delta(result.output.text, {}, {}, pieces)
-        yield self._done(result)
+        # Earlier requests got the text from before the run was resumed.
+        text = result.output.text[len(self.context.earlier.text) :].removeprefix(PARAGRAPH)
+        yield Delta(text, {}, {}, pieces)
+        yield self._done(result, text)
 
     async def _wait(self) -> RunResult:
         clock = asyncio.get_running_loop().time
@@ -56,14 +59,14 @@ class JoinedTurn:
                 if await in_read_thread(without_access, {requester}):
                     raise Unauthorized("This API key has expired or was revoked.")
 
-    def _done(self, result: RunResult) -> Done:
+    def _done(self, result: RunResult, text: str) -> Done:
         waits = result.state == Run.State.AWAITING_CLIENT_TOOLS
         whole = {"choices": [{"index": 0, "message": {"role": "assistant"}}]}
         return Done(
             state=result.state,
             output=result.output,
-            new_text=result.output.text,
-            new_usage=usage_since(result.output.usage, {}),
+            new_text=text,
+            new_usage=usage_since(result.output.usage, self.context.earlier.usage),
             changes=result.changes,
             turns_since_review=result.turns_since_review,
             client_calls=result.client_calls,

@@ -19,9 +19,9 @@ from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import key_make
 from tests.gateway import messages
-from tests.gateway.client_tools import LOOKUP
+from tests.gateway.client_tools import FIRST, LOOKUP, USER, results
 from tests.gateway.v1 import Chat, ask, stream
-from tests.scripted_model import ScriptedModel, calls
+from tests.scripted_model import Says, ScriptedModel, calls
 from tests.waiting import eventually_async
 
 
@@ -172,6 +172,33 @@ async def test_both_requests_get_the_tool_calls(chat: Chat, model: GatedModel) -
     assert second.json["choices"][0]["message"]["tool_calls"] == first.json["choices"][0]["message"]["tool_calls"]
     assert second.json["choices"][0]["finish_reason"] == "tool_calls"
     assert await counts() == (1, 2, 1)
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_both_requests_of_a_later_step_get_only_its_answer(
+    chat: Chat, model: GatedModel, *, streamed: bool
+) -> None:
+    model.script(Says(pieces=("One moment.",), calls=(FIRST,)), "Found it.")
+    request = [USER, *results(await ask(chat.api, USER, tools=[LOOKUP]), "A")]
+    first_request = stream(chat.api, *request, tools=[LOOKUP]) if streamed else ask(chat.api, *request, tools=[LOOKUP])
+    first, second = await send_twice(model, first_request, ask(chat.api, *request, tools=[LOOKUP]))
+    assert second.text == "Found it."
+    if not streamed:
+        assert (first.text, first.json["usage"]) == (second.text, second.json["usage"])
+
+
+async def test_both_requests_of_a_later_step_get_the_same_response(
+    alice_api: Api, agent: Agent, model: GatedModel
+) -> None:
+    model.script(calls(FIRST), "Found it.")
+    tools = [{"type": "function", "name": "lookup", "parameters": {"type": "object"}}]
+    begun = (await alice_api.post("/v1/responses", {"model": "assistant", "input": "Look", "tools": tools}))[1]
+    output = [{"type": "function_call_output", "call_id": begun["output"][0]["call_id"], "output": "A"}]
+    request = {"model": "assistant", "input": output, "previous_response_id": begun["id"], "tools": tools}
+    one, two = await send_twice(
+        model, alice_api.post("/v1/responses", request), alice_api.post("/v1/responses", request)
+    )
+    assert one[1]["id"] == two[1]["id"] != begun["id"]
 
 
 async def test_repeated_requests_are_joined_in_the_messages_api(
