@@ -39,8 +39,8 @@ def _choose(caller: Caller, session_id: UUID | None, run_id: UUID | None, tree: 
     session = session_lock(caller, session_id)
     for run in release_lapsed(session):
         end_waiting(run, session, [], keep=True)
-    runs = Run.objects.filter(owner_id=session.owner_id, session=session, pk=run_id)
-    chosen = only_row(runs.only("superseded")) if run_id else None
+    runs = Run.objects.filter(owner_id=session.owner_id, session=session)
+    chosen = only_row(runs.filter(pk=run_id).only("superseded")) if run_id else None
     if chosen is None:
         raise NotFound("There is no such turn in this session.")
     return BranchLease.take(session, _latest_descendant(chosen.pk, tree)) if chosen.superseded else session

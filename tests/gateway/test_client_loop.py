@@ -7,6 +7,7 @@ import pytest
 from gateway.models import Agent, Message, Run
 from gateway.runs.tool_loop import loop_messages, loop_start
 from memories.database.access import in_thread
+from memories.errors import UpstreamError
 from tests.conftest import Api
 from tests.factories import agent_make
 from tests.gateway.client_tools import ADD, FIRST, LOOKUP, SECOND, USER, results, tool_calls_of
@@ -137,6 +138,18 @@ async def test_steps_that_the_client_joins_are_sent_as_the_model_made_them(
     assert [message["role"] for message in sent(model, 2)] == ["user", "assistant", "tool", "assistant", "tool"]
     assert sent(model, 2)[: len(sent(model, 1))] == sent(model, 1)
     assert [message["content"] for message in sent(model, 2)[2::2]] == ["A", "B"]
+
+
+async def test_steps_of_two_runs_may_be_joined(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    """A step that failed is repeated in another run."""
+    model.script(calls(FIRST), UpstreamError("no"), calls(SECOND), "Done.")
+    said, result = results(await ask(alice_api, USER, tools=[LOOKUP]), "A")
+    assert (await ask(alice_api, USER, said, result, tools=[LOOKUP])).status == 502
+    second, last = results(await ask(alice_api, USER, said, result, tools=[LOOKUP]), "B")
+    joined = {**said, "tool_calls": [*said["tool_calls"], *second["tool_calls"]]}
+    assert (await ask(alice_api, USER, joined, result, last, tools=[LOOKUP])).text == "Done."
+    assert [message["role"] for message in sent(model, 3)] == ["user", "assistant", "tool", "tool"]
+    assert [call["id"] for call in sent(model, 3)[1]["tool_calls"]] == [result["tool_call_id"], last["tool_call_id"]]
 
 
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
