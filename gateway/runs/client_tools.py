@@ -134,16 +134,15 @@ def open_continued(
     agent = _agent_of_step(caller, session, agent_name)
     release_lapsed(session)
     stored = messages_of(run)
-    # A transcript that the client stored also contains the results of our own calls.
-    answered = {row.tool_call_id for row in stored if row.role == Message.Role.TOOL}
-    trailing = takewhile(lambda message: message.get("role") == "tool", reversed(messages))
-    results = [result for result in trailing if result.get("tool_call_id") not in answered][::-1]
-    if not (results and reopen(run)):  # without new ones, the client repeats a step whose answer it did not get
-        return None
     user = next(row for row in stored if row.role == Message.Role.USER)
     steps = [as_openai(row) for row in stored if row.seq > user.seq]
     made = (call["id"] for step in steps for call in step.get("tool_calls") or ())
     client_ids = frozenset(call_id for call_id in made if run_of_call(call_id) == run.pk)
+    awaited = client_ids.difference(row.tool_call_id for row in stored)
+    trailing = takewhile(lambda message: message.get("role") == "tool", reversed(messages))
+    results = [result for result in trailing if result.get("tool_call_id") in awaited][::-1]
+    if not (results and reopen(run)):  # without new ones, the client repeats a step whose answer it did not get
+        return None
     start = loop_start(messages, client_ids)
     before = list(messages[:start]) or [as_openai(user)]
     messages_insert(session, run.pk, results)

@@ -142,14 +142,21 @@ async def test_steps_that_the_client_joins_are_sent_as_the_model_made_them(
 
 async def test_steps_of_two_runs_may_be_joined(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     """A step that failed is repeated in another run."""
-    model.script(calls(FIRST), UpstreamError("no"), calls(SECOND), "Done.")
+    model.script(calls(FIRST), UpstreamError("no"), calls(SECOND), calls(ADD, FIRST), "Done.")
     said, result = results(await ask(alice_api, USER, tools=[LOOKUP]), "A")
     assert (await ask(alice_api, USER, said, result, tools=[LOOKUP])).status == 502
     second, last = results(await ask(alice_api, USER, said, result, tools=[LOOKUP]), "B")
     joined = {**said, "tool_calls": [*said["tool_calls"], *second["tool_calls"]]}
-    assert (await ask(alice_api, USER, joined, result, last, tools=[LOOKUP])).text == "Done."
+    third, newest = results(await ask(alice_api, USER, joined, result, last, tools=[LOOKUP]), "C")
     assert [message["role"] for message in sent(model, 3)] == ["user", "assistant", "tool", "tool"]
     assert [call["id"] for call in sent(model, 3)[1]["tool_calls"]] == [result["tool_call_id"], last["tool_call_id"]]
+    joined["tool_calls"] += third["tool_calls"]
+    assert (await ask(alice_api, USER, joined, result, last, newest, tools=[LOOKUP])).text == "Done."
+    stored = await in_thread(lambda: list(Message.objects.filter(role="tool").order_by("seq")))
+    assert [row.text for row in stored if '"ok"' not in row.text] == ["A", "B", "C"]
+    request = sent(model, 4)
+    called = [call["id"] for message in request for call in message.get("tool_calls", ())]
+    assert sorted(called) == sorted(message["tool_call_id"] for message in request if message["role"] == "tool")
 
 
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
