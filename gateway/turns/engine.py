@@ -58,7 +58,6 @@ class Turn:
         self.output = context.output_so_far()
         self._text = AnswerText(self.output)
         self._active: active.ActiveRun | None = None
-        self._tools = OwnTools(context, options)
         self._injection = Injection()
         self._server_parses = False  # whether a step had calls that are not in its text
         self._closed = False
@@ -71,6 +70,7 @@ class Turn:
         self._deadline = asyncio.get_running_loop().time() + settings.RUN_SECONDS
         attributes = {"daybook.agent": context.agent.name, "daybook.run": str(context.run_id)}
         self._span = telemetry.begin("daybook.turn", {**attributes, "daybook.turn": context.turn})
+        self._tools = OwnTools(context, options, self.output, self._span)
 
     async def events(self) -> AsyncGenerator[Event]:
         """Yield events as they happen, then one Done after the closing transaction has committed.
@@ -145,9 +145,7 @@ class Turn:
             self._server_parses = self._server_parses or bool(result.calls)
             result = written.applied(result)
             other_calls = [call for call in result.calls if call.id not in client_calls]
-            own_calls, results = await self._tools.run(
-                other_calls, self.context, self.output, self._injection, self._span
-            )
+            own_calls, results = await self._tools.run(other_calls, self.context, self._injection)
             for call in own_calls:
                 yield ToolUsed(call.name, call.arguments, results[call.id])
             ids = {call_id: call.id for call_id, call in client_calls.items()}
@@ -248,7 +246,7 @@ class Turn:
             output=self.output,
             new_text=self._text.of_request,
             new_usage=usage_since(self.output.usage, self.context.earlier.usage),
-            changes=await self._tools.all_changes(self.context, self.output.trace) if is_native else [],
+            changes=await self._tools.all_changes(self.context) if is_native else [],
             turns_since_review=turns_since_review,
             client_calls=[call.as_json() for call in client_calls],
             choice=result.choice,
@@ -289,7 +287,7 @@ class Turn:
                 await asyncio.shield(self._close(Run.State.FAILED, problem))
             except RunSuperseded:
                 logger.warning("run %s was given up before it failed", self.context.run_id)
-        if changes := await self._tools.all_changes(self.context, self.output.trace):
+        if changes := await self._tools.all_changes(self.context):
             error.details = {**error.details, "memory_changes": changes}
 
     async def _close(self, state: Run.State, error: dict[str, Any] | None = None) -> int:
