@@ -12,6 +12,7 @@ from gateway.keys import api_key_revoke
 from gateway.limits import watchers
 from gateway.models import Agent, Run, Session
 from gateway.runs.active import StoppedBy, stop
+from gateway.runs.context import TurnContext
 from gateway.turns import joined
 from gateway.upstream import Chunk, ModelRequest
 from memories.database.access import in_thread
@@ -67,14 +68,21 @@ def chat(alice_api: Api, agent: Agent, model: GatedModel) -> Chat:
 
 async def send_twice(model: GatedModel, first: Any, second: Any) -> list[Any]:
     """Send the second request while the first is being answered, and return both responses."""
+    waits, wait = asyncio.Event(), v1_turn._answers
+
+    async def noted(context: TurnContext) -> bool:
+        waits.set()
+        return await wait(context)
+
     model.be_slow()
     first_task = asyncio.create_task(first)
     await model.called.wait()
-    second_task = asyncio.create_task(second)
-    await asyncio.sleep(0.3)
-    assert not second_task.done()
-    model.may_answer.set()
-    return [await first_task, await second_task]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(v1_turn, "_answers", noted)
+        second_task = asyncio.create_task(second)
+        await asyncio.wait_for(waits.wait(), 20)
+        model.may_answer.set()
+        return [await first_task, await second_task]
 
 
 async def counts() -> tuple[int, int, int]:
