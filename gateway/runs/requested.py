@@ -85,6 +85,12 @@ class Rule(StrEnum):
     BUSY = "busy"  # new: the matching session was busy with another message
     NEW = "new"
 
+    @classmethod
+    def by_content(cls, rule: str | None) -> bool:
+        """Return True if a run was opened by a client that named no session; without a rule in its trace it was opened
+        by the native API. Equal words that were never answered belong together only between such clients."""
+        return rule not in {None, cls.ID}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedSession:

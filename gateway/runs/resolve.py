@@ -133,9 +133,7 @@ def _retry(lookup: SessionLookup) -> MatchedSession | None:
 
 
 def _was_found_by_content(run: Run) -> bool:
-    """Return True if the client of a run named no session, as the one of this request. Without an answer of ours in the
-    request, equal words in a native session or in a named one are those of another client."""
-    return run.trace.get("session", {}).get("rule") not in {None, Rule.ID}
+    return Rule.by_content(run.trace.get("session", {}).get("rule"))
 
 
 def _after_command(lookup: SessionLookup) -> MatchedSession | None:

@@ -232,19 +232,20 @@ async def test_a_failed_first_message_may_be_sent_again(chat: Chat, alice_api: A
     assert await states() == [(1, "failed", True, True), (1, "completed", True, False)]
 
 
+@pytest.mark.parametrize("text", ["hi", "Plan a trip to Norway"])
 @pytest.mark.parametrize("named", [{"x_openwebui_chat_id": "c1"}, {}])
 async def test_a_failed_first_message_of_another_client_is_not_answered(
-    chat: Chat, alice_api: Api, session: Session, named: dict[str, str]
+    chat: Chat, alice_api: Api, session: Session, named: dict[str, str], text: str
 ) -> None:
     """That client named its session, by an id of its own or in the native API; this one names none."""
     chat.model.script(UpstreamError("no"))
     if named:
-        await ask(alice_api, "hi", headers=named)
+        await ask(alice_api, text, headers=named)
     else:
-        await alice_api.post(turns_path(session), {"content": "hi"})
+        await alice_api.post(turns_path(session), {"content": text})
     other = await in_thread(Run.objects.get)
-    assert (await chat.say("hi", "Hello.")).session != str(other.session_id)
-    chat.messages = [user("hi")]
+    assert (await chat.say(text, "Hello.")).session != str(other.session_id)
+    chat.messages = [user(text)]
     assert (await chat.say("Are you there?", "Yes.")).session != str(other.session_id)
 
 
