@@ -271,6 +271,12 @@ OPERATIONS: dict[str, Row] = {
     "chat_completions: 10,000 messages": _chat(
         lambda n: [{"role": ("user", "assistant")[i % 2], "content": f"{n} {i}"} for i in range(9_999)]
     ),
+    "chat_completions: 9,000 system messages": _chat(
+        lambda n: [
+            *({"role": "system", "content": f"{n} tea " * 230} for _ in range(9_000)),
+            {"role": "user", "content": "x"},
+        ]
+    ),
     "completions": _post(
         "/v1/completions", lambda n: {"model": "plain", "prompt": _text(n, MAX_MESSAGE_CHARS), "suffix": _text(n + 1)}
     ),

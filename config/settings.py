@@ -267,8 +267,6 @@ if ENV.embedding_upstream and ENV.embedding_upstream not in DAYBOOK_UPSTREAMS:
         f"DAYBOOK_EMBEDDING_UPSTREAM is '{ENV.embedding_upstream}'; no upstream has this name: allowed are "
         f"{', '.join(sorted(DAYBOOK_UPSTREAMS)) or 'none, since no upstream is set'}."
     )
-# Model calls go to configured upstreams or the demo model only; tests restrict them to loopback.
-DAYBOOK_UPSTREAM_LOOPBACK_ONLY = False
 DB_THREADS = ENV.db_threads
 DB_READ_THREADS = ENV.db_read_threads
 DB_BUSY_SECONDS = ENV.db_busy_seconds

@@ -1,7 +1,9 @@
 """Finds tool calls that a model wrote into its text: because it was asked to, or because its server does not parse the
 format of its calls. A call is a JSON object with the tool's name and arguments, under any of the usual keys and however
-nested; or arguments right after the name (Llama, Mistral, DeepSeek, Kimi) or in tags (Qwen)."""
+nested; or arguments right after the name (Llama, Mistral, DeepSeek, Kimi), in tags (Qwen, GLM, MiniMax, DeepSeek) or in
+Python's syntax (Llama, LFM, Gemma)."""
 
+import ast
 import json
 import re
 from collections.abc import Collection, Iterator
@@ -17,8 +19,29 @@ _ARGUMENTS = ("arguments", "parameters", "args", "input")
 _NOT_ARGUMENTS = frozenset({*_NAMES, *_ARGUMENTS, "type", "index", "id"})
 _MAX_DEPTH = 5
 _MAX_GAP = 60  # characters between a name and its arguments: a tag, a fence
-_TAGGED_CALL = re.compile(r"<function=([^<>\s]{1,100})>((?:(?!<function=).)*?)</function>", re.DOTALL)
-_TAGGED_ARGUMENT = re.compile(r"<parameter=(\w{1,40})>((?:(?!<parameter=).)*?)</parameter>", re.DOTALL)
+# Calls in tags and their arguments: Qwen; MiniMax and DeepSeek; GLM
+_TAGGED = [
+    (re.compile(call, re.DOTALL), re.compile(argument, re.DOTALL))
+    for call, argument in (
+        (
+            r"<function=([^<>\s]{1,100})>((?:(?!<function=).)*?)</function>",
+            r"<parameter=(\w{1,40})>((?:(?!<parameter=).)*?)</parameter>",
+        ),
+        (
+            r'invoke name="([^"<>\s]{1,100})">((?:(?!invoke name=).)*?)</(?:｜DSML｜)?invoke>',
+            r'parameter name="(\w{1,40})"[^<>]{0,40}>((?:(?!parameter name=).)*?)</(?:｜DSML｜)?parameter>',
+        ),
+        (
+            r"<tool_call>\s*+([^<>\s{}]{1,100}+)((?:(?!<tool_call>).)*?)</tool_call>",
+            r"<arg_key>(\w{1,40})</arg_key>\s*+<arg_value>((?:(?!<arg_key>).)*?)</arg_value>",
+        ),
+    )
+]
+_PYTHON_CALL = re.compile(
+    r"(?:[\[,]|<\|python_tag\|>|```tool_code)\s*+([\w.]{1,100}+)"
+    r"\(((?:[^()\"']|\"(?:\\.|[^\"\\])*+\"|'(?:\\.|[^'\\])*+')*+)\)",
+    re.DOTALL,
+)
 
 
 def calls_in_text(text: str, tools: Collection[str]) -> list[ToolCall]:
@@ -42,10 +65,26 @@ def _found(text: str, tools: Collection[str]) -> Iterator[tuple[str, Any]]:
         if not calls and data and (name := _last_name(before[-_MAX_GAP:], tools)) and _fits(name, data):
             calls = [(name, data)]
         yield from calls
-    for name, body in _TAGGED_CALL.findall(text):
-        arguments = {key: value.strip() for key, value in _TAGGED_ARGUMENT.findall(body)}
-        if arguments or (not body.strip() and tool_meant(name, tools) in tools):
-            yield name, arguments
+    for call, argument in _TAGGED:
+        for name, body in call.findall(text):
+            arguments = {key: value.strip() for key, value in argument.findall(body)}
+            if arguments or (not body.strip() and tool_meant(name, tools) in tools):
+                yield name, arguments
+    for name, written in _PYTHON_CALL.findall(text):
+        if (meant := tool_meant(name, tools)) in tools and (found := _python_arguments(meant, written)):
+            yield meant, found
+
+
+def _python_arguments(name: str, written: str) -> str:
+    """Return the keyword arguments of a call in Python's syntax as JSON, or "" if the tool has no such arguments."""
+    try:
+        call = ast.parse(f"call({written})", mode="eval").body
+        keywords = call.keywords if isinstance(call, ast.Call) and not call.args else ()
+        given = {keyword.arg: ast.literal_eval(keyword.value) for keyword in keywords}
+        is_complete = bool(given) == bool(written.strip())
+        return json.dumps(given, ensure_ascii=False) if is_complete and _fits(name, given) else ""
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return ""
 
 
 def _calls_of(data: Any, tools: Collection[str], depth: int = 0) -> Iterator[tuple[str, Any]]:

@@ -4,6 +4,7 @@ sent to the embedding model only if an administrator has named its upstream."""
 
 import asyncio
 import logging
+import re
 from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
 
@@ -25,6 +26,25 @@ PAUSE_SECONDS = 30.0
 _MAX_BATCHES = 5  # batches of refused texts in one job
 _MAX_REFUSED = 3  # single texts refused before any vector was computed: the cause is then not a text
 _MIN_CHARS = 100  # shortest beginning of a text that is too long
+_QUERY_SENTENCE = "Represent this sentence for searching relevant passages: "
+_TASK = "Instruct: Find what is known about the writer of this message\nQuery: "
+# What models expect before a query and before a text, by their names, from their model cards. Other models (OpenAI's,
+# bge-m3, gte, all-MiniLM) expect nothing.
+_PREFIXES = tuple(
+    (re.compile(name, re.IGNORECASE), query, text)
+    for name, query, text in (
+        (
+            r"\be5-.*instruct|qwen3-embedding",
+            "Instruct: Find what is known about the writer of this message\nQuery: ",
+            "",
+        ),
+        (r"\be5-", "query: ", "passage: "),
+        (r"nomic-embed-text", "search_query: ", "search_document: "),
+        (r"embedding-?gemma", "task: search result | query: ", "title: none | text: "),
+        (r"arctic-embed.*(2|v2\.0)\b", "query: ", ""),
+        (r"arctic-embed|mxbai-embed|bge-\w+-en\b", _QUERY_SENTENCE, ""),
+    )
+)
 _throttle = Throttle()
 
 
@@ -90,11 +110,16 @@ async def query_vector(
         return None, {"embedding": error.code}
 
 
+def prefixes(model: str) -> tuple[str, str]:
+    """Return what an embedding model expects before a query and before a text that is searched."""
+    return next(((query, text) for name, query, text in _PREFIXES if name.search(model)), ("", ""))
+
+
 async def _vector_of(text: str, model: str) -> list[float]:
     """Return the vector of a text, or of its beginning if the text is too long. Raises DomainErrors."""
     while True:
         try:
-            return (await embed(embedding_upstream(), model, [text]))[0]
+            return (await embed(embedding_upstream(), model, [prefixes(model)[0] + text]))[0]
         except RequestRefused as refusal:
             if not (text := _shortened(text, refusal)):
                 raise
@@ -110,11 +135,12 @@ async def _add_vectors(known: dict[str, bytes], texts: Mapping[str, str], model:
     of each: after a refusal fewer texts are sent, and only the beginning of a text that is too long. A text that is
     still refused is left out. Raises TimeoutError, DomainErrors; vectors added before stay."""
     waiting, size, refused, before = list(texts.items()), len(texts), 0, len(known)
+    prefix = prefixes(model)[1]
     async with asyncio.timeout(seconds):
         while waiting:
             part = waiting[:size]
             try:
-                made = await embed(embedding_upstream(), model, [text for _, text in part])
+                made = await embed(embedding_upstream(), model, [prefix + text for _, text in part])
             except RequestRefused as refusal:
                 size = len(part) // 2
                 if size:

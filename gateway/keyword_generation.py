@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import F
 
 from gateway.agents.model_choice import BackgroundModels, UpstreamUndecided
 from gateway.errors import RequestRefused, UpstreamSilent
@@ -19,7 +18,15 @@ from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN
 from memories.model_json import objects_in
 from memories.models import Book, ChangeSet, Memory, WriteOrigin
 from memories.selectors import live_condition
-from memories.services import MemoryFields, Source, book_writing, keywords_claim, keywords_release
+from memories.services import (
+    MemoryFields,
+    Source,
+    book_writing,
+    keywords_claim,
+    keywords_release,
+    keywords_requested,
+    keywords_wanted,
+)
 from prompts.memory import keyword_generation_prompt
 
 logger = logging.getLogger("daybook.keyword_generation")
@@ -59,9 +66,9 @@ def fill_book(book_id: str) -> int:
         claimed, words = _in_time(claimed, target, owner=str(book.owner_id))
     except (DomainError, ValueError) as error:
         logger.warning("no search words for a batch of book %s: %s", book.pk, type(error).__name__)
-        if isinstance(error, DomainError):
-            keywords_release(claimed)
+        (keywords_release if isinstance(error, DomainError) else keywords_requested)(claimed)
         return 0
+    keywords_requested(claimed)
     return _store(book, claimed, words)
 
 
@@ -147,5 +154,4 @@ def _store(book: Book, rows: list[Memory], words: dict[int, list[str]]) -> int:
 
 
 def _missing() -> Any:
-    rows = Memory.objects.filter(live_condition(), scan_rule="", keywords=[])
-    return rows.exclude(keywords_for=F("content_key"))
+    return Memory.objects.filter(live_condition(), keywords_wanted(), scan_rule="", keywords=[])

@@ -34,13 +34,15 @@ def has_media(content: Any) -> bool:
     return any(isinstance(part, dict) and part.get("type") != "text" for part in parts)
 
 
-def joined_content(first: Any, second: Any, *, gap: str = PARAGRAPH) -> Any:
-    """Join the contents of two messages, as text with a gap, or as parts if either has parts."""
-    if not first or not second:
-        return first or second
-    if isinstance(first, str) and isinstance(second, str):
-        return first + gap + second
-    return [*content_parts(first), *content_parts(second)]
+def joined_content(*contents: Any, gap: str = PARAGRAPH) -> Any:
+    """Join the contents of messages, as text with a gap, or as parts if any of them has parts. Pass all of them in one
+    call, since each call copies the text."""
+    given = [content for content in contents if content]
+    if len(given) < 2:
+        return given[0] if given else contents[-1]
+    if all(isinstance(content, str) for content in given):
+        return gap.join(given)
+    return [part for content in given for part in content_parts(content)]
 
 
 def content_parts(content: Any) -> list[Any]:

@@ -7,15 +7,15 @@ from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gateway.errors import UpstreamUnreachable
 from gateway.limits.spending import ModelUse
 from gateway.messages import content_text
 from gateway.telemetry import NOTHING, Span, begin
 from gateway.upstream import ModelRequest, model
-from gateway.upstream.answer import NO_CHOICE, choices_of
+from gateway.upstream.answer import choices_of
 from gateway.upstream.calls import CallAccumulator, PartialCall, StepCall
+from gateway.upstream.custom_tools import custom_names
 from gateway.upstream.kept import FieldAccumulator, KeptFields, PartAccumulator, SizeBudget, with_kept
-from gateway.upstream.reasoning import ThoughtInText, reasoning_in, without_thinking
+from gateway.upstream.reasoning import ThoughtInText, reasoning_in
 from gateway.upstream.usage import usage_of
 from memories.errors import TooLarge
 from memories.storable import storable_text
@@ -43,8 +43,8 @@ class ModelStepResult:
 
     @property
     def visible_text(self) -> str:
-        """The text without the thinking that some servers leave in it."""
-        return without_thinking(self.text)
+        """The text without a thought that its stream did not open, which is only known at its end."""
+        return str(ThoughtInText().moved({"content": self.text}, last=True)["content"])
 
     def message(self, ids: Mapping[str, str] = _NO_IDS) -> dict[str, Any]:
         """Return the step as an assistant message, with its calls in the model's order. `ids` are the client's call ids
@@ -110,7 +110,8 @@ class ModelStep:
     def within_span(self, request: ModelRequest) -> Iterator[ModelRequest]:
         """Provide the request with the time left for this step, within a span of the step."""
         self.answered_by = (request.upstream, request.model)
-        self.thought = ThoughtInText(self.answered_by)
+        self.thought = ThoughtInText(self.answered_by, request.parameters)
+        self._calls.custom_names = custom_names(request.tools)
         attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": request.model}
         span = begin("daybook.model_step", {**attributes, "daybook.upstream": request.upstream}, parent=self.part_of)
         seconds = max(self.deadline - asyncio.get_running_loop().time(), 0.001)
@@ -137,6 +138,8 @@ class ModelStep:
         named = self._calls.by_id()
         parts = self._parts.parts()
         fields = {**self._extra.result(), **({"content": parts} if parts else {})}
+        if isinstance(audio := fields.get("audio"), dict):
+            fields["audio"] = {"id": audio.get("id")}  # OpenAI accepts nothing else of a sound that it made
         return ModelStepResult(
             text="".join(self.texts),
             calls=[
@@ -211,8 +214,6 @@ async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerato
         step.usage = usage_of(answer)
     step.choice = answer
     choice = answer["choices"][0]
-    if not isinstance(choice, dict):
-        raise UpstreamUnreachable(NO_CHOICE)
     message = choice.get("message")
     if isinstance(message, dict):
         choice["message"] = message = dict(step.thought.moved(message, last=True))

@@ -11,13 +11,13 @@ from django.contrib.sessions.models import Session as LoginSession
 from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
+from oauth2_provider.models import clear_expired
 
 from gateway import embeddings, keyword_generation
 from gateway.accounts.invitations import invitations_purge
 from gateway.accounts.sign_in import attempts_purge
 from gateway.jobs import jobs_purge
 from gateway.models import ApiKey, Run
-from gateway.oauth.connections import connections_sweep
 from gateway.oauth.registration import registrations_sweep
 from gateway.runs.branch_lease import branches_sweep
 from gateway.runs.lapsed import stop_lapsed
@@ -60,7 +60,7 @@ def accounts_sweep() -> None:
     invitations_purge()
     ApiKey.objects.filter(revoked_at__lt=now - timedelta(days=settings.REVOKED_KEY_DAYS)).delete()
     learned_purge(now)
-    connections_sweep(now)
+    clear_expired()  # codes and tokens; those of an ended connection were deleted with it
     registrations_sweep(now)
 
 

@@ -9,6 +9,7 @@ client disconnects, the sweep finishes the work. Apps of higher layers register 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from time import monotonic
 from typing import Any
 from uuid import UUID
@@ -18,7 +19,7 @@ from django.utils import timezone
 
 from memories.audit.log import SYSTEM, Action, Actor, audit_record
 from memories.clocks import lease_over
-from memories.database.batches import BatchSize, Slices, run_slices_within
+from memories.database.batches import Slices, in_batches, run_slices_within
 from memories.messaging import invalidation
 from memories.messaging.outbox import notify
 from memories.models import (
@@ -32,7 +33,7 @@ from memories.models import (
     Revision,
     ThreadRecord,
 )
-from memories.models.erasures import LEASE_SECONDS
+from memories.models.erasures import LEASE_SECONDS, lease_end
 from memories.services import books_lock, generations_raise, is_only_administrator, owner_delete
 from memories.services.erasing import ErasureStep, deleting, owner_steps, updating, without_revisions
 
@@ -134,30 +135,24 @@ def forgetting_sweep() -> None:
         if monotonic() >= until:
             return
         unclaimed = Erasure.objects.filter(pk=erasure.pk, finished_at=None, leased_until=erasure.leased_until)
-        if unclaimed.update(leased_until=_lease()):
+        if unclaimed.update(leased_until=lease_end()):
             run_slices_within(erasure_slices(erasure), until - monotonic())
-
-
-def _lease() -> datetime:
-    return timezone.now() + timedelta(seconds=LEASE_SECONDS)
 
 
 def _run_steps(erasure: Erasure, steps: Iterable[ErasureStep]) -> Slices[None]:
     for step in steps:
-        size = BatchSize()
-        while _run_batch(erasure, step, size):
-            yield
+        yield from in_batches(partial(_run_batch, erasure, step))
 
 
-def _run_batch(erasure: Erasure, step: ErasureStep, size: BatchSize) -> int:
+def _run_batch(erasure: Erasure, step: ErasureStep, limit: int) -> int:
     """Erase one batch of a step, count it in the same transaction, and return the number of rows."""
     erased = dict(erasure.erased)
-    with size.measured(), transaction.atomic():
-        count = step.batch(size.rows)
+    with transaction.atomic():
+        count = step.batch(limit)
         if count:
             if step.name:
                 erased[step.name] = erased.get(step.name, 0) + count
-            Erasure.objects.filter(pk=erasure.pk).update(erased=erased, leased_until=_lease())
+            Erasure.objects.filter(pk=erasure.pk).update(erased=erased, leased_until=lease_end())
     erasure.erased = erased
     return count
 
@@ -179,7 +174,7 @@ def _memory_steps(erasure: Erasure, owner_id: UUID, books: Sequence[UUID]) -> It
     yield ErasureStep("", deleting(without_revisions(ChangeSet.objects.filter(owner_id=owner_id, book__in=books))))
     notifications = Notification.objects.filter(owner_id=owner_id)
     if erasure.book:
-        yield ErasureStep("", updating(notifications, text="", memory_numbers=[]))
+        yield ErasureStep("", updating(notifications.filter(book=erasure.book), text="", memory_numbers=[]))
     else:
         yield ErasureStep("thread_records", deleting(ThreadRecord.objects.filter(owner_id=owner_id)))
         yield ErasureStep("notifications", deleting(notifications))

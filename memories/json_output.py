@@ -1,4 +1,5 @@
-"""Fast JSON encoding of values with very long texts, such as base64 files, or with parts that never change.
+"""Fast JSON encoding of values with very long texts, such as base64 files, or with parts that never change; and times
+in JSON.
 
 `json.dumps` examines every character while it holds the GIL: 25 ms for 8 MB, during which no other request proceeds.
 Checking that a text needs no escaping takes a tenth of that time; such a text is copied verbatim."""
@@ -6,8 +7,11 @@ Checking that a text needs no escaping takes a tenth of that time; such a text i
 import json
 import secrets
 from collections.abc import Iterable
+from datetime import datetime
 from itertools import chain
 from typing import Any
+
+from django.core.serializers.json import DjangoJSONEncoder
 
 LONG = 50_000
 _NUMBERS = frozenset({int, float, bool, type(None)})
@@ -72,3 +76,8 @@ class LongTextEncoder(json.JSONEncoder):
 
 def _is_plain(text: str) -> bool:
     return text.isascii() and not any(escaped in text for escaped in _ESCAPED)
+
+
+def json_time(moment: datetime) -> str:
+    """Return a time in UTC as all APIs write it, such as 2026-11-22T09:30:00.250Z."""
+    return str(DjangoJSONEncoder().default(moment))

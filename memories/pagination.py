@@ -20,15 +20,14 @@ def list_json(
     key: str,
     show: Callable[[Any], dict[str, Any]],
     parse: Callable[[str], Any],
-    oldest_first: bool = False,
 ) -> dict[str, Any]:
-    """Return one page of `rows`, ordered by `key`. `after` is the id of the last entry of the previous page. Raises
-    InvalidRequest."""
+    """Return one page of `rows`, the highest `key` first. `after` is the id of the last entry of the previous page.
+    Raises InvalidRequest."""
     if not 1 <= limit <= LIST_LENGTH:
         raise InvalidRequest(f"limit is a number from 1 to {LIST_LENGTH}.", param="limit")
     if (cursor := parse_cursor(after, parse)) is not None:
-        rows = rows.filter(**{f"{key}__{'gt' if oldest_first else 'lt'}": cursor})
-    found = list(rows.order_by(key if oldest_first else f"-{key}")[: limit + 1])
+        rows = rows.filter(**{f"{key}__lt": cursor})
+    found = list(rows.order_by(f"-{key}")[: limit + 1])
     return page_json([show(row) for row in found[:limit]], has_more=len(found) > limit)
 
 

@@ -103,11 +103,6 @@ def record_later(scope: Scope, *, user: str, assistant: str, run_id: UUID, metad
         task.add_done_callback(_pending.discard)
 
 
-async def wait_for_records() -> None:
-    """Wait until all pending reports were delivered or failed (for tests)."""
-    await asyncio.gather(*_pending, return_exceptions=True)
-
-
 async def _record(
     provider: MemoryProvider,
     scope: Scope,

@@ -14,7 +14,7 @@ import scanning
 from memories.artifacts.cleaning import scan_document
 from memories.database.access import in_read_thread
 from memories.lru_cache import LRUCache
-from memories.messaging.invalidation import register_cache
+from memories.messaging.invalidation import register_cache, watch
 from memories.metadata import metadata_words
 from memories.models import ScanRenewal
 from scanning import Finding
@@ -121,6 +121,7 @@ def _scan_cached(content: str, keywords: Sequence[str], *, document: bool) -> Sc
     with _lock:
         if known := _cache.touch(key):
             return known
+    watch()  # the scan caches words
     if document:
         judged = _verdict(scan_hash, scan_document(content), ())
     else:

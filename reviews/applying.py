@@ -52,7 +52,7 @@ def apply_writes(
 
 
 def _fields(write: ReviewWrite, base: Mapping[str, Any]) -> MemoryFields:
-    """Return the fields that a write sets, without those equal in `base`, the memory that it was proposed for."""
+    """Return the fields that a write sets, without those equal in `base`, the memory that it was made for."""
     values = {"category": write.category, "keywords": write.keywords, **write.more}
     changed = {name: value for name, value in values.items() if name not in base or base[name] != value}
     if expires_at := changed.get("expires_at"):
@@ -72,22 +72,22 @@ def _write(writer: BookWriter, write: ReviewWrite, earlier: ReviewWrite | None) 
         raise Conflict("The memory that this would change was not saved.")
     number = earlier.number if earlier else int(write.key)
     version = earlier.left_version if earlier else write.version
-    base: Mapping[str, Any] = {}
-    if write.proposed:
-        base, version = _base_of(writer, write, number, version), None
+    base = _base_of(writer, write, number, version)
     if write.action == "update":
-        return writer.update(number, _fields(write, base), version=version)
+        return writer.update(number, _fields(write, base))
     if write.action == "delete":
-        return writer.delete(number, version=version)
+        return writer.delete(number)
     raise LookupError(f"unknown action of a staged write: {write.action!r}")
 
 
 def _base_of(writer: BookWriter, write: ReviewWrite, number: int, version: int | None) -> Mapping[str, Any]:
-    """Return the fields of the memory when the write was proposed. Other changes since then are kept; only a changed
-    text is a conflict, unless the person edited the proposed one. Raises Conflict."""
+    """Return the fields of the memory when the write was made. Other changes since then are kept; only a changed text
+    is a conflict, unless the person edited a proposed one. Raises Conflict, NotFound."""
     try:
         memory = writer.memory(number)
     except NotFound:
+        if not write.proposed:
+            raise
         raise Conflict(f"Memory {number} was deleted or has expired in the meantime. Reject this.") from None
     revision = Revision.objects.filter(owner_id=memory.owner_id, memory=memory, version=version or 0).first()
     base = revision.after if revision else {}

@@ -31,12 +31,10 @@ class Evidence:
     graded: Floats
     """Rows: BM25 with neighbours and keywords; the closest word to each query word, weighted by idf; the cosine of
     static embeddings; and, if the book has sessions, BM25 of the whole session."""
-    near_words: Floats
-    """The second row of `graded`."""
+    shared_words: Floats
+    """The first row of `graded`."""
     meaning: Floats
     """The third row of `graded`."""
-    names: Floats
-    """Summed weights of the query's words that the entry contains and that the book writes as names or numbers."""
     speaker: Floats
     """The message names the entry's speaker, 0 to 1."""
     time: Floats
@@ -53,7 +51,7 @@ def gather_evidence(query: Query, book: BookArrays, upstream: Closeness | None =
     none = np.zeros(size, dtype=np.float32)
     graded = np.zeros((3 if book.sessions is None else 4, size), dtype=np.float32)
     graded[0] = shared_words(query, book)
-    near_words, meaning = graded[1], graded[2]
+    _, near_words, meaning = graded[:3]
     for word in query.words:
         np.add.at(near_words, *word.closest)
     np.vecdot(book.vectors, query.vector, out=meaning)
@@ -61,9 +59,8 @@ def gather_evidence(query: Query, book: BookArrays, upstream: Closeness | None =
         graded[3] = session_words(query, book, book.sessions.size)
     return Evidence(
         graded=graded,
-        near_words=near_words,
+        shared_words=graded[0],
         meaning=meaning,
-        names=summed([word.names for word in query.words if word.is_named], size),
         speaker=said_by_named(query, book) if query.speakers else none,
         time=book.facts.says_when.astype(np.float32) if query.asks_when else none,
         date=said_near(query.times, book) if query.times else none,

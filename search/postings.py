@@ -48,10 +48,6 @@ class Postings:
         places, counts = row_places(self.starts, terms)
         return self.documents[places], self.impacts[places] * (weights * self.idf[terms]).repeat(counts)
 
-    def holding(self, term: int) -> NDArray[np.int32]:
-        """Return the documents that contain a term."""
-        return self.documents[self.starts[term] : self.starts[term + 1]]
-
     def best(self, terms: Ints, weights: Floats) -> Floats:
         """Return for every document the largest weight times impact of the given terms, 0 if it contains none."""
         places, counts = row_places(self.starts, terms)

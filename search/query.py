@@ -23,7 +23,7 @@ from search.languages import (
 from search.term_similarity import QueryWord, TermSimilarity
 from search.times import NamedTime, asks_when, named_times
 from search.tokens import Token, tokens_of, tokens_of_keyword
-from search.vectors import Floats
+from search.vectors import Floats, unit
 
 MAX_TERMS: Final = 64
 """Distinct terms of a message that are searched: the rarest in the book."""
@@ -31,7 +31,6 @@ MAX_CHARS: Final = 8000
 """Characters of a message that are searched: half of them from its end, where a question about a text usually is."""
 _CACHE_SIZE: Final = 16
 """Analysed messages in the cache: enough for one message and its parts."""
-_EPSILON: Final = np.float32(1e-9)
 _POLITE: Final = re.compile(POLITE_FRAMES)
 _SPOKEN: Final = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
@@ -93,17 +92,12 @@ def analyse_query(text: str, extra_words: Sequence[str], book: BookArrays, simil
     return Query(
         text=text,
         words=similarity.of(_rarest(words, book)),
-        vector=_unit(book.static.vector(text.strip() or " ".join(extra_words)) - book.centre),
+        vector=unit(book.static.vector(text.strip() or " ".join(extra_words)) - book.centre),
         speakers=speakers,
         asks_when=message.asks_when,
         times=message.times,
         is_personal=message.is_personal,
     )
-
-
-def _unit(vector: Floats) -> Floats:
-    """Return a single vector scaled to length one; see `unit`."""
-    return np.asarray(vector / max(np.sqrt(np.vecdot(vector, vector)), _EPSILON), dtype=np.float32)
 
 
 def searched_part(text: str) -> str:

@@ -47,21 +47,21 @@ SESSION_REPEAT: Final = 0.07
 # When to return nothing. Scores only order the entries of one book; a threshold on them, or on the cosine, either loses
 # answers or lets noise in. So points are added up for three kinds of absolute evidence: matching words, matching
 # meaning, and whether the message is about a person in this book at all.
-WORDS_SCALE: Final = 8.0
-"""Summed idf of matching words that is worth one point: about two rare words."""
+WORDS_SCALE: Final = 5.0
+"""BM25 that is worth one point: about two rare words."""
 MEANING_SCALE: Final = 0.4
 """Cosine that is worth one point."""
-NAME_POINTS: Final = 0.5
-"""Points for a name or number of the book in the message."""
 PERSONAL_POINTS: Final = 1.0
 """Points for a message about its writer, or about a speaker of the book."""
 MIN_POINTS: Final = 1.0
 """Points needed. A general question needs words and meaning; a personal one needs a little of either."""
 UPSTREAM_SCALE: Final = 2.0
-"""Closeness by an embedding model that is worth one point; it replaces the static meaning."""
-MIN_POINTS_UPSTREAM: Final = 1.6
+"""Closeness by an embedding model that is worth one point."""
+MEANING_SCALE_WITH_UPSTREAM: Final = 0.8
+"""Cosine that is worth one point beside such a model: two models err less than one."""
+MIN_POINTS_UPSTREAM: Final = 1.7
 """Points needed with an embedding model, which finds more."""
-CHANCE_POINTS: Final = 0.17
+CHANCE_POINTS: Final = 0.23
 """Additional points needed for every doubling beyond `SMALL_BOOK` facts: among many, the best one for any message is
 close by chance. Not needed in conversations, where a message usually continues the topic."""
 TOP_ENTRIES: Final = 5
@@ -135,19 +135,20 @@ def has_enough_evidence(query: Query, evidence: Evidence, best: Ints, extra: flo
     upstream = evidence.upstream
     if upstream is not None and upstream.is_calibrated:
         known = upstream.known[best]
-        if points(query, evidence, best[known], upstream.values, UPSTREAM_SCALE) >= MIN_POINTS_UPSTREAM + extra:
+        by_upstream = float(upstream.values[best].max()) / UPSTREAM_SCALE
+        total = points(query, evidence, best[known], MEANING_SCALE_WITH_UPSTREAM) + by_upstream
+        if known.any() and total >= MIN_POINTS_UPSTREAM + extra:
             return True
         best = best[~known]
-    return points(query, evidence, best, evidence.meaning, MEANING_SCALE) >= MIN_POINTS + extra
+    return points(query, evidence, best, MEANING_SCALE) >= MIN_POINTS + extra
 
 
-def points(query: Query, evidence: Evidence, best: Ints, meaning: Floats, scale: float) -> float:
-    """Return the points of the entries in `best`; `meaning` is worth one point per `scale`."""
+def points(query: Query, evidence: Evidence, best: Ints, meaning_scale: float) -> float:
+    """Return the points of the entries in `best`; the static cosine is worth one point per `meaning_scale`."""
     if not len(best):
         return 0.0
-    total: float = max(evidence.near_words[best].tolist()) / WORDS_SCALE
-    total += float(meaning[best].max() / scale)
-    total += NAME_POINTS * min(max(evidence.names[best].tolist()), 1.0)
+    total: float = max(evidence.shared_words[best].tolist()) / WORDS_SCALE
+    total += float(evidence.meaning[best].max()) / meaning_scale
     if query.is_personal or query.speakers:
         total += PERSONAL_POINTS
     return total

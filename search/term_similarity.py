@@ -53,13 +53,11 @@ class QueryWord:
     """The same over the entries' keywords."""
     sessions: Contributions
     """The same over whole sessions."""
-    names: Contributions
-    """Entries that contain the word as a name or number."""
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        contributions = (self.closest, self.context, self.keywords, self.sessions, self.names)
+        contributions = (self.closest, self.context, self.keywords, self.sessions)
         return 100 * len(self.nearest) + sum(places.nbytes + values.nbytes for places, values in contributions)
 
 
@@ -124,12 +122,10 @@ class TermSimilarity:
         weights = np.full(len(terms), weight)
         if cosine is not None:
             weights[len(own) :] *= NEAR_WEIGHT * cosine[near]
-        is_named = term >= 0 and bool(book.named[term])
-        named = book.content.holding(term) if is_named else None
         return QueryWord(
             token=token,
             term=term,
-            is_named=is_named,
+            is_named=term >= 0 and bool(book.named[term]),
             weight=weight,
             idf_weight=idf_weight,
             nearest=nearest,
@@ -137,7 +133,6 @@ class TermSimilarity:
             context=book.context.contributions(terms, weights),
             keywords=book.keywords.contributions(terms, weights) if book.keywords.documents.size else NO_CONTRIBUTIONS,
             sessions=NO_CONTRIBUTIONS if book.sessions is None else book.sessions.contributions(terms, weights),
-            names=NO_CONTRIBUTIONS if named is None else (named, np.full(len(named), weight)),
         )
 
     def _close(self, cosine: Floats, own_term: int) -> tuple[Sequence[tuple[int, float]], Ints, Contributions]:

@@ -103,7 +103,7 @@ def _named(match: re.Match[str]) -> NamedTime | None:
     if is_lone_word and not (match.group("name")[0].isupper() and match.start() > 0):
         return None
     try:
-        date(year or 2000, month, day or 1)
+        date(year or 2000, month, 1 if day is None else day)
     except ValueError:
         return None
     return NamedTime(year, month, day)

@@ -83,7 +83,7 @@ class UpstreamVectors:
 def upstream_vectors(
     entries: Sequence[Entry], book: BookArrays, vectors: Mapping[int, Vector] | None
 ) -> UpstreamVectors | None:
-    """Return the vectors, given by entry number, for the entries of `book`, or None if there are none.
+    """Return the vectors, given by entry number, for the entries of `book`, or None if there are none but zeros.
 
     If lengths differ (the model was changed), the most common one is used and the other vectors count as missing.
     """
@@ -98,6 +98,8 @@ def upstream_vectors(
             rows[at] = vector
     rows = unit(np.nan_to_num(rows))
     known = np.any(rows != 0, axis=1)
+    if not known.any():
+        return None
     rows, centres = _without_language_means(rows, known, book.facts.languages)
     if book.window.has_neighbours:
         rows = unit(smoothed(rows, book.window, UPSTREAM_VECTOR_WEIGHTS))

@@ -116,7 +116,7 @@ def forget_words() -> None:
 
 
 def unit(rows: Floats) -> Floats:
-    """Return the rows scaled to length one; rows of zeros stay zeros."""
+    """Return the rows, or a single vector, scaled to length one; rows of zeros stay zeros."""
     norms = np.sqrt(np.vecdot(rows, rows))
     return np.asarray(rows / np.maximum(norms, np.float32(1e-9))[..., None], dtype=np.float32)
 

@@ -10,6 +10,7 @@ import socket
 import ssl
 from collections.abc import AsyncGenerator, Generator
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpcore2
 import hypothesis
@@ -26,8 +27,9 @@ from gateway import authentication, upstream
 from gateway.accounts.logins import forget_recent_logins
 from gateway.accounts.openid import forget_clients
 from gateway.models import Agent, Session
+from gateway.upstream import reasoning, wire
 from gateway.upstream.cache import upstream_cache
-from gateway.upstream.reasoning import forget_models
+from gateway.upstream.client import UpstreamClient
 from memories import clocks, counters
 from memories.audit.triggers import triggers_drop
 from memories.models import Book, Owner
@@ -188,7 +190,7 @@ def fresh_process() -> Generator[None]:
     """Clear between tests what a process keeps between requests."""
     yield
     upstream_cache.forget()
-    forget_models()
+    reasoning._unopened.clear()
     snapshots.clear()
     authentication.forget_keys()
     thread_cache.clear()
@@ -197,6 +199,20 @@ def fresh_process() -> Generator[None]:
     clocks._set_forward_at = -math.inf
     forget_recent_logins()
     forget_clients()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loopback_only(monkeypatch_session: pytest.MonkeyPatch) -> None:
+    """Refuse model calls to other machines."""
+    make = wire._make_client
+
+    def checked(upstream_name: str) -> UpstreamClient:
+        url = settings.DAYBOOK_UPSTREAMS.get(upstream_name, {}).get("url", "")
+        if url and not (urlsplit(url).hostname or "").startswith(("localhost", "127.", "::1")):
+            raise RuntimeError("A test called a model server that is not on this machine.")
+        return make(upstream_name)
+
+    monkeypatch_session.setattr(wire, "_make_client", checked)
 
 
 @pytest.fixture(autouse=True)
@@ -229,6 +245,13 @@ def _has_loop(item: pytest.Function) -> bool:
     return any(map(inspect.iscoroutinefunction, [item.function, *fixtures])) or any(
         map(inspect.isasyncgenfunction, fixtures)
     )
+
+
+@pytest.fixture
+def whole_deletions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let deletions from the account page end within their request: the first one of a process prepares its statements
+    for seconds, and would be left to the sweep on a busy machine."""
+    monkeypatch.setattr("gateway.chat.account.DELETE_SECONDS", math.inf)
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ class OpenIDServer:
         self.metadata_issuer = ""
         self.redirected_path = ""
         self.padding = 0  # spaces before each answer
-        self.pause = 0.0  # seconds before each byte of an answer
+        self.pause = self.head_pause = 0.0  # seconds before each byte of an answer's body, and of its head
         self.key, self.stranger = _key("one"), _key("one", of="a stranger")
         self.requested_paths: list[str] = []
         self._codes: dict[str, dict[str, str]] = {}
@@ -176,6 +176,10 @@ class OpenIDServer:
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
                 _write(self.wfile, content, provider.pause)
+
+            def flush_headers(self) -> None:
+                _write(self.wfile, b"".join(self._headers_buffer), provider.head_pause)
+                self._headers_buffer = []
 
             def log_message(self, *args: object) -> None:
                 """Log nothing."""

@@ -29,6 +29,7 @@ class Says:
         default_factory=lambda: {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
     )
     finish_reason: str = ""
+    logprobs: bool = False  # each streamed piece of the text comes with its log probabilities
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,10 @@ class ScriptedModel:
         for piece in step.thinks if isinstance(step, Says) else ():
             yield _chunk({"reasoning_content": piece})
         for piece in step.pieces:
-            yield _chunk({"content": piece})
+            chunk = _chunk({"content": piece})
+            if isinstance(step, Says) and step.logprobs:
+                chunk["choices"][0]["logprobs"] = {"content": [{"token": piece, "logprob": -0.5}]}
+            yield chunk
         if isinstance(step, Says) and step.refuses:
             yield _chunk({"refusal": step.refuses})
         if isinstance(step, Says) and step.cites:

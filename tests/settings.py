@@ -27,8 +27,6 @@ from config.settings import *  # noqa: E402, F403
 
 # Database functions run inline, since other threads would not see the test's transaction.
 DB_THREADS = 0
-# Refuse model calls to other machines.
-DAYBOOK_UPSTREAM_LOOPBACK_ONLY = True
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 SWEEP_SECONDS = 0.2
 # A thread that polls the database would outlive the test.

@@ -11,6 +11,7 @@ from multiprocessing.context import ForkProcess
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connections
 from django_q.conf import Conf
+from django_q.signals import post_spawn
 
 from config import heartbeat
 from config.processes.database_wait import DatabaseWait
@@ -23,6 +24,7 @@ from gateway.webhooks.delivery import webhooks_sweep
 from memories.database.access import become_worker, disconnect
 from memories.forgetting import forgetting_sweep
 from memories.ids import uuid7
+from memories.messaging.invalidation import watch
 from memories.sweep import memories_sweep, wal_sweep
 from reviews.alerts import alerts_sweep
 from reviews.consolidation.triggers import consolidation_sweep
@@ -62,6 +64,7 @@ class SweepLoop:
         self._thread = threading.Thread(target=self._run, name="daybook-sweeps", daemon=True)
 
     def start(self) -> None:
+        watch()
         self._thread.start()
 
     def is_alive(self) -> bool:
@@ -118,6 +121,7 @@ def run_worker(processes: int | None = None, *, prepared: bool = False) -> int:
         return 0
     upstream_cache.sync()  # before the fork, so that the queue's processes inherit it
     disconnect()
+    post_spawn.connect(lambda **_: watch(), weak=False)  # in each process of the queue
     guard, stop = guard_start()
     sweeps = SweepLoop(SWEEPS)
     sweeps.start()  # a thread, so only after the fork

@@ -2,6 +2,8 @@
 its size: a provider that sends slowly or without end would keep a thread and fill the memory."""
 
 from io import BytesIO
+from socket import SHUT_RDWR
+from threading import Timer
 from time import monotonic
 from typing import Any
 
@@ -9,17 +11,39 @@ import requests
 from authlib.integrations.django_client import DjangoOAuth2App
 from authlib.integrations.requests_client import OAuth2Session
 from requests.adapters import HTTPAdapter
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import HTTPError
 
 SECONDS = 10.0
-"""Maximum time to connect, between two parts of an answer, and to read its body."""
+"""Maximum time to connect, between two parts of an answer, to read its head, and to read its body."""
 ANSWER_BYTES = 1_000_000
 """Maximum bytes of an answer, unpacked."""
 _PART = 65_536
 
 
+def _bounded(pool: type[HTTPConnectionPool]) -> type[HTTPConnectionPool]:
+    """Return a class of connection pools whose connections are closed if the head of an answer takes too long."""
+
+    class Connection(pool.ConnectionCls):  # type: ignore[misc, name-defined]  # a class made at run time
+        def getresponse(self) -> Any:
+            closing = Timer(SECONDS, self.sock.shutdown, [SHUT_RDWR])
+            closing.daemon = True
+            closing.start()
+            try:
+                return super().getresponse()
+            finally:
+                closing.cancel()
+
+    return type("Pool", (pool,), {"ConnectionCls": Connection})
+
+
 class _Adapter(HTTPAdapter):
-    """Reads the body of each answer within the limits, also that of a redirect, which the session discards."""
+    """Reads each answer within the limits, also the body of a redirect, which the session discards."""
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        super().init_poolmanager(*args, **options)
+        pools = {"http": HTTPConnectionPool, "https": HTTPSConnectionPool}
+        self.poolmanager.pool_classes_by_scheme = {scheme: _bounded(pool) for scheme, pool in pools.items()}
 
     def send(self, *args: Any, **options: Any) -> requests.Response:
         """Raises requests.RequestException."""

@@ -81,17 +81,22 @@ def _system(given: Any) -> list[ChatMessage]:
 
 def _messages(given: Sequence[Any]) -> list[ChatMessage]:
     messages: list[ChatMessage] = []
+    notes: list[str] = []  # texts of the last system messages
     for index, message in enumerate(given):
         where = f"messages[{index}]"
         if not isinstance(message, dict) or message.get("role") not in _ROLES:
             raise InvalidRequest(f"{where} must be an object with the role user or assistant.", param=where)
         blocks = blocks_of(message.get("content"), f"{where}.content")
+        if message["role"] == "system":
+            notes.append(joined_text(blocks))
+            continue
+        _add_system_messages(messages, notes)
+        notes = []
         if message["role"] == "assistant":
             messages.append(assistant_message(blocks, where))
-        elif message["role"] == "system":
-            _add_system_message(messages, joined_text(blocks))
         else:
             _add_user_message(messages, blocks, f"{where}.content")
+    _add_system_messages(messages, notes)
     return messages
 
 
@@ -104,8 +109,7 @@ def _add_user_message(messages: list[ChatMessage], blocks: Sequence[Block], wher
     reminders = [part for part in parts if _is_reminder(part)]
     own_parts = [part for part in parts if not _is_reminder(part)] if reminders else parts
     if results and not own_parts:
-        for part in reminders:
-            _add_to_result(messages, str(part["text"]))
+        _add_to_result(messages, [str(part["text"]) for part in reminders])
         return
     if reminders and own_parts:
         messages.append({"role": "system", "content": content_of(reminders)})
@@ -117,19 +121,19 @@ def _is_reminder(part: Mapping[str, Any]) -> bool:
     return text.startswith(start) and text.endswith(end) and text.find(end) == len(text) - len(end)
 
 
-def _add_system_message(messages: list[ChatMessage], text: str) -> None:
-    """Add a system message in the middle of the conversation. It must not separate calls from their results, nor follow
-    the results with which a turn continues."""
+def _add_system_messages(messages: list[ChatMessage], texts: Sequence[str]) -> None:
+    """Add system messages in the middle of the conversation. They must not separate calls from their results, nor
+    follow the results with which a turn continues."""
     last = messages[-1] if messages else {}
     if last.get("role") == "tool":
-        _add_to_result(messages, text)
-    elif text:
-        messages.insert(len(messages) - bool(last.get("tool_calls")), {"role": "system", "content": text})
+        _add_to_result(messages, texts)
+    else:
+        at = len(messages) - bool(last.get("tool_calls"))
+        messages[at:at] = [{"role": "system", "content": text} for text in texts if text]
 
 
-def _add_to_result(messages: list[ChatMessage], text: str) -> None:
-    if text:
-        messages[-1] = {**messages[-1], "content": joined_content(messages[-1]["content"], text)}
+def _add_to_result(messages: list[ChatMessage], texts: Sequence[str]) -> None:
+    messages[-1] = {**messages[-1], "content": joined_content(messages[-1]["content"], *texts)}
 
 
 def _is_client_tool(tool: Any) -> bool:

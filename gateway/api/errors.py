@@ -98,7 +98,8 @@ def as_domain_error(error: Exception) -> DomainError:
         loc = list(first.get("loc", ()))
         loc = loc[1:] if loc[:1] in (["query"], ["header"]) else loc
         path = ".".join(str(part) for part in loc if part not in _NOT_FIELDS)
-        reason = first.get("msg", "not valid").replace(" after validation", "")  # pydantic's addition to lengths
+        # Without what pydantic adds to the errors of validators, and to lengths.
+        reason = first.get("msg", "not valid").removeprefix("Value error, ").replace(" after validation", "")
         return InvalidRequest(f"{path or 'body'}: {reason}.", param=path or None)
     if isinstance(error, AuthenticationError):
         return Unauthorized("Sign in, or send an API key as Authorization: Bearer dbk_….")

@@ -17,6 +17,7 @@ from gateway.authentication import require_writer
 from gateway.models import Agent
 from memories.api.operations import reading
 from memories.caller import ApiRequest, Caller
+from memories.json_output import json_time
 from memories.pagination import page_json
 
 router = Router()
@@ -67,5 +68,5 @@ def _model_json(agent: Agent) -> dict[str, Any]:
         "owned_by": "daybook",
         "type": "model",
         "display_name": agent.name,
-        "created_at": agent.created_at.isoformat(),
+        "created_at": json_time(agent.created_at),
     }

@@ -9,6 +9,7 @@ from functools import partial
 from itertools import accumulate
 from typing import Annotated, Any, Literal
 
+from django.conf import settings
 from django.http import HttpResponse, HttpResponseBase
 from ninja import Router
 from pydantic import Field
@@ -26,6 +27,7 @@ from gateway.api.v1_turn import begin_turn, v1_request_of
 from gateway.authentication import require_writer
 from gateway.commands import command_in
 from gateway.errors import UpstreamUnreachable
+from gateway.messages import text_of
 from gateway.passthrough import open_plain, plain_events
 from gateway.runs import stopping
 from gateway.runs.context import TurnContext
@@ -35,7 +37,7 @@ from gateway.turns.events import Event
 from memories.api.operations import reading, writing
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread
-from memories.errors import InvalidRequest, NotFound
+from memories.errors import InvalidRequest, NotFound, TooLarge
 from memories.ids import parse_uuid
 from memories.pagination import page_json
 
@@ -144,10 +146,20 @@ def _conversation(caller: Caller, parsed: ResponsesBody) -> tuple[CompletionBody
         for item in output_items(run_id, number, part.output)
     }
     messages = as_messages(after.messages if after else [], parsed.items, stored)
+    if after:
+        _require_room(messages)
     if parsed.truncate:
         agent = agent_find(caller, parsed.chat["model"])
         messages = _truncated(messages, agent_settings(agent).context_token_limit)
     return parsed.completion(messages), after
+
+
+def _require_room(messages: Sequence[dict[str, Any]]) -> None:
+    """Raise TooLarge if a conversation that is partly stored has much more text than a request may have: the results of
+    a turn's tools add up."""
+    limit = 2 * settings.DAYBOOK_MAX_BODY
+    if sum(len(text_of(message.get("content"))) for message in messages) > limit:
+        raise TooLarge(f"This conversation has more than {limit} characters. Send shorter outputs.", param="input")
 
 
 def _references(parsed: ResponsesBody) -> list[Any]:

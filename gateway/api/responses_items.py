@@ -79,6 +79,7 @@ class _Conversation:
         self._groups: list[list[ChatMessage]] = []
         self._unanswered: dict[str, list[ChatMessage]] = {}  # groups by the ids of their calls without a result
         self._answered: set[str] = set()  # calls that have their result
+        self._texts: list[tuple[ChatMessage, list[Any]]] = []  # new messages of the assistant, with their contents
         self._open: list[ChatMessage] | None = None  # the group to which the assistant's next text or call belongs
         for message in before:
             call_id = str(message.get("tool_call_id"))
@@ -104,11 +105,20 @@ class _Conversation:
         """Return the conversation. Calls without a result get a placeholder, since servers refuse them otherwise."""
         for call_id, group in self._unanswered.items():
             group.append({"role": "tool", "tool_call_id": call_id, "content": NO_RESULT})
+        for message, contents in self._texts:
+            message["content"] = joined_content(*contents, gap="") if contents else None
         return [message for group in self._groups for message in group]
 
     def _begin(self, message: ChatMessage) -> list[ChatMessage]:
         self._groups.append([message])
         return self._groups[-1]
+
+    def _assistant(self) -> list[ChatMessage]:
+        """Return the group of the assistant's message that is continued, or of a new one."""
+        if self._open is None:
+            self._open = self._begin({"role": "assistant", "content": None})
+            self._texts.append((self._open[0], []))
+        return self._open
 
     def _add_message(self, item: Item, where: str) -> None:
         role = str(item.get("role"))
@@ -120,23 +130,20 @@ class _Conversation:
             raise InvalidRequest(
                 f"{where}.role must be one of system, developer, user, assistant.", param=f"{where}.role"
             )
-        elif self._open is None:
-            self._open = self._begin({"role": "assistant", "content": content})
         else:
-            message = self._open[0]
-            message["content"] = joined_content(message["content"], content, gap="")
+            self._assistant()
+            self._texts[-1][1].append(content)
 
     def _add_call(self, item: Item, kind: str, arguments_field: str, empty: str, where: str) -> None:
         name = flat_name(item.get("namespace"), _text(item, "name", where))
         call = {"name": name, arguments_field: _text(item, arguments_field, where) or empty}
         call_id = _call_id(item, where)
-        if self._open is None:
-            self._open = self._begin({"role": "assistant", "content": None})
-        calls = self._open[0].setdefault("tool_calls", [])
+        group = self._assistant()
+        calls = group[0].setdefault("tool_calls", [])
         if len(calls) == TOOLS:
             raise InvalidRequest(f"{where}: an answer has at most {TOOLS} calls.", param="input")
         calls.append({"id": call_id, "type": kind, kind: call})
-        self._unanswered[call_id] = self._open
+        self._unanswered[call_id] = group
 
     def _add_result(self, item: Item, where: str) -> None:
         call_id = _call_id(item, where)

@@ -20,7 +20,7 @@ from gateway.api.responses_json import (
 from gateway.attachments.reading import contents_read
 from gateway.models import Message, Run
 from gateway.runs.call_ids import call_prefix, run_of_call
-from gateway.runs.responses import parts_of, response_id, transcript
+from gateway.runs.responses import before_run, parts_of, response_id
 from gateway.upstream.reasoning import reasoning_in
 from gateway.upstream.usage import usage_since
 
@@ -105,12 +105,10 @@ def input_items(run: Run, part: int) -> list[dict[str, Any]]:
     parts are in their stored form, for `items_shown`."""
     parts = parts_of(run)
     given = parts[part].input if part < len(parts) else []
-    earlier = [row for earlier in parts[:part] for row in (*earlier.input, *earlier.output)]
-    first = next(iter([*earlier, *given]), None)
-    before = [row for row in transcript(run, 0) if first is None or row.seq < first.seq]
+    own = [row for earlier in parts[:part] for row in (*earlier.input, *earlier.output)] + given
     requests = (run.responses or {}).values()
     names = {flat: name for request in requests for flat, name in request.get("names", {}).items()}
-    return list(_as_input([*before, *earlier, *given], names, forked=run.session.parent_id is not None))
+    return list(_as_input([*before_run(run, own), *own], names, forked=run.session.parent_id is not None))
 
 
 async def items_shown(owner_id: UUID, items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

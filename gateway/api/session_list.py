@@ -1,7 +1,11 @@
 """/api/sessions: creating, listing, searching, changing, exporting and deleting sessions, and their transcripts."""
 
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Annotated, Any
 
+from django.conf import settings
+from django.db.models.functions import Length
 from django.http import HttpResponseBase
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
@@ -12,6 +16,7 @@ from gateway.api.session_export import ExportFormat, export_name, export_session
 from gateway.api.session_json import found_json, message_json, session_json
 from gateway.attachments.reading import contents_read
 from gateway.models import Message, Session
+from gateway.runs.window import content_length
 from gateway.sessions.keeping import (
     session_change,
     session_delete_slices,
@@ -164,17 +169,26 @@ async def session_export(
 async def message_list(
     request: ApiRequest, session_id: str, limit: PageSize = DEFAULT_LIMIT, after: ShortText | None = None
 ) -> dict[str, Any]:
-    """The transcript, oldest first, without injected memories."""
+    """The transcript, oldest first, without injected memories. A page of very long messages has fewer than `limit`."""
     page = await in_read_thread(_messages, request.auth, session_id, limit=limit, after=after)
     return {**page, "data": await contents_read(request.auth.owner_id, page["data"])}
 
 
 def _messages(caller: Caller, session_id: str, *, limit: int, after: str | None) -> dict[str, Any]:
     session = _session(caller, session_id)
-    rows = Message.objects.filter(owner_id=session.owner_id, session=session).select_related("run")
-    return list_json(
-        rows, limit=limit, after=after, key="seq", show=message_json, parse=parse_number, oldest_first=True
-    )
+    rows = Message.objects.filter(owner_id=session.owner_id, session=session).order_by("seq")
+    if (cursor := parse_cursor(after, parse_number)) is not None:
+        rows = rows.filter(seq__gt=cursor)
+    sizes = list(rows.values_list(Length("text"), flat=True)[: limit + 1])
+    found = rows.select_related("run")[: _fitting(sizes[:limit])]
+    data = [message_json(row) for row in found]
+    shown = data[: _fitting([content_length(message["content"]) for message in data])]
+    return page_json(shown, has_more=len(sizes) > len(shown))
+
+
+def _fitting(sizes: Sequence[int]) -> int:
+    """Return how many of these messages a page may have: at least one, and about as much text as a request."""
+    return max(1, sum(total <= settings.DAYBOOK_MAX_BODY for total in accumulate(sizes)))
 
 
 def _session(caller: Caller, session_id: str) -> Session:

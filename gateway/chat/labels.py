@@ -75,6 +75,7 @@ _FAULT_WORDS: Mapping[str, str] = {
     "context": "could not read that much",
     "queue": "had too many requests",
     "tools": "does not support tools",
+    "media": "does not accept the attachment",
     "open": "is skipped after repeated failures",
 }
 ERROR_WORDS: Mapping[str, ErrorWords] = {

@@ -6,10 +6,12 @@ import math
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Self
 
 from django.utils import timezone
+
+from memories.json_output import json_time
 
 REQUESTS, TOKENS = "requests", "tokens"
 _PARTS = ("limit", "remaining", "reset")
@@ -53,7 +55,7 @@ def rate_headers(*, anthropic: bool) -> Iterator[tuple[str, str]]:
             prefix = f"anthropic-ratelimit-{kind}-"
             yield f"{prefix}limit", str(window.limit)
             yield f"{prefix}remaining", str(window.remaining)
-            yield f"{prefix}reset", window.resets_at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+            yield f"{prefix}reset", json_time(window.resets_at)
         else:
             yield f"x-ratelimit-limit-{kind}", str(window.limit)
             yield f"x-ratelimit-remaining-{kind}", str(window.remaining)

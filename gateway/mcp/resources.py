@@ -3,7 +3,6 @@ memories at `memory://memories/{id}`. Blocked and expired ones are left out. Syn
 
 import json
 import re
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -16,6 +15,7 @@ from memories.books import existing_book_state
 from memories.caller import Caller, KeyLimits
 from memories.database.access import write_later
 from memories.errors import NotFound
+from memories.json_output import json_time
 from memories.limits import MAX_NUMBER, SHORT_LENGTH
 from memories.models import Artifact, Memory
 from memories.pagination import parse_number
@@ -103,7 +103,7 @@ def _document(artifact: Artifact) -> dict[str, Any]:
         "name": artifact.path,
         "mimeType": _MARKDOWN,
         "size": len(artifact.content.encode()),
-        "annotations": {"lastModified": _time(artifact.updated_at)},
+        "annotations": {"lastModified": json_time(artifact.updated_at)},
     }
 
 
@@ -115,7 +115,7 @@ def _memory(memory: Memory) -> dict[str, Any]:
         "title": text if len(text) <= _TITLE_CHARS else text[: _TITLE_CHARS - 1] + "…",
         "description": f"{memory.target}, {memory.category}",
         "mimeType": _JSON,
-        "annotations": {"lastModified": _time(memory.updated_at)},
+        "annotations": {"lastModified": json_time(memory.updated_at)},
     }
 
 
@@ -131,9 +131,9 @@ def _memory_text(caller: Caller, limits: KeyLimits, number: str) -> str:
         "content": memory.content,
         "metadata": memory.metadata,
         "pinned": memory.pinned,
-        "expires_at": _time(memory.expires_at) if memory.expires_at else None,
-        "created_at": _time(memory.created_at),
-        "updated_at": _time(memory.updated_at),
+        "expires_at": json_time(memory.expires_at) if memory.expires_at else None,
+        "created_at": json_time(memory.created_at),
+        "updated_at": json_time(memory.updated_at),
     }
     return json.dumps(data, ensure_ascii=False)
 
@@ -148,7 +148,3 @@ def _document_text(caller: Caller, book: str, uri: str) -> str:
         raise NotFound(f"This document is blocked by rule {rule} until a person changes it.")
     write_later(partial(artifact_read, artifact))
     return artifact.content
-
-
-def _time(moment: datetime) -> str:
-    return moment.isoformat().replace("+00:00", "Z")

@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
-from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken, refresh_token_expire_timedelta
+from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken
 
 from gateway.keys import CONNECTION, api_key_revoke, key_hash, valid_keys
 from gateway.models import ApiKey
@@ -24,7 +24,6 @@ from memories.models import Owner
 from memories.services.erasing import ErasureStep, deleting
 
 MAX_CONNECTIONS = 50  # per person
-MAX_SWEPT = 500  # rows of a model that one sweep deletes, to keep locks short
 # How long a used refresh token still works. Apps with concurrent requests refresh once for each of them when the access
 # token expires, and the official JavaScript SDK forgets all tokens if one of these refreshes fails.
 GRACE_PERIOD = timedelta(seconds=10)
@@ -126,17 +125,3 @@ def erase_tokens(owner_id: UUID, books: object) -> list[ErasureStep]:
     """Return the steps that erase the codes and tokens of a deleted owner. Connections are erased with the keys."""
     user = Owner.objects.filter(pk=owner_id).values("user_id")
     return [ErasureStep("", deleting(model.objects.filter(user_id__in=user))) for model in _TOKEN_MODELS]
-
-
-def connections_sweep(now: datetime) -> None:
-    """Delete expired and used codes and tokens. Those of an ended connection were deleted with it."""
-    cutoff = now - (refresh_token_expire_timedelta() or timedelta())
-    obsolete: tuple[tuple[type[Any], Q], ...] = (
-        (Grant, Q(expires__lt=now)),
-        # Used refresh tokens are kept for as long as they could be replayed.
-        (RefreshToken, Q(revoked__lt=cutoff) | Q(revoked=None, access_token__expires__lt=cutoff)),
-        (AccessToken, Q(expires__lt=now, refresh_token__isnull=True)),
-    )
-    for model, condition in obsolete:
-        with transaction.atomic():
-            deleting(model.objects.filter(condition))(MAX_SWEPT)

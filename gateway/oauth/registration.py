@@ -19,7 +19,6 @@ from oauth2_provider.models import Application
 
 from gateway.limits.rates import count_for_address
 from gateway.models import ApiKey
-from gateway.oauth.connections import MAX_SWEPT
 from gateway.oauth.endpoints import MAX_BODY_BYTES, json_view, oauth_error
 from gateway.requests import counted_address
 from memories.database.access import in_thread
@@ -30,6 +29,7 @@ from memories.services.erasing import deleting
 PER_MINUTE = 10  # per network address
 MAX_UNUSED = 500  # the oldest are deleted
 UNUSED_LIFETIME = timedelta(days=1)
+MAX_SWEPT = 500  # registrations that one sweep deletes, to keep locks short
 MAX_REDIRECTS = 10
 MAX_REDIRECT_CHARS = 500
 MAX_NAME_CHARS = 80

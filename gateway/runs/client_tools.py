@@ -40,7 +40,8 @@ class ClientCalls:
     """The calls of one step that go to the client, with our ids, and how much of each has been streamed to it.
 
     A call of a client tool goes to the client from its first piece on, a call of an unknown tool once its name is
-    complete. A call of our tools never does, nor does any call if the client has no tools (`client_names` is None)."""
+    complete, a call in place of a custom tool at the end. A call of our tools never does, nor does any call if the
+    client has no tools (`client_names` is None)."""
 
     def __init__(self, run_id: UUID, *, start: int, client_names: Collection[str] | None, own: Collection[str]) -> None:
         self._run_id, self._start, self._client_names, self._own_names = run_id, start, client_names, own
@@ -52,7 +53,9 @@ class ClientCalls:
         found = []
         for place, call in enumerate(calls):
             is_new = place not in self._numbers
-            if is_new and not self._is_for_client(call, complete=ended or place + 1 < len(calls)):
+            if ended:
+                call.complete()
+            if call.held or (is_new and not self._is_for_client(call, complete=ended or place + 1 < len(calls))):
                 continue
             number = self._numbers.setdefault(place, len(self._numbers))
             arguments = "".join(call.arguments[self._sent.get(place, 0) :])

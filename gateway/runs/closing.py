@@ -23,8 +23,8 @@ from gateway.runs.rows import messages_insert
 from gateway.tokens import estimate
 from memories.database.shared import after_commit, shareable
 from memories.database.statements import Given, Select, Update, UpdateRow, given
+from memories.recall.failures import contained
 from memories.recall.threads import ThreadTurn, record_run, thread_cache
-from memories.recall.two_lanes import contained
 from memories.tokens import text_tokens
 
 CLIENT_TOOLS_WAIT = timedelta(hours=1)

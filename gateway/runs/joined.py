@@ -89,7 +89,7 @@ def placeholder_context(
 
 def run_result(owner_id: UUID, run_id: UUID) -> RunResult | None:
     """Return the result of a run, or None while it is running. Raises NotFound if it was deleted."""
-    run = Run.objects.select_related("session__agent").filter(owner_id=owner_id, pk=run_id).first()
+    run = Run.objects.select_related("session").filter(owner_id=owner_id, pk=run_id).first()
     if run is None:
         raise NotFound("There is no such turn. It may have been deleted.")
     return None if run.state == Run.State.RUNNING else RunResult.of(run)

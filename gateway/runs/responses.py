@@ -3,28 +3,32 @@ client's tools, and the next one begins with their results. `resp_<run>` names t
 one. `Run.responses` contains the request fields of each stored part, by its number."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
+from django.db.models.functions import Length
 
 from gateway.errors import PreviousResponseNotFound, SessionBusy
 from gateway.models import Message, Run
 from gateway.runs.branches import path_to
 from gateway.runs.call_ids import call_prefix
 from gateway.runs.context import TurnContext
+from gateway.runs.requested import Rule
 from gateway.runs.session_rows import messages_of, runs_within
 from gateway.runs.window import as_openai
 from memories.caller import Caller
 from memories.errors import NotFound
 
 _ID = re.compile(r"resp_([0-9a-f-]{32,36})(?:_(\d{1,4}))?")
-# The number of messages read before a response; no model's context is longer.
+# The most messages read before a response; no model's context is longer.
 MAX_ROWS = 2_000
+_MAX_REPLACED = 100  # runs of a turn
 _STATES_WITH_OUTPUT = (Run.State.COMPLETED, Run.State.STOPPED, Run.State.AWAITING_CLIENT_TOOLS)
 
 
@@ -107,12 +111,38 @@ def previous_response(caller: Caller, given: str) -> Previous:
 def transcript(run: Run, part: int) -> list[Message]:
     """Return the messages of a response and all messages before it, oldest first."""
     own = [row for earlier in parts_of(run)[: part + 1] for row in (*earlier.input, *earlier.output)]
-    return [*_before(run, own[0].seq if own else 0), *own]
+    return [*before_run(run, own), *own]
 
 
 def parts_of(run: Run) -> list[ResponsePart]:
     """Return the parts of a run, at least one."""
-    return _parts(run.pk, messages_of(run))
+    parts = _parts(run.pk, messages_of(run))
+    parts[0].input += _results_repeated_in(run)
+    return parts
+
+
+def _results_repeated_in(run: Run) -> list[Message]:
+    """Return the calls and results with which a run was opened: those of the runs that it replaced, if these had ended
+    when the client sent its results again."""
+    if not _repeats_results(run):
+        return []
+    earlier = Run.objects.filter(owner_id=run.owner_id, session_id=run.session_id, turn=run.turn, pk__lt=run.pk)
+    newest = list(earlier.order_by("-pk")[:_MAX_REPLACED])
+    first = next((at for at, replaced in enumerate(newest) if not _repeats_results(replaced)), len(newest))
+    rows = Message.objects.filter(owner_id=run.owner_id, run__in=newest[: first + 1]).exclude(role=Message.Role.USER)
+    return [
+        row for _, of_run in groupby(rows.order_by("seq"), lambda row: row.run_id) for row in _to_last_result(of_run)
+    ]
+
+
+def _repeats_results(run: Run) -> bool:
+    return bool(run.trace.get("session", {}).get("rule") == Rule.CALL_IDS)
+
+
+def _to_last_result(rows: Iterable[Message]) -> list[Message]:
+    """Return rows without the text after the last result of a tool."""
+    found = list(rows)
+    return found[: max((at for at, row in enumerate(found, 1) if row.role == Message.Role.TOOL), default=0)]
 
 
 def stored_parts(caller: Caller, run_ids: Collection[UUID]) -> Iterator[tuple[UUID, int, ResponsePart]]:
@@ -139,15 +169,20 @@ def _parts(run_id: UUID, rows: Iterable[Message]) -> list[ResponsePart]:
     return parts
 
 
-def _before(run: Run, seq: int) -> list[Message]:
-    """Return the messages before a run, on its branch."""
+def before_run(run: Run, own: Sequence[Message]) -> list[Message]:
+    """Return the messages before a run, on its branch: the newest, as much text as a request may have. `own` are those
+    of the run."""
+    seq = own[0].seq if own else 0
     rows = Message.objects.filter(owner_id=run.owner_id, session_id=run.session_id, seq__lt=seq)
     rows = rows.exclude(kind=Message.Kind.COMMAND).exclude(run__state=Run.State.FAILED)
     if run.superseded:
         rows = rows.filter(Q(run=None) | Q(run_id__in=path_to(run)))
     else:
         rows = rows.exclude(run__superseded=True)
-    newest = list(reversed(rows.order_by("-seq")[:MAX_ROWS]))
+    sizes = list(rows.order_by("-seq").values_list("seq", Length("text"))[:MAX_ROWS])
+    totals = accumulate(size for _, size in sizes)
+    fitting = [seq for (seq, _), total in zip(sizes, totals, strict=True) if total <= settings.DAYBOOK_MAX_BODY]
+    newest = list(rows.filter(seq__gte=fitting[-1]).order_by("seq")) if fitting else []
     first = next((index for index, row in enumerate(newest) if row.role == Message.Role.USER), len(newest))
     return newest[first:]
 

@@ -188,11 +188,9 @@ def split_system(messages: Sequence[dict[str, Any]]) -> tuple[SystemContent, tup
     """Return the client's leading system and developer messages joined into one content, and the other messages. The
     content is a string, unless a part has more fields than its text, such as `cache_control`."""
     leading = list(takewhile(lambda message: message.get("role") in SYSTEM_ROLES, messages))
-    content: SystemContent = ""
-    for message in leading:
-        given = message.get("content")
-        content = joined_content(content, text_of(given) if _is_text(given) else given)
-    return content, tuple(messages[len(leading) :])
+    contents = [message.get("content") for message in leading]
+    joined = joined_content("", *(text_of(content) if _is_text(content) else content for content in contents))
+    return joined, tuple(messages[len(leading) :])
 
 
 def _is_text(content: Any) -> bool:

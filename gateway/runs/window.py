@@ -49,7 +49,7 @@ def parts_read(rows: Sequence[Message]) -> None:
     left = ATTACHED_CHARACTERS
     for row in reversed(with_parts[-ATTACHED_MESSAGES:]):  # one by one: SQLite would read all of them to sort them
         parts = Message.objects.filter(pk=row.pk).values_list("parts", flat=True).first()
-        left -= _length(parts)
+        left -= content_length(parts)
         if left < 0:
             break
         found[row.pk] = parts
@@ -60,12 +60,12 @@ def parts_read(rows: Sequence[Message]) -> None:
             row.text = f"{row.text}\n\n{ATTACHMENT_OMITTED}".strip()
 
 
-def _length(value: Any) -> int:
+def content_length(value: Any) -> int:
     """Return the number of characters of text in a JSON value, including the attachments that it refers to."""
     if isinstance(value, Attached):
         return value.reference.length
     if isinstance(value, dict | list):
-        return sum(map(_length, value.values() if isinstance(value, dict) else value))
+        return sum(map(content_length, value.values() if isinstance(value, dict) else value))
     return len(value) if isinstance(value, str) else 0
 
 

@@ -15,7 +15,7 @@ from gateway.services import clean_title, session_get, sessions_delete
 from gateway.sessions.tags import as_stored, clean_tags
 from memories.caller import UNLIMITED, KeyLimits
 from memories.database.access import only_row
-from memories.database.batches import BatchSize, Slices, run_slices_within
+from memories.database.batches import Batch, Slices, in_batches, run_slices_within
 from memories.errors import NotFound
 from memories.models import ThreadRecord
 from memories.services.erasing import deleting
@@ -115,10 +115,12 @@ def _delete_slices(owner_id: UUID, pk: UUID) -> Slices[None]:
     of_session = {"owner_id": owner_id, "session_id": pk}
     locked = Session.with_deleted.select_for_update(no_key=True).filter(pk=pk)
     for model in (Message, Run, ThreadRecord):
-        delete, size, count = deleting(model.objects.filter(**of_session)), BatchSize(), 1
-        while count:
-            with size.measured(), transaction.atomic():
-                only_row(locked.all())  # an answer that is being stored adds messages to its run
-                count = delete(size.rows)
-            yield
+        delete = deleting(model.objects.filter(**of_session))
+
+        @transaction.atomic
+        def batch(limit: int, delete: Batch = delete) -> int:
+            only_row(locked.all())  # an answer that is being stored adds messages to its run
+            return delete(limit)
+
+        yield from in_batches(batch)
     sessions_delete(owner_id, [pk])

@@ -44,7 +44,8 @@ from gateway.upstream.calls import StepCall
 from gateway.upstream.usage import add_usage, usage_since
 from memories.errors import DomainError
 from memories.providers import record_later
-from memories.recall.two_lanes import Injection, contained
+from memories.recall.failures import contained
+from memories.recall.two_lanes import Injection
 
 logger = logging.getLogger("daybook.turns")
 
@@ -177,12 +178,13 @@ class Turn:
             if text and self.options.stream:
                 self._clock.text_arrived()
             text = text if refusal_in(choice.get("delta") or choice.get("message") or {}) else written.take(text)
+            choice = written.with_logprobs(choice)
             if text or pieces or choice.get("index") or has_other_content(choice):
                 yield Delta(self._text.append(text), choice, step.around, pieces)
         self._thinking.pause()
         text, pieces = written.end(), tracker.new_pieces(step.calls, ended=True)
         if text or pieces:
-            yield Delta(self._text.append(text), {}, step.around, pieces)
+            yield Delta(self._text.append(text), written.with_logprobs({}), step.around, pieces)
 
     def _written_calls(self, own_names: Collection[str], messages: Sequence[ChatMessage]) -> WrittenCalls:
         # A server that has parsed a call parses all of them: others in its text are quotations.

@@ -7,7 +7,6 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from typing import Any
 
 from django.conf import settings
@@ -24,10 +23,11 @@ from memories.database.access import in_read_thread
 from memories.errors import DomainError, UpstreamTimeout
 from memories.providers import Scope
 from memories.recall.book_views import BookState
+from memories.recall.failures import contained, log_failure
 from memories.recall.frozen import freeze
 from memories.recall.snapshot import SessionSnapshot, empty_snapshot, snapshots
 from memories.recall.threads import ThreadTurn, ThreadView, outside_window, thread_cache
-from memories.recall.two_lanes import Injection, RecallSettings, contained, log_failure, recall, searches_book
+from memories.recall.two_lanes import Injection, RecallSettings, recall, searches_book
 from memories.tokens import cut_to_tokens
 from memories.tools import READ
 from prompts.consolidation import guidance
@@ -114,7 +114,7 @@ def build_messages(context: TurnContext, injection: Injection) -> list[dict[str,
     """Return the messages of the request: one system message, the transcript, and the recall before the last user
     message, or inside that message if a server's rules on roles require it."""
     parts = (context.agent.settings.instructions, context.client_system, injection.guidance, injection.frozen)
-    system = reduce(joined_content, parts)
+    system = joined_content(*parts)
     messages: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
     with contained("earlier_conversation", injection.trace):
         if earlier := earlier_block(context.summary):

@@ -17,7 +17,8 @@ from gateway.upstream.calls import StepCall
 from memories import tools as memory_tools
 from memories.database.access import in_read_thread
 from memories.evidence import Hold
-from memories.recall.two_lanes import Injection, contained
+from memories.recall.failures import contained
+from memories.recall.two_lanes import Injection
 from memories.tools import ToolCall, ToolScope
 
 _HELD = "held"  # key in a run's trace: how many of its writes wait for the person's decision

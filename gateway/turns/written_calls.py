@@ -4,18 +4,23 @@ text is held back and replaced by the calls. Calls of a client's tools stay text
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import Any
 
 from gateway.calls_in_text import calls_in_text
 from gateway.messages import ChatMessage, content_text
 from gateway.steps import ModelStepResult
 from gateway.upstream.calls import StepCall, replacement_id
 
-_MARKERS = ("<tool_call>", "<function=", "[TOOL_CALLS]", "<|python_tag|>", "<|tool_call", "<｜tool▁call")
+_MARKERS = (
+    "<tool_call>", "<function=", "[TOOL_CALLS]", "<|python_tag|>", "<|tool_call", "<｜tool▁call", "<｜DSML｜",
+    "<invoke", "<minimax:tool_call>",
+)  # fmt: skip
 _MARKER = re.compile("|".join(map(re.escape, _MARKERS)))
 _LONGEST = max(map(len, _MARKERS))
 _STARTS = ("{", "[", "`", "<")  # an answer that begins otherwise can only have calls after a marker
 _UNDECIDED = 80  # characters within which a call names its tool
-_CLOSERS = "}]>"
+_CLOSERS = "}]>)"
+_AROUND_CALL = re.compile(r"<\|[^|<>]*\|>|```\w*|\A\s*\[|\]\s*\Z")
 _WORD = re.compile(r"\w+")
 _NEVER_WRITTEN = frozenset({"delete_memory"})  # needs no evidence, so it must not be made of a quotation
 
@@ -30,6 +35,7 @@ class WrittenCalls:
     def __init__(self, names: Collection[str], key: str, messages: Sequence[ChatMessage] = ()) -> None:
         self._names, self._key, self._messages = frozenset(names) - _NEVER_WRITTEN, key, messages
         self._held = ""
+        self._held_logprobs: list[Any] = []
         self._shown: list[str] = []
         self._state = "begins" if self._names else "shown"  # begins, searched, undecided, held, shown
         self._calls: list[StepCall] = []
@@ -51,6 +57,19 @@ class WrittenCalls:
                 show += self._release()
         return self._show(show)
 
+    def with_logprobs(self, choice: dict[str, Any]) -> dict[str, Any]:
+        """Return the choice that contained the last piece, with the log probabilities of the text that is shown now."""
+        given = choice.get("logprobs")
+        logprobs: dict[str, Any] = given if isinstance(given, dict) else {}
+        entries = logprobs.get("content")
+        if not self._held_logprobs and not (self._held and entries):
+            return choice
+        self._held_logprobs += entries if isinstance(entries, list) else ()
+        if self._held:
+            return {**choice, "logprobs": None}
+        shown, self._held_logprobs = self._held_logprobs, []
+        return {**choice, "logprobs": {**logprobs, "content": shown}}
+
     def end(self) -> str:
         """Return the held text at the end of the step, unless it is calls."""
         ends_with_call = not any(map(str.isalnum, self._held[1 + max(map(self._held.rfind, _CLOSERS)) :]))
@@ -68,7 +87,8 @@ class WrittenCalls:
         return replace(result, text="".join(self._shown).rstrip(), calls=[*result.calls, *self._calls])
 
     def _is_quoted(self) -> bool:
-        call = _folded(self._held[max(0, self._held.find("{")) : self._held.rfind("}") + 1] or self._held)
+        as_json = self._held[max(0, self._held.find("{")) : self._held.rfind("}") + 1]
+        call = _folded(as_json or _AROUND_CALL.sub("", self._held))
         return any(call in _folded(content_text(message.get("content"))) for message in self._messages)
 
     def _begin(self) -> None:

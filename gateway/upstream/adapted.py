@@ -5,15 +5,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.errors import RequestRefused, ToolsRefused
+from gateway.messages import content_text
+from gateway.tool_calls import calls_in
 from gateway.upstream.cache import UpstreamCache
 from gateway.upstream.changes import NO_OWN_TOOLS, STREAMED, Body, Change, Kind
-from gateway.upstream.custom_tools import CustomCalls, custom_names
 from gateway.upstream.paths import found_at
 from gateway.upstream.refusals import changes_for
 from gateway.upstream.request import CHAT, ModelRequest, ModelTarget
 
 MAX_ADAPTATIONS = 3  # of one request
 _HIDDEN = "…"
+_BEGIN = re.compile(r"[\w ,.]{4,20}")  # of a text that may be quoted
 _NUMBERS = re.compile(r"\b\w*\d\w*")  # such as request ids
 
 
@@ -42,10 +44,6 @@ class AdaptedRequest:
     @property
     def _changes(self) -> list[Change]:
         return [*self._learned, *self._made]
-
-    def custom_calls(self) -> CustomCalls:
-        """Return the converter from calls of functions that stand in for custom tools to calls of those tools."""
-        return CustomCalls(custom_names(self.request.tools) if self.dialect.custom_tools is False else frozenset())
 
     def body(self) -> Body:
         """Return the body to send next."""
@@ -95,9 +93,15 @@ class AdaptedRequest:
 
 
 def _words(refusal: RequestRefused, change: Change, body: Mapping[str, Any]) -> str:
-    """Return the server's words with the values that were sent removed, since they may identify a person."""
+    """Return the server's words with the values that were sent removed, and up to where they quote a message, since
+    both may identify a person."""
     words = refusal.server_message
     for value in found_at(body, change.parameter.split(".")):
         if isinstance(value, str) and len(value) > 2 and value != change.value:
             words = words.replace(value, _HIDDEN)
+    for message in body.get("messages", ()):
+        calls = [str((call.get("function") or {}).get("arguments")) for call in calls_in(message)]
+        for text in (content_text(message.get("content")), *calls):
+            if (begin := _BEGIN.search(text)) and begin[0] in words:
+                words = words.partition(begin[0])[0] + _HIDDEN
     return words

@@ -76,10 +76,6 @@ class LineSplitter:
         self._buffer = bytearray(last)
         return complete
 
-    def rest(self) -> bytes:
-        """Return the data after the last newline."""
-        return bytes(self._buffer)
-
 
 class JSONDocument:
     """Buffers an answer that is one JSON document. Raises TooLarge if it exceeds `max_bytes`."""
@@ -107,9 +103,9 @@ class JSONDocument:
         error that the document describes."""
         answer = json.loads(self._bytes, parse_constant=_CONSTANTS.get)
         raise_if_failed(answer, request)
-        if not isinstance(answer, dict) or not isinstance(answer.get("choices"), list) or not answer["choices"]:
+        if not isinstance(answer, dict) or not (choices := choices_of(answer)):
             raise UpstreamUnreachable(NO_CHOICE)
-        return answer
+        return answer | {"choices": choices}
 
     def embeddings(self, request: httpx2.Request) -> bytes:
         """Return the bytes of a list of vectors. A large document is not parsed, since that would block the event loop.
@@ -146,7 +142,7 @@ class EventReader:
             raise fault_in_answer(payload, self._request)
         if payload == b"[DONE]":
             return DONE
-        chunk = _decoded(payload.decode())
+        chunk = _decoded(payload.decode(errors="replace"))
         if not isinstance(chunk, dict):
             raise ValueError("a chunk that is not an object")
         raise_if_failed(chunk, self._request)
@@ -157,8 +153,7 @@ class EventReader:
 def chunk_of_completion(answer: dict[str, Any]) -> Chunk:
     """Return a completion as the only chunk of a stream, for servers that do not stream. A missing `finish_reason`
     becomes "stop" only if the choice has content. Raises UpstreamUnreachable if there are no choices."""
-    given = answer.get("choices")
-    if not isinstance(given, list) or not given or not all(isinstance(choice, dict) for choice in given):
+    if not (given := choices_of(answer)):
         raise UpstreamUnreachable(NO_CHOICE)
     if all("text" in choice for choice in given):
         return answer  # /completions, whose chunks look like the completion
@@ -233,5 +228,5 @@ def choices_of(chunk: Chunk) -> list[dict[str, Any]]:
 
 
 def is_finished(chunk: Chunk) -> bool:
-    """Return True if the first choice of a chunk has a finish reason."""
-    return any(choice.get("finish_reason") for choice in choices_of(chunk)[:1])
+    """Return True if all choices of a chunk have a finish reason."""
+    return all(choice.get("finish_reason") for choice in choices_of(chunk))

@@ -73,6 +73,7 @@ class ResilientModel:
                     if has_content(chunk) or len(buffered) == _MAX_BUFFERED:
                         break
                 attempt.started = bool(buffered)
+                request.log.answered_by = attempt.target
                 for chunk in buffered:
                     yield chunk
                 async for chunk in chunks:
@@ -140,27 +141,25 @@ class _AttemptSequence:
         wait = min(MAX_WAIT_WITH_FALLBACK if self._has_fallback else QUEUE_SECONDS, self._seconds_left)
         slot = self._model.slot(target.upstream, self._request.owner, seconds=wait)
         attempt, probes = _Attempt(self, target, slot), circuit.enter()
-        recorded = False
         try:
             yield attempt
         except DomainError as error:
             kind = fault_class(error)
-            recorded = kind.about_server
+            outcome = (not kind.unhealthy, kind is not CONNECT) if kind.about_server else (None, None)
+            circuit.leave(probes, ok=outcome[0], connected=outcome[1])
             self._record(target, kind.name, started_at)
-            if recorded:
-                circuit.record(probes, ok=not kind.unhealthy, connected=kind is not CONNECT)
             pause = self._pause_after(error, kind, circuit, started=attempt.started)
             if pause is None:
                 raise
             self._fault = error
+        except BaseException:
+            circuit.leave(probes, ok=None, connected=None)
+            raise
         else:
-            recorded, pause = True, 0.0
-            circuit.record(probes, ok=True, connected=True)
+            pause = 0.0
+            circuit.leave(probes, ok=True, connected=True)
             self._request.log.answered_by = target
             self._record(target, "", started_at)
-        finally:
-            if not recorded:
-                circuit.release(probes)
         if pause:
             await self._model.sleep(pause)
 

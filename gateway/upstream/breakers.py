@@ -36,28 +36,24 @@ class Breaker:
         return max(left, 1.0) if self._probing else max(left, 0.0)
 
     def enter(self) -> bool:
-        """Return True if this request is the probe, which must end with `record` or `release`."""
+        """Return True if this request is the probe, which must end with `leave`."""
         probe = bool(self._until) and not self._probing and self.clock() >= self._until
         self._probing = self._probing or probe
         return probe
 
-    def release(self, *, probe: bool) -> None:
-        """End a request whose outcome says nothing about the server, such as a cancelled one."""
-        if probe:
-            self._probing = False
-
-    def record(self, *, ok: bool, probe: bool) -> None:
-        """Record the outcome of a request. While the breaker is open only that of the probe counts."""
+    def leave(self, *, ok: bool | None, probe: bool) -> None:
+        """End a request. `ok` is its outcome, None if that says nothing about the server, as of a cancelled request.
+        While the breaker is open only the outcome of the probe counts."""
         now = self.clock()
         if probe:
             self._probing = False
             if ok:
                 self._outcomes.clear()
                 self._until = self._rest = 0.0
-            else:
+            elif ok is False:
                 self._open(now)
             return
-        if self._until:
+        if self._until or ok is None:
             return
         self._outcomes.append((now, ok))
         while self._outcomes and self._outcomes[0][0] < now - WINDOW_SECONDS:
@@ -88,14 +84,9 @@ class Circuit:
         return (self.connection if alone else self.any_fault).seconds()
 
     def enter(self) -> tuple[bool, bool]:
-        """Return for each breaker whether this request is its probe. It must end with `record` or `release`."""
+        """Return for each breaker whether this request is its probe. It must end with `leave`."""
         return self.any_fault.enter(), self.connection.enter()
 
-    def release(self, probes: tuple[bool, bool]) -> None:
-        """End a request whose outcome says nothing about the server."""
-        self.any_fault.release(probe=probes[0])
-        self.connection.release(probe=probes[1])
-
-    def record(self, probes: tuple[bool, bool], *, ok: bool, connected: bool) -> None:
-        self.any_fault.record(ok=ok, probe=probes[0])
-        self.connection.record(ok=connected, probe=probes[1])
+    def leave(self, probes: tuple[bool, bool], *, ok: bool | None, connected: bool | None) -> None:
+        self.any_fault.leave(ok=ok, probe=probes[0])
+        self.connection.leave(ok=connected, probe=probes[1])

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.tool_calls import ObjectEnd
+from gateway.upstream.custom_tools import input_in
 from gateway.upstream.kept import FieldAccumulator, SizeBudget
 from memories.errors import TooLarge
 from memories.storable import storable_text
@@ -27,7 +28,6 @@ SHAPES = {
     "word": re.compile(r"[A-Za-z0-9_-]{1,64}"),  # Anthropic
     "nine": re.compile(r"[A-Za-z0-9]{9}"),  # Mistral
 }
-_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,8 @@ def call_json(name: str, arguments: str, *, custom: bool) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class PartialCall:
-    """A call whose name and arguments are streamed in pieces."""
+    """A call whose name and arguments are streamed in pieces. If it is `held`, it calls a function in place of a custom
+    tool, whose input can only be read from the complete arguments."""
 
     extra: FieldAccumulator
     id: str = ""
@@ -57,10 +58,20 @@ class PartialCall:
     arguments: list[str] = field(default_factory=list)
     end: ObjectEnd = field(default_factory=ObjectEnd)
     custom: bool = False
+    held: bool = False
+
+    def complete(self) -> None:
+        """Convert a call of a function in place of a custom tool, since no pieces follow."""
+        if self.held:
+            text = storable_text(input_in("".join(self.arguments)))
+            self.held, self.custom, self.arguments = False, True, [text]
 
 
 class CallAccumulator:
-    """The calls of a step so far, in the order in which they began. `count` is called with the text of each piece."""
+    """The calls of a step so far, in the order in which they began. `count` is called with the text of each piece.
+    `custom_names` are those of the request's custom tools."""
+
+    custom_names: frozenset[str] = frozenset()
 
     def __init__(self, budget: SizeBudget, count: Callable[[str], None]) -> None:
         self.calls: list[PartialCall] = []
@@ -75,10 +86,11 @@ class CallAccumulator:
                 self._add(piece, whole=whole)
 
     def by_id(self) -> dict[str, PartialCall]:
-        """Return the calls that have a name, by id. A missing, repeated or too long id is replaced, since results are
-        matched by id."""
+        """Return the calls that have a name, completed, by id. A missing, repeated or too long id is replaced, since
+        results are matched by id."""
         calls: dict[str, PartialCall] = {}
         for call in self.calls:
+            call.complete()
             if not call.name:
                 continue
             usable = call.id and call.id not in calls and len(call.id) <= MAX_ID_CHARS
@@ -101,6 +113,7 @@ class CallAccumulator:
         call.extra.add_call(piece)
         if name != call.name and not any(call.arguments):  # some servers repeat the name with every piece
             call.name += name
+        call.held = call.name in self.custom_names and not call.custom
         call.arguments.append(arguments)
 
     def _call_for(self, index: Any, call_id: str, name: str, *, whole: bool) -> PartialCall:
@@ -142,15 +155,6 @@ def _begins_another(known: PartialCall, call_id: str, name: str) -> bool:
 def replacement_id(unusable: str, *, taken: Container[str]) -> str:
     """Return a nine-character id for an unusable one: always the same one, unless it is taken."""
     attempt = 0
-    while (new := _nine_characters(f"{attempt}:{unusable}")) in taken:
+    while (new := hashlib.sha256(f"{attempt}:{unusable}".encode(errors="replace")).hexdigest()[:9]) in taken:
         attempt += 1
     return new
-
-
-def _nine_characters(text: str) -> str:
-    number = int.from_bytes(hashlib.sha256(text.encode("utf-8", "replace")).digest()[:8], "big")
-    characters = []
-    for _ in range(9):
-        number, position = divmod(number, len(_ALPHABET))
-        characters.append(_ALPHABET[position])
-    return "".join(characters)

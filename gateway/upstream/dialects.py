@@ -107,7 +107,7 @@ _UNKNOWN = Dialect(name="openai")
 
 _HOSTS = {
     "openai": "api.openai.com",
-    "azure": "openai.azure.com services.ai.azure.com",
+    "azure": "openai.azure.com services.ai.azure.com cognitiveservices.azure.com",
     "gemini": "generativelanguage.googleapis.com aiplatform.googleapis.com",
     "anthropic": "api.anthropic.com",
     "deepseek": "api.deepseek.com",

@@ -6,12 +6,14 @@ FastAPI); with a cause inside `metadata.raw` (OpenRouter); and plain text."""
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from memories.storable import storable_text
 
+REQUEST_STATUSES = frozenset({400, 413, 422})
+"""The statuses with which the request is at fault, not the key or the server."""
 _MAX_MESSAGE_CHARS = 300
 _CODE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _PARAM = re.compile(r"[A-Za-z0-9_.\[\]-]{1,200}")
@@ -21,10 +23,12 @@ _HIDDEN = "…"
 # Codes without a specific reason: the message is more useful.
 _GENERAL = frozenset({"", "invalid_request_error", "invalid_parameter_error", "bad_request", "BadRequestError"})
 _CONTEXT = re.compile(
-    r"maximum context length|exceeds? the (?:available )?context (?:window|size)|greater than the context length|"
-    r"longer than the (?:model's )?context length|input token count.{0,40}exceeds|exceeded model token limit|"
-    r"exceed_context_size|prompt is too long|context_length_exceeded|ContextWindowExceededError|"
-    r"context length of only|is too large to process|`inputs` (?:tokens \+|must have less than)",
+    r"maximum context length|exceeds? (?:the )?(?:available )?context (?:window|size|limit)|context window exceeds|"
+    r"greater than the context length|context length (?:of|is) only|exceeded (?:model token limit|max context length)|"
+    r"longer than the (?:model's context|context|maximum model) length|(?:prompt|input) is too long|"
+    r"input token count.{0,40}exceeds|token count of \d+ exceeds|maximum prompt length|range of input length|"
+    r"exceed_context_size|context_length_exceeded|ContextWindowExceededError|is too large to process|"
+    r"`inputs` (?:tokens \+|must have less than)",
     re.IGNORECASE | re.DOTALL,
 )
 _TOOLS = r"(?<![\w.])(?:tools?(?! ?choice| ?messages?| ?roles?| ?results?)|functions?)"
@@ -40,11 +44,22 @@ _NO_TOOLS = re.compile(
     rf"--enable-auto-tool-choice|tools param requires",
     re.IGNORECASE,
 )
-# Messages of LiteLLM, OpenRouter, DeepSeek and Mistral. docs/upstreams.md has the sources.
+_MEDIA = r"(?:image|audio|video|vision|file|multimodal)\w*"
+_NO_MEDIA = re.compile(
+    rf"(?:n[o']t support|that supports?) {_MEDIA}|{_MEDIA} inputs? (?:is|are) not (?:supported|enabled)|"
+    rf"not a multimodal model|image_url is only supported|"
+    rf"(?:unknown variant|unsupported content part type:) [`'\"]?(?:{_MEDIA}|input_audio)",
+    re.IGNORECASE,
+)
+# Messages of LiteLLM, OpenRouter, DeepSeek and Mistral; xAI and Gemini; Anthropic. docs/upstreams.md has the sources.
 _NO_MODEL = re.compile(
     r"invalid model name passed|is not a valid model id\b|\bmodel not exist\b|^invalid model: ", re.IGNORECASE
 )
 _NO_MODEL_CODE = "model_not_found"
+_NO_ENDPOINT = ("No endpoints found that can", "No endpoints found that support")  # OpenRouter
+_NO_KEY = re.compile(r"(?:incorrect api key|api key (?:not (?:valid|found)|expired))\b", re.IGNORECASE)
+_NO_CREDIT = "credit balance is too low to access the"
+_NO_CREDIT_CODES = frozenset({"insufficient_quota", "credit_balance_exhausted", "billing_not_active", "Arrearage"})
 # Messages with a 404 for an unknown address: FastAPI (vLLM, SGLang, LiteLLM), Go (Ollama), llama.cpp, Azure, OpenAI,
 # Express, LM Studio, a proxy's HTML page, or an empty one.
 _UNKNOWN_ADDRESS = re.compile(
@@ -52,18 +67,25 @@ _UNKNOWN_ADDRESS = re.compile(
     r"|(?:invalid url|cannot (?:post|get)|unexpected endpoint|no route)\b.*",
     re.IGNORECASE,
 )
-_CONTEXT_TYPE = "exceed_context_size_error"  # an error type that is used like a code
-_FILTERED = frozenset({"content_filter", "ResponsibleAIPolicyViolation"})
+# Error types of llama.cpp and Kimi that are used like codes
+_TYPE_CODES = {
+    "exceed_context_size_error": "context_length_exceeded",
+    "exceeded_current_quota_error": "insufficient_quota",
+}
+_FILTERED = frozenset({"content_filter", "ResponsibleAIPolicyViolation", "data_inspection_failed"})
+# Codes of errors of the request, with whatever status
+_REQUEST_CODES = frozenset({"context_length_exceeded", "content_filter", "tool_use_failed"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedError:
-    """An error as a server described it. `status` is the one in the body, or 0."""
+    """An error as a server described it. `status` is the one in the body, or 0, and `retry_after` Gemini's seconds."""
 
     message: str = ""
     code: str = ""
     param: str | None = None
     status: int = 0
+    retry_after: str = ""
 
 
 def read_error(body: Any, *, secrets: Iterable[str] = ()) -> ParsedError:
@@ -77,9 +99,18 @@ def read_error(body: Any, *, secrets: Iterable[str] = ()) -> ParsedError:
     return replace(error, message=_redacted(error.message, secrets))
 
 
-def is_unknown_model(error: ParsedError) -> bool:
-    """Return True if the server does not know the model."""
-    return error.code == _NO_MODEL_CODE or bool(_NO_MODEL.search(error.message))
+def status_meant(status: int, error: ParsedError) -> int:
+    """Return the usual status of an error: some servers report a key, credit or model that they do not have as an
+    error of the request, or the reverse."""
+    is_refusal = status in REQUEST_STATUSES
+    if error.code in _REQUEST_CODES or (status == 404 and error.message.startswith(_NO_ENDPOINT)):
+        return status if is_refusal else 400
+    if error.code in _NO_CREDIT_CODES or (is_refusal and _NO_CREDIT in error.message):
+        return 402
+    if is_refusal and _NO_KEY.match(error.message):
+        return 401
+    is_unknown_model = error.code == _NO_MODEL_CODE or _NO_MODEL.search(error.message)
+    return 404 if is_refusal and is_unknown_model else status
 
 
 def is_unknown_address(error: ParsedError) -> bool:
@@ -90,6 +121,11 @@ def is_unknown_address(error: ParsedError) -> bool:
 def refuses_tools(message: str) -> bool:
     """Return True if the model, or its server as it was started, does not support tools at all."""
     return bool(_NO_TOOLS.search(message))
+
+
+def refuses_media(message: str) -> bool:
+    """Return True if the model does not accept pictures, sounds or files."""
+    return bool(_NO_MEDIA.search(message))
 
 
 def is_error(answer: Any) -> bool:
@@ -136,9 +172,10 @@ def _of_object(error: dict[str, Any], depth: int) -> ParsedError:
     code, status = _code(error.get("code"))
     parsed = ParsedError(
         message=message if isinstance(message, str) else "",
-        code=_inner_code(error) or code or ("context_length_exceeded" if error.get("type") == _CONTEXT_TYPE else ""),
+        code=_inner_code(error) or code or _TYPE_CODES.get(str(error.get("type")), ""),
         param=param if isinstance(param, str) and _PARAM.fullmatch(param) else None,
         status=status,
+        retry_after=next((delay.removesuffix("s") for delay in _retry_delays(error)), ""),
     )
     metadata = error.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
@@ -177,8 +214,17 @@ def _code(given: Any) -> tuple[str, int]:
     return "", 0
 
 
+def _retry_delays(error: dict[str, Any]) -> Iterator[str]:
+    details = error.get("details")
+    for detail in details if isinstance(details, list) else ():
+        if isinstance(detail, dict) and isinstance(detail.get("retryDelay"), str):
+            yield detail["retryDelay"]
+
+
 def _inner_code(error: dict[str, Any]) -> str:
-    inner = error.get("innererror")
+    inner, metadata = error.get("innererror"), error.get("metadata")
+    if isinstance(metadata, dict) and "flagged_input" in metadata:  # OpenRouter
+        return "content_filter"
     codes = (error.get("code"), inner.get("code") if isinstance(inner, dict) else None)
     return "content_filter" if any(isinstance(code, str) and code in _FILTERED for code in codes) else ""
 

@@ -7,14 +7,16 @@ import aiohttp
 import httpx2
 
 from gateway.errors import RequestRefused, ToolsRefused, UpstreamRefused, UpstreamUnreachable
-from gateway.upstream.faults import certificate_fault, is_redirect, speaks_no_tls
+from gateway.upstream.error_body import refuses_media
+from gateway.upstream.faults import causes_of, certificate_fault, is_redirect, speaks_no_tls
 from memories.errors import DomainError, InvalidRequest, Overloaded, RateLimited, UpstreamTimeout
 
 _CONTEXT = "context_length_exceeded"
 BOTCHED_CALL = "tool_use_failed"
 """Groq's error code for a tool call that it could not parse."""
 _TEMPORARY = frozenset({408, 409, 425})
-_LOCKED = frozenset({401, 402, 403, 404, 429})  # 429: no credit is left
+_LOCKED = frozenset({401, 402, 403, 404})
+_NO_CONNECTION = (aiohttp.ClientConnectorError, httpx2.ConnectError)  # so the server cannot have received the request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,7 @@ CERTIFICATE = FaultClass(name="certificate", unhealthy=True, rest_seconds=60.0)
 UNKNOWN = FaultClass(name="unknown", about_server=False)  # an upstream that is not configured, an unexpected status
 CONTEXT = FaultClass(name="context")  # another model may accept a longer request
 TOOLS = FaultClass(name="tools")  # another model may support tools
+MEDIA = FaultClass(name="media")  # another model may accept the attachment
 QUEUE = FaultClass(name="queue", about_server=False)  # our own concurrency limit
 CALL = FaultClass(name="call", retries=1, fall_back=False)
 REFUSAL = FaultClass(name="refusal", fall_back=False)  # the client's error, or a content filter
@@ -58,7 +61,7 @@ def fault_class(error: DomainError) -> FaultClass:
         case UpstreamUnreachable() if certificate_fault(error) or speaks_no_tls(error):
             return CERTIFICATE
         case UpstreamUnreachable():
-            return CONNECT if _never_connected(error) else NETWORK
+            return CONNECT if any(isinstance(cause, _NO_CONNECTION) for cause in causes_of(error)) else NETWORK
         case UpstreamRefused():
             return _of_status(int(error.details.get("status", 0)))
         case ToolsRefused():
@@ -81,13 +84,6 @@ def _of_status(status: int) -> FaultClass:
 def _of_refusal(error: RequestRefused) -> FaultClass:
     if error.upstream_code == _CONTEXT or error.details.get("status") == 413:
         return CONTEXT
+    if refuses_media(error.server_message):
+        return MEDIA
     return CALL if error.upstream_code == BOTCHED_CALL else REFUSAL
-
-
-def _never_connected(error: BaseException | None) -> bool:
-    """Return True if no connection was made, so the server cannot have received the request."""
-    while error is not None:
-        if isinstance(error, aiohttp.ClientConnectorError | httpx2.ConnectError):
-            return True
-        error = error.__cause__
-    return False

@@ -1,9 +1,10 @@
 """Translates the faults of model servers and of connections to them into the gateway's errors."""
 
 import math
+import re
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -12,15 +13,22 @@ import httpx2
 import openai
 
 from gateway.errors import RequestRefused, ToolsRefused, UpstreamRefused, UpstreamSilent, UpstreamUnreachable
-from gateway.upstream.error_body import ParsedError, is_unknown_address, is_unknown_model, read_error, refuses_tools
+from gateway.upstream.error_body import (
+    REQUEST_STATUSES,
+    ParsedError,
+    is_unknown_address,
+    read_error,
+    refuses_media,
+    refuses_tools,
+    status_meant,
+)
 from memories.errors import DomainError, InvalidRequest, RateLimited
 
 _MAX_RETRY_AFTER = 3600.0
-_REQUEST_STATUSES = frozenset({400, 413, 422})  # the request is at fault, not the key or the server
 _KNOWN_STATUSES = frozenset({400, 401, 402, 403, 404, 413, 422, 429})
-_REQUEST_CODES = frozenset({"context_length_exceeded", "content_filter"})
-_NO_TOOLS_STATUSES = frozenset({400, 404, 422, 500, 501})  # OpenRouter: 404; llama.cpp: 500
-_NO_CREDIT = frozenset({"insufficient_quota", "credit_balance_exhausted"})
+# Statuses with which a model does not support tools or pictures; OpenRouter: 404, llama.cpp: 500
+_UNSUPPORTED_STATUSES = frozenset({400, 404, 422, 500, 501})
+_NO_HEADERS: Mapping[str, str] = {}
 _KEY_HEADERS = ("authorization", "api-key", "x-api-key")
 KEY_REFUSED = "refused the gateway's key"
 UNKNOWN_MODEL = "does not know this model"
@@ -40,6 +48,7 @@ _CERTIFICATE_FAULTS = {
     **dict.fromkeys((62, 64), "is for another host"),
 }
 _NOT_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"})
+_STREAM = re.compile(r"\bstream", re.IGNORECASE)
 NO_KEY = "none"
 """Passed to the SDK, which requires a key, for an upstream without one. It is not treated as a secret, since refusals
 may contain this word."""
@@ -52,7 +61,7 @@ def domain_error(error: Exception) -> DomainError:
     """Return the gateway's error for a fault. Its message contains neither the key nor the address."""
     if isinstance(error, openai.APIStatusError):
         parsed = read_error(_content(error.response), secrets=_secrets(error.request))
-        return _error_for(error.status_code, parsed, retry_after=_retry_after(error.response.headers))
+        return _error_for(error.status_code, parsed, error.response.headers)
     if fault := certificate_fault(error):
         return UpstreamUnreachable(f"{CERTIFICATE} {fault}.")
     if speaks_no_tls(error):
@@ -68,7 +77,7 @@ def domain_error(error: Exception) -> DomainError:
 
 def certificate_fault(error: BaseException) -> str:
     """Return what is wrong with the server's certificate, as the end of a sentence, or "" for any other fault."""
-    causes = [cause for cause in _causes(error) if isinstance(cause, ssl.SSLCertVerificationError)]
+    causes = [cause for cause in causes_of(error) if isinstance(cause, ssl.SSLCertVerificationError)]
     if not causes:
         return ""
     return _CERTIFICATE_FAULTS.get(getattr(causes[-1], "verify_code", 0), "is not accepted")  # aiohttp sets no code
@@ -76,11 +85,12 @@ def certificate_fault(error: BaseException) -> str:
 
 def speaks_no_tls(error: BaseException) -> bool:
     """Return True if the server did not answer the TLS handshake with TLS."""
-    causes = (cause for cause in _causes(error) if isinstance(cause, ssl.SSLError))
+    causes = (cause for cause in causes_of(error) if isinstance(cause, ssl.SSLError))
     return any(getattr(cause, "reason", "") in _NOT_TLS for cause in causes)
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
+def causes_of(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and what caused it."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
@@ -93,7 +103,7 @@ def is_redirect(status: int) -> bool:
 
 def refuses_to_stream(error: DomainError) -> bool:
     """Return True if an upstream refused a request because of streaming or its stream options."""
-    return isinstance(error, InvalidRequest) and "status" in error.details and "stream" in str(error).lower()
+    return isinstance(error, InvalidRequest) and "status" in error.details and bool(_STREAM.search(str(error)))
 
 
 def retry_after_seconds(error: DomainError) -> float:
@@ -120,7 +130,7 @@ def _bounded(seconds: float) -> float:
 
 def _connection_lost(error: BaseException | None) -> bool:
     """Return True if the connection was refused or dropped, which the SDK's aiohttp transport reports as a time-out."""
-    for cause in _causes(error):
+    for cause in causes_of(error):
         if isinstance(cause, aiohttp.ClientConnectionError):
             return not isinstance(cause, aiohttp.ServerTimeoutError)
     return False
@@ -129,8 +139,8 @@ def _connection_lost(error: BaseException | None) -> bool:
 def fault_in_answer(answer: Any, request: httpx2.Request) -> DomainError:
     """Return the gateway's error for an error sent with a success status, as a document or within a stream."""
     parsed = read_error(answer, secrets=_secrets(request))
-    if parsed.status in _KNOWN_STATUSES or parsed.code in _REQUEST_CODES:
-        return _error_for(parsed.status or 400, parsed)
+    if (status := status_meant(parsed.status, parsed)) in _KNOWN_STATUSES:
+        return _error_for(status, parsed)
     return UpstreamUnreachable(f"{BROKE_OFF} with an error{_reason(parsed)}")
 
 
@@ -139,31 +149,32 @@ def _reason(parsed: ParsedError) -> str:
     return f": {parsed.message}" if parsed.message and not parsed.message.startswith("<") else "."
 
 
-def _retry_after(headers: httpx2.Headers) -> float:
-    """Return when to ask again, in seconds from now: at most an hour, 0 if the headers do not say."""
+def _retry_after(headers: Mapping[str, str], parsed: ParsedError) -> float:
+    """Return when to ask again, in seconds from now: at most an hour, 0 if the answer does not say."""
     try:
         seconds = _bounded(float(headers["retry-after-ms"]) / 1000)
     except (KeyError, ValueError):
         seconds = 0.0
-    seconds = seconds or math.ceil(parse_retry_after(headers.get("retry-after", "")))
+    seconds = seconds or math.ceil(parse_retry_after(headers.get("retry-after", parsed.retry_after)))
     return int(seconds) if seconds == int(seconds) else seconds
 
 
-def _error_for(status: int, parsed: ParsedError, *, retry_after: float = 0) -> DomainError:
-    if parsed.code in _NO_CREDIT or status == 402:
+def _error_for(status: int, parsed: ParsedError, headers: Mapping[str, str] = _NO_HEADERS) -> DomainError:
+    status = status_meant(status, parsed)
+    if status == 402:
         return UpstreamRefused(NO_CREDIT_LEFT, status=status)
     if is_redirect(status):
         message = f"The model server {REDIRECTS}. Its address in the settings must be changed."
         return UpstreamRefused(message, status=status)
+    retry_after = _retry_after(headers, parsed)
     details: dict[str, Any] = {"retry_after": retry_after} if retry_after else {}
     if status == 429:
         return RateLimited(
             "The model server is receiving too many requests. Try again later.", status=status, **details
         )
-    if status in _REQUEST_STATUSES and is_unknown_model(parsed):
-        status = 404
-    no_tools = status in _NO_TOOLS_STATUSES and refuses_tools(parsed.message)
-    if status in _REQUEST_STATUSES or no_tools or (status >= 500 and parsed.code in _REQUEST_CODES):
+    no_tools = status in _UNSUPPORTED_STATUSES and refuses_tools(parsed.message)
+    no_media = status in _UNSUPPORTED_STATUSES and refuses_media(parsed.message)
+    if status in REQUEST_STATUSES or no_tools or no_media:
         message = f"The model server refused the request: {parsed.message or 'it was not accepted'}"
         refused = ToolsRefused if no_tools else RequestRefused
         return refused(

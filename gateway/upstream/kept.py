@@ -80,17 +80,20 @@ class _Pieces(list[str]):
 
 
 class FieldAccumulator:
-    """Merges fields that are streamed in pieces. Strings are joined, list entries are matched by `type` and `index`,
-    and any other value replaces the previous one."""
+    """Merges fields that are streamed in pieces. Strings are joined, list entries are matched by `_entry_for`, and any
+    other value replaces the previous one."""
 
     def __init__(self, budget: SizeBudget) -> None:
         self._fields: dict[str, Any] = {}
         self._budget = budget
 
     def _entry_for(self, entries: Sequence[Any], item: Mapping[str, Any]) -> Any:
-        """Return the list entry that a piece continues, which has the same `index`. Whole entries have no index."""
+        """Return the list entry that a piece continues: the one with the same `index`, or without an index the last
+        thought if it is not signed yet (LiteLLM). Other entries without an index are whole."""
         if not isinstance(item.get("index"), int):
-            return None
+            last = entries[-1] if entries and item.get("type") == "thinking" else None
+            unsigned = isinstance(last, dict) and last.get("type") == "thinking" and not last.get("signature")
+            return last if unsigned else None
         same = (entry for entry in reversed(entries) if isinstance(entry, dict) and entry.get("index") == item["index"])
         return next((entry for entry in same if item.get("type") in {None, entry.get("type")}), None)
 

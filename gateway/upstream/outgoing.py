@@ -1,7 +1,7 @@
 """Builds the request body that a server accepts. This is the only place where the upstream's dialect is applied."""
 
 import re
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -45,7 +45,7 @@ def request_body(body: Mapping[str, Any], dialect: Dialect, *, upstream: str) ->
 
 def _messages(given: Iterable[ChatMessage], dialect: Dialect, target: tuple[str, str]) -> list[ChatMessage]:
     """Return the messages for a target, its upstream and model."""
-    messages = _with_ids(_with_missing_results(given), dialect, target)
+    messages = _with_results_behind_calls(_with_ids(given, dialect, target))
     if dialect.message_placeholders or dialect.calls_placeholders or dialect.call_placeholders:
         messages = _with_placeholders(messages, dialect)
     messages = _text_results(messages)
@@ -60,42 +60,18 @@ def _messages(given: Iterable[ChatMessage], dialect: Dialect, target: tuple[str,
     return messages
 
 
-def _with_missing_results(given: Iterable[ChatMessage]) -> list[ChatMessage]:
-    """Add a result to each call that has none. Clients omit results when a person continues without them, but no server
-    accepts a call without a result."""
-    messages: list[ChatMessage] = []  # last message first
-    results: Counter[str] = Counter()
-    for message in reversed(list(given)):
-        role, missing = message.get("role"), []
-        if role == "tool":
-            results[str(message.get("tool_call_id") or "")] += 1
-        elif role == "assistant" and message.get("tool_calls"):
-            for call in calls_in(message):
-                call_id = str(call.get("id") or "")
-                if results[call_id]:
-                    results[call_id] -= 1
-                else:
-                    missing.append({"role": "tool", "tool_call_id": call_id, "content": NO_RESULT})
-        messages += reversed(missing)
-        messages.append(message)
-    return messages[::-1]
-
-
 def _with_ids(given: Iterable[ChatMessage], dialect: Dialect, target: tuple[str, str]) -> list[ChatMessage]:
     """Add the kept fields, and give tool calls ids that this server accepts: a call and its result share an id that is
-    unique in the request. Results are put in the order of their calls."""
+    unique in the request."""
     messages: list[ChatMessage] = []
     used: set[str] = set()
     open_calls: dict[str, deque[str]] = {}  # ids to send by the ids in the messages
-    order: list[str] = []
     for message in given:
         role = message.get("role")
         if role == "tool":
             sent_ids = open_calls.get(str(message.get("tool_call_id", "")))
             if sent_ids:
                 message = {**message, "tool_call_id": sent_ids[0] if len(sent_ids) == 1 else sent_ids.popleft()}
-            _insert_result(messages, message, order)
-            continue
         if role == "assistant":
             kept = kept_of(message)
             if kept is None and message.keys() <= _PLAIN_FIELDS:
@@ -103,28 +79,35 @@ def _with_ids(given: Iterable[ChatMessage], dialect: Dialect, target: tuple[str,
                     messages.append(message)
                 continue
             message = _with_kept_fields(message, kept, dialect, target)
-            calls = message.get("tool_calls")
-            if isinstance(calls, list) and calls:
+            if calls := calls_in(message):
                 message["tool_calls"], new_ids = _with_call_ids(calls, kept, dialect, target, used)
                 open_calls |= new_ids
-                order = [call["id"] for call in message["tool_calls"] if isinstance(call, dict)]
-            elif "tool_calls" in message:
-                del message["tool_calls"]  # servers refuse an empty list
+            else:
+                message.pop("tool_calls", None)  # servers refuse an empty list
             if not message.get("content") and message.keys() <= _PLAIN_FIELDS:
                 continue
         messages.append(message)
     return messages
 
 
-def _insert_result(messages: list[ChatMessage], result: ChatMessage, order: Sequence[str]) -> None:
-    """Append a result, moving it before adjacent results of later calls."""
-    rank = {call_id: position for position, call_id in enumerate(order)}
-    own_rank, at = rank.get(str(result.get("tool_call_id")), len(order)), len(messages)
-    while at and messages[at - 1].get("role") == "tool":
-        if rank.get(str(messages[at - 1].get("tool_call_id")), -1) <= own_rank:
-            break
-        at -= 1
-    messages.insert(at, result)
+def _with_results_behind_calls(given: Iterable[ChatMessage]) -> list[ChatMessage]:
+    """Move results directly behind their calls, in the same order, since servers accept nothing else. Add a result to
+    each call that has none: clients omit results when a person continues without them."""
+    messages: list[tuple[ChatMessage, dict[str, list[ChatMessage]]]] = []  # each with the results of its calls, by id
+    results: dict[str, list[ChatMessage]] = {}  # of all calls, by id
+    for message in given:
+        if message.get("role") == "tool" and (moved := results.get(str(message.get("tool_call_id")))) is not None:
+            moved.append(message)
+            continue
+        own: dict[str, list[ChatMessage]] = {str(call.get("id")): [] for call in calls_in(message)}
+        results |= own
+        messages.append((message, own))
+    ordered: list[ChatMessage] = []
+    for message, own in messages:
+        ordered.append(message)
+        for call_id, found in own.items():
+            ordered += found or [{"role": "tool", "tool_call_id": call_id, "content": NO_RESULT}]
+    return ordered
 
 
 def _with_kept_fields(
@@ -138,18 +121,15 @@ def _with_kept_fields(
 
 
 def _with_call_ids(
-    calls: Sequence[Any], kept: KeptFields | None, dialect: Dialect, target: tuple[str, str], used: set[str]
-) -> tuple[list[Any], dict[str, deque[str]]]:
+    calls: Sequence[ChatMessage], kept: KeptFields | None, dialect: Dialect, target: tuple[str, str], used: set[str]
+) -> tuple[list[ChatMessage], dict[str, deque[str]]]:
     """Return a message's calls with the ids and kept fields to send, and the new ids by the old ones."""
     shape = SHAPES[dialect.call_ids]
     own = kept.calls if kept is not None and kept.is_from(*target) else {}
     foreign = kept is not None and not own
-    sent: list[Any] = []
+    sent: list[ChatMessage] = []
     new_ids: dict[str, deque[str]] = {}
     for call in calls:
-        if not isinstance(call, dict):
-            sent.append(call)
-            continue
         message_id = str(call.get("id") or "")
         extra = own.get(message_id, {})
         sent_id = str(extra.get("id") or ("" if foreign else message_id))
@@ -177,20 +157,19 @@ def _with_names(messages: Sequence[ChatMessage], offered: Collection[str]) -> li
     """Rewrite the names of calls of tools that do not exist: servers refuse the whole conversation if a model once
     invented a name that is too long or has other characters than letters, digits, `_` and `-`."""
     return [
-        {**message, "tool_calls": [_with_name(call, offered) for call in message["tool_calls"]]}
-        if isinstance(message.get("tool_calls"), list)
+        {**message, "tool_calls": [_with_name(call, offered) for call in calls]}
+        if (calls := calls_in(message))
         else message
         for message in messages
     ]
 
 
-def _with_name(call: Any, offered: Collection[str]) -> Any:
-    kind = "custom" if isinstance(call, dict) and call.get("type") == "custom" else "function"
-    part = call.get(kind) if isinstance(call, dict) else None
+def _with_name(call: ChatMessage, offered: Collection[str]) -> ChatMessage:
+    kind = "custom" if call.get("type") == "custom" else "function"
+    part = call.get(kind)
     if not isinstance(part, dict) or (name := str(part.get("name") or "")) in offered:
         return call
-    new = _OTHER_IN_NAME.sub("_", name)[:_MAX_NAME] or "unknown"
-    return call if new == name else {**call, kind: {**part, "name": new}}
+    return {**call, kind: {**part, "name": _OTHER_IN_NAME.sub("_", name)[:_MAX_NAME] or "unknown"}}
 
 
 def _with_placeholders(messages: Sequence[ChatMessage], dialect: Dialect) -> list[ChatMessage]:
@@ -254,32 +233,31 @@ def _alternating(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     """Make user and assistant alternate after the system text, beginning with the user. Consecutive messages of one
     role are joined, and a short placeholder stands for a missing message. Tool calls, their results and the text after
     them belong to one turn of the assistant."""
-    alternating: list[ChatMessage] = []
+    groups: list[list[ChatMessage]] = []  # of messages that become one
     last = "system"  # the role of the last message; tool results count as the assistant's
     for message in messages:
-        role = message.get("role")
-        if role == "user" and last == "user":
-            content = joined_content(alternating[-1].get("content"), message.get("content"))
-            alternating[-1] = {**alternating[-1], "content": content}
+        role = str(message.get("role"))
+        if role == last and role in {"user", "assistant"}:
+            groups[-1].append(message)
             continue
-        if role == "assistant":
-            if last == "assistant":
-                alternating[-1] = _joined_assistant(alternating[-1], message)
-                continue
-            if last == "system":
-                alternating.append({"role": "user", "content": EMPTY_TURN})
+        if role == "assistant" and last == "system":
+            groups.append([{"role": "user", "content": EMPTY_TURN}])
         elif role == "user" and last == "tool":
-            alternating.append({"role": "assistant", "content": EMPTY_TURN})
-        alternating.append(message)
-        last = str(role)
-    return alternating
+            groups.append([{"role": "assistant", "content": EMPTY_TURN}])
+        groups.append([message])
+        last = role
+    return [_joined(group) if len(group) > 1 else group[0] for group in groups]
 
 
-def _joined_assistant(first: ChatMessage, second: ChatMessage) -> ChatMessage:
-    joined = {**first, **second, "content": joined_content(first.get("content"), second.get("content"))}
-    if calls := [*(first.get("tool_calls") or ()), *(second.get("tool_calls") or ())]:
-        joined["tool_calls"] = calls
-    return joined
+def _joined(messages: Sequence[ChatMessage]) -> ChatMessage:
+    """Return consecutive messages of a user or of the assistant as one."""
+    joined = dict(messages[0])
+    if joined["role"] == "assistant":
+        for message in messages:
+            joined |= message
+        if calls := [call for message in messages for call in message.get("tool_calls") or ()]:
+            joined["tool_calls"] = calls
+    return {**joined, "content": joined_content(*(message.get("content") for message in messages))}
 
 
 def _as_text(message: ChatMessage) -> ChatMessage:

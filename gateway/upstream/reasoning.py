@@ -1,5 +1,6 @@
 """Extracts a model's reasoning, for which every server uses another field, or the text."""
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -9,16 +10,15 @@ _OPEN, _CLOSE = "<think>", "</think>"
 _LONE_CLOSE = re.compile(r"^[ \t]*(</think>)[ \t]*$", re.MULTILINE)
 _FENCE = "```"
 _MAX_MODELS = 100
+_MAX_CHARS = 500  # of the values of _SWITCHES
 _MAX_UNCLOSED = 2
 _TELLING = frozenset({"thought", "speaks", "unclosed"})  # states at the end of a stream that had a thought, or text
-_unopened: dict[tuple[str, str], int] = {}
-"""Upstreams and models of this process whose answers begin within a thought, since their prompts end with the opening
-tag, and how many of their latest answers closed none."""
-
-
-def forget_models() -> None:
-    """Forget which models begin within a thought (for tests)."""
-    _unopened.clear()
+# Parameters of a request that switch thinking on or off, on vLLM and SGLang, DashScope, Z.ai, OpenRouter, Ollama.
+_SWITCHES = ("chat_template_kwargs", "enable_thinking", "thinking", "reasoning", "reasoning_effort", "think")
+_NO_PARAMETERS: Mapping[str, Any] = {}
+_unopened: dict[tuple[str, str, str], int] = {}
+"""Upstreams, models and values of _SWITCHES in this process whose answers begin within a thought, since their prompts
+end with the opening tag, and how many of their latest answers closed none."""
 
 
 def reasoning_in(part: Mapping[str, Any]) -> str:
@@ -37,27 +37,18 @@ def reasoning_in(part: Mapping[str, Any]) -> str:
     return ""
 
 
-def without_thinking(text: str) -> str:
-    """Return a text without a leading <think> section, even if a server omitted its opening tag. Return "" if the
-    section is never closed."""
-    thinking, end_tag, rest = text.partition(_CLOSE)
-    has_start_tag = thinking.lstrip().startswith(_OPEN)
-    if end_tag and (has_start_tag or _OPEN not in thinking):
-        return rest.lstrip()
-    return "" if has_start_tag else text
-
-
 class ThoughtInText:
     """Moves a <think> section at the beginning of a step's text into `reasoning_content`, for servers that do not parse
     their model's reasoning. A section that is never closed is all of the text.
 
     Servers that write the opening tag into the prompt do not send it. Once a stream of a `model` (upstream and name)
-    has closed a thought that it had not opened, its streams are taken to begin within one. What is not closed then was
-    the answer, unless it was cut off, and is moved back at the end."""
+    has closed a thought that it had not opened, its streams with the same `parameters` of thinking are taken to begin
+    within one. What is not closed then was the answer, unless it was cut off, and is moved back at the end."""
 
-    def __init__(self, model: tuple[str, str] = ("", "")) -> None:
+    def __init__(self, model: tuple[str, str] = ("", ""), parameters: Mapping[str, Any] = _NO_PARAMETERS) -> None:
         self._model = model
-        self._is_assumed = model in _unopened
+        self._switches = json.dumps([parameters.get(name) for name in _SWITCHES], sort_keys=True)[:_MAX_CHARS]
+        self._is_assumed = (*model, self._switches) in _unopened
         self._state = "begins"  # begins, thinks, thought, speaks, unclosed
         self._held = ""  # may be the beginning of a tag
         self._has_thought = False
@@ -78,14 +69,15 @@ class ThoughtInText:
 
     def ended(self, model: tuple[str, str], text: str) -> None:
         """Note what the end of a stream shows about the model that answered; `text` is its text without the thought."""
+        key = (*model, self._switches)
         if self._state == "speaks" and _unopened_end(text):
-            _unopened.setdefault(model, 0)
+            _unopened.setdefault(key, 0)
             if len(_unopened) > _MAX_MODELS:
                 del _unopened[next(iter(_unopened))]
-        elif self._is_assumed and model == self._model and model in _unopened and self._state in _TELLING:
-            _unopened[model] = _unopened[model] + 1 if self._state == "unclosed" else 0
-            if _unopened[model] >= _MAX_UNCLOSED:
-                del _unopened[model]
+        elif self._is_assumed and model == self._model and key in _unopened and self._state in _TELLING:
+            _unopened[key] = _unopened[key] + 1 if self._state == "unclosed" else 0
+            if _unopened[key] >= _MAX_UNCLOSED:
+                del _unopened[key]
 
     def _split(self, content: str, *, last: bool, cut_off: bool) -> tuple[str, str]:
         """Return what the content adds to the thought, and to the text."""

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from gateway.upstream.answer import choices_of
 from memories.storable import storable_text
 
 _MAX_VALUE = 1_000_000_000  # larger values are nonsense: no answer has more tokens
@@ -14,11 +15,16 @@ _DECIMALS = 12  # of costs
 
 
 def usage_of(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return the usage in an answer with its token counts as valid integers, or {} if it has none."""
-    given = answer.get("usage")
-    if not isinstance(given, dict):
+    """Return the usage in an answer, or within a choice of it (Kimi), with its token counts as valid integers; {} if it
+    has none. Thoughts that are only part of the total (Gemini, xAI) are added to the completion's tokens."""
+    holders = (holder.get("usage") for holder in (answer, *choices_of(answer)))
+    given = next((usage for usage in holders if isinstance(usage, dict)), None)
+    if given is None:
         return {}
     totals = {name: _token_count(given.get(name)) for name in _TOTALS if name in given}
+    if len(totals) == len(_TOTALS) and totals["prompt_tokens"]:
+        written = totals["total_tokens"] - totals["prompt_tokens"]
+        totals["completion_tokens"] = max(totals["completion_tokens"], written)
     return given | totals | {name: _details(given[name]) for name in _DETAILS if name in given}
 
 

@@ -7,9 +7,7 @@ a turn. There is one SDK client per upstream and process. Every fault is raised 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
-from ipaddress import ip_address
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import httpx2
 import openai
@@ -59,7 +57,7 @@ class OpenAIModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
         adapted = AdaptedRequest(request, self._cache, stream=True)
-        deadlines, custom = Deadlines(request, adapted.dialect), adapted.custom_calls()
+        deadlines = Deadlines(request, adapted.dialect)
         started = False
         while True:
             try:
@@ -71,9 +69,7 @@ class OpenAIModel:
                         started = True
                         if deadlines.begun:
                             adapted.accepted()
-                        yield custom.convert_chunk(chunk)
-                if pending := custom.flush():
-                    yield pending
+                        yield chunk
                 return
             except DomainError as fault:
                 if not started and adapted.adapt_to(fault):
@@ -82,14 +78,11 @@ class OpenAIModel:
                     raise
                 break
         adapted.stream = False
-        yield custom.convert_chunk(chunk_of_completion(await self._completion(adapted, deadlines)))
-        if pending := custom.flush():
-            yield pending
+        yield chunk_of_completion(await self._completion(adapted, deadlines))
 
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
         adapted = AdaptedRequest(request, self._cache, stream=False)
-        answer = await self._completion(adapted, Deadlines(request, adapted.dialect))
-        return adapted.custom_calls().convert_completion(answer)
+        return await self._completion(adapted, Deadlines(request, adapted.dialect))
 
     async def embeddings(self, request: ModelRequest) -> bytes:
         adapted = AdaptedRequest(request, self._cache, stream=False)
@@ -184,8 +177,8 @@ async def _retried(adapted: AdaptedRequest, ask: Callable[[], Awaitable[T]]) -> 
 
 
 async def _pieces(response: httpx2.Response, deadlines: Deadlines) -> AsyncGenerator[bytes]:
-    """Yield the bytes of a body as they arrive. A fault after the end of the answer just ends the body. Raises
-    UpstreamSilent, UpstreamTimeout."""
+    """Yield the bytes of a body as they arrive, and a newline after them, since some servers omit the last one. After
+    the end of the answer a fault or an incomplete line just ends the body. Raises UpstreamSilent, UpstreamTimeout."""
     body = response.aiter_bytes()
     while True:
         try:
@@ -202,6 +195,8 @@ async def _pieces(response: httpx2.Response, deadlines: Deadlines) -> AsyncGener
                 return
             raise
         if data is None:
+            if not deadlines.finished:
+                yield b"\n"
             return
         yield data
 
@@ -225,12 +220,11 @@ async def _chunks(response: httpx2.Response, deadlines: Deadlines, *, single_cho
                 if holds_whole_message(chunk) and not deadlines.begun:
                     chunk = chunk_of_completion(chunk)
                 answered = answered or bool(choices_of(chunk))
-                deadlines.begun = deadlines.begun or has_content(chunk)
-                deadlines.finished = deadlines.finished or is_finished(chunk)
+                if has_content(chunk):
+                    deadlines.begun, deadlines.finished = True, is_finished(chunk)
                 yield chunk
     if deadlines.finished:
         return
-    document.feed_line(lines.rest())
     if not document.begun:
         raise UpstreamUnreachable(CUT_OFF)
     yield normalised(chunk_of_completion(document.completion(response.request)), single_choice=single_choice)
@@ -249,10 +243,7 @@ def _make_client(upstream: str) -> UpstreamClient:
     address = settings.DAYBOOK_UPSTREAMS.get(upstream)
     if address is None:
         raise InvalidRequest(missing_upstream(upstream))
-    if settings.DAYBOOK_UPSTREAM_LOOPBACK_ONLY and not _is_loopback(address["url"]):
-        raise RuntimeError("A test called a model server that is not on this machine.")
     timeout = _timeout(dialect_of(upstream))
-
     return UpstreamClient(
         base_url=address["url"],
         api_key=address["key"] or NO_KEY,
@@ -284,11 +275,3 @@ def missing_upstream(upstream: str) -> str:
     if upstream == "default":
         return "The default upstream is not configured. Set OPENAI_BASE_URL or OPENAI_API_KEY."
     return f"No upstream is called {upstream}. Set DAYBOOK_UPSTREAM_{upstream.upper()}_URL."
-
-
-def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False

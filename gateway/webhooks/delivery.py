@@ -19,8 +19,7 @@ from typing import Any
 from uuid import UUID
 
 import aiohttp
-from django.db.models import F, Q, QuerySet, Window
-from django.db.models.functions import RowNumber
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from gateway.jobs import enqueue, lease_extend, lease_release, lease_take, run_async
@@ -28,7 +27,7 @@ from gateway.models import Webhook
 from gateway.webhooks.sending import SECONDS, DeliveryOutcome, client, send
 from gateway.webhooks.signing import secret_of, signed_headers
 from memories.database.access import in_thread
-from memories.messaging.outbox import current_number, notification_json
+from memories.messaging.outbox import notification_json
 from memories.models import Notification
 
 logger = logging.getLogger("daybook.webhooks")
@@ -131,11 +130,10 @@ def _ready(
     if left < SECONDS:
         rows = rows.filter(failures=0)
     slots = {owner: MAX_PER_OWNER - taken for owner, taken in Counter(busy.values()).items()}
-    oldest_first = F("attempted_at").asc(nulls_first=True)
-    place = Window(RowNumber(), partition_by="owner", order_by=oldest_first)
-    rows = rows.exclude(owner__in=[owner for owner, free in slots.items() if free <= 0])
-    ready: QuerySet[Webhook] = rows.alias(place=place).filter(place__lte=MAX_PER_OWNER).order_by(oldest_first)
-    found = [webhook for webhook in ready[: MAX_AT_ONCE - len(busy)] if _take_slot(slots, webhook.owner_id)]
+    rows = rows.exclude(owner__in=[owner for owner, free in slots.items() if free <= 0]).select_related("owner")
+    # More than are taken, since an owner may have more webhooks than slots.
+    oldest = rows.order_by(F("attempted_at").asc(nulls_first=True))[: 2 * MAX_AT_ONCE]
+    found = [webhook for webhook in oldest if _take_slot(slots, webhook.owner_id)][: MAX_AT_ONCE - len(busy)]
     return found, [delivery for webhook in found if (delivery := _next(webhook, now))]
 
 
@@ -154,11 +152,11 @@ async def _timed(session: aiohttp.ClientSession, delivery: _Delivery) -> tuple[D
 def _next(webhook: Webhook, now: datetime) -> _Delivery | None:
     """Return the next delivery of a webhook. Return None if it subscribes to none of the new notifications, which are
     then skipped, or if it cannot be signed."""
-    newest = current_number(webhook.owner_id)  # read before the rows, so that nothing committed in between is skipped
     later = Notification.objects.filter(owner_id=webhook.owner_id, seq__gt=webhook.delivered_seq)
     row = later.filter(kind__in=webhook.kinds).order_by("seq").first()
     if row is None:
-        _unchanged(webhook).update(delivered_seq=newest)
+        # The number was read before the rows, so that nothing committed in between is skipped.
+        _unchanged(webhook).update(delivered_seq=webhook.owner.notification_seq)
         return None
     secret = secret_of(webhook.pk, webhook.secret_sha256)
     if secret is None:

@@ -11,7 +11,6 @@ from gateway.webhooks.addresses import checked_url
 from gateway.webhooks.signing import is_of_this_key, new_secret, secret_sha256
 from memories.audit.log import Action, Actor, audit_record
 from memories.errors import Conflict, NotFound
-from memories.messaging.outbox import current_number
 from memories.models import Notification, Owner
 
 MAX_WEBHOOKS = 10
@@ -31,7 +30,7 @@ def webhook_create(owner_id: UUID, *, url: str, kinds: Sequence[str], by: Actor)
         raise Conflict(f"You have {MAX_WEBHOOKS} webhooks. Delete one first.", limit=MAX_WEBHOOKS)
     webhook = Webhook(owner=owner, url=checked, kinds=[kind for kind in KINDS if kind in kinds])
     secret = new_secret(webhook.pk)
-    webhook.secret_sha256, webhook.delivered_seq = secret_sha256(secret), current_number(owner_id)
+    webhook.secret_sha256, webhook.delivered_seq = secret_sha256(secret), owner.notification_seq
     webhook.save(force_insert=True)
     audit_record(Action.ADD, actor=by, kind=_KIND, object_id=webhook.pk, owner=owner)
     return webhook, secret

@@ -22,6 +22,8 @@ R = TypeVar("R")
 T = TypeVar("T")
 Slices = Generator[Any, None, R]
 """Yields True if the next slice only reads."""
+Batch = Callable[[int], int]
+"""Processes up to the given number of rows in a transaction and returns their number."""
 SLICE_SECONDS = 0.008
 """The approximate duration of a slice. A turn waits for up to three slices, and a commit takes about a millisecond."""
 _MIN_ROWS = 10
@@ -55,6 +57,17 @@ class BatchSize:
         began = time.monotonic()
         yield
         self.adapt(time.monotonic() - began)
+
+
+def in_batches(batch: Batch) -> Slices[None]:
+    """Process batches of rows until none is left, each in about the time of a slice."""
+    size = BatchSize()
+    while True:
+        with size.measured():
+            count = batch(size.rows)
+        if not count:
+            return
+        yield
 
 
 def reads(function: Callable[P, Slices[R]]) -> Callable[P, Slices[R]]:

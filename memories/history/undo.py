@@ -2,7 +2,8 @@
 
 For each memory whose latest revision belongs to the change set (or to an undo of it, an undo of that, and so on), the
 state before the first revision in the set is restored, as one revision of a new change set. Later changes that were
-undone are ignored. Memories that were otherwise changed since are left alone and listed. An undo is a change set too,
+undone are ignored, as are search keywords that the background job added. Memories that were otherwise changed since are
+left alone and listed. An undo is a change set too,
 so it can be undone, and then the original set can be undone again.
 
 A set of up to ATOMIC memories is undone in one transaction; a larger one, such as an import, in several short ones that
@@ -14,7 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.utils import timezone
 
 from memories.artifacts.store import artifacts_undo
@@ -23,7 +24,7 @@ from memories.database.batches import BatchSize, Slices
 from memories.errors import InvalidRequest, NotFound
 from memories.evidence import proposal_store
 from memories.imports.conversations import conversation_store
-from memories.models import ChangeSet, Memory, Revision
+from memories.models import ChangeSet, Memory, Revision, WriteOrigin
 from memories.selectors import MAX_UNDO_CHAIN, undo_steps
 from memories.services import (
     BookWriter,
@@ -166,13 +167,17 @@ class _Undoing:
         revisions = Revision.objects.filter(
             owner_id=self.change_set.owner_id, change_set=self.change_set, memory_id__in=memories
         )
-        first_of = {revision.memory_id: revision for revision in revisions.order_by("-version")}
+        steps = list(revisions.order_by("version"))
+        last_of = {revision.memory_id: revision for revision in steps}
+        first_of = {revision.memory_id: revision for revision in reversed(steps)}
         unchanged = _unchanged_since(self.change_set.owner_id, set(first_of), family)
         for memory in Memory.objects.select_for_update().filter(pk__in=first_of).order_by("number"):
             if memory.pk not in unchanged:
                 self.skipped.append(memory.number)
                 continue
             state = _state_before(first_of[memory.pk])
+            if memory.content == state["content"] and not (state["keywords"] or last_of[memory.pk].after["keywords"]):
+                state["keywords"] = memory.keywords  # which the background job added since
             if not _has_state(memory, state) and writer.gather_restored(memory, state, Revision.Action.UNDO).changed:
                 self.undone.append(memory.number)
 
@@ -209,13 +214,14 @@ def _root(change_set: ChangeSet) -> tuple[ChangeSet, int]:
 
 def _unchanged_since(owner_id: UUID, memories: set[UUID], family: set[UUID]) -> set[UUID]:
     """Return the memories that are as the family left them: their latest revision belongs to it, or all later changes
-    were undone."""
+    were undone or only added search keywords in the background."""
     revisions = Revision.objects.filter(owner_id=owner_id, memory_id__in=memories)
     latest = revisions.filter(version=F("memory__version")).values_list("memory_id", "change_set_id")
     unchanged = {memory for memory, change_set in latest if change_set in family}
     if others := memories - unchanged:
         history: dict[UUID, list[tuple[UUID, UUID | None]]] = {}
-        rows = revisions.filter(memory_id__in=others).order_by("version")
+        by_job = Q(write_origin=WriteOrigin.SYSTEM, action=Revision.Action.UPDATE) & ~Q(change_set__in=family)
+        rows = revisions.filter(memory_id__in=others).exclude(by_job).order_by("version")
         for memory, step, undoes in rows.values_list("memory_id", "change_set_id", "change_set__undoes_id"):
             history.setdefault(memory, []).append((step, undoes))
         unchanged |= {memory for memory, steps in history.items() if _is_in_effect(steps, family)}

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from django.utils import timezone
+
 from memories.database.batches import SLICE_SECONDS, Slices, reads
 from memories.entry_rules import check_scan
 from memories.entry_rules import content_key as key_of
@@ -71,11 +73,10 @@ class BookImportState:
     def changed_memory(self, entry: Entry, key: str) -> Memory | None:
         """Return the memory whose content an entry would replace, or None if it would add one or is known already."""
         memory = self.rows.get(entry.number) if entry.number is not None else None
-        if memory is None or key in self.keys:
+        if memory is None or entry.made_at is None or key in self.keys:
             return None
         # The API truncates times to milliseconds; exports do not.
-        is_other = entry.made_at is not None and abs(entry.made_at - memory.created_at) >= _API_PRECISION
-        return None if is_other else memory
+        return memory if abs(entry.made_at - memory.created_at) < _API_PRECISION else None
 
     def apply(self, row: CheckedEntry, report: ImportReport, writer: BookWriter | None) -> None:
         """Count an entry and update the state as if it were written; pass it to `writer` if there is one."""
@@ -88,11 +89,11 @@ class BookImportState:
             elif memory is not None:
                 self.budgets.take(target, length, freed=len(memory.content), freed_target=memory.target)
                 self.keys.discard(memory.content_key)
+                report.change_memory(row.entry, memory.content, fields.content or "")
                 if writer is not None:
                     writer.gather_changed(memory, fields)
                 else:
                     memory.content, memory.content_key, memory.target = fields.content or "", key, target
-                report.changed += 1
             elif key in self.keys:
                 report.known += 1
             else:
@@ -115,6 +116,8 @@ def check_entries(
     for entry in batch:
         try:
             fields = fields_cleaned(entry.fields)
+            if fields.expires_at is not None and fields.expires_at <= timezone.now():
+                raise InvalidRequest("It has expired.", param="expires_at")
             cleaned.append((entry, fields, key_of(fields.content or "")))
         except (InvalidRequest, TooLarge) as error:
             report.refuse(entry, error)

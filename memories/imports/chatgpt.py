@@ -36,18 +36,13 @@ def is_chatgpt(item: Item) -> bool:
 def read_chatgpt(file: JsonFile, contents: ImportContents) -> Slices[None]:
     """Add the conversations and memories of a file. Raises TooLarge."""
     context: _MemoryContext = (None, "")
-    single_conversation: dict[str, Any] = {}  # the members of a file that is one conversation
-    for item in each_item(file, contents):
+    for item in each_item(file, contents, apart=["memories"]):
         if item is None:
             yield
-        elif item.key == "memories":
-            _memory(file.place(f"memory {item.number}"), text_of(object_of(item.value).get("content")), contents)
         elif item.key:
-            single_conversation[item.key] = item.value
+            _memory(item.place, text_of(object_of(item.value).get("content")), contents)
         else:
             context = _newer_context(context, _conversation(item.place, object_of(item.value), contents))
-    if single_conversation:
-        context = _newer_context(context, _conversation(file.place("conversation 1"), single_conversation, contents))
     for number, words in enumerate(_NUMBERED.split(context[1][:_MAX_CONTEXT])[1:], start=1):
         _memory(file.place(f"saved memory {number}"), words, contents)
 

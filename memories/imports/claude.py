@@ -30,27 +30,17 @@ def is_claude(item: Item) -> bool:
 
 def read_claude(file: JsonFile, contents: ImportContents) -> Slices[None]:
     """Add the conversations, memories and projects of a file. Raises TooLarge."""
-    single_object: dict[str, Any] = {}  # the members of a file that is one object
     for item in each_item(file, contents):
         if item is None:
             yield
-        elif item.key == "chat_messages":
-            single_object.setdefault(item.key, []).append(item.value)
-        elif item.key:
-            single_object[item.key] = item.value
+            continue
+        data = object_of(item.value)
+        if "chat_messages" in data:
+            _conversation(item.place, data, contents)
+        elif data.keys() & _MEMORY_KEYS:
+            _memories(item.place, data, contents)
         else:
-            _read_object(item.place, object_of(item.value), contents)
-    if single_object:
-        _read_object(file.place("entry 1"), single_object, contents)
-
-
-def _read_object(place: str, data: dict[str, Any], contents: ImportContents) -> None:
-    if "chat_messages" in data:
-        _conversation(place, data, contents)
-    elif data.keys() & _MEMORY_KEYS:
-        _memories(place, data, contents)
-    else:
-        _project(place, data, contents)
+            _project(item.place, data, contents)
 
 
 def _conversation(place: str, data: dict[str, Any], contents: ImportContents) -> None:

@@ -15,7 +15,7 @@ from memories.storable import storable_text
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One memory to import. `line` gives its order, `place` its position in words. `number` is the memory of the book
-    that it updates, provided that memory was created at `made_at`: another owner's export uses the same numbers."""
+    that it updates, provided that memory was created at `made_at`: other exports use the same numbers."""
 
     line: int
     place: str

@@ -47,7 +47,7 @@ class SourceFile:
     text: str
 
     def place(self, words: str) -> str:
-        """Return a position in the file for people, such as `memories.json, memory 3`."""
+        """Return a position in the file for people, such as `memories.json, memories 3`."""
         return f"{self.name}, {words}" if self.name else words[:1].upper() + words[1:]
 
 

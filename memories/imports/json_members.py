@@ -19,11 +19,12 @@ MAX_MEMBERS = 2 * IMPORT_LINES
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """The span of one value in the text. `key` is its key, or that of its list, in the outermost object."""
+    """The span of one value in the text. `key` is its key, or that of its list (`listed`), in the outermost object."""
 
     key: str
     start: int
     end: int
+    listed: bool
 
 
 def members_of(text: str, what: str) -> Slices[list[Member]]:
@@ -104,4 +105,4 @@ class _MemberScan:
     def _add(self, start: int, end: int) -> None:
         if len(self.members) >= MAX_MEMBERS:
             raise InvalidRequest(f"{self.what} has more than {MAX_MEMBERS} entries. Split it. Nothing was imported.")
-        self.members.append(Member(self._key, start, end))
+        self.members.append(Member(self._key, start, end, self._list_inside))

@@ -21,6 +21,10 @@ from memories.services import MemoryFields
 from memories.storable import storable_text
 
 TEXT_KEYS = ("content", "memory", "text", "fact")
+_OTHER_TYPES = frozenset({
+    "artifact", "extraction", "header", "message", "reasoning", "review", "revision", "session",
+})  # fmt: skip
+"""The types of lines of an export that are no memories."""
 _MAX_LINES = IMPORT_LINES + IMPORT_MESSAGES  # an export has revisions and messages besides
 _SLICE_LINES = 1_000
 _LEADING_TYPE = re.compile(r'\s*\{\s*"type"\s*:\s*"([^"\\]*)"')
@@ -61,31 +65,32 @@ def _parse_line(number: int, raw: str, default_book: str) -> Entry | None:
         raise _refusal(number, str(error)) from None
     if not isinstance(data, dict):
         raise _refusal(number, f"Line {number} is not a JSON object.")
-    if data.get("type", "memory") != "memory" or data.get("deleted_at"):
+    if data.get("type") in _OTHER_TYPES or data.get("deleted_at"):
         return None
     return _parse_memory(number, data, default_book)
 
 
 def _is_long_other_line(raw: str) -> bool:
-    """Return True for a complete line of an export that begins with a type other than a memory. A message may be as
+    """Return True for a complete line of an export that begins with one of the other types. A message may be as
     long as a request, and parsing it would block others, so only the beginning and the end of the line are examined."""
     leading = _LEADING_TYPE.match(raw[:_LEADING_CHARS])
-    return leading is not None and leading[1] != "memory" and raw[-_LEADING_CHARS:].rstrip().endswith("}")
+    return leading is not None and leading[1] in _OTHER_TYPES and raw[-_LEADING_CHARS:].rstrip().endswith("}")
 
 
-def _parse_memory(line: int, data: dict[str, Any], default_book: str) -> Entry:
+def _parse_memory(line: int, data: dict[str, Any], default_book: str) -> Entry | None:
     content = next((data[key] for key in TEXT_KEYS if isinstance(data.get(key), str)), None)
+    if content is None and "type" in data:
+        return None  # of another system
     if content is None:
         raise _refusal(line, f"Line {line} has no text as “content”.")
     keywords = data.get("keywords") or ()
     if not isinstance(keywords, list | tuple):
         raise _refusal(line, f"Line {line}: keywords is a list.")
     made_at = parse_past_time(data.get("created_at"))
-    has_own_number = made_at is not None or data.get("created_at") is None
     return Entry(
         line=line,
         place=f"Line {line}",
-        number=parse_number(str(data.get("id", ""))) if has_own_number else None,
+        number=parse_number(str(data.get("id", ""))) if made_at else None,
         made_at=made_at,
         book=str(data.get("book") or default_book),
         fields=MemoryFields(

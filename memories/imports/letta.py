@@ -34,24 +34,17 @@ def is_letta(item: Item) -> bool:
 
 def read_letta(file: JsonFile, contents: ImportContents) -> Slices[None]:
     """Add the blocks, passages and conversations of a file. Raises TooLarge."""
-    single_agent: dict[str, Any] = {}  # the members of a file that is one agent
-    for item in each_item(file, contents):
+    for item in each_item(file, contents, apart=[*_BLOCKS, *_PASSAGES, "agents"]):
         if item is None:
             yield
             continue
         value = object_of(item.value)
         if item.key in _BLOCKS:
             _block(item.place, value, contents)
-        elif item.key == "agents":
+        elif item.key == "agents" or "messages" in value:
             _conversation(item.place, value, contents)
-        elif item.key in _PASSAGES and text_of(value.get("text")):
-            contents.add_memory(item.place, memory_fields(text_of(value["text"]), target="memory", category="archival"))
-        elif item.key == "messages":
-            single_agent.setdefault("messages", []).append(value)
-        elif item.key in {"name", "id", "created_at"}:
-            single_agent[item.key] = item.value
-    if "messages" in single_agent:
-        _conversation(file.place("messages"), single_agent, contents)
+        elif words := text_of(value.get("text")):
+            contents.add_memory(item.place, memory_fields(words, target="memory", category="archival"))
 
 
 def _block(place: str, block: dict[str, Any], contents: ImportContents) -> None:

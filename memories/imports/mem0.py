@@ -8,7 +8,7 @@ The format was taken from mem0's documentation (docs.mem0.ai: get memories, expo
 
 from memories.database.batches import Slices
 from memories.imports.contents import ImportContents, memory_fields
-from memories.imports.reading import Item, JsonFile, each_item, object_of, parse_iso_time, text_of, texts_of
+from memories.imports.reading import Item, JsonFile, each_item, object_of, parse_iso_time, text_of
 
 _LISTS = ("", "results", "memories")
 _REMOVED_STATES = ("deleted", "archived")
@@ -25,12 +25,12 @@ def is_mem0(item: Item) -> bool:
 
 def read_mem0(file: JsonFile, contents: ImportContents) -> Slices[None]:
     """Add the memories of a file. Raises TooLarge."""
-    for item in each_item(file, contents):
+    for item in each_item(file, contents, apart=_LISTS):
         if item is None:
             yield
             continue
         value = object_of(item.value)
-        if item.key in _LISTS and (words := _text(value)) and value.get("state") not in _REMOVED_STATES:
+        if (words := _text(value)) and value.get("state") not in _REMOVED_STATES:
             category, *more = _categories(value) or [""]
             expires_at = parse_iso_time(value.get("expiration_date"))
             contents.add_memory(
@@ -39,8 +39,9 @@ def read_mem0(file: JsonFile, contents: ImportContents) -> Slices[None]:
 
 
 def _categories(value: dict[str, object]) -> list[str]:
-    metadata = object_of(value.get("metadata"))
-    return [name for name in (*texts_of(value.get("categories")), text_of(metadata.get("category"))) if name]
+    listed, metadata = value.get("categories"), object_of(value.get("metadata"))
+    names = [*(listed if isinstance(listed, list) else ()), metadata.get("category")]
+    return [name for name in map(text_of, names) if name]
 
 
 def _text(value: dict[str, object]) -> str:

@@ -34,18 +34,13 @@ def is_openwebui(item: Item) -> bool:
 
 def read_openwebui(file: JsonFile, contents: ImportContents) -> Slices[None]:
     """Add the memories and chats of a file. Raises TooLarge."""
-    single_chat: dict[str, Any] = {}  # the members of a file that is one chat
     for item in each_item(file, contents):
         if item is None:
             yield
-        elif item.key:
-            single_chat[item.key] = item.value
         elif isinstance((value := object_of(item.value)).get("chat"), dict):
             _chat(item.place, value, contents)
         elif words := text_of(value.get("content")):
             contents.add_memory(item.place, memory_fields(words))
-    if isinstance(single_chat.get("chat"), dict):
-        _chat(file.place("chat 1"), single_chat, contents)
 
 
 def _chat(place: str, data: dict[str, Any], contents: ImportContents) -> None:

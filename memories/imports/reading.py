@@ -2,7 +2,7 @@
 type counts as missing."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -23,10 +23,9 @@ _SLICE_CHARACTERS = 200_000  # characters of small items that one slice reads
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A value of a file. `key` is its key in the outermost object, "" in an outermost list; `number` counts from 1."""
+    """A value of a file. `key` is its key in the outermost object, "" in an outermost list and for the whole object."""
 
     key: str
-    number: int
     place: str
     value: Any
 
@@ -45,13 +44,15 @@ class JsonFile:
         """Parse a member. Raises InvalidRequest."""
         place = self.place(f"{member.key or 'entry'} {number}")
         value = read_json(self.source.text[member.start : member.end], what=place, repair=True)
-        return Item(member.key, number, place, value)
+        return Item(member.key, place, value)
 
 
-def each_item(file: JsonFile, contents: ImportContents) -> Iterator[Item | None]:
-    """Yield the items of a file, and None where a slice may end. Invalid items are recorded as refused."""
+def each_item(file: JsonFile, contents: ImportContents, *, apart: Collection[str] = ()) -> Iterator[Item | None]:
+    """Yield the items of a file, and None where a slice may end. Invalid items are recorded as refused. Of a file that
+    is one object, the members with the keys `apart` are items by themselves; the object of the others comes last."""
     read = 0
     counts: dict[str, int] = {}
+    whole: dict[str, Any] = {}
     for member in file.members:
         number = counts[member.key] = counts.get(member.key, 0) + 1
         try:
@@ -59,11 +60,18 @@ def each_item(file: JsonFile, contents: ImportContents) -> Iterator[Item | None]
         except InvalidRequest as error:
             contents.refuse(file.place(f"{member.key or 'entry'} {number}"), error)
         else:
-            yield item
+            if not member.key or member.key in apart:
+                yield item
+            elif member.listed:
+                whole.setdefault(member.key, []).append(item.value)
+            else:
+                whole[member.key] = item.value
         read += member.end - member.start + 100
         if read > _SLICE_CHARACTERS:
             yield None
             read = 0
+    if whole:
+        yield Item("", file.place("entry 1"), whole)
 
 
 def text_of(value: Any) -> str:
@@ -79,11 +87,6 @@ def object_of(value: Any) -> dict[str, Any]:
 def objects_of(value: Any) -> list[dict[str, Any]]:
     """Return the objects in a list; an empty list if the value is not a list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def texts_of(value: Any) -> list[str]:
-    """Return the strings in a list; an empty list if the value is not a list."""
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def path_to(id: Any, nodes: dict[str, Any], parent: str) -> list[dict[str, Any]]:

@@ -104,17 +104,16 @@ class Watcher:
 
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _thread: threading.Thread | None = None
-    _floor: int = 0
+    _floor: int | None = None
     _seen: dict[int, float] = field(default_factory=dict)
     _is_failing: bool = False
 
     def start(self) -> None:
-        """Start the thread, unless it is running. The first time, this reads from the database."""
+        """Start the thread, unless it is running."""
         if self._thread is not None:
             return
         with self._lock:
             if self._thread is None:
-                self.begin()
                 self._thread = threading.Thread(target=self._run, name="daybook-invalidation", daemon=True)
                 self._thread.start()
 
@@ -124,7 +123,11 @@ class Watcher:
         self._floor, self._seen = max(0, newest - _LOOK_BACK), {}
 
     def poll(self) -> int:
-        """Apply the rows that are new to this process, trim idle entries, and return the number of applied rows."""
+        """Apply the rows that are new to this process, trim idle entries, and return the number of applied rows. The
+        first time, these are the last _LOOK_BACK rows."""
+        if self._floor is None:
+            self.begin()
+        assert self._floor is not None
         now = time.monotonic()
         applied, after = 0, self._floor
         while True:
@@ -184,6 +187,6 @@ os.register_at_fork(after_in_child=watcher.after_fork)
 
 
 def watch() -> None:
-    """Make sure that this process polls the table; call this before reading data that will be cached."""
+    """Make sure that this process polls the table; call this before caching data or words. No query."""
     if settings.INVALIDATION_SECONDS:
         watcher.start()

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from memories.caller import UNLIMITED, KeyLimits
+from memories.json_output import json_time
 from memories.messaging.background import redis_calls
 from memories.messaging.datagrams import DatagramChannelLayer
 from memories.messaging.redis_clients import ANSWER_SECONDS
@@ -127,6 +128,5 @@ def notification_json(row: Notification) -> dict[str, Any]:
         "text": row.text,
         "review_id": str(row.review_id) if row.review_id else None,
         "memory_ids": [str(number) for number in row.memory_numbers],
-        # The format of all APIs
-        "created_at": row.created_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "created_at": json_time(row.created_at),
     }

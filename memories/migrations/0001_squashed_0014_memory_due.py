@@ -351,7 +351,7 @@ class Migration(migrations.Migration):
                 ('actor_id', models.CharField(blank=True, max_length=80)),
                 ('stopped', models.BooleanField(default=False, help_text='Nothing in the background writes of before any more.')),
                 ('erased', models.JSONField(default=dict, help_text='How many rows of what are gone.')),
-                ('leased_until', models.DateTimeField(default=memories.models.erasures._leased, help_text='Until then a process is at it.')),
+                ('leased_until', models.DateTimeField(default=memories.models.erasures.lease_end, help_text='Until then a process is at it.')),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('finished_at', models.DateTimeField(blank=True, null=True)),
             ],

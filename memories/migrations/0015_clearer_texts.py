@@ -70,7 +70,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='erasure',
             name='leased_until',
-            field=models.DateTimeField(default=memories.models.erasures._leased, help_text='Until then a process is working on it.'),
+            field=models.DateTimeField(default=memories.models.erasures.lease_end, help_text='Until then a process is working on it.'),
         ),
         migrations.AlterField(
             model_name='erasure',

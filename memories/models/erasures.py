@@ -10,7 +10,8 @@ from django.utils import timezone
 LEASE_SECONDS = 60
 
 
-def _leased() -> datetime:
+def lease_end() -> datetime:
+    """Return the end of a lease that is taken or extended now."""
     return timezone.now() + timedelta(seconds=LEASE_SECONDS)
 
 
@@ -32,7 +33,7 @@ class Erasure(models.Model):
     actor_id = models.CharField(max_length=80, blank=True)
     stopped = models.BooleanField(default=False, help_text="Earlier background work can no longer write.")
     erased = models.JSONField(default=dict, help_text="Number of erased rows by kind.")
-    leased_until = models.DateTimeField(default=_leased, help_text="Until then a process is working on it.")
+    leased_until = models.DateTimeField(default=lease_end, help_text="Until then a process is working on it.")
     created_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)
 

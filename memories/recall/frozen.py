@@ -38,12 +38,8 @@ def freeze(entries: Sequence[ViewEntry], *, max_memories: int, char_limit: int) 
     fits = len(entries) <= max_memories and sum(len(entry.content) for entry in entries) <= char_limit
     chosen = list(entries) if fits else _choose(entries, limit=max_memories // 2, char_limit=char_limit)
     chosen.sort(key=lambda entry: (not entry.pinned, entry.number))
-    return FrozenBlock(text=render(chosen), entries=tuple(chosen), holds_all=fits)
-
-
-def render(entries: Sequence[ViewEntry]) -> str:
-    """Return the `<memories>` block of these entries, in this order."""
-    return memory_block([MemoryLine(number=e.number, category=e.category, content=e.content) for e in entries])
+    lines = [MemoryLine(number=e.number, category=e.category, content=e.content) for e in chosen]
+    return FrozenBlock(text=memory_block(lines), entries=tuple(chosen), holds_all=fits)
 
 
 def _choose(entries: Sequence[ViewEntry], *, limit: int, char_limit: int) -> list[ViewEntry]:

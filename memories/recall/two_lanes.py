@@ -6,19 +6,16 @@ empty and the error is noted in the run's trace; neither the turn nor the other 
 (gateway.turns.injection) contain errors in the same way."""
 
 import asyncio
-import logging
 import time
-import traceback
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
-from types import TracebackType
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from memories.counters import recall_lanes
 from memories.providers import MemoryProvider, Scope, providers
+from memories.recall.failures import contained, note
 from memories.recall.frozen import ViewEntry
 from memories.recall.snapshot import SessionSnapshot
 from memories.recall.threads import ThreadView
@@ -26,14 +23,14 @@ from memories.verdicts import verdict_of
 from prompts.memory import MemoryLine, Snippet, memory_block, thread_block
 from search import LONG_MESSAGE, Hit
 
-logger = logging.getLogger("daybook.recall")
-
 TOTAL_BYTES = 4096
 SHORT_TERM_BYTES = 1536
 SNIPPET_BYTES = 512
-# The number of entries up to which a search for a short message takes about a millisecond and cannot hang: for an index
-# that has to be built, and for an existing one.
-SMALL_BOOK, SMALL_INDEX = 2_000, 10_000
+# The number of entries up to which an existing index is searched for a short message in about a millisecond.
+SMALL_INDEX = 10_000
+# How many times its deadline the long-term lane may take if it first has to build the book's index: after a start, many
+# are built at once.
+BUILD_FACTOR = 10
 _ELLIPSIS = "…"
 
 
@@ -90,32 +87,6 @@ class RecallSettings:
     lane_seconds: float
 
 
-class contained:
-    """Suppress errors of the block and note them in the run's trace under `name`, the metrics and the log."""
-
-    __slots__ = ("_name", "_trace")
-
-    def __init__(self, name: str, trace: dict[str, Any]) -> None:
-        self._name = name
-        self._trace = trace
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> bool:
-        if not isinstance(error, Exception):
-            return False
-        _note(self._name, "failed", self._trace, kind=type(error).__name__)  # memory never breaks a turn
-        log_failure(self._name, error)
-        return True
-
-
-def log_failure(name: str, error: Exception) -> None:
-    """Log the type and place of an error in recall, but not its message, which may quote people's text."""
-    places = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)[-3:]]
-    logger.error("recall: %s failed with %s at %s", name, type(error).__name__, " > ".join(places))
-
-
 def searches_book(snapshot: SessionSnapshot, max_memories: int) -> bool:
     """Return True if the long-term lane has entries beyond the frozen block to search, and room for them."""
     return not snapshot.frozen.holds_all and max_memories > len(snapshot.frozen.entries)
@@ -140,25 +111,26 @@ async def recall(
     quick: dict[str, Awaitable[list[RecallItem]]] = {}
     slow: dict[str, Awaitable[list[RecallItem]]] = {}
 
-    def add_lane(name: str, search: Callable[[], list[RecallItem]], *, small: bool) -> None:
+    def add_lane(name: str, search: Callable[[], list[RecallItem]], small: bool, seconds: float) -> None:
         if small and len(query) <= LONG_MESSAGE:
             # Such a search takes less time than a thread hop. It cannot be interrupted, hence no deadline.
             quick[name] = _guarded(name, _inline(search), None, trace)
         else:
             # In a thread, so that a hanging lane can be abandoned at its deadline and does not block the event loop.
-            slow[name] = _guarded(name, asyncio.to_thread(search), limits.lane_seconds, trace)
+            slow[name] = _guarded(name, asyncio.to_thread(search), seconds, trace)
 
     if thread is not None and thread.outside:
         search = partial(_short_term, thread, query, limits)
-        add_lane("short_term", search, small=thread.index_ready and len(thread.parts) <= SMALL_INDEX)
+        add_lane("short_term", search, thread.index_ready and len(thread.parts) <= SMALL_INDEX, limits.lane_seconds)
     if long_term and searches_book(snapshot, limits.max_memories):
+        view = snapshot.view
         search = partial(_long_term, snapshot, query, keywords, left, limits.search, query_vector)
-        small = len(snapshot.view.entries) <= (SMALL_INDEX if snapshot.view.index_ready else SMALL_BOOK)
-        add_lane("long_term", search, small=small)
+        seconds = limits.lane_seconds * (1 if view.index_ready else BUILD_FACTOR)
+        add_lane("long_term", search, view.index_ready and len(view.entries) <= SMALL_INDEX, seconds)
     if scope is not None:
         slow |= {provider.name: _provider_lane(provider, scope, query, limits, trace) for provider in _providers(trace)}
     found = {name: await lane for name, lane in quick.items()}
-    found |= zip(slow, await _together(slow.values()), strict=True)
+    found |= zip(slow, await asyncio.gather(*slow.values()), strict=True)
     short, long = found.pop("short_term", []), found.pop("long_term", [])
     others = (item for items in found.values() for item in items)
     short, long = fit_lanes(short, [*long, *others][: max(0, left)])
@@ -211,11 +183,6 @@ def truncate(text: str, limit: int = SNIPPET_BYTES) -> str:
     return text.encode()[: limit - len(_ELLIPSIS.encode())].decode(errors="ignore").rstrip() + _ELLIPSIS
 
 
-async def _together(lanes: Collection[Awaitable[list[RecallItem]]]) -> list[list[RecallItem]]:
-    """Run lanes concurrently, without a task if there is only one."""
-    return [await lane for lane in lanes] if len(lanes) < 2 else await asyncio.gather(*lanes)
-
-
 async def _inline(search: Callable[[], list[RecallItem]]) -> list[RecallItem]:
     return search()
 
@@ -254,16 +221,11 @@ async def _guarded(
     with contained(name, trace):
         try:
             found = await asyncio.wait_for(search, seconds)
-            _note(name, "ok", trace)
+            note(name, "ok", trace)
         except TimeoutError:
-            _note(name, "timeout", trace)
+            note(name, "timeout", trace)
     trace[name] |= {"found": len(found), "ms": round((time.perf_counter() - started) * 1000, 2)}
     return found
-
-
-def _note(name: str, state: str, trace: dict[str, Any], **more: str) -> None:
-    trace[name] = {"state": state, **more}
-    recall_lanes[name, state] += 1
 
 
 def _short_term(thread: ThreadView, query: str, limits: RecallSettings) -> list[RecallItem]:

@@ -1,7 +1,14 @@
 """Writing of memories: the only modules that save Owner, Book, Memory, ChangeSet, Revision and ScanDay rows. Called by
 the other packages of memories and by apps of higher layers; memories.selectors reads."""
 
-from memories.services.annotations import keywords_claim, keywords_release, usage_add, verdicts_store
+from memories.services.annotations import (
+    keywords_claim,
+    keywords_release,
+    keywords_requested,
+    keywords_wanted,
+    usage_add,
+    verdicts_store,
+)
 from memories.services.books import (
     book_get_or_create,
     book_limits,

@@ -1,15 +1,23 @@
 """Updates of bookkeeping columns, which do not count as changes of a memory: no revision is stored."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
+from django.utils import timezone
 
 from memories.models import Artifact, Memory
 from memories.services.books import books_lock, books_of_owner_lock, generations_raise
 from memories.verdicts import ScanVerdict
+
+_CLAIMED = "claimed at "
+_CLAIM_LIFETIME = timedelta(hours=1)
+
+
+def _claim(at: datetime) -> str:
+    return f"{_CLAIMED}{int(at.timestamp())}"
 
 
 def usage_add(owner_id: UUID, counts: Mapping[int, int], used_at: datetime) -> None:
@@ -22,10 +30,23 @@ def usage_add(owner_id: UUID, counts: Mapping[int, int], used_at: datetime) -> N
         )
 
 
+def keywords_wanted() -> Q:
+    """Return the condition for memories whose keywords were not requested for their content, nor claimed recently."""
+    claimed = Q(keywords_for__startswith=_CLAIMED, keywords_for__gt=_claim(timezone.now() - _CLAIM_LIFETIME))
+    return ~Q(keywords_for=F("content_key")) & ~claimed
+
+
 def keywords_claim(memory: Memory) -> bool:
-    """Claim the generation of keywords for a memory's content. Return False if another worker was first."""
-    unclaimed = Memory.objects.filter(pk=memory.pk, version=memory.version).exclude(keywords_for=memory.content_key)
-    return unclaimed.update(keywords_for=memory.content_key) == 1
+    """Claim the generation of keywords for a memory's content, for an hour in case the worker is killed. Return False
+    if another worker was first."""
+    rows = Memory.objects.filter(keywords_wanted(), pk=memory.pk, version=memory.version)
+    return rows.update(keywords_for=_claim(timezone.now())) == 1
+
+
+def keywords_requested(memories: Sequence[Memory]) -> None:
+    """Record that keywords were requested for the contents of claimed memories, so that this is not repeated."""
+    for memory in memories:
+        Memory.objects.filter(pk=memory.pk, content_key=memory.content_key).update(keywords_for=memory.content_key)
 
 
 def keywords_release(memories: Sequence[Memory]) -> None:

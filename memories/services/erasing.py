@@ -14,17 +14,17 @@ from django.apps import apps
 from django.db import transaction
 from django.db.models import Exists, ForeignKey, Model, OuterRef, QuerySet
 
+from memories.database.batches import Batch
 from memories.messaging import invalidation
 from memories.models import Artifact, ArtifactRevision, ChangeSet, Memory, Owner, Revision, ThreadRecord
 
-Batch = Callable[[int], int]
-"""Processes up to the given number of rows and returns their number. Called in a transaction, until it returns 0."""
 _KEYS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class ErasureStep:
-    """A step on one table. `name` is used in the receipt; rows of steps without a name are not counted."""
+    """A step on one table, in transactions of the caller. `name` is used in the receipt; rows of steps without a name
+    are not counted."""
 
     name: str
     batch: Batch

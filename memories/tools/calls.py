@@ -84,17 +84,18 @@ def parse_arguments(tool: Tool, call: ToolCall) -> Arguments | dict[str, Any]:
 
 
 def _validated(tool: Tool, text: str) -> Arguments:
-    """Return the arguments in a JSON text, also if small models wrote around it or broke lines within strings. Raises
-    ValidationError."""
+    """Return the arguments in a JSON text, also if small models wrote around it or broke lines within strings, or if
+    servers sent it twice or after an empty object. Raises ValidationError."""
     try:
         return tool.arguments.model_validate_json(text)
     except ValidationError as error:
         if error.errors(include_input=False, include_url=False)[0]["type"] != "json_invalid":
             raise
         found = list(located_objects_in(text)) if len(text) <= _MAX_REPAIRED else []
-        if len(found) != 1 or "{" in found[0][0]:  # several, or one within an object that was cut off
-            raise
-        return tool.arguments.model_validate_json(_storable_json(json.dumps(found[0][1])))
+        given = [data for _, data in found if data] or [data for _, data in found]
+        if not given or given != given[:1] * len(given) or "{" in found[0][0]:
+            raise  # nothing, several, or one within an object that was cut off
+        return tool.arguments.model_validate_json(_storable_json(json.dumps(given[0])))
 
 
 def unknown_tool(call: ToolCall, known: Iterable[str]) -> str:

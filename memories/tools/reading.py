@@ -1,12 +1,12 @@
 """The tools that read a book: search, and the list of all memories."""
 
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from memories.limits import LISTED_CHARACTERS, LISTED_MEMORIES
-from memories.models import Book
+from memories.models import Book, Memory
 from memories.recall.book_views import BookState, load_view
 from memories.recall.snapshot import snapshots
 from memories.selectors import blocked_condition, live_memories
@@ -90,22 +90,13 @@ def _list(run: ToolRun, _: GetMemories) -> dict[str, Any]:
     return {**result, "note": MORE} if more else result
 
 
-class ShownMemory(NamedTuple):
-    """The fields of a memory in a list."""
-
-    number: int
-    target: str
-    category: str
-    content: str
-
-
-def newest_memories(book: Book) -> tuple[list[ShownMemory], bool]:
+def newest_memories(book: Book) -> tuple[list[Memory], bool]:
     """Return the newest memories of a book that are not blocked, newest first and within the limits of a list, and
     whether there are more."""
-    found: list[ShownMemory] = []
+    found: list[Memory] = []
     remaining = LISTED_CHARACTERS
     rows = live_memories(book.owner_id, book.pk).exclude(blocked_condition()).order_by("-number")
-    for row in map(ShownMemory._make, rows.values_list(*ShownMemory._fields)[: LISTED_MEMORIES + 1]):
+    for row in rows.only("number", "target", "category", "content")[: LISTED_MEMORIES + 1]:
         remaining -= len(row.content)
         if remaining < 0 or len(found) == LISTED_MEMORIES:
             return found, True

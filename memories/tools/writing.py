@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from memories.errors import DomainError, OverBudget
 from memories.evidence import Proposal, WriteHeld, evidence_for
 from memories.limits import MAX_NUMBER
-from memories.models import ChangeSet, Evidence, Memory, Revision, Target
+from memories.models import ChangeSet, Evidence, Memory, Revision, Target, WriteOrigin
 from memories.pagination import parse_number
 from memories.selectors import blocked_condition, live_memories
 from memories.services import BookWriter, Budgets, MemoryFields, WriteResult, proposal_of
@@ -132,12 +132,13 @@ def _evidence(run: ToolRun, arguments: AddMemory | UpdateMemory, *, previous: st
 
 def _before_session(run: ToolRun, memory: Memory) -> str:
     """Return a memory's content before models changed it in this session, if a memory may come from foreign text there:
-    a page may plant its words a few at a time. What a person wrote or approved meanwhile counts. One query."""
+    a page may plant its words a few at a time. What a person wrote or approved meanwhile counts, unlike search keywords
+    that the background job added. One query."""
     if run.scope.conversation is None or not run.scope.conversation.compared:
         return memory.content
     content = memory.content
-    changes = Revision.objects.filter(memory=memory).select_related("change_set").order_by("-version")
-    for change in changes[:_MAX_CHANGES]:
+    changes = Revision.objects.filter(memory=memory).exclude(write_origin=WriteOrigin.SYSTEM)
+    for change in changes.select_related("change_set").order_by("-version")[:_MAX_CHANGES]:
         by_model = change.change_set.kind in {ChangeSet.Kind.TOOL, ChangeSet.Kind.REVIEW}
         if not by_model or change.change_set.session_id != run.scope.session_id:
             break

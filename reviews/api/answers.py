@@ -6,6 +6,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from memories.api.answers import Evidence, Id, MemoryId, Moment, Undone, list_of
+from reviews.consolidation.standing import Standing
 
 
 class Write(TypedDict):
@@ -68,19 +69,6 @@ class Proposal(TypedDict):
     times: Annotated[int, Field(description="How often it was proposed.")]
     created_at: Moment
     expires_at: Moment | None
-
-
-class Standing(TypedDict):
-    """How many of a book's sessions may be read, are resting, or are finished; `text` says it in sentences."""
-
-    ready: int
-    resting: int
-    first_rested_at: Moment | None
-    in_use: int
-    unchanged: int
-    given_up: int
-    too_old: int
-    text: str
 
 
 class Consolidation(TypedDict):

@@ -14,14 +14,14 @@ from django.utils import timezone
 
 from gateway.models import Session
 from memories.artifacts.store import artifacts_remove, live_artifacts
-from memories.database.batches import BatchSize, Slices
+from memories.database.batches import Slices, in_batches
 from memories.errors import Conflict
 from memories.history.undo import UndoResult
 from memories.messaging import invalidation
 from memories.models import Book, ChangeSet, ClearCode, Memory, ThreadRecord, WriteOrigin
 from memories.selectors import live_in
 from memories.services import BookWriter, Source, book_changed, book_writing, books_lock, generations_raise
-from memories.services.erasing import Batch, each_page, updating
+from memories.services.erasing import each_page, updating
 from memories.tools import change_json
 from reviews.consolidation.extraction import record_change
 from reviews.consolidation.runs import cancel_all
@@ -111,12 +111,14 @@ def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[ClearResult]
         contents = contents_of(book)
         with book_writing(book, source, silent=True) as writer:
             change_set = writer.changes()
+    yield
     records = _records(book).filter(cleared_at=None)
-    yield from _in_batches(transaction.atomic(updating(records, cleared_at=timezone.now(), cleared_by=change_set.pk)))
+    yield from in_batches(transaction.atomic(updating(records, cleared_at=timezone.now(), cleared_by=change_set.pk)))
     marking = each_page(sessions_in(book), lambda page: _mark_read(book, change_set.pk, page))
-    yield from _in_batches(transaction.atomic(marking))
+    yield from in_batches(transaction.atomic(marking))
     with transaction.atomic():
         changes, through = _clear_begin(book, source, change_set)
+    yield
     cleared = ClearResult(change_set=change_set.pk, contents=contents, changes=changes)
     return (yield from _clear_rest(book, source, cleared, through))
 
@@ -160,19 +162,10 @@ def _clear_rest(book: Book, source: Source, cleared: ClearResult, through: int) 
         return len(deleted)
 
     try:
-        yield from _in_batches(delete)
+        yield from in_batches(delete)
     finally:  # also if the client has disconnected
         book_changed(book, source, ())
     return replace(cleared, changes=changes)
-
-
-def _in_batches(work: Batch) -> Slices[None]:
-    """Do the work in batches of bounded time until none is left, yielding before each."""
-    size, count = BatchSize(), 1
-    while count:
-        yield
-        with size.measured():
-            count = work(size.rows)
 
 
 def record_clear_undone(root: ChangeSet, undone: UndoResult, is_undo: bool) -> None:

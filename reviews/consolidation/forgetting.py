@@ -8,8 +8,9 @@ from django.db.models import OuterRef, Subquery
 from django.utils import timezone
 
 from gateway.models import Session
+from memories.database.batches import Batch
 from memories.models import Artifact, ArtifactRevision, ArtifactUsage, Book
-from memories.services.erasing import Batch, ErasureStep, deleting, updating
+from memories.services.erasing import ErasureStep, deleting, updating
 from reviews.consolidation.clear import ERASED
 from reviews.consolidation.selection import sessions_in
 from reviews.models import ClearedReview, ConsolidationRun, ConsolidationState, Extraction

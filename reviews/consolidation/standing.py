@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from gateway.agents.configuration import consolidation_settings
 from gateway.agents.settings import ConsolidationSettings
+from memories.api.answers import Moment
 from memories.models import Book
 from memories.number_words import counted
 from memories.viewers import Viewer, zone_of
@@ -18,12 +19,12 @@ from reviews.models import Extraction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Numbers of a book's sessions with user messages. `first_rested_at` is when the first of the resting sessions may
-    be read. `text` says the same in sentences, in the owner's time zone. The API returns these fields."""
+    """How many of a book's sessions with user messages may be read, are resting, or are finished. `first_rested_at` is
+    when the first of the resting ones may be read; `text` says it in sentences, in the owner's time zone."""
 
     ready: int
     resting: int
-    first_rested_at: datetime | None
+    first_rested_at: Moment | None
     in_use: int
     unchanged: int
     given_up: int

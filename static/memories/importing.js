@@ -174,11 +174,9 @@ function sayAdded(dialog, report) {
   dialog.querySelector("[data-report] p").after(added, ...more(report.new - report.added.length));
 }
 
-// Shows the memories that would change, without lines that are skipped anyway.
 function sayChanges(dialog, report, nodes) {
-  const leftOut = new Set(report.problems.map(({ line }) => String(line)));
   const changes = listOf("rewordings", "Memories that would change", []);
-  changes.append(...[...nodes.querySelectorAll("li")].filter((item) => !leftOut.has(item.dataset.line)));
+  changes.append(...nodes.querySelectorAll("li"));
   dialog.querySelector("[data-report] p").after(changes, ...more(report.changed - changes.children.length));
 }
 

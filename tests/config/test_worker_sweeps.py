@@ -10,6 +10,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from config import heartbeat
+from config.processes import worker
 from config.processes.worker import SweepLoop
 from gateway.models import Worker
 from memories.ids import uuid7
@@ -106,3 +107,12 @@ def test_rows_of_this_machines_dead_processes_are_deleted(monkeypatch: pytest.Mo
     elsewhere = Worker.objects.create(host="elsewhere", pid=child)
     heartbeat.forget_dead()
     assert set(Worker.objects.all()) == {living, elsewhere}
+
+
+def test_the_worker_learns_what_other_processes_forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched: list[str] = []
+    monkeypatch.setattr(worker, "watch", lambda: watched.append("sweeps"))
+    loop = SweepLoop([])
+    monkeypatch.setattr(loop._thread, "start", lambda: None)
+    loop.start()
+    assert watched == ["sweeps"]

@@ -2,8 +2,9 @@
 own functions, and counts the live objects that contain a word.
 
 It reads one JSON list per line and answers with a JSON value: `["warm", owner, session]` and `["ask", owner, word]`
-return a number, `["invalidated"]` the id of the newest invalidation it has seen, and `["count", word, …]` one number
-per word. Words are sent reversed, so that the command itself is not counted."""
+return a number, `["scan", text]` the rule that blocks the text, `["invalidated"]` the id of the newest invalidation it
+has seen, and `["count", word, …]` one number per word. Words are sent reversed, so that the command itself is not
+counted."""
 
 import gc
 import json
@@ -26,6 +27,7 @@ def main() -> None:
     from memories.messaging.invalidation import watcher  # noqa: PLC0415
     from memories.recall.snapshot import snapshots  # noqa: PLC0415
     from memories.recall.threads import outside_window, thread_cache  # noqa: PLC0415
+    from memories.verdicts import verdict_of  # noqa: PLC0415
 
     def warm(owner: str, session: str) -> int:
         state = book_state(UUID(owner), "main")
@@ -40,10 +42,13 @@ def main() -> None:
         view = snapshots.view(book_state(UUID(owner), "main"))
         return len(view.index.search(f"Where is {reversed_word[::-1]}?", limit=3))
 
-    def invalidated() -> int:
-        return max(watcher._seen, default=watcher._floor)
+    def scan(reversed_text: str) -> str:
+        return verdict_of(reversed_text[::-1], ()).rule
 
-    commands = {"warm": warm, "ask": ask, "invalidated": invalidated, "count": count}
+    def invalidated() -> int:
+        return max(watcher._seen, default=watcher._floor or 0)
+
+    commands = {"warm": warm, "ask": ask, "scan": scan, "invalidated": invalidated, "count": count}
     for line in sys.stdin:
         name, *arguments = json.loads(line)
         sys.stdout.write(f"{json.dumps(commands[name](*arguments))}\n")

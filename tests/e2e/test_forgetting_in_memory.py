@@ -154,3 +154,11 @@ def test_forgotten_words_leave_the_memory_of_another_process(other_process: Cach
     for (forget, session, words), still_kept in zip(people, kept[1:], strict=True):
         forget(session)
         other_process.check_forgotten(forget.__name__, FORGOTTEN_WORDS[forget](words), still_kept)
+
+
+def test_forgotten_words_leave_a_process_that_only_scanned_them(other_process: CachingProcess) -> None:
+    word, owner = words_of("a").remembered, owner_make("alice")
+    assert other_process.call("scan", f"Keeps a heron called {word}."[::-1]) == ""
+    assert all(other_process.counts(word).values())
+    forget_memories(owner.pk)
+    other_process.check_forgotten("a scanned text", [word], [])

@@ -42,6 +42,10 @@ def read(text: str) -> list[tuple[str, Any]]:
         f'{{"calls": {{"tool": "add_memory", "args": {JSON}}}}}',
         f'{{"calls": [ // the only one\n{CALL}, // and no more\n]}}',
         f'{{"calls": [{CALL}, {{"name": "add_memory", "arguments": {{"content": "Cut o',
+        '[add_memory(content="Likes tea.", keywords=["drink"])]',
+        "<|python_tag|>add_memory(content='Likes tea.',\n  keywords=['drink'])<|eom_id|>",
+        '<|tool_call_start|>[functions.add_memory(content="Likes tea.", keywords=["drink"])]<|tool_call_end|>',
+        '```tool_code\nadd_memory(content="Likes tea.", keywords=["drink"])\n```',
     ],
 )
 def test_calls_are_found_in_the_forms_that_models_write(text: str) -> None:
@@ -59,7 +63,29 @@ def test_arguments_in_tags_are_read() -> None:
     assert read(text) == [("update_memory", {"id": "3", "content": "Likes\nrum."})]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<tool_call>update_memory\n<arg_key>id</arg_key>\n<arg_value>3</arg_value>\n<arg_key>content</arg_key>\n"
+        "<arg_value>Likes <b>rum</b>.</arg_value>\n</tool_call>",
+        '<minimax:tool_call>\n<invoke name="update_memory">\n<parameter name="id">3</parameter>\n'
+        '<parameter name="content">Likes <b>rum</b>.</parameter>\n</invoke>\n</minimax:tool_call>',
+        '<｜DSML｜function_calls>\n<｜DSML｜invoke name="update_memory">\n<｜DSML｜parameter name="id" string="false">3'
+        '</｜DSML｜parameter>\n<｜DSML｜parameter name="content" string="true">Likes <b>rum</b>.</｜DSML｜parameter>\n'
+        "</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+    ],
+    ids=["GLM", "MiniMax", "DeepSeek"],
+)
+def test_arguments_in_other_tags_are_read(text: str) -> None:
+    assert read(text) == [("update_memory", {"id": "3", "content": "Likes <b>rum</b>."})]
+
+
 def test_several_calls_are_read_in_order() -> None:
+    both = 'add_memory(content="Likes (black) tea.", target=None), update_memory(id=3, content=\'Says "no".\')'
+    assert read(f"[{both}]") == [
+        ("add_memory", {"content": "Likes (black) tea.", "target": None}),
+        ("update_memory", {"id": 3, "content": 'Says "no".'}),
+    ]
     other = CALL.replace("tea", "rum")
     assert [arguments["content"] for _, arguments in read(f"{CALL}\n{other}")] == ["Likes tea.", "Likes rum."]
 
@@ -72,6 +98,8 @@ def test_a_call_of_another_tool_keeps_its_name() -> None:
     "text",
     ["", "Nothing to save.", "{", "{}", '{"calls": []}', '{"calls": null}', '{"name": "Ada", "age": 7}',
      '["add_memory"]', '{"tool": "add_memory"}', "add_memory", '{"calls": ["add_memory"]}', "I called add_memory.",
+     "Call [add_memory(text)] or add_memory(content='x').", "[add_memory(content=open('x').read())]",
+     "[shell(content='x')]", "[add_memory(content='x', shell='y')]", f"[add_memory(content={'[' * 500}{']' * 500})]",
      '{"a":' * 5000],
 )  # fmt: skip
 def test_other_text_holds_no_calls(text: str) -> None:
@@ -82,13 +110,39 @@ def test_the_number_of_calls_is_limited() -> None:
     assert len(read(json.dumps({"calls": [json.loads(CALL)] * 500}))) == MAX_CALLS
 
 
-@pytest.mark.parametrize("piece", ["{", '{"a": "', "{//", "{,", "<function=a>", '{"a": 1}', "{add_memory"])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "{",
+        '{"a": "',
+        "{//",
+        "{,",
+        "<function=a>",
+        '{"a": 1}',
+        "{add_memory",
+        "[add_memory(",
+        '[add_memory("',
+        "[add_memory(a='b'",
+        "<tool_call>a",
+        '<invoke name="a">',
+    ],
+)
 def test_the_work_grows_with_the_length_of_the_text(piece: str) -> None:
     half, whole = (count_calls(calls_in_text, piece * pieces, TOOLS) for pieces in (5_000, 10_000))
     assert whole < 3 * half + 1_000
 
 
-@pytest.mark.parametrize("piece", ["<function=a>", "<function=a><parameter=a>", "{," + " " * 50])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "<function=a>",
+        "<function=a><parameter=a>",
+        "{," + " " * 50,
+        "<tool_call>a<arg_key>",
+        "[add_memory('",
+        "[" + " " * 50,
+    ],
+)
 def test_text_without_an_end_is_searched_once(piece: str) -> None:
     started = time.process_time()
     assert read(piece * 20_000) == []

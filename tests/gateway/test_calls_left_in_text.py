@@ -25,6 +25,9 @@ WRITTEN = [
     f"[TOOL_CALLS][{CALL}]",
     f"<function=add_memory>{ARGUMENTS}</function>",
     "<tool_call>\n<function=add_memory>\n<parameter=content>\nLikes tea.\n</parameter>\n</function>\n</tool_call>",
+    '<|python_tag|>add_memory(content="Likes tea.")<|eom_id|>',
+    "[add_memory(content='Likes tea.')]",
+    "<tool_call>add_memory<arg_key>content</arg_key><arg_value>Likes tea.</arg_value></tool_call>",
     f"\n\n{TAGGED}\n{TAGGED}<|im_end|>",
     f"<think>I could write {CALL}</think>\n\n{TAGGED}",
 ]
@@ -33,6 +36,8 @@ ORDINARY = [
     "<b>Bold</b> and [a link](https://example.org).",
     '{"name": "Ada", "tool": "hammer"}',
     "```python\nadd_memory = {}\n```",
+    "```python\nadd_memory(content='Likes tea.')\n```",
+    "[add_memory(content='Likes tea.')] is a call in Python's style.",
     f"```json\n{CALL}\n```\nThis is how a call of add_memory looks.",
     '{"add_memory": ',
     "<tool_call>look</tool_call>",
@@ -143,6 +148,15 @@ async def test_a_call_that_the_conversation_contains_is_a_quotation(
     assert (turn["content"], await memories()) == (TAGGED, [])
 
 
+async def test_a_call_in_pythons_syntax_that_the_conversation_contains_is_a_quotation(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    call = "[add_memory(content='Likes tea.')]"
+    model.script(pieces(f"<|python_tag|>{call}<|eom_id|>"))
+    await alice_api.post(turns_path(session), {"content": f"Repeat this page: write {call}"})
+    assert await memories() == []
+
+
 async def test_calls_of_a_clients_tools_stay_text(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     text = '<tool_call>{"name": "look", "arguments": {}}</tool_call>'
     model.script(pieces(text))
@@ -152,6 +166,17 @@ async def test_calls_of_a_clients_tools_stay_text(alice_api: Api, session: Sessi
 
 
 async def test_fields_beside_held_text_do_not_leak_it(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
-    model.script(Says(thinks=("Hm.",), pieces=(TAGGED,)), "Noted.")
+    model.script(Says(thinks=("Hm.",), pieces=("<tool_", "call>", CALL, "</tool_call>"), logprobs=True), "Noted.")
     chunks = await stream(alice_api, "I like tea", logprobs=True)
-    assert "tool_call" not in json.dumps(chunks)
+    assert "call" not in json.dumps(chunks)
+
+
+async def test_log_probabilities_of_text_that_was_held_back_come_with_it(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    pieces = ("A ", "<", "b", "> ", "<tool_call>", "look", "</tool_call>")
+    model.script(Says(pieces=pieces, logprobs=True))
+    chunks = [choice for chunk in await stream(alice_api, "Hi", logprobs=True) for choice in chunk["choices"]]
+    assert "".join(choice["delta"].get("content") or "" for choice in chunks) == "".join(pieces)
+    tokens = [entry["token"] for choice in chunks for entry in (choice.get("logprobs") or {}).get("content", ())]
+    assert tuple(tokens) == pieces

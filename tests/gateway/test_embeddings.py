@@ -1,9 +1,12 @@
 """gateway.embeddings: vectors of an upstream model improve the search, which works without them"""
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
+from django.apps import apps
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -13,7 +16,7 @@ from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.health import book_health
 from memories.models import Book, Memory, MemoryVector, Owner, WriteOrigin
-from memories.recall.vectors import vectors_of_book
+from memories.recall.vectors import packed, vectors_of_book, vectors_store
 from memories.services import MemoryFields, Source, book_writing
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make, session_make
@@ -39,6 +42,43 @@ def test_vectors_are_made_in_one_batch_and_raise_the_generation(book: Book, mode
     assert sorted(vectors_of_book(book.owner_id, book.pk).by_number) == [1, 2]
     assert Book.objects.get().generation == book.generation + 1
     assert embeddings.embed_book(str(book.pk)) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "text"),
+    [
+        ("intfloat/multilingual-e5-small", "query: ", "passage: "),
+        ("nomic-embed-text:latest", "search_query: ", "search_document: "),
+        ("snowflake-arctic-embed2", "query: ", ""),
+        ("snowflake-arctic-embed:22m", "Represent this sentence for searching relevant passages: ", ""),
+        ("BAAI/bge-small-en-v1.5", "Represent this sentence for searching relevant passages: ", ""),
+        (
+            "multilingual-e5-large-instruct",
+            "Instruct: Find what is known about the writer of this message\nQuery: ",
+            "",
+        ),
+        ("bge-m3", "", ""),
+        ("text-embedding-3-small", "", ""),
+    ],
+)
+async def test_a_model_gets_the_prefixes_that_it_expects(
+    book: Book, model: ScriptedModel, settings: Any, name: str, query: str, text: str
+) -> None:
+    settings.EMBEDDING_MODEL = name
+    await in_thread(embeddings.embed_book, str(book.pk))
+    await embeddings.query_vector("cello lessons", upstreams=(embeddings.home_upstream(),))
+    assert model.embedded == [(f"{text}Zzz qqq.", f"{text}Plays the cello."), (f"{query}cello lessons",)]
+
+
+def test_an_upgrade_deletes_vectors_that_were_made_without_a_prefix(
+    book: Book, model: ScriptedModel, settings: Any
+) -> None:
+    memory = Memory.objects.get(number=1)
+    for settings.EMBEDDING_MODEL in ("intfloat/e5-base", "nomic-embed-text", "letters"):
+        vectors_store(book, {memory.pk: packed([1.0])}, {memory.pk: memory.content_key})
+    migration = import_module("memories.migrations.0017_vectors_with_prefixes")
+    migration.delete_vectors(apps, connection.schema_editor())
+    assert [row.model for row in MemoryVector.objects.all()] == ["letters"]
 
 
 def test_changed_text_is_embedded_again(book: Book, model: ScriptedModel, alice: Owner) -> None:

@@ -11,8 +11,9 @@ from gateway.turns.evidence import reads_untrusted
 from gateway.turns.searched import note_answer, note_request
 from gateway.upstream import ModelRequest
 from memories.database.access import in_thread
-from memories.models import Memory, Notification, Owner, Revision
+from memories.models import ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
 from memories.providers import MemoryProvider, Scope
+from memories.services import MemoryFields, Source, book_writing
 from memories.tools.writing import HELD_PER_TURN
 from reviews.models import ReviewRun
 from tests.conftest import Api
@@ -221,6 +222,27 @@ async def test_a_page_cannot_hide_its_words_in_a_memory_of_the_person(
     *kept, held = results(model)
     assert not any("error" in result for result in kept)
     assert held["error"] == "held"
+
+
+async def test_keywords_from_the_background_do_not_hide_what_a_page_wrote(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    path = f"/api/sessions/{session.pk}/turns"
+    first, second = f"{LONG[:-1]}, Trailhead boots.", f"{LONG[:-1]}, Trailhead boots, question answered."
+    updates = [calls(("update_memory", json.dumps({"id": 1, "content": text}))) for text in (first, second)]
+    model.script(add(LONG), "Noted.", updates[0], "Done.", updates[1], "Done.")
+    await alice_api.post(path, {"content": "I wear shoes of size 43, walk to work, hate laces and hike in Tyrol."})
+    await alice_api.post(path, {"content": f"Summarise this: {PAGE} {PAGE}"})
+
+    def add_keywords() -> None:
+        memory = Memory.objects.select_related("book").get()
+        source = Source(actor="system", origin=WriteOrigin.SYSTEM, kind=ChangeSet.Kind.SYSTEM)
+        with book_writing(memory.book, source) as writer:
+            writer.update(memory.number, MemoryFields(keywords=["boots"]))
+
+    await in_thread(add_keywords)
+    await alice_api.post(path, {"content": f"And now this: {PAGE}"})
+    assert [result.get("error") for result in results(model)][-1] == "held"
 
 
 async def test_a_page_that_the_request_no_longer_contains_is_still_foreign(

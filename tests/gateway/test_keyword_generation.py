@@ -88,6 +88,25 @@ def test_a_failed_batch_is_retried(alice: Owner, model: ScriptedModel) -> None:
     assert (keyword_generation.fill_book(book), keyword_generation.fill_book(book)) == (0, 1)
 
 
+def test_keywords_are_requested_again_an_hour_after_a_worker_was_killed(
+    alice: Owner, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory_make(alice, "Is vegetarian.")
+    book, now = str(Book.objects.get().pk), timezone.now()
+
+    def killed(*args: Any, **options: Any) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(keyword_generation, "_in_time", killed)
+        with pytest.raises(SystemExit):
+            keyword_generation.fill_book(book)
+    assert keyword_generation.fill_book(book) == 0
+    model.script('{"1": ["diet"]}')
+    monkeypatch.setattr(timezone, "now", lambda: now + timedelta(hours=2))
+    assert keyword_generation.fill_book(book) == 1
+
+
 @pytest.mark.parametrize("code", ["content_filter", "context_length_exceeded"])
 def test_a_memory_that_the_server_refuses_does_not_block_others(code: str, alice: Owner, model: ScriptedModel) -> None:
     for content in ("Is vegetarian.", "Plays the cello.", "Says bad words.", "Likes tea."):

@@ -119,6 +119,33 @@ def test_a_usage_that_is_not_an_object_is_ignored(usage: Any) -> None:
     assert usage_of({"usage": usage}) == {}
 
 
+def test_of_a_sound_only_the_id_goes_back_to_its_model() -> None:
+    """OpenAI accepts nothing else, and the sound would fill the database."""
+    step = new_step()
+    for audio in ({"id": "audio_1", "data": "UklG"}, {"data": "Rg==", "transcript": "Hi."}, {"expires_at": 7}):
+        step.take({}, {"audio": audio})
+    assert step.result().kept.fields == {"audio": {"id": "audio_1"}}
+
+
+def test_a_usage_within_the_choice_is_found() -> None:
+    """Kimi sends it there in a stream."""
+    choice = {"index": 0, "delta": {}, "finish_reason": "stop", "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
+    assert usage_of({"choices": [choice]}) == choice["usage"]
+    assert usage_of({"choices": [choice], "usage": {"total_tokens": 9}}) == {"total_tokens": 9}
+    assert usage_of({"choices": [{"usage": [7]}]}) == {}
+
+
+@pytest.mark.parametrize(
+    ("prompt", "completion", "total", "written"), [(7, 3, 50, 43), (7, 3, 10, 3), (7, 3, 0, 3), (0, 3, 50, 3)]
+)
+def test_thoughts_that_only_the_total_contains_are_output(
+    prompt: int, completion: int, total: int, written: int
+) -> None:
+    """Gemini and xAI leave them out of `completion_tokens`."""
+    usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
+    assert usage_of({"usage": usage}) == usage | {"completion_tokens": written}
+
+
 def test_a_finish_reason_that_is_not_text_is_ignored_and_a_long_one_truncated() -> None:
     step = new_step()
     step.take({"finish_reason": ["stop"]}, {})

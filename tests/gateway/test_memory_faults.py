@@ -1,6 +1,7 @@
 """Memory never breaks a turn: a fault at each step of injection, on each API. The turn is answered, the trace and the
 metrics name the step, and the text of the exception is not logged."""
 
+import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator, Callable
@@ -269,7 +270,7 @@ async def test_an_unusable_provider_does_not_affect_the_answer(
     session = await in_thread(session_make, alice, agent)
     model.script("Yes.")
     assert "Yes." in await say(alice_api, session, api_kind, "Hi")
-    await providers.wait_for_records()
+    await asyncio.gather(*providers._pending)
     run = await in_thread(Run.objects.get)
     assert (run.state, run.superseded, run.text, run.error) == ("completed", False, "Yes.", None)
     assert (await in_thread(Session.objects.get, pk=session.pk)).turns == 1

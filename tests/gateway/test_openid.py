@@ -387,11 +387,12 @@ def test_a_large_answer_of_the_provider_is_not_read(provider: OpenIDServer) -> N
     assert sign_in(provider).status_code == 302
 
 
+@pytest.mark.parametrize("slow", ["pause", "head_pause"])
 def test_a_provider_that_keeps_answering_slowly_is_given_up(
-    provider: OpenIDServer, monkeypatch: pytest.MonkeyPatch
+    provider: OpenIDServer, monkeypatch: pytest.MonkeyPatch, slow: str
 ) -> None:
     monkeypatch.setattr(openid_http, "SECONDS", 0.1)
-    provider.pause = 0.01  # for each of several hundred bytes
+    setattr(provider, slow, 0.01)  # for each of hundreds of bytes
     assert Client().get(reverse("openid-begin")).status_code == 502
 
 
@@ -474,6 +475,7 @@ def test_passwords_can_be_switched_off(provider: OpenIDServer, settings: Any, al
     assert sign_in(provider).status_code == 302
 
 
+@pytest.mark.usefixtures("whole_deletions")
 def test_without_a_password_everything_can_be_deleted_soon_after_signing_in(provider: OpenIDServer) -> None:
     client = Client()
     sign_in(provider, client)

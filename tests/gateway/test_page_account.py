@@ -23,7 +23,7 @@ from tests.factories import key_make, memory_make, session_make
 from tests.pages import client_of, html_of, text_of
 from tests.unsliced import forget_owner
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("whole_deletions")]
 
 
 def password_form(**changed: str) -> dict[str, str]:

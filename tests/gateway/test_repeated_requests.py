@@ -21,7 +21,7 @@ from tests.conftest import Api
 from tests.factories import key_make
 from tests.gateway import messages
 from tests.gateway.client_tools import FIRST, LOOKUP, USER, results
-from tests.gateway.v1 import Chat, ask, stream
+from tests.gateway.v1 import Answer, Chat, ask, stream
 from tests.scripted_model import Says, ScriptedModel, calls
 from tests.waiting import eventually_async
 
@@ -182,31 +182,39 @@ async def test_both_requests_get_the_tool_calls(chat: Chat, model: GatedModel) -
     assert await counts() == (1, 2, 1)
 
 
-@pytest.mark.parametrize("streamed", [True, False])
-async def test_both_requests_of_a_later_step_get_only_its_answer(
-    chat: Chat, model: GatedModel, *, streamed: bool
-) -> None:
-    model.script(Says(pieces=("One moment.",), calls=(FIRST,)), "Found it.")
-    request = [USER, *results(await ask(chat.api, USER, tools=[LOOKUP]), "A")]
-    first_request = stream(chat.api, *request, tools=[LOOKUP]) if streamed else ask(chat.api, *request, tools=[LOOKUP])
-    first, second = await send_twice(model, first_request, ask(chat.api, *request, tools=[LOOKUP]))
-    assert second.text == "Found it."
-    if not streamed:
-        assert (first.text, first.json["usage"]) == (second.text, second.json["usage"])
+async def test_repeated_results_of_tools_get_the_answer_to_them_alone(chat: Chat, model: GatedModel) -> None:
+    model.script(Says(pieces=("I look.",), calls=(FIRST,)), "Fine.")
+    called = await ask(chat.api, USER, tools=[LOOKUP])
+    request = [USER, *results(called, "found")]
+    first, second = await send_twice(model, ask(chat.api, *request), ask(chat.api, *request))
+    assert (first.text, second.text, second.run) == ("Fine.", "Fine.", first.run)
+    assert second.json["usage"] == first.json["usage"]
+    assert await counts() == (1, 1, 1)
 
 
-async def test_both_requests_of_a_later_step_get_the_same_response(
-    alice_api: Api, agent: Agent, model: GatedModel
-) -> None:
-    model.script(calls(FIRST), "Found it.")
-    tools = [{"type": "function", "name": "lookup", "parameters": {"type": "object"}}]
-    begun = (await alice_api.post("/v1/responses", {"model": "assistant", "input": "Look", "tools": tools}))[1]
-    output = [{"type": "function_call_output", "call_id": begun["output"][0]["call_id"], "output": "A"}]
-    request = {"model": "assistant", "input": output, "previous_response_id": begun["id"], "tools": tools}
+async def test_repeated_results_of_tools_get_the_same_response(alice_api: Api, agent: Agent, model: GatedModel) -> None:
+    model.script(Says(pieces=("I look.",), calls=(FIRST,)), "Fine.")
+    tool = {"type": "function", **LOOKUP["function"]}
+    _, called = await alice_api.post("/v1/responses", {"model": "assistant", "input": "Look it up", "tools": [tool]})
+    output = {"type": "function_call_output", "call_id": called["output"][-1]["call_id"], "output": "found"}
+    request = {"model": "assistant", "input": [output], "previous_response_id": called["id"]}
     one, two = await send_twice(
         model, alice_api.post("/v1/responses", request), alice_api.post("/v1/responses", request)
     )
-    assert one[1]["id"] == two[1]["id"] != begun["id"]
+    assert (two[1]["id"], two[1]["output"], two[1]["usage"]) == (one[1]["id"], one[1]["output"], one[1]["usage"])
+    assert (one[1]["id"], await counts()) == (f"{called['id']}_1", (1, 1, 1))
+
+
+async def test_text_that_was_sent_before_the_repetition_is_part_of_its_answer(chat: Chat, model: GatedModel) -> None:
+    model.script(Says(pieces=("I look.",), calls=(FIRST,)), "Fine.")
+    request = [USER, *results(await ask(chat.api, USER, tools=[LOOKUP]), "found")]
+
+    async def again() -> Answer:
+        await in_thread(Run.objects.update, text="I look.\n\nFi")  # as it is stored while the answer is streamed
+        return await ask(chat.api, *request)
+
+    first, second = await send_twice(model, ask(chat.api, *request), again())
+    assert (first.text, second.text) == ("Fine.", "Fine.")
 
 
 async def test_repeated_requests_are_joined_in_the_messages_api(
@@ -274,6 +282,31 @@ async def test_the_turn_runs_again_if_the_first_client_disconnects(chat: Chat, m
     assert (answer.status, answer.text) == (200, "Fine.")
     assert answer.run != str(running.pk)
     assert await counts() == (1, 3, 2)
+
+
+async def test_results_repeated_after_a_stop_stay_in_the_conversation_of_their_response(
+    alice_api: Api, agent: Agent, model: GatedModel
+) -> None:
+    model.script(Says(pieces=("I look.",), calls=(FIRST,)), "Nobody", "hears this.", "Fine.", "Tea.")
+    tool = {"type": "function", **LOOKUP["function"]}
+    _, called = await alice_api.post("/v1/responses", {"model": "assistant", "input": "Look it up", "tools": [tool]})
+    output = {"type": "function_call_output", "call_id": called["output"][-1]["call_id"], "output": "found"}
+    request = {"model": "assistant", "input": [output], "previous_response_id": called["id"]}
+    for _ in range(2):
+        model.be_slow()
+        unheard = asyncio.create_task(alice_api.post("/v1/responses", request))
+        await model.called.wait()
+        stop((await in_thread(Run.objects.get, state="running")).pk, StoppedBy.REQUEST)
+        model.may_answer.set()
+        assert (await unheard)[0] == 409
+    _, answer = await alice_api.post("/v1/responses", request)
+    _, given = await alice_api.get(f"/v1/responses/{answer['id']}/input_items?order=asc")
+    kinds = ["message", "message", "function_call", "function_call_output"]
+    assert ([item["type"] for item in given["data"]], given["data"][-1]["output"]) == (kinds, "found")
+    following = {"model": "assistant", "input": "And for tea?", "previous_response_id": answer["id"]}
+    assert (await alice_api.post("/v1/responses", following))[0] == 200
+    roles = [message["role"] for message in model.calls[-1].messages if message["role"] != "system"]
+    assert roles == ["user", "assistant", "tool", "assistant", "user"]
 
 
 async def test_another_message_is_not_joined(chat: Chat, model: GatedModel) -> None:

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from pytest_django.fixtures import Settings
 
 from gateway.models import Agent
 from memories.errors import UpstreamError
@@ -96,3 +97,29 @@ async def test_an_empty_input_is_refused_as_empty(alice_api: Api, agent: Agent) 
         status, answer = await alice_api.post("/v1/responses", {"model": "assistant", "input": empty})
         assert (status, answer["error"]["param"]) == (400, "input")
         assert "empty" in answer["error"]["message"]
+
+
+async def test_the_stored_steps_of_a_turn_are_limited(
+    alice_api: Api, agent: Agent, model: ScriptedModel, settings: Settings
+) -> None:
+    settings.DAYBOOK_MAX_BODY = 1000
+    model.script(*[calls(("lookup", "{}"))] * 3)
+    response = await create(alice_api, tools=[LOOKUP])
+    for last in (False, False, True):
+        output = {"type": "function_call_output", "call_id": response["output"][0]["call_id"], "output": "x" * 680}
+        body = {"model": "assistant", "input": [output], "previous_response_id": response["id"], "tools": [LOOKUP]}
+        status, response = await alice_api.post("/v1/responses", body)
+        assert status == (413 if last else 200), response
+    assert response["error"]["code"] == "too_large"
+
+
+async def test_a_conversation_before_a_response_is_read_up_to_the_size_of_a_body(
+    alice_api: Api, agent: Agent, model: ScriptedModel, settings: Settings
+) -> None:
+    settings.DAYBOOK_MAX_BODY = 200
+    model.script("x" * 120, "y" * 120, "z" * 120, "So.")
+    response: dict[str, Any] = {}
+    for number in range(4):
+        response = await create(alice_api, input=f"Message {number}", previous_response_id=response.get("id"))
+    said = [message["content"] for message in model.calls[-1].messages if message["role"] == "user"]
+    assert said == ["Message 1", "Message 2", "Message 3"]

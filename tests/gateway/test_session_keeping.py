@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
 from gateway.errors import RunSuperseded
 from gateway.models import Message, Run, Session
@@ -278,3 +279,17 @@ def test_a_session_is_renamed_and_pinned_at_the_same_time(session: Session) -> N
     session_change(read_before, pinned=True)
     session.refresh_from_db()
     assert (session.title, bool(session.pinned_at)) == ("The cold oven", True)
+
+
+async def test_a_page_of_long_messages_has_fewer_of_them(alice_api: Api, session: Session, settings: Settings) -> None:
+    settings.DAYBOOK_MAX_BODY = 1000
+    for text in ("a" * 400, "b" * 400, "c" * 400, "d" * 2000, "e"):
+        await in_thread(message_make, session, text)
+    pages, after = [], ""
+    while True:
+        _, page = await alice_api.get(f"/api/sessions/{session.pk}/messages?limit=4{after}")
+        pages.append("".join(message["content"][0] for message in page["data"]))
+        if not page["has_more"]:
+            break
+        after = f"&after={page['last_id']}"
+    assert pages == ["ab", "c", "d", "e"]

@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Generator, Iterable
 from contextlib import closing
+from datetime import datetime
 from threading import Event
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +17,7 @@ from gateway.webhooks import delivery, sending
 from gateway.webhooks.delivery import LEASE, deliver
 from memories.models import Lease, Owner
 from tests.gateway.receivers import Receiver, delivery_run, notification_make, webhook_make
+from tests.unsliced import forget_owner
 
 pytestmark = pytest.mark.django_db
 
@@ -203,3 +205,22 @@ def test_a_job_that_lost_its_lease_stops_and_records_what_it_sent(
     webhook.refresh_from_db()
     assert (fast.notification_ids(), webhook.delivered_seq) == ([str(first.seq)], first.seq)
     assert delivery._due(timezone.now()).exists()
+
+
+def test_an_owner_who_is_deleted_meanwhile_does_not_fail_the_job(
+    alice: Owner, charlie: Owner, receivers: tuple[Receiver, Receiver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fast = receivers[1]
+    for owner in (alice, charlie):
+        webhook_make(owner, fast.url)
+        notification_make(owner)
+    real = delivery._next
+
+    def after_deletion(webhook: Webhook, now: datetime) -> Any:
+        if webhook.owner_id == alice.pk:
+            forget_owner(alice)
+        return real(webhook, now)
+
+    monkeypatch.setattr(delivery, "_next", after_deletion)
+    assert delivery_run() == 1
+    assert len(fast.received) == 1

@@ -138,7 +138,7 @@ async def test_usage_is_summed_including_details(alice_api: Api, agent: Agent, m
         ({}, (0, 0, 0)),
         ({"prompt_tokens": 7, "completion_tokens": 3}, (7, 3, 10)),
         ({"total_tokens": 5}, (0, 0, 5)),
-        ({"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 12, "cost": 0.5}, (7, 3, 12)),
+        ({"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 12, "cost": 0.5}, (7, 5, 12)),
     ],
 )
 async def test_the_usage_of_a_stream_has_every_figure(

@@ -8,7 +8,7 @@ import pytest
 from gateway.models import Agent, Run, Session
 from gateway.portability import erase_traces, export_conversations
 from gateway.turns import thinking
-from gateway.upstream.reasoning import ThoughtInText, reasoning_in, without_thinking
+from gateway.upstream.reasoning import ThoughtInText, reasoning_in
 from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
@@ -59,7 +59,7 @@ def test_reasoning_is_found_under_every_servers_field(part: dict[str, Any], text
     ],
 )
 def test_reasoning_in_the_text_is_separated_from_the_answer(text: str, answer: str) -> None:
-    assert without_thinking(text) == answer
+    assert ThoughtInText().moved({"content": text}, last=True)["content"] == answer
 
 
 async def test_reasoning_is_streamed_and_stored_but_not_resent(
@@ -172,9 +172,11 @@ async def test_a_thought_that_never_ends_is_no_answer(alice_api: Api, session: S
     assert (turn["content"], turn["reasoning"]) == ("", "They like tea, or ")
 
 
-def streamed(text: str, size: int, *, cut_off: bool = False, answered_by: tuple[str, str] = MODEL) -> tuple[str, str]:
+def streamed(
+    text: str, size: int, *, cut_off: bool = False, answered_by: tuple[str, str] = MODEL, **parameters: Any
+) -> tuple[str, str]:
     """Return the thought and the text of a stream of pieces of this size, and let it teach."""
-    splitter, parts = ThoughtInText(MODEL), [text[at : at + size] for at in range(0, len(text), size)]
+    splitter, parts = ThoughtInText(MODEL, parameters), [text[at : at + size] for at in range(0, len(text), size)]
     found = [*(splitter.moved({"content": part}) for part in parts), splitter.moved({}, last=True, cut_off=cut_off)]
     answer = "".join(part.get("content", "") for part in found)
     splitter.ended(answered_by, answer)
@@ -202,6 +204,17 @@ def test_an_answer_without_a_thought_is_kept_and_two_of_them_forget_the_model(si
     assert streamed("", size) == ("", "")  # only a tool call: says nothing
     assert streamed("Tea.", size)[1] == "Tea."
     assert streamed("Tea.", size) == ("", "Tea.")
+
+
+@pytest.mark.parametrize(
+    "off", [{"chat_template_kwargs": {"enable_thinking": False}}, {"reasoning_effort": "none"}], ids=str
+)
+def test_an_agent_that_switches_thinking_off_is_learned_of_by_itself(off: dict[str, Any]) -> None:
+    text = "They like tea.\n</think>\n\nTea."
+    streamed(text, 3)
+    for _ in range(3):
+        assert streamed("Tea.", 3, temperature=1, **off) == ("", "Tea."), "its text is not streamed as a thought"
+    assert streamed(text, 3, temperature=2) == ("They like tea.\n", "Tea.")
 
 
 def test_a_whole_message_is_split_at_the_line_with_the_tag() -> None:

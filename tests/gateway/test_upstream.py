@@ -278,6 +278,22 @@ async def test_without_streaming_support_the_whole_answer_is_requested(
     assert [row["stream"] for row in upstream.requests()] == [True, False]
 
 
+async def test_a_refusal_that_mentions_an_upstream_is_not_repeated(wire: OpenAIModel, upstream: UpstreamServer) -> None:
+    upstream.script({"status": 400, "error": "Upstream error: the picture is broken."}, "Hello.")
+    await failure(wire, request(), stream=True)
+    assert len(upstream.requests()) == 1
+
+
+async def test_bytes_that_are_not_utf_8_spoil_only_their_characters(
+    wire: OpenAIModel, upstream: UpstreamServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = b'data: {"choices": [{"index": 0, "delta": {"content": "a\xf0\x9f"}, "finish_reason": "stop"}]}\n\n'
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(200, content=body))
+    monkeypatch.setattr(wire_module, "http_client", lambda _: openai.DefaultAsyncHttpxClient(transport=transport))
+    (chunk,) = await streamed(wire, request())
+    assert chunk["choices"][0]["delta"]["content"] == "a\ufffd"
+
+
 async def test_an_endless_line_is_refused(wire: OpenAIModel, upstream: UpstreamServer, settings: Settings) -> None:
     settings.ANSWER_BYTES = 1000
     upstream.script({"raw": ["data: " + "x" * 100_000]})
@@ -289,7 +305,8 @@ def test_lines_are_split_independently_of_packets(size: int) -> None:
     text = b"data: {}\n\ndata: [DONE]\r\n: note\nrest"
     lines = LineSplitter()
     found = [line for at in range(0, len(text), size) for line in lines.feed(text[at : at + size])]
-    assert (found, lines.rest()) == ([b"data: {}", b"", b"data: [DONE]\r", b": note"], b"rest")
+    assert found == [b"data: {}", b"", b"data: [DONE]\r", b": note"]
+    assert lines.feed(b"\n") == [b"rest"]
 
 
 def test_a_long_line_in_small_packets_is_copied_once(settings: Settings) -> None:
@@ -306,7 +323,7 @@ def test_a_long_line_in_small_packets_is_copied_once(settings: Settings) -> None
     for _ in range(50_000):
         assert lines.feed(b"x" * 20) == []
     assert copied == 1_000_000, "each byte is copied once"
-    assert len(lines.rest()) == 1_000_000
+    assert len(lines.feed(b"\n")[0]) == 1_000_000
 
 
 async def test_the_demo_model_is_used_only_without_any_upstream(wire: OpenAIModel, settings: Settings) -> None:
@@ -353,6 +370,28 @@ async def test_an_answer_with_a_finish_reason_is_complete_without_the_end_of_its
     settings.UPSTREAM_IDLE_SECONDS = 0.2
     upstream.script({"raw": [f"data: {json.dumps(chunk)}" for chunk in (SAYS, ENDS)], **end})
     assert await streamed(wire, request()) == [SAYS, ENDS]
+
+
+@pytest.mark.parametrize("choices", [1, 2])
+async def test_an_answer_is_not_complete_while_a_choice_goes_on(
+    wire: OpenAIModel, upstream: UpstreamServer, choices: int
+) -> None:
+    """Open WebUI sends a finish reason with the reasoning, and of two choices one ends first."""
+    more = {"choices": [{"index": choices - 1, "delta": {"content": "Hel"}}]}
+    upstream.script({"raw": [f"data: {json.dumps(chunk)}" for chunk in (SAYS, ENDS, more)], "break_off": "middle"})
+    error = await failure(wire, request(parameters={"n": choices}), stream=True)
+    assert "broke off" in str(error)
+
+
+async def test_the_last_line_may_lack_its_newline(
+    wire: OpenAIModel, upstream: UpstreamServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in (SAYS, ENDS)).rstrip().encode()
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(200, content=body))
+    monkeypatch.setattr(wire_module, "http_client", lambda _: openai.DefaultAsyncHttpxClient(transport=transport))
+    assert await streamed(wire, request()) == [SAYS, ENDS]
+    body += b'\n\ndata: {"choices": [], "usa'
+    assert await streamed(wire, request()) == [SAYS, ENDS], "the usage was cut off, but not the answer"
 
 
 async def test_an_answer_sent_as_one_event_is_accepted(wire: OpenAIModel, upstream: UpstreamServer) -> None:

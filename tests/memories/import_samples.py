@@ -5,6 +5,8 @@ import json
 import zipfile
 from typing import Any
 
+from memories.models import Memory
+
 
 def make_zip(files: dict[str, Any], method: int = zipfile.ZIP_DEFLATED) -> bytes:
     """Return a zip archive of the files, given by name; values other than bytes are written as JSON."""
@@ -14,6 +16,13 @@ def make_zip(files: dict[str, Any], method: int = zipfile.ZIP_DEFLATED) -> bytes
             data = content if isinstance(content, bytes) else json.dumps(content).encode()
             archive.writestr(name, data)
     return out.getvalue()
+
+
+def edited_line(memory: Memory, content: str, **fields: Any) -> str:
+    """Return the line of an export with another text."""
+    return json.dumps(
+        {"id": str(memory.number), "created_at": memory.created_at.isoformat(), "content": content, **fields}
+    )
 
 
 def gpt_node(id: str, parent: str | None, role: str, words: str, **fields: Any) -> dict[str, Any]:

@@ -71,6 +71,7 @@ def test_the_orm_refuses_to_change_or_delete_entries() -> None:
     assert AuditEntry.objects.get().actor == "bob"
 
 
+@pytest.mark.usefixtures("whole_deletions")
 def test_entries_of_a_deleted_auditor_remain() -> None:
     memory = memory_make("Likes tea.")
     client = staff_client(auditor=True)

@@ -1,6 +1,7 @@
 """memories.history.undo: undo and restore."""
 
 import json
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -54,6 +55,36 @@ def test_a_memory_changed_since_is_skipped_and_listed(book: Book, alice: Owner) 
     undone = undo_changes(change_set, UNDO)
     assert (undone.undone, undone.skipped) == ((2,), (1,))
     assert live() == ["Likes cocoa."]
+
+
+def add_keywords(memory: Memory) -> None:
+    """Add search keywords as the background job does."""
+    source = Source(actor="system", origin=WriteOrigin.SYSTEM, kind=ChangeSet.Kind.SYSTEM)
+    with book_writing(memory.book, source) as writer:
+        writer.update(memory.number, MemoryFields(keywords=["drink"]))
+
+
+def test_keywords_added_in_the_background_do_not_prevent_an_undo(book: Book, alice: Owner) -> None:
+    lines = '{"content": "Likes tea."}\n{"content": "Lives in Lisbon."}'
+    (imported,) = import_text(alice.pk, lines, actor="user:1", preview=False).change_sets
+    add_keywords(Memory.objects.select_related("book").get(number=1))
+    undone = undo_changes(change_set_get(alice.pk, UUID(imported)), UNDO)
+    assert (undone.undone, undone.skipped, live()) == ((1, 2), (), [])
+
+
+@pytest.mark.parametrize(("fields", "keywords"), [({"pinned": True}, ["drink"]), ({"keywords": ["hot"]}, [])])
+def test_an_undo_keeps_only_keywords_that_were_added_in_the_background(
+    alice: Owner, fields: dict[str, Any], keywords: list[str]
+) -> None:
+    memory = memory_make(alice)
+    with book_writing(memory.book, REVIEW) as writer:
+        writer.update(memory.number, MemoryFields(**fields))
+        change_set = writer.changes()
+    if "keywords" not in fields:
+        add_keywords(memory)
+    assert undo_changes(change_set, UNDO).undone == (1,)
+    memory.refresh_from_db()
+    assert (memory.pinned, memory.keywords) == (False, keywords)
 
 
 def test_an_undo_is_a_new_change_set_with_new_revisions(book: Book, alice: Owner) -> None:

@@ -16,6 +16,7 @@ from django.utils import timezone
 from config.processes.worker import SWEEPS
 from gateway.chat import account
 from memories import forgetting
+from memories.database import batches
 from memories.database.access import in_thread
 from memories.database.batches import BatchSize, finish
 from memories.forgetting import RECEIPT_LIFETIME, Scope, erasure_begin, erasure_slices, forgetting_sweep
@@ -33,7 +34,7 @@ BATCH_ROWS, ROWS_PER_TABLE = 3, 5
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limit transactions to three rows."""
-    monkeypatch.setattr(forgetting, "BatchSize", partial(BatchSize, initial=BATCH_ROWS, maximum=BATCH_ROWS))
+    monkeypatch.setattr(batches, "BatchSize", partial(BatchSize, initial=BATCH_ROWS, maximum=BATCH_ROWS))
     monkeypatch.setattr("memories.database.batches._MIN_ROWS", BATCH_ROWS)
     monkeypatch.setattr(forgetting, "SWEEP_SECONDS", 600.0)  # one sweep finishes it, however slow the machine
 

@@ -28,6 +28,7 @@ from memories.selectors import PAGE
 from memories.services import Source, book_limits_set, writing
 from tests.conftest import Api
 from tests.factories import memory_make
+from tests.memories.import_samples import edited_line
 from tests.unsliced import forget_memories, import_text, undo_changes
 
 
@@ -86,8 +87,7 @@ def test_a_preview_writes_nothing(alice: Owner) -> None:
 
 def test_a_preview_has_the_same_counts_as_the_import(alice: Owner) -> None:
     book_limits_set({"main": (200, 0)})
-    number = memory_make(alice, "Likes tea number 3.").number
-    changed = json.dumps({"id": str(number), "content": "Likes coffee."})
+    changed = edited_line(memory_make(alice, "Likes tea number 3."), "Likes coffee.")
     text = "\n".join([lines(20), lines(5), changed, json.dumps({"content": "x", "keywords": ["w"] * 101})])
     preview = import_text(alice.pk, text, actor="user:1", preview=True)
     assert preview.counts() == import_text(alice.pk, text, actor="user:1", preview=False).counts()
@@ -95,8 +95,8 @@ def test_a_preview_has_the_same_counts_as_the_import(alice: Owner) -> None:
 
 
 def test_a_memory_changed_by_two_lines_has_both_revisions(alice: Owner) -> None:
-    number = memory_make(alice, "Likes tea.").number
-    text = "\n".join(json.dumps({"id": number, "content": content}) for content in ("Likes rum.", "Likes gin."))
+    memory = memory_make(alice, "Likes tea.")
+    text = "\n".join(edited_line(memory, content) for content in ("Likes rum.", "Likes gin."))
     assert import_text(alice.pk, text, actor="user:1", preview=False).changed == 2
     memory = Memory.objects.get()
     assert (memory.content, memory.version) == ("Likes gin.", 3)

@@ -20,6 +20,7 @@ from memories.sweep import verdicts_renew
 from memories.verdicts import words_hash
 from tests.conftest import Api
 from tests.factories import memory_make
+from tests.memories.import_samples import edited_line
 from tests.unsliced import import_text
 
 SOURCE = {"source": "crm", "ticket": "4711"}
@@ -197,8 +198,8 @@ def test_another_owner_can_import_exported_metadata(alice: Owner, charlie: Owner
 
 def test_an_import_replaces_the_metadata_of_a_changed_memory(alice: Owner) -> None:
     memory = memory_make(alice, "Likes tea.", metadata=SOURCE)
-    line = {"id": str(memory.number), "content": "Likes rum.", "metadata": {"source": "shop"}}
-    report = import_text(alice.pk, json.dumps(line), actor="user:1", preview=False)
+    line = edited_line(memory, "Likes rum.", metadata={"source": "shop"})
+    report = import_text(alice.pk, line, actor="user:1", preview=False)
     memory.refresh_from_db()
     assert (report.changed, memory.metadata) == (1, {"source": "shop"})
 

@@ -1,6 +1,5 @@
 """The memories page and its fragments, as rendered by the server. tests/browser tests their behaviour."""
 
-import json
 import re
 from datetime import UTC, datetime, timedelta
 from typing import cast
@@ -17,13 +16,14 @@ from django.utils import timezone
 from gateway.models import Agent, ApiKey, Run
 from memories import entry_rules
 from memories.imports.formats import FORMATS
+from memories.imports.report import MAX_SHOWN
 from memories.models import Book, ChangeSet, Memory, Owner, Revision, Target, WriteOrigin
-from memories.page.importing import MAX_SHOWN
 from memories.page.summary import meter
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.models import ConsolidationRun, ReviewRun
 from tests.factories import agent_make, key_make, memory_make, session_make
 from tests.memories.conftest import rows_in
+from tests.memories.import_samples import edited_line
 from tests.pages import client_of, html_of, text_of
 from tests.unsliced import undo_changes
 
@@ -382,10 +382,9 @@ def test_a_longer_history_needs_no_more_queries(page: Client, alice: Owner) -> N
     assert queries() == expected
 
 
-def post_import(client: Client, *lines: dict[str, object] | str, query: str = "") -> HttpResponse:
-    body = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
+def post_import(client: Client, *lines: str, query: str = "") -> HttpResponse:
     path = f"/fragments/memories/import/{query}"
-    return cast("HttpResponse", client.post(path, body, content_type="application/x-ndjson"))
+    return cast("HttpResponse", client.post(path, "\n".join(lines), content_type="application/x-ndjson"))
 
 
 def test_a_multipart_form_is_not_an_import(page: Client) -> None:
@@ -397,14 +396,15 @@ def test_a_multipart_form_is_not_an_import(page: Client) -> None:
 
 def test_an_import_preview_shows_changed_content_and_writes_nothing(page: Client, alice: Owner) -> None:
     jonas, tea = memory_make(alice, "Jonas is allergic to nuts."), memory_make(alice, "Likes tea.")
-    lines: list[dict[str, object]] = [
-        {"content": "Keeps bees."},
-        {"id": jonas.number, "content": "Elin is allergic to <b>nuts</b>."},
-        {"id": tea.number, "content": "likes  TEA"},
-        {"id": 4711, "content": "Nobody has this number."},
+    stranger = Memory(number=jonas.number, created_at=jonas.created_at - timedelta(days=1))
+    lines = [
+        '{"content": "Keeps bees."}',
+        edited_line(jonas, "Elin is allergic to <b>nuts</b>."),
+        edited_line(tea, "likes  TEA"),
+        edited_line(stranger, "Has this number in another export."),
     ]
     html = post_import(page, *lines).content.decode()
-    assert re.findall(r'data-line="(\d+)"', html) == ["2"]
+    assert re.findall(r"Line (\d+)", html) == ["2"]
     assert "<del>Jonas</del> <ins>Elin</ins> is allergic to" in html
     assert "&lt;" in html
     assert "<b>" not in html
@@ -413,10 +413,10 @@ def test_an_import_preview_shows_changed_content_and_writes_nothing(page: Client
 
 def test_an_import_preview_matches_only_the_book_and_owner(page: Client, alice: Owner, charlie: Owner) -> None:
     alices, theirs = memory_make(alice, "Likes tea.", book="work"), memory_make(charlie, "Likes tea.")
-    line: dict[str, object] = {"id": alices.number, "content": "Likes coffee."}
+    line = edited_line(alices, "Likes coffee.")
     assert theirs.number == alices.number
-    assert "data-line" not in post_import(page, line).content.decode()
-    assert "data-line" in post_import(page, line, query="?book=work").content.decode()
+    assert "Line 1" not in post_import(page, line).content.decode()
+    assert "Line 1" in post_import(page, line, query="?book=work").content.decode()
 
 
 def test_an_invalid_import_is_refused(page: Client) -> None:
@@ -426,9 +426,11 @@ def test_an_invalid_import_is_refused(page: Client) -> None:
 
 @pytest.mark.any_database
 def test_a_long_import_preview_shows_the_first_changes(page: Client, alice: Owner) -> None:
-    numbers = [memory_make(alice, f"Fact {place}.").number for place in range(MAX_SHOWN + 2)]
-    html = post_import(page, *({"id": number, "content": f"Another {number}."} for number in numbers)).content.decode()
-    assert html.count("data-line") == MAX_SHOWN
+    memories = [memory_make(alice, f"Fact {place}.") for place in range(MAX_SHOWN + 2)]
+    html = post_import(
+        page, *(edited_line(memory, f"Another {memory.number}.") for memory in memories)
+    ).content.decode()
+    assert html.count("<li>") == MAX_SHOWN
 
 
 def test_another_book_is_selected_by_name(page: Client, alice: Owner) -> None:

@@ -69,7 +69,7 @@ def _configured(settings: Any) -> None:
 async def test_another_provider_is_asked_and_informed(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     model.script("Hello.")
     _, turn = await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Hi"}, x_request_id="corr-1")
-    await providers.wait_for_records()
+    await asyncio.gather(*providers._pending)
     sent = next(m["content"] for m in model.calls[0].messages if "<memories>" in m["content"])
     assert '<memory id="notebook:1" category="general">The notebook says &lt;hello&gt;.</memory>' in sent
     [(scope, texts, run_id)] = Notebook.interactions
@@ -82,7 +82,7 @@ async def test_provider_failures_are_counted_and_hidden_from_the_client(
 ) -> None:
     model.script("Hello.")
     status, turn = await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Hi"})
-    await providers.wait_for_records()
+    await asyncio.gather(*providers._pending)
     assert (status, turn["content"]) == (200, "Hello.")
     assert providers.failures == {"broken": 1, "slow": 1}
 
@@ -93,7 +93,7 @@ async def test_providers_are_not_used_in_temporary_sessions(
     model.script("Hello.")
     _, made = await alice_api.post("/api/sessions", {"agent": "assistant", "temporary": True})
     await alice_api.post(f"/api/sessions/{made['id']}/turns", {"content": "Hi"})
-    await providers.wait_for_records()
+    await asyncio.gather(*providers._pending)
     assert Notebook.interactions == []
     assert "notebook" not in str(model.calls[0].messages)
 
@@ -103,7 +103,7 @@ async def test_providers_are_not_informed_about_blank_answers(
 ) -> None:
     model.script(" ")
     await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Hi"})
-    await providers.wait_for_records()
+    await asyncio.gather(*providers._pending)
     assert Notebook.interactions == []
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from datetime import UTC, datetime
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -24,7 +25,7 @@ from memories.recall.two_lanes import (
     recall,
     truncate,
 )
-from search import Hit, Reason
+from search import BookIndex, Hit, Reason
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -136,6 +137,23 @@ async def test_a_conversation_searched_before_needs_no_worker_thread(
     assert second is threading.current_thread()
     assert first is not second
     assert long is not second
+
+
+async def test_the_index_of_a_book_is_not_built_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    where: list[threading.Thread] = []
+    search = BookIndex.search
+
+    def watched(self: BookIndex, query: str, **options: Any) -> list[Hit]:
+        where.append(threading.current_thread())
+        return search(self, query, **options)
+
+    monkeypatch.setattr(BookIndex, "search", watched)
+    snapshot = snapshot_of("Is allergic to hazelnuts.")
+    for _ in range(2):
+        assert "hazelnuts" in (await run(snapshot, "hazelnuts")).recall
+    first, second = where
+    assert first is not threading.current_thread()
+    assert second is threading.current_thread()
 
 
 async def test_a_hanging_lane_is_abandoned_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django.fixtures import Settings
 
-from memories.database import access
+from memories.database import access, batches
 from memories.database.access import in_write_lane
 from memories.database.batches import BatchSize, Slices, in_slices, in_slices_to_the_end
 from memories.errors import Conflict
@@ -41,7 +41,7 @@ def lanes(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     settings.DB_THREADS = 1
     monkeypatch.setattr(undo, "ATOMIC", ROWS)
     monkeypatch.setattr(clear, "FIRST_BATCH", ROWS)
-    for module in (undo, clear):
+    for module in (undo, batches):
         monkeypatch.setattr(module, "BatchSize", partial(BatchSize, initial=ROWS, maximum=ROWS))
     monkeypatch.setattr("memories.database.batches._MIN_ROWS", ROWS)
     yield

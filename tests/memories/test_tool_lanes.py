@@ -71,6 +71,8 @@ def test_arguments_encoded_as_json_strings_are_decoded(arguments: str, alice: Ow
         '```json\n{"content": "Likes rum."}\n```',
         '{"content": "Likes\nrum."}',
         '{"content": "Likes rum."}<|im_end|>',
+        '{"content": "Likes rum."}{"content": "Likes rum."}',
+        '{}{"content": "Likes rum."}',
     ],
 )
 def test_arguments_with_small_mistakes_are_understood(arguments: str, alice: Owner) -> None:

@@ -17,6 +17,7 @@ from reviews.approvals import review_approve, review_reject
 from reviews.models import ReviewRun
 from tests.conftest import Api
 from tests.factories import memory_make
+from tests.memories.import_samples import edited_line
 from tests.reviews.talk import contents
 from tests.scanning.samples import doubtful_texts
 from tests.unsliced import book_clear, import_text, undo_changes
@@ -79,7 +80,7 @@ def test_an_approved_line_is_saved_with_all_fields(alice: Owner) -> None:
 
 def test_a_doubtful_line_that_changes_a_memory_waits_as_an_update(alice: Owner) -> None:
     memory = memory_make(alice, PLAIN)
-    line = json.dumps({"id": memory.number, "content": doubtful()[0], "target": "memory"})
+    line = edited_line(memory, doubtful()[0], target="memory")
     assert run_import(alice, line)["held"] == 1
     (write,) = queue()[0].writes
     assert (write.action, write.before, write.number) == ("update", PLAIN, memory.number)

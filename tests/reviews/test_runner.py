@@ -194,6 +194,17 @@ def test_a_write_in_conflict_is_refused_and_the_rest_is_applied(alice: Owner, mo
     assert (review.state, updated.content) == ("saved", "Likes oat milk.")
 
 
+def test_a_pin_or_keywords_added_meanwhile_are_kept(alice: Owner, model: ScriptedModel) -> None:
+    memory = memory_make(alice, "Likes tea.")
+    review = due_review(alice)
+    reflected = reflect(review, model, updates(memory.number, "Likes green tea."), DONE)
+    with book_writing(review.book, by_person(alice)) as writer:
+        writer.update(memory.number, MemoryFields(pinned=True, keywords=["drink"]))
+    review_finish(*reflected)
+    memory.refresh_from_db()
+    assert (memory.content, memory.pinned, memory.keywords) == ("Likes green tea.", True, ["drink"])
+
+
 def test_a_write_that_exceeds_the_budget_by_now_is_refused(alice: Owner, model: ScriptedModel) -> None:
     review = due_review(alice, user_char_limit=30)
     reflected = reflect(review, model, adds("x" * 20, "Tea."), DONE)

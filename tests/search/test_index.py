@@ -65,6 +65,20 @@ def test_a_long_message_is_split_into_parts() -> None:
     assert len(parts_of(" ".join([fact] * 130))) <= MAX_PARTS + 1
 
 
+@pytest.mark.parametrize("text", ["Who built it? ", "One pier.\n\n"])
+def test_many_short_questions_or_paragraphs_are_combined(text: str) -> None:
+    parts = parts_of(text * 500)
+    assert MAX_PARTS <= len(parts) <= 2 * MAX_PARTS + 1
+    assert "".join(parts).count(text.strip()) == 500
+
+
+def test_a_question_among_many_paragraphs_is_a_part() -> None:
+    paragraphs = ["The bridge has six piers made of stone."] * 40
+    parts = parts_of("\n\n".join([*paragraphs, "Who built it?", *paragraphs]))
+    assert "Who built it?" in parts
+    assert len(parts) <= 2 * MAX_PARTS
+
+
 def test_search_results_do_not_depend_on_the_cache() -> None:
     book = facts(*FACTS)
     warm = AnalysisCache()

@@ -126,3 +126,8 @@ def test_vectors_of_another_length_count_as_missing() -> None:
     assert found is not None
     assert found.known.tolist() == [False] + [True] * 9
     assert found.closeness(np.ones(5), "english") is None
+
+
+def test_vectors_of_zeros_count_as_missing() -> None:
+    book, vectors = book_with_vectors()
+    assert upstream_vectors(book, build_arrays(book, CACHE), {number: np.zeros(5) for number in vectors}) is None

@@ -14,7 +14,7 @@ from tests.upstreams.failing_servers import Clock
 def record_outcomes(breaker: Breaker, marks: str) -> None:
     """Record requests one after the other: `+` succeeded, `-` failed."""
     for mark in marks:
-        breaker.record(ok=mark == "+", probe=breaker.enter())
+        breaker.leave(ok=mark == "+", probe=breaker.enter())
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_single_probe_decides_whether_the_breaker_closes() -> None:
         assert breaker.enter()
         assert breaker.seconds() > 0, "only one probe at a time"
         assert not breaker.enter()
-        breaker.record(ok=False, probe=True)
+        breaker.leave(ok=False, probe=True)
     assert pauses == [5, 10, 20, 30, 30]
     clock.now += 30
     record_outcomes(breaker, "+")
@@ -62,14 +62,14 @@ def test_a_released_probe_is_left_to_the_next_request() -> None:
     breaker = Breaker(clock)
     record_outcomes(breaker, "-----")
     clock.now += 5
-    breaker.release(probe=breaker.enter())
+    breaker.leave(ok=None, probe=breaker.enter())
     assert (breaker.is_open, breaker.seconds(), breaker.enter()) == (True, 0.0, True)
 
 
 def test_a_request_that_began_before_the_breaker_opened_does_not_close_it() -> None:
     breaker = Breaker(Clock())
     breaker.hold(20)
-    breaker.record(ok=True, probe=False)
+    breaker.leave(ok=True, probe=False)
     assert breaker.seconds() == 20
 
 

@@ -1,5 +1,4 @@
-"""gateway.upstream.client: although it caches parts of requests, each request equals the one that the SDK would
-send."""
+"""gateway.upstream.client: although it builds requests itself, each equals the one that the SDK would send."""
 
 import threading
 from typing import Any
@@ -102,7 +101,6 @@ async def test_a_long_body_is_serialised_outside_the_event_loop(
 
     original = module._as_bytes
     monkeypatch.setattr(module, "_as_bytes", as_bytes)
-    await _open(client, REQUESTS[0])  # the first one is the SDK's own
     for body in (REQUESTS[1][0], *LONG_BODIES):
         call = _call(body, {"x-request-id": "1"})
         await _open(client, call)
@@ -118,6 +116,11 @@ async def test_a_new_key_is_used_immediately(client: UpstreamClient, server: Ser
             assert server.requests[-1].headers["authorization"] == f"Bearer {key}"
 
 
+async def test_a_header_of_the_dialect_replaces_the_key_in_any_spelling(client: UpstreamClient, server: Server) -> None:
+    await _open(client, _call({"model": "m"}, {"authorization": "Token k"}))
+    assert server.requests[-1].headers.get_list("authorization") == ["Token k"]
+
+
 async def test_the_current_cookies_are_sent(client: UpstreamClient, server: Server) -> None:
     client._client.cookies.set("route", "a", domain="127.0.0.1")
     await _open(client, REQUESTS[0])
@@ -131,10 +134,8 @@ async def test_the_current_cookies_are_sent(client: UpstreamClient, server: Serv
 
 
 async def test_numbers_that_json_cannot_represent_are_refused(client: UpstreamClient) -> None:
-    for _ in range(2):
-        with pytest.raises(ValueError, match="not JSON compliant"):
-            await _open(client, _call({"temperature": float("nan")}, {}))
-        await _open(client, _call({"temperature": 1.0}, {}))
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        await _open(client, _call({"temperature": float("nan")}, {}))
 
 
 @pytest.mark.parametrize(
@@ -149,27 +150,18 @@ async def test_numbers_that_json_cannot_represent_are_refused(client: UpstreamCl
 async def test_errors_are_those_of_the_sdk_and_nothing_is_retried(
     client: UpstreamClient, server: Server, answer: httpx2.Response | Exception, raised: type[Exception]
 ) -> None:
-    for known in (False, True):
-        if known:
-            server.answer = httpx2.Response(200, json={})
-            await _open(client, REQUESTS[0])
-        server.answer, requests_before = answer, len(server.requests)
-        with pytest.raises(raised) as failed:
-            await _open(client, REQUESTS[0])
-        assert len(server.requests) == requests_before + 1
-        if isinstance(failed.value, openai.APIStatusError) and isinstance(answer, httpx2.Response):
-            seen = failed.value.status_code, failed.value.response.content
-            assert seen == (answer.status_code, answer.content)
+    server.answer = answer
+    with pytest.raises(raised) as failed:
+        await _open(client, REQUESTS[0])
+    assert len(server.requests) == 1
+    if isinstance(failed.value, openai.APIStatusError) and isinstance(answer, httpx2.Response):
+        seen = failed.value.status_code, failed.value.response.content
+        assert seen == (answer.status_code, answer.content)
 
 
 async def test_a_redirect_is_never_followed(client: UpstreamClient, server: Server) -> None:
-    for known in (False, True):
-        if known:
-            server.answer = httpx2.Response(200, json={})
-            await _open(client, REQUESTS[0])
-        server.requests.clear()
-        server.answer = httpx2.Response(307, headers={"location": "/elsewhere"})
-        with pytest.raises(openai.APIStatusError) as failed:
-            await _open(client, REQUESTS[0])
-        assert failed.value.status_code == 307
-        assert [request.url.path for request in server.requests] == ["/v1/chat/completions"]
+    server.answer = httpx2.Response(307, headers={"location": "/elsewhere"})
+    with pytest.raises(openai.APIStatusError) as failed:
+        await _open(client, REQUESTS[0])
+    assert failed.value.status_code == 307
+    assert [request.url.path for request in server.requests] == ["/v1/chat/completions"]

@@ -9,9 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.models import Agent
-from gateway.upstream.custom_tools import CustomCalls, with_functions
+from gateway.upstream.calls import CallAccumulator
+from gateway.upstream.custom_tools import with_functions
 from gateway.upstream.dialects import DIALECTS
+from gateway.upstream.kept import SizeBudget
 from gateway.upstream.outgoing import request_body
+from memories.storable import storable_text
 from tests.conftest import Api
 from tests.scripted_model import ScriptedModel
 from tests.upstreams.server import RuledServer, Step
@@ -82,14 +85,17 @@ async def test_custom_calls_come_back_in_an_answer_that_is_not_streamed(
     assert answer["output"][-1]["input"] == PATCH
 
 
-def test_calls_of_custom_tools_in_a_completion_are_converted() -> None:
-    made = {"id": "up_0", "type": "function", "function": {"name": "patch", "arguments": json.dumps({"input": PATCH})}}
-    other = {**made, "id": "up_1", "function": {"name": "look", "arguments": "{}"}}
-    answer = {
-        "choices": [{"message": {"role": "assistant", "tool_calls": [made, other]}, "finish_reason": "tool_calls"}]
-    }
-    calls = CustomCalls(frozenset({"patch"})).convert_completion(answer)["choices"][0]["message"]["tool_calls"]
-    assert calls == [other, {"id": "up_0", "type": "custom", "custom": {"name": "patch", "input": PATCH}}]
+async def test_parallel_calls_of_a_server_that_does_not_number_them_stay_apart(
+    alice_api: Api, agent: Agent, serve: Callable[[str], RuledServer]
+) -> None:
+    serve("gemini").script(Step(calls=(("patch", {"input": "a"}), ("patch", {"input": "b"}), ("look", {"at": "tea"}))))
+    tools = [FLAT, {"type": "function", "name": "look", "parameters": {"type": "object"}}]
+    body = {"model": "assistant", "input": "Edit it.", "tools": tools, "stream": True}
+    _, text = await alice_api.stream("/v1/responses", body)
+    items = events(text)[-1]["response"]["output"]
+    assert [(item["type"], item.get("input") or item.get("arguments")) for item in items] == [
+        ("function_call", '{"at": "tea"}'), ("custom_tool_call", "a"), ("custom_tool_call", "b"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("path", ["/v1/responses", "/v1/chat/completions"])
@@ -109,45 +115,32 @@ def test_a_server_that_supports_custom_tools_gets_them() -> None:
         assert request_body(body, DIALECTS[name], upstream="default")["tools"] == [TOOL]
 
 
-def fragment(index: int, arguments: str, name: str = "", call_id: str = "") -> dict[str, Any]:
-    named = {"id": call_id, "type": "function"} if call_id else {}
-    return {"index": index, **named, "function": {"arguments": arguments, **({"name": name} if name else {})}}
+def collected(*pieces: dict[str, Any]) -> list[tuple[bool, str, str]]:
+    """Return the calls in a stream of these pieces as (custom, name, arguments)."""
+    calls = CallAccumulator(SizeBudget(), lambda _: None)
+    calls.custom_names = frozenset({"patch"})
+    for piece in pieces:
+        calls.add([piece], whole=False)
+    assert all(call.held for call in calls.calls if call.name == "patch")
+    calls.by_id()
+    return [(call.custom, call.name, "".join(call.arguments)) for call in calls.calls]
 
 
-def chunk(*pieces: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
-    return {"choices": [{"index": 0, "delta": {"tool_calls": list(pieces)}, "finish_reason": finish}]}
+def fragment(index: int, arguments: str, name: str = "") -> dict[str, Any]:
+    return {"index": index, "function": {"arguments": arguments, **({"name": name} if name else {})}}
 
 
 @given(st.text(), st.integers(1, 5))
 def test_an_input_in_fragments_is_joined(text: str, size: int) -> None:
     arguments = json.dumps({"input": text})
     fragments = [arguments[at : at + size] for at in range(0, len(arguments), size)]
-    calls = CustomCalls(frozenset({"patch"}))
-    converted = [calls.convert_chunk(chunk(fragment(0, "", "patch", "up_0"), fragment(1, "{}", "look", "up_1")))]
-    converted += [calls.convert_chunk(chunk(fragment(0, part))) for part in fragments]
-    last = calls.convert_chunk({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
-    assert [chunk["choices"][0]["delta"] for chunk in converted] == [
-        {"tool_calls": [fragment(1, "{}", "look", "up_1")]},
-        *({} for _ in fragments),
-    ]
-    (whole,) = last["choices"][0]["delta"]["tool_calls"]
-    assert whole == {"index": 0, "id": "up_0", "type": "custom", "custom": {"name": "patch", "input": text}}
-    assert calls.flush() is None
-
-
-def test_a_stream_without_a_finish_reason_loses_no_call() -> None:
-    calls = CustomCalls(frozenset({"patch"}))
-    calls.convert_chunk(chunk(fragment(0, '{"input": "a"}', "patch", "up_0")))
-    flushed = calls.flush()
-    assert flushed is not None
-    assert flushed["choices"][0]["delta"]["tool_calls"][0]["custom"] == {"name": "patch", "input": "a"}
+    pieces = [fragment(0, "", "patch"), fragment(1, "{}", "look"), *(fragment(0, part) for part in fragments)]
+    assert collected(*pieces) == [(True, "patch", storable_text(text)), (False, "look", "{}")]
 
 
 @pytest.mark.parametrize("arguments", ["plain words", '{"other": 1}', "[" * 100_000, '{"input": 7}'])
 def test_arguments_of_another_form_become_the_input(arguments: str) -> None:
-    calls = CustomCalls(frozenset({"patch"}))
-    converted = calls.convert_chunk(chunk(fragment(0, arguments, "patch", "up_0"), finish="tool_calls"))
-    assert converted["choices"][0]["delta"]["tool_calls"][0]["custom"]["input"] == arguments
+    assert collected(fragment(0, arguments, "patch")) == [(True, "patch", arguments)]
 
 
 @pytest.mark.parametrize("malformed", [None, "x", 7, {"type": "custom"}, {"type": "custom", "custom": 7}])

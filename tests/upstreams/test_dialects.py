@@ -38,6 +38,7 @@ def test_the_environment_and_the_gateway_know_the_same_dialects() -> None:
         ("https://api.openai.com/v1", "openai"),
         ("https://API.MISTRAL.AI/v1", "mistral"),
         ("https://mine.openai.azure.com/openai/v1", "azure"),
+        ("https://mine-eastus2.cognitiveservices.azure.com/openai/v1", "azure"),
         ("https://europe-west1-aiplatform.googleapis.com/v1", "gemini"),
         ("http://localhost:11434/v1", "ollama"),
         ("http://192.168.0.7:1234/v1", "lmstudio"),

@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import httpx2
+import openai
 import pytest
 from pytest_django.fixtures import Settings
 
@@ -11,6 +13,8 @@ from gateway.errors import RequestRefused, UpstreamRefused, UpstreamUnreachable
 from gateway.models import Agent, Run
 from gateway.upstream import ModelRequest, OpenAIModel
 from gateway.upstream.error_body import read_error
+from gateway.upstream.fault_classes import fault_class
+from gateway.upstream.faults import domain_error
 from memories.database.access import in_thread
 from memories.errors import DomainError, RateLimited
 from tests.conftest import Api
@@ -57,6 +61,26 @@ def test_code_and_param_are_found(body: Any, code: str, param: str | None) -> No
     assert error.message
 
 
+# vLLM (three), Ollama, Bedrock, xAI, Anthropic, MiniMax, DashScope, GitHub Copilot
+TOO_LONG = [
+    "The decoder prompt (length 5000) is longer than the maximum model length of 4096.",
+    "The model's context length is only 4096 tokens.",
+    "Input length (5000) exceeds model's maximum context length (4096).",
+    "prompt too long; exceeded max context length by 904 tokens",
+    "Input is too long for requested model.",
+    "This model's maximum prompt length is 131072 but the request contains 140000 tokens.",
+    "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000",
+    "invalid params, context window exceeds limit (2013)",
+    "Range of input length should be [1, 129024]",
+    "prompt token count of 140000 exceeds the limit of 128000",
+]
+
+
+@pytest.mark.parametrize("message", TOO_LONG)
+def test_a_context_that_is_too_long_is_recognised(message: str) -> None:
+    assert read_error({"error": {"message": message, "code": None}}).code == CONTEXT_ERROR
+
+
 @pytest.mark.parametrize(
     "body", [b"", b"\xff\xfe", "null", "[]", "[[[[1]]]]", "5", '{"error": 5}', '{"error": []}', "{" * 100]
 )
@@ -91,6 +115,42 @@ async def test_a_refusal_keeps_code_and_param(
     assert (await in_thread(Run.objects.get)).error["code"] == "unsupported_value"
 
 
+# Anthropic, OpenAI, DashScope, Kimi; xAI, Gemini
+NO_CREDIT: list[tuple[int, Any]] = [
+    (400, {"type": "error", "error": {"type": "invalid_request_error", "message": "Your credit balance is too low to "
+                                      "access the Anthropic API. Please go to Plans & Billing."}}),
+    (400, {"error": {"message": "litellm.BadRequestError: AnthropicException - Your credit balance is too low to "
+                     "access the Anthropic API.", "code": "400"}}),
+    (429, {"error": {"message": "Your account is not active, please check your billing details.",
+                     "type": "billing_not_active", "code": "billing_not_active"}}),
+    (400, {"error": {"code": "Arrearage", "message": "Access denied, please make sure your account is in good "
+                     "standing.", "type": "Arrearage"}}),
+    (429, {"error": {"message": "Your account is suspended, please check your plan and billing details",
+                     "type": "exceeded_current_quota_error"}}),
+]  # fmt: skip
+WRONG_KEY: list[tuple[int, Any]] = [
+    (400, {"code": "Client specified an invalid argument", "error": "Incorrect API key provided: xa***Ab. You can "
+           "obtain an API key from https://console.x.ai."}),
+    (400, [{"error": {"code": 400, "message": "API key not valid. Please pass a valid API key.",
+                      "status": "INVALID_ARGUMENT"}}]),
+    (400, [{"error": {"code": 400, "message": "API key expired. Please renew the API key.",
+                      "status": "INVALID_ARGUMENT"}}]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "message"),
+    [(*row, "The model server says that its account has no credit left.") for row in NO_CREDIT]
+    + [(*row, "The model server refused the gateway's key.") for row in WRONG_KEY],
+)
+async def test_a_key_or_credit_that_is_missing_is_never_the_clients_error(
+    serve: Callable[[str], RuledServer], status: int, body: Any, message: str
+) -> None:
+    serve("openai").always_answer(status, json.dumps(body))
+    error = await failure(streamed=True)
+    assert (str(error), fault_class(error).name) == (message, "locked")
+
+
 ERRORS: list[tuple[int, Any, type[DomainError]]] = [
     (429, {"error": {"message": "No.", "code": "insufficient_quota"}}, UpstreamRefused),
     (429, {"error": {"message": "No.", "code": "rate_limit_exceeded"}}, RateLimited),
@@ -102,6 +162,7 @@ ERRORS: list[tuple[int, Any, type[DomainError]]] = [
     (200, {"object": "error", "message": "No.", "code": 400}, RequestRefused),
     (200, [{"error": {"message": "No.", "code": 429}}], RateLimited),
     (200, {"error": {"message": "CUDA error"}}, UpstreamUnreachable),
+    (200, {"error": {"message": "Failed to call a function.", "code": "tool_use_failed"}}, RequestRefused),
 ]
 
 
@@ -153,6 +214,73 @@ async def test_a_server_error_is_reported_with_its_reason(
     serve("openai").always_answer(500, body)
     for streamed in (False, True):
         assert str(await failure(streamed=streamed)) == f"The model server answered with an error (500){reason}"
+
+
+async def test_parameters_that_no_endpoint_supports_are_the_clients_error(serve: Callable[[str], RuledServer]) -> None:
+    """OpenRouter reports them like a missing model."""
+    words = "No endpoints found that can handle the requested parameters."
+    serve("openrouter").always_answer(404, json.dumps({"error": {"message": words, "code": 404}}))
+    error = await failure(streamed=True)
+    assert (error.http_status, fault_class(error).name) == (400, "refusal")
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (
+            403,
+            {
+                "error": {
+                    "code": 403,
+                    "message": "m requires moderation. Your input was flagged.",
+                    "metadata": {"reasons": ["violence"], "flagged_input": "A fight"},
+                }
+            },
+        ),
+        (400, {"error": {"code": "data_inspection_failed", "message": "Inappropriate content."}}),
+    ],
+    ids=["OpenRouter", "DashScope"],
+)
+async def test_a_filter_is_the_clients_error(serve: Callable[[str], RuledServer], status: int, body: Any) -> None:
+    """A client must not lock a model for the others."""
+    serve("openai").always_answer(status, json.dumps(body))
+    error = await failure(streamed=True)
+    assert (error.as_json()["error"]["code"], fault_class(error).name) == ("content_filter", "refusal")
+
+
+# OpenRouter, llama.cpp (two), Ollama, DeepSeek, OpenAI, vLLM, xAI
+NO_PICTURES = [
+    (404, "No endpoints found that support image input"),
+    (500, "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"),
+    (500, 'Failed to parse messages: Unsupported content part type: "image_url"; messages = []'),
+    (400, "this model does not support image input"),
+    (400, "Failed to deserialize the JSON body: messages[1]: unknown variant `image_url`, expected `text`"),
+    (400, "Invalid content type. image_url is only supported by certain models."),
+    (400, "/models/DeepSeek-V3 is not a multimodal model"),
+    (400, "Image inputs are not supported by this model."),
+]
+
+
+@pytest.mark.parametrize(("status", "message"), NO_PICTURES)
+async def test_a_model_without_pictures_is_neither_missing_nor_broken(
+    serve: Callable[[str], RuledServer], status: int, message: str
+) -> None:
+    """Another model may answer. This one is not withheld from people who send no pictures."""
+    serve("openai").always_answer(status, json.dumps({"error": {"message": message, "code": status}}))
+    error = await failure(streamed=True)
+    kind = fault_class(error)
+    assert (kind.name, kind.fall_back, kind.unhealthy, kind.retries) == ("media", True, False, 0)
+    assert (error.http_status, error.as_json()["error"]["code"]) == (400, "invalid_request")
+
+
+def test_a_wait_in_the_body_is_used_if_there_is_none_in_the_headers() -> None:
+    """Gemini sends no Retry-After."""
+    details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.07s"}, None, {"retryDelay": 5}]
+    body = json.dumps([{"error": {"code": 429, "message": "Quota exceeded.", "details": details}}]).encode()
+    for headers, seconds in (({}, 35), ({"Retry-After": "7"}, 7)):
+        response = httpx2.Response(429, headers=headers, request=httpx2.Request("POST", "http://m"), content=body)
+        error = domain_error(openai.APIStatusError("no", response=response, body=None))
+        assert error.details["retry_after"] == seconds
 
 
 async def test_too_many_steps_are_reported_as_such(

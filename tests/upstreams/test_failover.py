@@ -332,6 +332,16 @@ async def test_a_probe_whose_client_leaves_is_repeated_by_the_next_request(serve
     assert servers.order == "abaa"
 
 
+async def test_the_next_model_answered_also_if_its_stream_was_left(servers: Servers) -> None:
+    """Its price and its name count, not those of the model that failed."""
+    request = ModelRequest(upstream="a", model="m-a", fallbacks=(ModelTarget("b", "m-b"),))
+    servers.script("a", Step(status=404))
+    servers.script("b", says("From b."))
+    async with aclosing(upstreams.model().stream(request)) as chunks:
+        await anext(chunks)
+    assert request.answered_by == ("b", "m-b")
+
+
 async def test_the_only_server_is_skipped_only_if_it_is_unreachable(
     servers: Servers, clock: Clock, single_model: None, alice_api: Api
 ) -> None:

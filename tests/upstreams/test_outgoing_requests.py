@@ -60,9 +60,20 @@ def test_a_call_gets_its_own_result_if_ids_repeat() -> None:
     assert (len(set(calls)), results) == (2, calls)
 
 
-def test_a_late_result_is_not_duplicated() -> None:
-    given = [calling("a"), {"role": "system", "content": "Be brief."}, result("a")]
-    assert converted(given) == given
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        ([calling("a"), USER, result("a")], [calling("a"), result("a"), USER]),
+        ([calling("a", "b"), result("b"), USER, result("a")], [calling("a", "b"), result("a"), result("b"), USER]),
+        (
+            [calling("a"), calling("b"), result("a"), result("b")],
+            [calling("a"), result("a"), calling("b"), result("b")],
+        ),
+    ],
+)
+def test_a_late_result_is_moved_behind_its_call(messages: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
+    """Servers refuse a conversation with anything in between."""
+    assert converted(messages) == expected
 
 
 def ids(messages: list[dict[str, Any]]) -> tuple[list[str], list[str]]:

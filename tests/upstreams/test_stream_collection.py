@@ -120,3 +120,20 @@ def test_choices_log_probabilities_and_call_fragments_are_joined() -> None:
 def test_the_number_of_choices_is_limited() -> None:
     with pytest.raises(DomainError, match="more than 128 answers"):
         collect(*({"choices": [{"index": at, "delta": {}}]} for at in range(129)))
+
+
+def test_pieces_of_a_signed_thought_are_one_block() -> None:
+    """LiteLLM streams a thought of Claude in blocks without an index; Anthropic refuses one that is not signed."""
+    redacted = {"type": "redacted_thinking", "data": "sealed"}
+    blocks = [
+        {"type": "thinking", "thinking": "They greet ", "signature": ""},
+        {"type": "thinking", "thinking": "me.", "signature": None},
+        {"type": "thinking", "thinking": "", "signature": "signed-1"},
+        redacted,
+        {"type": "thinking", "thinking": "I greet.", "signature": "signed-2"},
+        {"type": "thinking", "thinking": "Or not.", "signature": "signed-3"},
+    ]
+    answer = collect(*({"choices": [{"index": 0, "delta": {"thinking_blocks": [block]}}]} for block in blocks))
+    assert answer["choices"][0]["message"]["thinking_blocks"] == [
+        {"type": "thinking", "thinking": "They greet me.", "signature": "signed-1"}, redacted, *blocks[4:],
+    ]  # fmt: skip

@@ -242,11 +242,10 @@ def expired_certificate() -> UpstreamUnreachable:
     [
         UpstreamRefused("The model server refused the gateway's key.", status=401),
         UpstreamRefused("The model server says that its account has no credit left.", status=402),
-        UpstreamRefused("The model server says that its account has no credit left.", status=429),
         InvalidRequest(missing_upstream("old")),
         expired_certificate(),
     ],
-    ids=["key", "credit", "quota", "not configured", "certificate"],
+    ids=["key", "credit", "not configured", "certificate"],
 )
 def test_an_error_that_affects_every_session_ends_the_run_at_once(
     error: DomainError, alice: Owner, agent: Agent, answering: AnsweringModel
