@@ -111,15 +111,19 @@ def answer_v1(caller: Caller, request: V1Request) -> Slices[CommandTurn]:
     """Execute a command after a resent conversation. Raises ModelNotFound, Unauthorized, InvalidRequest."""
     command = command_in(request.messages) or ParsedCommand(verb="help")
     agent = agent_find(caller, request.agent)
-    reply = yield from _execute(caller, agent, command, temporary=request.temporary)
     # The messages before the command identify the session, so look it up with another message in place of the command.
     placeholder = {"role": "user", "content": f"A command stood here: {uuid7()}"}
     others, last_command = without_commands(request.messages)
     before = replace(request, messages=(*others, placeholder), after_command=last_command)
     conversation = fingerprint.read_conversation(caller.owner_id, agent.name, before.messages)
+    lookup = SessionLookup(caller=caller, agent=agent, request=before, conversation=conversation)
+    yield True
     continuation = find_continuation(caller, before, conversation) if conversation.turns_before else Continuation()
+    yield
     with transaction.atomic():
-        lookup = SessionLookup(caller=caller, agent=agent, request=before, conversation=conversation)
+        command_session(lookup, continuation)  # raises before the command has an effect
+    reply = yield from _execute(caller, agent, command, temporary=request.temporary)
+    with transaction.atomic():
         session = command_session(lookup, continuation)
         if session._state.adding:
             session.save(force_insert=True)

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.db import Error as DatabaseError
 from django.db import transaction
 from django.db.models import F
 
@@ -91,8 +92,8 @@ async def fit_context(context: TurnContext) -> tuple[TurnContext, dict[str, Any]
             compaction_store, context.session_id, epoch=context.compaction_epoch, up_to=cut.up_to, summary=summary
         )
         trace["stored"] = stored
-    except DomainError as error:
-        trace |= {"state": "failed", "kind": error.code}
+    except (DomainError, DatabaseError) as error:
+        trace |= {"state": "failed", "kind": getattr(error, "code", type(error).__name__)}
     shorter = replace(
         context, messages=context.messages[cut.count :], message_seqs=context.message_seqs[cut.count :], summary=summary
     )

@@ -143,13 +143,9 @@ def _larger(one: int, other: int) -> int:
     return 0 if 0 in (one, other) else max(one, other)
 
 
-def session_create(
-    owner: Owner, agent: Agent, *, title: str = "", temporary: bool = False, external_id: str | None = None
-) -> Session:
+def session_create(owner: Owner, agent: Agent, *, title: str = "", temporary: bool = False) -> Session:
     """Return a new session of this owner. Raises InvalidRequest for a title that is too long."""
-    return Session.objects.create(
-        owner=owner, agent=agent, title=clean_title(title), temporary=temporary, external_id=external_id
-    )
+    return Session.objects.create(owner=owner, agent=agent, title=clean_title(title), temporary=temporary)
 
 
 @transaction.atomic

@@ -9,11 +9,9 @@ from memories.models import ThreadRecord
 from memories.recall.threads import ThreadTurn
 
 
-def read_turns(owner_id: UUID, session_id: UUID, after: UUID | None) -> Sequence[ThreadTurn]:
-    """Return the recorded turns of a session after a record, oldest first; superseded runs are left out."""
+def read_turns(owner_id: UUID, session_id: UUID) -> Sequence[ThreadTurn]:
+    """Return the recorded turns of a session, oldest first; superseded runs are left out."""
     records = ThreadRecord.objects.filter(owner_id=owner_id, session_id=session_id, cleared_at=None).order_by("id")
-    if after is not None:
-        records = records.filter(id__gt=after)
     by_run = {record.run_id: record.pk for record in records}
     runs = Run.objects.filter(owner_id=owner_id, pk__in=by_run, superseded=False).in_bulk()
     users, answers = _texts(owner_id, session_id, list(runs))

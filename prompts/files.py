@@ -61,8 +61,6 @@ PROMPTS = {
     "memories/stage_one_input": _variables("response_items_json thread_id"),
     "memories/stage_one_system": _variables(),
 }
-# Former names, still accepted in an administrator's folder.
-_FORMER_NAMES = {"keyword_generation": "found_by"}
 _custom_folder: Path | None = None
 
 
@@ -95,14 +93,11 @@ def prompt_problems() -> list[str]:
                 _read(name, path)
             except PromptError as error:
                 problems.append(str(error))
-    folder = _custom_folder
-    for path in sorted(folder.rglob("*.md")) if folder and folder.is_dir() else ():
-        name = path.relative_to(folder).with_suffix("").as_posix() if folder else ""
-        present = {former: name for name, former in _FORMER_NAMES.items()}.get(name)
-        if present and path not in _sources(present):
-            problems.append(f"{path} is not read, since {present}.md exists, too.")
-        elif not present and name not in PROMPTS:
-            problems.append(f"{path} is not read: there is no prompt of that name.")
+    if folder := _custom_folder:
+        unknown = (
+            path for path in folder.rglob("*.md") if path.relative_to(folder).with_suffix("").as_posix() not in PROMPTS
+        )
+        problems += [f"{path} is not read: there is no prompt of that name." for path in sorted(unknown)]
     return problems
 
 
@@ -127,9 +122,8 @@ def fill(file: PromptFile, **values: str) -> str:
 
 def _sources(name: str) -> Iterator[Path]:
     """Yield the possible files of a prompt in order of precedence. An administrator's folder need not have all."""
-    names = [candidate for candidate in (name, _FORMER_NAMES.get(name)) if candidate]
-    in_folder = [_custom_folder / f"{candidate}.md" for candidate in names] if _custom_folder else []
-    yield from [path for path in in_folder if os.path.lexists(path)][:1]
+    if _custom_folder and os.path.lexists(path := _custom_folder / f"{name}.md"):
+        yield path
     yield FOLDER / f"{name}.md"
 
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from uuid import UUID
 
 from django.http.request import HttpHeaders
 
@@ -143,7 +142,7 @@ async def _open(caller: Caller, v1_request: V1Request, attachments: AttachmentSt
             messages = await attachments.messages(v1_request.messages)
             v1_request = replace(v1_request, messages=messages, history_kept=True)
         except SameTurnRunning as running:
-            if await _is_answered(caller, running.context.run_id):
+            if await _answers(running.context):
                 await attachments.release()
                 return running.context
         except SessionBusy:
@@ -157,11 +156,11 @@ def _is_large(messages: Sequence[dict[str, Any]], newest: int) -> bool:
     return len(messages) > _MANY or (isinstance(content, list) and len(content) > _MANY)
 
 
-async def _is_answered(caller: Caller, run_id: UUID) -> bool:
-    """Wait for up to JOIN_SECONDS for the end of a run that answers the same request. Return False if it failed or was
-    stopped, for example because its client disconnected: the request then gets a new run."""
+async def _answers(context: TurnContext) -> bool:
+    """Wait until the run that answers the same request has ended, for JOIN_SECONDS at most. Return False if it failed
+    or was stopped, for example because its client disconnected: the request then gets a new run."""
     deadline = time.monotonic() + JOIN_SECONDS
-    while (state := await in_read_thread(running_state, caller.owner_id, run_id)) == Run.State.RUNNING:
+    while (state := await in_read_thread(running_state, context.owner_id, context.run_id)) == Run.State.RUNNING:
         if time.monotonic() >= deadline:
             return True
         await asyncio.sleep(_BUSY_POLL)

@@ -181,7 +181,8 @@ async def _keep_runs() -> None:
         changed = {run: run.output.text for run in runs if len(run.output.text) != run.flushed and not run.closing}
         texts = {run.context.lease_token: text for run, text in changed.items()}
         try:
-            open_runs = await in_spare_thread(leases.save_and_renew, texts, renew=renew)
+            tokens = [run.context.lease_token for run in runs]
+            open_runs = await in_spare_thread(leases.save_and_renew, tokens, texts, renew=renew)
             refused = await in_spare_thread(without_access, {run.requester for run in runs}) if renew else set()
         except Error as error:
             logger.warning("open runs could not be saved (%s); this is tried again", type(error).__name__)

@@ -24,13 +24,15 @@ _FUZZY_MESSAGES, _FUZZY_TURNS = 16, 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedTurn:
-    """A recorded turn: the user message, and the answer as the client received it."""
+    """A recorded turn: the user message, and the answer as the client received it. `may_be_repeated`: the client may be
+    the one of the request."""
 
     run_id: UUID
     number: int
     user: ComparableMessage
     answer: ComparableMessage
     complete: bool
+    may_be_repeated: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +235,8 @@ def _is_unanswered_end(before: Sequence[ComparableMessage], candidate: Candidate
     turn = candidate.turns[found.turn]
     unanswered = not found.is_answer and all(message.from_user for message in before[found.at :])
     long_enough = len(before[found.at].key) >= _DISTINCT_WORDS and found.similarity >= SAME
-    return unanswered and long_enough and not turn.complete and found.turn == len(candidate.turns) - 1
+    is_last = found.turn == len(candidate.turns) - 1
+    return unanswered and long_enough and is_last and turn.may_be_repeated and not turn.complete
 
 
 def _last_answered_turn(candidate: Candidate) -> int:

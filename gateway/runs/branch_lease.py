@@ -1,4 +1,4 @@
-"""Shows and hides many runs of a session in parts, each a short transaction, under a lease.
+"""Shows and hides runs of a session in parts, each a short transaction, under a lease.
 
 The lease is two columns of the session: the last run of the branch that is to be shown, and when the lease expires,
 which also identifies it. While there is a lease, no turn begins in the session. If its holder dies, the worker's sweep
@@ -8,7 +8,7 @@ In between, the runs that are shown are always the beginning of a branch: runs a
 its beginning."""
 
 import contextlib
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -63,20 +63,7 @@ def path_in(tree: Tree, run_id: UUID) -> dict[UUID, None]:
     return dict.fromkeys(reversed(path))
 
 
-def changes_for(tree: Tree, path: Collection[UUID]) -> tuple[list[UUID], list[UUID]]:
-    """Return the runs to hide, newest first, and those to show, oldest first, so that a path is shown."""
-    hidden = [pk for pk, node in tree.items() if pk not in path and not node.superseded]
-    return hidden[::-1], [pk for pk in path if tree[pk].superseded]
-
-
-def mark(runs: "QuerySet[Run]", pks: Sequence[UUID], *, superseded: bool) -> None:
-    """Hide or show runs, without writing those that are so already."""
-    for start in range(0, len(pks), TURNS_AT_ONCE):
-        part = runs.filter(pk__in=pks[start : start + TURNS_AT_ONCE], superseded=not superseded)
-        part.update(superseded=superseded)
-
-
-def continue_from(session: Session, path: Sequence[Node]) -> None:
+def _continue_from(session: Session, path: Sequence[Node]) -> None:
     """Set the counters and the hashes of a session so that its next turn follows the last completed run of the path,
     which is shown now, and end the session's lease."""
     completed = [node for node in path if node.state == Run.State.COMPLETED]
@@ -138,7 +125,8 @@ class BranchLease:
         for part in size.parts(pks):
             with size.measured(), transaction.atomic():
                 self.renew()
-                mark(self.runs, part, superseded=superseded)
+                # Not those that are so already: their rows are wide.
+                self.runs.filter(pk__in=part, superseded=not superseded).update(superseded=superseded)
             yield
 
     def show_slices(self) -> Slices[Session]:
@@ -147,14 +135,14 @@ class BranchLease:
         yield True
         tree = read_tree(self.runs)  # which nobody else changes
         path = path_in(tree, self.end)
-        hide, show = changes_for(tree, path)
+        hide = [pk for pk, node in tree.items() if pk not in path and not node.superseded]
         yield
-        yield from self.mark_slices(hide, superseded=True)
-        yield from self.mark_slices(show, superseded=False)
+        yield from self.mark_slices(hide[::-1], superseded=True)
+        yield from self.mark_slices([pk for pk in path if tree[pk].superseded], superseded=False)
         with transaction.atomic():
             self.renew()
             session = lock(self.session)
-            continue_from(session, [tree[pk] for pk in path])
+            _continue_from(session, [tree[pk] for pk in path])
         return session
 
 

@@ -6,24 +6,23 @@ from collections.abc import Collection
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q
 
 from gateway.models import Run, Session
-from gateway.runs.branch_lease import BranchLease, Tree, changes_for, continue_from, mark, path_in, read_tree
+from gateway.runs.branch_lease import BranchLease, Tree, path_in, read_tree
 from gateway.runs.lapsed import release_lapsed
-from gateway.runs.rows import TURNS_AT_ONCE, session_lock
-from gateway.runs.session_rows import OPEN
+from gateway.runs.rows import session_lock
 from gateway.runs.waiting import end_waiting
 from memories.caller import Caller
+from memories.database.access import only_row
 from memories.database.batches import Slices
 from memories.errors import NotFound
 
 
 def branch_choose(caller: Caller, session_id: UUID | None, run_id: UUID | None) -> Slices[Session]:
     """Show the branch of a replaced run: the path to it and its latest continuation. The next message continues from
-    its end. Nothing changes if the branch is shown already. If many runs change, this takes several transactions, in
-    which the session is busy (gateway.runs.branch_lease). Raises NotFound, Unauthorized, and SessionBusy while an
-    answer is being written."""
+    its end. Nothing changes if the branch is shown already. Takes several transactions, in which the session is busy
+    (gateway.runs.branch_lease). Raises NotFound, Unauthorized, and SessionBusy while an answer is being written."""
     yield True  # reading the tree of a long session is slow
     tree = read_tree(Run.objects.filter(owner_id=caller.owner_id, session_id=session_id)) if session_id else {}
     yield
@@ -35,28 +34,16 @@ def branch_choose(caller: Caller, session_id: UUID | None, run_id: UUID | None) 
 
 @transaction.atomic
 def _choose(caller: Caller, session_id: UUID | None, run_id: UUID | None, tree: Tree) -> Session | BranchLease:
-    """Choose a branch and return the session, or take the lease to show it if many runs change or if another branch was
-    chosen since `tree` was read, without the lock."""
+    """Take the lease to show the branch of a run, or return the session if it is shown. `tree` was read without the
+    lock; a run that is not shown gets no followers meanwhile."""
     session = session_lock(caller, session_id)
     for run in release_lapsed(session):
         end_waiting(run, session, [], keep=True)
     runs = Run.objects.filter(owner_id=session.owner_id, session=session)
-    tree = _refreshed(tree, runs, run_id)
-    if run_id is None or run_id not in tree:
+    chosen = only_row(runs.filter(pk=run_id).only("superseded")) if run_id else None
+    if chosen is None:
         raise NotFound("There is no such turn in this session.")
-    if not tree[run_id].superseded:
-        return session
-    end = _latest_descendant(run_id, tree)
-    path = path_in(tree, end)
-    hide, show = changes_for(tree, path)
-    if len(hide) + len(show) > TURNS_AT_ONCE:
-        return BranchLease.take(session, end)
-    mark(runs, hide, superseded=True)
-    mark(runs, show, superseded=False)
-    if not _is_shown(session, runs, [pk for pk in path if not tree[pk].superseded], len(path)):
-        return BranchLease.take(session, end)
-    continue_from(session, [tree[pk] for pk in path])
-    return session
+    return BranchLease.take(session, _latest_descendant(chosen.pk, tree)) if chosen.superseded else session
 
 
 def path_to(run: Run) -> Collection[UUID]:
@@ -77,22 +64,6 @@ def versions_of(session: Session, runs: Collection[Run]) -> dict[UUID, list[UUID
     for pk, follows in others.values_list("pk", "follows"):
         found.setdefault(follows, []).append(pk)
     return {run.pk: sorted({run.pk, *found[run.follows]}) for run in runs if found.get(run.follows)}
-
-
-def _is_shown(session: Session, runs: "QuerySet[Run]", unchanged: list[UUID], count: int) -> bool:
-    """Return True if exactly the `count` runs of a path are shown. The unchanged runs at its beginning are shown if the
-    last of them is. Two counts, each from an index alone."""
-    if unchanged and runs.filter(pk=unchanged[-1], superseded=True).exists():
-        return False
-    return runs.count() - Run.objects.filter(session=session, superseded=True).count() == count
-
-
-def _refreshed(tree: Tree, runs: "QuerySet[Run]", chosen: UUID | None) -> Tree:
-    """Return a tree that was read without the lock, with the runs added since and the current state of the chosen run
-    and of runs that were open. `follows` never changes; whether runs are shown is checked at the end."""
-    stale = [pk for pk, node in tree.items() if node.state in OPEN] + ([chosen] if chosen else [])
-    newer = runs.filter(pk__gt=max(tree)) if tree else runs
-    return tree | read_tree(runs.filter(pk__in=stale)) | read_tree(newer)
 
 
 def _latest_descendant(chosen: UUID, tree: Tree) -> UUID:

@@ -22,7 +22,7 @@ from gateway.runs.call_ids import runs_called
 from gateway.runs.comparing import END_CHARS, comparable_message, comparable_messages
 from gateway.runs.fingerprint import ResentConversation, read_conversation
 from gateway.runs.matching import Continuation, judge
-from gateway.runs.requested import V1Request
+from gateway.runs.requested import Rule, V1Request
 from gateway.runs.session_rows import named, with_agent
 from gateway.runs.summaries import TRACE_KEY, first_sentence_hashes, summarised_session
 from gateway.tool_calls import object_in
@@ -59,7 +59,7 @@ def find_continuation(
         sessions = _candidate_sessions(caller, request, conversation, usable.filter(temporary=request.temporary))
     before, newest = comparable_messages(request.messages)
     # A first message has no turns to compare, and what it quotes of another conversation is no summary of its own.
-    continuation = judge(before, newest, _load_turns(caller, sessions)) if before else Continuation()
+    continuation = judge(before, newest, _load_turns(caller, request, sessions)) if before else Continuation()
     if continuation == Continuation() and not request.session_ref:
         begins_with = first_sentence_hashes(request.client_system, request.messages if before else ())
         continuation = _by_summary(caller, sessions, begins_with)
@@ -106,7 +106,7 @@ def _candidate_sessions(
     return list(found.values())
 
 
-def _load_turns(caller: Caller, sessions: Sequence[Session]) -> list[Candidate]:
+def _load_turns(caller: Caller, request: V1Request, sessions: Sequence[Session]) -> list[Candidate]:
     runs = Run.objects.filter(
         owner_id=caller.owner_id,
         session__in=[row.pk for row in sessions],
@@ -114,17 +114,18 @@ def _load_turns(caller: Caller, sessions: Sequence[Session]) -> list[Candidate]:
         turn__gt=F("session__turns") - MAX_TURNS,
     )
     spoken = runs.annotate(size=Length("text"), shortened=_SHORTENED_TEXT).order_by("turn", "id")
-    rows = list(spoken.values_list("pk", "session_id", "turn", "state", "shortened"))
+    rows = list(spoken.values_list("pk", "session_id", "turn", "state", "shortened", "trace__session__rule"))
     user_texts = _user_texts(caller, [row[0] for row in rows])
     called = _called_texts(caller, [row[0] for row in rows if not row[4]])
     turns: dict[UUID, list[RecordedTurn]] = defaultdict(list)
-    for run_id, session_id, number, state, answer in rows:
+    for run_id, session_id, number, state, answer, rule in rows:
         turn = RecordedTurn(
             run_id=run_id,
             number=number,
             user=comparable_message("user", user_texts.get(run_id, "")),
             answer=comparable_message("assistant", answer or called.get(run_id, "")),
             complete=state == Run.State.COMPLETED,
+            may_be_repeated=bool(request.session_ref) or Rule.by_content(rule),
         )
         turns[session_id].append(turn)
     oldest = timezone.now() - CUT_OFF_WINDOW

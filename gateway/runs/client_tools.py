@@ -126,7 +126,7 @@ def _joined(steps: Sequence[KeptFields]) -> KeptFields:
 def open_continued(
     caller: Caller, run_id: UUID, agent_name: str, messages: Sequence[dict[str, Any]], client_system: SystemContent
 ) -> TurnContext | None:
-    """Resume a run that waits for these results; return None if there is no such run or it no longer waits.
+    """Resume a run that waits for these results; return None if there is no such run, or it no longer waits for them.
 
     Raises Unauthorized, NotFound, ModelNotFound, SessionEnded, SessionBusy, InvalidRequest."""
     run = Run.objects.filter(owner_id=caller.owner_id, pk=run_id, state=Run.State.AWAITING_CLIENT_TOOLS).first()
@@ -136,17 +136,16 @@ def open_continued(
     require_active(session)
     agent = _agent_of_step(caller, session, agent_name)
     release_lapsed(session)
-    if not reopen(run):
-        return None
     stored = messages_of(run)
-    # A transcript that the client stored also contains the results of our own calls.
-    answered = {row.tool_call_id for row in stored if row.role == Message.Role.TOOL}
-    trailing = takewhile(lambda message: message.get("role") == "tool", reversed(messages))
-    results = [result for result in trailing if result.get("tool_call_id") not in answered][::-1]
     user = next(row for row in stored if row.role == Message.Role.USER)
     steps = [as_openai(row) for row in stored if row.seq > user.seq]
     made = (call["id"] for step in steps for call in step.get("tool_calls") or ())
     client_ids = frozenset(call_id for call_id in made if run_of_call(call_id) == run.pk)
+    awaited = client_ids.difference(row.tool_call_id for row in stored)
+    trailing = takewhile(lambda message: message.get("role") == "tool", reversed(messages))
+    results = [result for result in trailing if result.get("tool_call_id") in awaited][::-1]
+    if not (results and reopen(run)):  # without new ones, the client repeats a step whose answer it did not get
+        return None
     start = loop_start(messages, client_ids)
     before = list(messages[:start]) or [as_openai(user)]
     messages_insert(session, run.pk, results)
@@ -156,6 +155,7 @@ def open_continued(
         session,
         run,
         messages=(*with_kept_fields(caller.owner_id, before), *loop),
+        stored=steps,
         client_system=client_system,
         user=user,
         user_canonical=fingerprint.read_conversation(caller.owner_id, session.agent.name, before).user,

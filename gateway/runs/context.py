@@ -81,6 +81,7 @@ class TurnContext:
     agent: AgentConfig
     book: BookState | None  # None: the run neither reads nor writes memory
     messages: tuple[dict[str, Any], ...]  # the transcript to send, the new user message last
+    stored: Sequence[dict[str, Any]] = ()  # of a resumed run: its messages so far, which the client may not send again
     message_seqs: tuple[int, ...] = ()  # their numbers in a native session; empty for /v1, which sends its own context
     summary: str = ""  # summary of the conversation before `messages`, in a compacted native session
     compaction_epoch: int = 0

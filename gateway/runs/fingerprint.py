@@ -5,7 +5,8 @@ Canonical messages are the user and assistant texts: white space is removed (cli
 ways), consecutive messages of a role are joined, and parts that are not text become hashes. System, developer and tool
 messages are ignored, and so are `/memory` commands with their answers.
 
-`history_hash(n) = H(history_hash(n-1), user_n, assistant_n)`, `history_hash(0) = H(owner, agent)`."""
+`history_hash(n) = H(history_hash(n-1), user_n, assistant_n)`, `history_hash(0) = H(owner, agent)`. An empty answer does
+not change the hash, since clients resend it differently or not at all: its message then belongs to the next turn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -80,7 +81,7 @@ def first_history_hash(owner_id: UUID, agent_name: str) -> str:
 
 def next_history_hash(history_hash: str, user: str, assistant: str) -> str:
     """Return history_hash(n) for history_hash(n-1) and canonical texts."""
-    return digest(history_hash, user, assistant)
+    return digest(history_hash, user, assistant) if assistant else history_hash
 
 
 def pair_key(user: str, assistant: str) -> str:

@@ -1,20 +1,19 @@
 """Joins a request that is repeated while it is being answered to the run of the first one. No second run is opened, so
 no model is asked, and nothing is stored or counted, twice."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from gateway.models import Run, Session
-from gateway.runs.client_tools import named_run_id
 from gateway.runs.context import RunOutput, TurnContext, agent_config
 from gateway.runs.fingerprint import ResentConversation
-from gateway.runs.lapsed import is_lapsed
+from gateway.runs.lapsed import is_lapsed, unsaved_text
 from gateway.runs.requested import MatchedSession, SameTurnRunning
 from gateway.runs.session_rows import messages_of
 from gateway.runs.waiting import unanswered_calls
+from gateway.runs.window import as_openai
 from memories import tools as memory_tools
 from memories.errors import NotFound
 
@@ -46,19 +45,18 @@ class RunResult:
         )
 
 
-def require_not_running(
-    match: MatchedSession, conversation: ResentConversation, messages: Sequence[dict[str, Any]], now: datetime
-) -> None:
-    """Raise SameTurnRunning if an identical request for this turn is already being answered. `messages` are those of
-    the request. If they end with results of client tools, the answer begins after the run's output so far."""
+def require_not_running(match: MatchedSession, conversation: ResentConversation, now: datetime) -> None:
+    """Raise SameTurnRunning if an identical request for this turn is already being answered."""
     run = match.regenerates
     if run is None or run.state != Run.State.RUNNING or not conversation.matches(run) or is_lapsed(run, now):
         return
     context = placeholder_context(
         match.session, run.pk, turn=run.turn, request_id=run.request_id, started_at=run.started_at
     )
-    earlier = RunOutput.of(run) if named_run_id(messages) == run.pk else RunOutput()
-    raise SameTurnRunning(replace(context, messages=tuple(messages), earlier=earlier))
+    stored = messages_of(run)  # nothing after the user message unless the run was resumed
+    sent = run.text.removesuffix(unsaved_text(run.text, stored))
+    earlier = replace(RunOutput.of(run), text=sent)
+    raise SameTurnRunning(replace(context, stored=list(map(as_openai, stored)), earlier=earlier))
 
 
 def running_state(owner_id: UUID, run_id: UUID) -> str:

@@ -2,6 +2,7 @@
 turn of the session, by a stop, by the worker's sweep, and when Daybook starts."""
 
 import math
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from gateway.models import Message, Run, Session
 from gateway.runs.holder import delete_ended, has_ended
 from gateway.runs.leases import LEASE, limit_leases
 from gateway.runs.rows import messages_insert
-from gateway.runs.session_rows import open_runs
+from gateway.runs.session_rows import messages_of, open_runs
 from memories.clocks import set_forward_within
 from memories.database.access import only_row
 
@@ -102,16 +103,15 @@ def _stop(session: Session, run: Run, now: datetime) -> bool:
     )
     if stopped != 1:
         return False
-    if text := _unsaved_text(run):
+    if text := unsaved_text(run.text, messages_of(run)):
         messages_insert(session, run.pk, [{"role": Message.Role.ASSISTANT, "content": text}])
         session.save(update_fields=["message_seq"])
     return True
 
 
-def _unsaved_text(run: Run) -> str:
-    """Return the run's text after its stored steps, which exist if it has waited for client tools."""
-    rest = run.text
-    stored = Message.objects.filter(owner_id=run.owner_id, run=run, role=Message.Role.ASSISTANT).exclude(text="")
-    for text in stored.order_by("seq").values_list("text", flat=True):
-        rest = rest.lstrip().removeprefix(text.strip()).lstrip()
-    return rest
+def unsaved_text(text: str, stored: Sequence[Message]) -> str:
+    """Return a run's text after that of its stored steps, which exist if it has waited for client tools."""
+    for row in stored:
+        if row.role == Message.Role.ASSISTANT and row.text:
+            text = text.lstrip().removeprefix(row.text.strip()).lstrip()
+    return text

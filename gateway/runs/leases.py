@@ -1,7 +1,7 @@
 """Leases of open runs. The process that executes a run holds its lease, so a process that ended does not block its
 sessions, and a late close is detected by its token. Called by gateway.runs and by gateway.api."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -19,13 +19,15 @@ from memories.ids import uuid7
 LEASE = timedelta(seconds=30)  # time without renewal after which a run counts as left behind
 
 
-def save_and_renew(texts: Mapping[UUID, str], *, renew: bool) -> dict[UUID, bool]:
-    """Save the changed texts of this process's runs (`texts` by lease token) in one statement and, with `renew`, extend
-    all their leases in another. Return the open runs by lease token, each with whether a stop was requested."""
-    running = Run.objects.filter(state=Run.State.RUNNING)
+def save_and_renew(tokens: Collection[UUID], texts: Mapping[UUID, str], *, renew: bool) -> dict[UUID, bool]:
+    """Save the changed texts of the runs that this process executes (`texts` by lease token) in one statement and, with
+    `renew`, extend their leases in another. `tokens` are those of all of these runs. Return the open ones by lease
+    token, each with whether a stop was requested.
+
+    A run of this process that is not among them could not be closed: its lease ends."""
     if texts:
         _store(texts)
-    own = running.filter(holder=this_process())
+    own = Run.objects.filter(state=Run.State.RUNNING, lease_token__in=tokens)
     if renew:
         own.update(lease_expires_at=lease_end())
     rows = own.values_list("lease_token", "stop_requested")

@@ -59,7 +59,8 @@ class AttachmentsNotStored(Conflict):
 
 
 class SameTurnRunning(SessionBusy):
-    """The same request is already being answered. `context` is that of a request which waits for the answer."""
+    """The same request is already being answered; details: run_id. `context` is that of a request which waits for the
+    answer."""
 
     def __init__(self, context: TurnContext) -> None:
         super().__init__("The same request is being answered.", run_id=str(context.run_id))
@@ -83,6 +84,12 @@ class Rule(StrEnum):
     SEVERAL = "several"  # new: several sessions fit equally well
     BUSY = "busy"  # new: the matching session was busy with another message
     NEW = "new"
+
+    @classmethod
+    def by_content(cls, rule: str | None) -> bool:
+        """Return True if a run was opened by a client that named no session; without a rule in its trace it was opened
+        by the native API. Equal words that were never answered belong together only between such clients."""
+        return rule not in {None, cls.ID}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ the returned session is locked."""
 from datetime import timedelta
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from gateway.models import Run, Session
@@ -123,13 +123,17 @@ def _retry(lookup: SessionLookup) -> MatchedSession | None:
         retry = request.is_retry and started > now - RETRY_WINDOW
         if same_key or retry or state in UNFINISHED:
             run = lookup.runs(pk=pk).first()
-            if run is None:  # its session was deleted
+            if run is None or not _was_found_by_content(run):  # None: its session was deleted
                 continue
             session = lock(run.session)
             usable = session.state == Session.State.ACTIVE and session.temporary == request.temporary
             if usable and session.turns <= run.turn:
                 return MatchedSession(session=session, rule=Rule.RETRY, regenerates=run)
     return None
+
+
+def _was_found_by_content(run: Run) -> bool:
+    return Rule.by_content(run.trace.get("session", {}).get("rule"))
 
 
 def _after_command(lookup: SessionLookup) -> MatchedSession | None:
@@ -234,11 +238,9 @@ def _after_unanswered(lookup: SessionLookup) -> MatchedSession | None:
     if not conversation.unanswered_user_key or any(map(runs_called, lookup.request.messages)):
         return None
     runs = lookup.active_runs(
-        state__in=OPEN_ENDED,
-        history_hash_before=conversation.history_hash_before,
-        user_key=conversation.unanswered_user_key,
-    )
-    found = [run for run in runs[:_RECENT] if run.session.turns <= run.turn]
+        history_hash_before=conversation.history_hash_before, user_key=conversation.unanswered_user_key
+    ).filter(Q(state__in=OPEN_ENDED) | Q(state=Run.State.COMPLETED, text__regex=r"^\s*$"))
+    found = [run for run in runs[:_RECENT] if run.session.turns <= run.turn and _was_found_by_content(run)]
     if len({run.session_id for run in found}) != 1:
         return None
     return MatchedSession(session=lock(found[0].session), rule=Rule.UNANSWERED, through=found[0].turn)

@@ -66,7 +66,7 @@ def _parse_id(given: str) -> tuple[UUID, int] | None:
 def part_of(context: TurnContext) -> int:
     """Return the number of the part of its run that is being executed."""
     prefix = call_prefix(context.run_id)
-    calls = (message.get("tool_calls") or () for message in context.messages if message["role"] == "assistant")
+    calls = (message.get("tool_calls") or () for message in context.stored)
     return sum(any(str(call.get("id", "")).startswith(prefix) for call in made) for made in calls)
 
 

@@ -222,12 +222,13 @@ def turn_context(
     user_canonical: str,
     answer_prefix: str = "",
     messages: tuple[dict[str, Any], ...] = (),
+    stored: Sequence[dict[str, Any]] = (),
     client_system: SystemContent = "",
     agent: Agent | None = None,
     replaced: Run | None = None,
 ) -> TurnContext:
-    """Return the context of a turn, in the transaction that opens its run. `agent` is given if it is not the session's,
-    `replaced` is the run that the turn replaces."""
+    """Return the context of a turn, in the transaction that opens or resumes its run. `agent` is given if it is not the
+    session's, `replaced` is the run that the turn replaces."""
     agent = agent or session.agent
     book = None if run.temporary else book_state(session.owner_id, agent.book)
     injected = _valid_injection(run, book)
@@ -247,6 +248,7 @@ def turn_context(
         agent=config,
         book=book,
         messages=messages,
+        stored=stored,
         client_system=client_system,
         compaction_epoch=session.compaction_epoch,
         user_text=own_words(user.text) or user.text,

@@ -11,7 +11,7 @@ from gateway.runs.active import StoppedBy
 from gateway.runs.lapsed import is_lapsed, stop_run
 from gateway.runs.waiting import stop_waiting
 from memories.caller import UNLIMITED, KeyLimits
-from memories.database.access import in_thread
+from memories.database.access import in_read_thread, in_thread
 
 # Another process checks for requests to stop twice a second. If the run is still open after this time, that process is
 # gone, or too busy to wait for, and the run is stopped from here: its own close then comes too late.
@@ -34,5 +34,5 @@ async def stop_turn(
             await in_thread(stop_run, run.pk)
         else:
             await asyncio.sleep(_POLL_SECONDS)
-        run = await in_thread(leases.run_get, owner_id, session_id, run_id)
+        run = await in_read_thread(leases.run_get, owner_id, session_id, run_id)
     return run

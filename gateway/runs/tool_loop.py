@@ -77,7 +77,9 @@ def _merged(steps: Sequence[Step], sent: Sequence[ChatMessage], client_ids: froz
         if place < reached:
             yield message
             continue
-        segment = list(_segment(steps[reached : place + 1], message, results, client_ids))
+        # Calls of an earlier run of the turn, which failed or was replaced
+        others = [call for call in calls_in(message) if call.get("id") not in places and call.get("id") in answers]
+        segment = list(_segment(steps[reached : place + 1], message, results, client_ids, others))
         yield from segment
         inserted.update(part["tool_call_id"] for part in segment if part.get("role") == "tool")
         reached = place + 1
@@ -86,10 +88,15 @@ def _merged(steps: Sequence[Step], sent: Sequence[ChatMessage], client_ids: froz
 
 
 def _segment(
-    steps: Sequence[Step], message: ChatMessage, results: Mapping[str, ChatMessage], client_ids: frozenset[str]
+    steps: Sequence[Step],
+    message: ChatMessage,
+    results: Mapping[str, ChatMessage],
+    client_ids: frozenset[str],
+    others: Sequence[dict[str, Any]],
 ) -> Iterator[ChatMessage]:
     """Yield the steps that the client sends as one message: some it received as one, since the earlier ones only had
-    calls of ours; others it joined itself (Mastra). Those are followed by their `results`."""
+    calls of ours; others it joined itself (Mastra). Those are followed by their `results`. `others` are the message's
+    calls of other runs."""
     *earlier, last = steps
     text = "".join(text_of(step.message["content"]) for step in steps)
     unchanged = strip_whitespace(text_of(message.get("content"))) == strip_whitespace(text)
@@ -98,7 +105,7 @@ def _segment(
         yield from step.part(client_ids, step.message["content"] if unchanged else None, named, results)
     made = [named.get(call["id"], call) for call in last.calls]
     content = last.message["content"] if unchanged else message.get("content")
-    calls = [call for call in made if call["id"] in named or call["id"] not in client_ids]
+    calls = [*others, *(call for call in made if call["id"] in named or call["id"] not in client_ids)]
     yield with_kept({**last.message, "content": content, "tool_calls": calls}, kept_of(last.message))
     yield from last.own_results(client_ids)
 

@@ -91,7 +91,7 @@ def _open(
         if resumed := _resumed(caller, request, named_run_id(messages), messages, notes):
             return resumed
     match = session_match(lookup, run_id, continuation)
-    require_not_running(match, conversation, messages, timezone.now())
+    require_not_running(match, conversation, timezone.now())
     try:
         waiting = [] if match.session._state.adding else release_lapsed(match.session, lease=lease)
     except SessionBusy:

@@ -77,7 +77,7 @@ def end_waiting(
         output.trace = {**output.trace, "stopped_by": stopped_by.value}
     state = Run.State.COMPLETED if keep and stopped_by is None else Run.State.STOPPED
     run_end(context, output, state=state)
-    session.refresh_from_db()
+    session.refresh_from_db(from_queryset=Session.with_deleted.select_related("agent"))
     return True
 
 

@@ -36,14 +36,13 @@ from gateway.turns.answer_text import AnswerText
 from gateway.turns.events import Delta, Done, Event, Recalled, ToolUsed, TurnOptions
 from gateway.turns.evidence import note_foreign_texts
 from gateway.turns.injection import build_messages, prepare, provider_scope, stored_injection
-from gateway.turns.own_tools import OwnTools, own_calls_of
+from gateway.turns.own_tools import OwnTools
 from gateway.turns.searched import note_answer, note_request
 from gateway.turns.thinking import Thinking
 from gateway.turns.written_calls import WrittenCalls
 from gateway.upstream import ModelRequest
 from gateway.upstream.calls import StepCall
 from gateway.upstream.usage import add_usage, usage_since
-from memories import tools as memory_tools
 from memories.errors import DomainError
 from memories.providers import record_later
 from memories.recall.failures import contained
@@ -61,7 +60,6 @@ class Turn:
         self.output = context.output_so_far()
         self._text = AnswerText(self.output)
         self._active: active.ActiveRun | None = None
-        self._tools = OwnTools(context, options)
         self._injection = Injection()
         self._server_parses = False  # whether a step had calls that are not in its text
         self._closed = False
@@ -74,6 +72,7 @@ class Turn:
         self._deadline = asyncio.get_running_loop().time() + settings.RUN_SECONDS
         attributes = {"daybook.agent": context.agent.name, "daybook.run": str(context.run_id)}
         self._span = telemetry.begin("daybook.turn", {**attributes, "daybook.turn": context.turn})
+        self._tools = OwnTools(context, options, self.output, self._span)
 
     async def events(self) -> AsyncGenerator[Event]:
         """Yield events as they happen, then one Done after the closing transaction has committed.
@@ -116,8 +115,7 @@ class Turn:
             injection = await prepare(self.context, read_tool=self._tools.read_name)
             recalling.note({"daybook.recalled": len(injection.recalled)})
         if self.context.injected is None:  # a resumed run already has this trace and this usage
-            matched = {"session": self.output.trace["session"]} if "session" in self.output.trace else {}
-            self.output.trace = {**matched, "recall": injection.trace, "steps": 0, **fitted}
+            self.output.trace |= {"recall": injection.trace, **fitted}
             self.output.usage = add_usage(self.output.usage, injection.usage)
             if injection.usage:
                 model = agent_target(self.context.agent.settings).model
@@ -125,21 +123,19 @@ class Turn:
         return injection
 
     async def _run_steps(self, messages: list[dict[str, Any]]) -> AsyncGenerator[Event]:
-        tools = self._tools.offered(self.context, self.options.parameters)
-        own_names = {tool["function"]["name"] for tool in tools}
         steps_before = self.output.trace.get("steps", 0)
         note_foreign_texts(self.context, self.output.trace, self._tools.client_names)
         self.output.instructions = instructions_of(self.context, self.options.client_tools)
         for number in range(1, settings.RUN_STEPS + 1):
             last = number == settings.RUN_STEPS
-            request = self._request(messages, () if last else tools)
+            request = self._request(messages, () if last else self._tools.definitions)
             note_request(self.output.trace, request, request.upstream, request.model)
             room = settings.ANSWER_BYTES - len(self.output.text.encode())
             step = ModelStep(deadline=self._deadline, bytes_left=room, part_of=self._span)
             self.output.trace["steps"] = steps_before + number
             self._uncounted = request, step
-            tracker = self._client_calls(own_names)
-            written = self._written_calls(() if last else own_names, messages)
+            tracker = self._client_calls()
+            written = self._written_calls(() if last else self._tools.names, messages)
             async for delta in self._deltas(request, step, tracker, written):
                 yield delta
             result = step.result()
@@ -152,12 +148,9 @@ class Turn:
             self._server_parses = self._server_parses or bool(result.calls)
             result = written.applied(result)
             other_calls = [call for call in result.calls if call.id not in client_calls]
-            own_calls = own_calls_of(other_calls, own_names)
-            results = self._unknown_tools(other_calls, own_calls, own_names)
-            if own_calls:
-                results |= await self._tools.run(own_calls, self.context, self.output, self._injection, self._span)
-                for call in own_calls:
-                    yield ToolUsed(call.name, call.arguments, results[call.id])
+            own_calls, results = await self._tools.run(other_calls, self.context, self._injection)
+            for call in own_calls:
+                yield ToolUsed(call.name, call.arguments, results[call.id])
             ids = {call_id: call.id for call_id, call in client_calls.items()}
             self._record_step(messages, result, ids, results)
             if client_calls or not results:
@@ -200,19 +193,11 @@ class Turn:
         sought = () if self._server_parses else own_names
         return WrittenCalls(sought, f"{self.context.run_id}:{self.output.trace['steps']}", messages)
 
-    def _unknown_tools(
-        self, calls: Sequence[StepCall], own_calls: Sequence[StepCall], own_names: set[str]
-    ) -> dict[str, str]:
-        """Return results that tell the model which names it invented, by call id."""
-        own_ids = {call.id for call in own_calls}
-        known = own_names | self._tools.client_names
-        return {call.id: memory_tools.unknown_tool(call, known) for call in calls if call.id not in own_ids}
-
-    def _client_calls(self, own_names: Collection[str]) -> ClientCalls:
+    def _client_calls(self) -> ClientCalls:
         client_names = self._tools.client_names if self.options.client_tools else None
-        earlier = (*self.context.messages, *self.output.messages)
-        start = sum(len(message.get("tool_calls") or ()) for message in earlier)  # a number that no earlier call has
-        return ClientCalls(self.context.run_id, start=start, client_names=client_names, own=own_names)
+        made = (*self.context.stored, *self.output.messages)  # clients leave out earlier messages
+        start = sum(len(message.get("tool_calls") or ()) for message in made)  # a number that no earlier call has
+        return ClientCalls(self.context.run_id, start=start, client_names=client_names, own=self._tools.names)
 
     def _request(self, messages: list[dict[str, Any]], tools: tuple[dict[str, Any], ...]) -> ModelRequest:
         agent = self.context.agent.settings
@@ -257,6 +242,7 @@ class Turn:
         if result.refused:
             self.output.trace["refused"] = result.refused
         turns_since_review = await asyncio.shield(self._close(state))
+        is_native = bool(self.context.message_seqs)  # only the native API lists the changes
         if state == Run.State.COMPLETED:
             self._notify_providers()
         return Done(
@@ -264,7 +250,7 @@ class Turn:
             output=self.output,
             new_text=self._text.of_request,
             new_usage=usage_since(self.output.usage, self.context.earlier.usage),
-            changes=self._tools.changes,
+            changes=await self._tools.all_changes(self.context) if is_native else [],
             turns_since_review=turns_since_review,
             client_calls=[call.as_json() for call in client_calls],
             choice=result.choice,
@@ -297,14 +283,15 @@ class Turn:
     async def _close_failed(self, error: DomainError) -> None:
         """Close a failed run. List the memory changes of its tools in the error, so that they can be undone."""
         self._failure = error
-        if not self._stored:  # an error after the answer was stored does not undo it
+        # An error after the answer was stored does not undo it, and a superseded run is closed already.
+        if not (self._stored or isinstance(error, RunSuperseded)):
             self.output.messages = []
             problem = {name: error.as_json()["error"][name] for name in ("code", "message")}
             try:
                 await asyncio.shield(self._close(Run.State.FAILED, problem))
             except RunSuperseded:
                 logger.warning("run %s was given up before it failed", self.context.run_id)
-        if changes := await self._tools.all_changes(self.context, self.output.trace):
+        if changes := await self._tools.all_changes(self.context):
             error.details = {**error.details, "memory_changes": changes}
 
     async def _close(self, state: Run.State, error: dict[str, Any] | None = None) -> int:

@@ -15,6 +15,7 @@ from gateway.agents.model_choice import agent_target, agent_upstreams
 from gateway.embeddings import query_vector
 from gateway.messages import joined_content, last_user_index, text_of
 from gateway.model_call import ask
+from gateway.runs.call_ids import runs_called
 from gateway.runs.context import AgentConfig, TurnContext
 from gateway.upstream.dialects import dialect_of
 from memories.counters import recall_lanes
@@ -120,7 +121,7 @@ def build_messages(context: TurnContext, injection: Injection) -> list[dict[str,
             messages.append({"role": context.agent.settings.recall_role, "content": earlier})
     messages.extend(context.messages)
     if injection.recall:
-        last_user = last_user_index(messages)
+        last_user = _last_user_before_loop(context, messages)
         # Every server that may answer must accept the messages, including the fall-backs.
         if any(dialect_of(upstream).recall_inside for upstream in agent_upstreams(context.agent.settings)):
             message = messages[last_user]
@@ -128,6 +129,13 @@ def build_messages(context: TurnContext, injection: Injection) -> list[dict[str,
         else:
             messages.insert(last_user, {"role": context.agent.settings.recall_role, "content": injection.recall})
     return messages
+
+
+def _last_user_before_loop(context: TurnContext, messages: Sequence[dict[str, Any]]) -> int:
+    """Return the index of the turn's user message, which is the same in each step of a client's tool loop: what a
+    client sends as the user within the loop (editor state, a tool's pictures) comes after it."""
+    loop = (at for at, message in enumerate(messages) if context.run_id in runs_called(message))
+    return last_user_index(messages[: next(loop, len(messages))])
 
 
 async def _snapshot(context: TurnContext, book: BookState, trace: dict[str, Any]) -> SessionSnapshot:

@@ -41,6 +41,7 @@ class JoinedTurn:
         if result.state not in ANSWERED_STATES:
             raise self._failure(result)
         pieces = [{"index": number, **call} for number, call in enumerate(result.client_calls)]
+        # Earlier requests got the text from before the run was resumed.
         text = result.output.text[len(self.context.earlier.text) :].removeprefix(PARAGRAPH)
         yield Delta(text, {}, {}, pieces)
         yield self._done(result, text)

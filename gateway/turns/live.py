@@ -21,7 +21,7 @@ from gateway.runs.context import TurnContext
 from gateway.turns.engine import Turn
 from gateway.turns.events import Delta, Done, Recalled, ToolUsed, TurnOptions
 from gateway.turns.serializing import done_json, run_json
-from memories.database.access import in_thread
+from memories.database.access import in_read_thread
 from memories.errors import DomainError, NotFound
 from memories.messaging.invalidation import register_cache
 from memories.models import Invalidation
@@ -185,7 +185,7 @@ async def watch_elsewhere(
     sent = after
     while True:
         try:
-            row = await in_thread(leases.run_get, owner_id, session_id, run_id)
+            row = await in_read_thread(leases.run_get, owner_id, session_id, run_id)
         except NotFound as error:  # deleted meanwhile
             yield sent, error_event(error, run_id)
             return
@@ -193,7 +193,7 @@ async def watch_elsewhere(
             piece, sent = row.text[sent:], len(row.text)
             yield sent, ("delta", {"text": piece})
         if row.state != Run.State.RUNNING:
-            yield sent, await in_thread(final_event, row)
+            yield sent, await in_read_thread(final_event, row)
             return
         if active.is_ending():
             return  # watchers reconnect to another process

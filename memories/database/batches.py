@@ -5,6 +5,7 @@ marked with `reads` run in the read lane."""
 import asyncio
 import functools
 import inspect
+import logging
 import math
 import threading
 import time
@@ -13,7 +14,9 @@ from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
 from memories.database.access import in_patient_thread, in_read_thread, in_thread, in_write_lane
+from memories.errors import DomainError
 
+logger = logging.getLogger("daybook.database")
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
@@ -139,7 +142,18 @@ async def in_slices_to_the_end(work: Slices[R]) -> R:
     task = asyncio.create_task(in_slices(work))
     _running.add(task)
     task.add_done_callback(_running.discard)
-    return await asyncio.shield(task)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.add_done_callback(_log_failure)
+        raise
+
+
+def _log_failure(task: "asyncio.Task[Any]") -> None:
+    """Log the error of work whose client is gone, unless it is a refusal, which nobody needs to know of."""
+    error = None if task.cancelled() else task.exception()
+    if error is not None and not isinstance(error, DomainError):
+        logger.error("work for a client that disconnected failed", exc_info=error)
 
 
 def _is_halfway(work: Slices[R]) -> bool:

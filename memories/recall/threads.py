@@ -53,9 +53,8 @@ INDEXED_AHEAD = 16
 
 _NEW = RowFactory(ThreadRecord)
 _INSERT: Insert[ThreadRecord] = Insert(ThreadRecord)
-# (owner, session, id of the newest known record or None) -> the turns recorded after it, oldest first, without
-# superseded runs. Synchronous; three queries.
-ThreadReader = Callable[[UUID, UUID, UUID | None], Sequence[ThreadTurn]]
+# (owner, session) -> the recorded turns, oldest first, without superseded runs. Synchronous; three queries.
+ThreadReader = Callable[[UUID, UUID], Sequence[ThreadTurn]]
 thread_reader = Registered[ThreadReader]("how the texts of a run are read")
 
 
@@ -171,11 +170,9 @@ class CachedThread(NamedTuple):
 class ThreadCache(SessionCache[CachedThread, ThreadView]):
     """The turns of recently used sessions, and their last searched views, by session id."""
 
-    def known(self, session_id: UUID, newest: UUID | None) -> tuple[ThreadTurn, ...] | None:
+    def known(self, session_id: UUID, newest: UUID) -> tuple[ThreadTurn, ...] | None:
         """Return the session's turns if they were read with `newest` as the newest record; no query. They may include
         turns that were superseded since, with the number of the current turn or a higher one."""
-        if newest is None:
-            return ()
         with self._lock:
             cached = self._sessions.peek(session_id)
             if cached is None or cached.newest != newest:
@@ -194,15 +191,13 @@ class ThreadCache(SessionCache[CachedThread, ThreadView]):
                 self._trim_views(MAX_VIEW_BYTES)
             return view
 
-    def read(self, owner_id: UUID, session_id: UUID, newest: UUID | None = None) -> tuple[ThreadTurn, ...]:
+    def read(self, owner_id: UUID, session_id: UUID, newest: UUID) -> tuple[ThreadTurn, ...]:
         """Read all recorded turns from the database. `newest` is the session's newest record, even if its run was
-        superseded; by default that of the last turn."""
+        superseded."""
         watch()
         forgettings = self._forgettings
         read_turns = thread_reader()
-        turns = tuple(read_turns(owner_id, session_id, None))
-        if newest is None and turns:
-            newest = turns[-1].record_id
+        turns = tuple(read_turns(owner_id, session_id))
         with self._lock:
             if forgettings == self._forgettings:
                 self._keep(session_id, CachedThread(owner_id, newest, turns))

@@ -11,7 +11,7 @@ import json
 import sys
 from collections.abc import Iterator
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import django
 
@@ -35,7 +35,7 @@ def main() -> None:
         for entry in built.view.entries:
             built.view.index.search(entry.content, limit=3, keywords=entry.content.split())
             scanning.scan(entry.content)
-        turns = thread_cache.read(UUID(owner), UUID(session))
+        turns = thread_cache.read(UUID(owner), UUID(session), uuid4())
         return len(built.view.entries) + len(outside_window(turns, set()).search("Who?", limit=9))
 
     def ask(owner: str, reversed_word: str) -> int:

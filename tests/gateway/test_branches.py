@@ -28,8 +28,9 @@ from memories.recall.threads import thread_cache
 from reviews.frozen import reviewable
 from tests.conftest import Api
 from tests.factories import agent_make, caller_make, session_make
+from tests.gateway.client_tools import FIRST, LOOKUP
 from tests.gateway.v1 import ask
-from tests.scripted_model import ScriptedModel
+from tests.scripted_model import ScriptedModel, calls
 from tests.unsliced import branch_choose
 from tests.waiting import eventually_async
 
@@ -136,7 +137,6 @@ async def test_reviews_and_recall_read_the_shown_branch(talk: Talk, alice: Owner
     one = await talk.say("one")
     await talk.say("two")
     eins = await talk.say("eins", replaces=one)
-    await in_thread(thread_cache.read, alice.pk, talk.session.pk)
 
     async def read() -> tuple[list[str], list[str]]:
         newest = (await in_thread(lambda: alice.thread_records.latest("id"))).pk
@@ -180,6 +180,17 @@ async def test_a_client_that_resends_everything_continues_the_shown_branch(talk:
     answer = await ask(talk.api, *said, {"role": "user", "content": "two"}, body={"model": talk.session.agent.name})
     assert answer.session == str(talk.session.pk)
     assert await talk.shown() == ["one", "two"]
+
+
+async def test_choosing_ends_a_turn_that_waits_for_tools(talk: Talk) -> None:
+    one = await talk.say("one")
+    eins = await talk.say("eins", replaces=one)
+    talk.model.script(calls(FIRST))
+    _, waiting = await talk.api.post(talk.path, {"content": "zwei", "tools": [LOOKUP]})
+    assert waiting["state"] == "awaiting_client_tools"
+    session = await talk.choose(one)
+    assert (session["agent"], session["turns"]) == ("assistant", 1)
+    assert (await talk.choose(eins))["turns"] == 2
 
 
 async def test_choosing_is_refused_during_an_answer_and_for_other_owners(talk: Talk, charlie_api: Api) -> None:
@@ -247,7 +258,6 @@ def shown_of(session: Session) -> list[Run]:
 def test_a_choice_in_a_long_session_is_made_in_short_transactions(
     alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(branches, "TURNS_AT_ONCE", 20)
     monkeypatch.setattr("gateway.runs.branch_lease.TURNS_AT_ONCE", 20)
     session, runs, other = long_session(alice, 60)
     for chosen, expected in ((other, [other]), (runs[0], runs)):
@@ -266,7 +276,6 @@ def test_a_choice_in_a_long_session_is_made_in_short_transactions(
 
 @pytest.mark.django_db
 def test_the_sweep_completes_a_choice_whose_process_died(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(branches, "TURNS_AT_ONCE", 20)
     monkeypatch.setattr("gateway.runs.branch_lease.TURNS_AT_ONCE", 20)
     session, runs, other = long_session(alice, 60)
     work = branches.branch_choose(caller_make(alice), session.pk, other.pk)
@@ -438,29 +447,3 @@ def test_choosing_sees_changes_made_just_before_the_lock(alice: Owner, monkeypat
     assert list(Run.objects.filter(superseded=False)) == [chosen]
     branch_choose(caller_make(alice), session.pk, other.pk)
     assert list(Run.objects.filter(superseded=False).order_by("turn")) == [other, late]
-
-
-@pytest.mark.django_db
-def test_under_the_lock_only_changed_rows_of_a_long_session_are_read(alice: Owner) -> None:
-    """Rows of runs are wide, so reading all of them would dominate the time under the lock."""
-    session = session_make(alice, agent_make("assistant"))
-    known = {"owner": alice, "session": session, "state": "completed", "request_id": "r"}
-    runs: list[Run] = []
-    for turn in range(1, 51):
-        runs.append(Run(turn=turn, follows=runs[-1].pk if runs else None, **known))
-    other = Run(turn=50, follows=runs[-2].pk, superseded=True, **known)
-    Run.objects.bulk_create([*runs, other])
-    read: list[int] = []
-
-    def count_rows(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        cursor = execute(sql, params, many, context)
-        if sql.startswith("SELECT") and 'FROM "gateway_run"' in sql and "COUNT" not in sql:
-            with connection.cursor() as again:  # the driver's cursor below it is not wrapped
-                again.cursor.execute(f"SELECT COUNT(*) FROM ({sql}) AS found", params)  # noqa: S608 - our own SQL
-                read.append(again.fetchone()[0])
-        return cursor
-
-    with connection.execute_wrapper(count_rows):
-        branch_choose(caller_make(alice), session.pk, other.pk)
-    assert Run.objects.filter(session=session, superseded=False).count() == 50
-    assert sorted(read)[-2] < 5 < sorted(read)[-1]  # the tree is read before the lock

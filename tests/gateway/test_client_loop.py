@@ -7,9 +7,10 @@ import pytest
 from gateway.models import Agent, Message, Run
 from gateway.runs.tool_loop import loop_messages, loop_start
 from memories.database.access import in_thread
+from memories.errors import UpstreamError
 from tests.conftest import Api
 from tests.factories import agent_make
-from tests.gateway.client_tools import ADD, FIRST, LOOKUP, SECOND, USER, results
+from tests.gateway.client_tools import ADD, FIRST, LOOKUP, SECOND, USER, results, tool_calls_of
 from tests.gateway.v1 import ask, stream
 from tests.scripted_model import Says, ScriptedModel, calls
 
@@ -92,6 +93,22 @@ async def test_steps_that_the_client_leaves_out_are_not_sent(
     assert said[4]["content"] == "B"
 
 
+async def test_calls_have_different_ids_although_the_client_leaves_out_earlier_ones(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    """A client that sends only the newest messages would otherwise get the same id for each step."""
+    model.script(calls(FIRST), calls(SECOND), calls(FIRST), "Done.")
+    answer = await ask(alice_api, USER, tools=[LOOKUP])
+    ids = [call["id"] for call in tool_calls_of(answer)]
+    for result in ("A", "B"):
+        answer = await ask(alice_api, USER, *results(answer, result), tools=[LOOKUP])
+        ids += [call["id"] for call in tool_calls_of(answer)]
+    assert (await ask(alice_api, USER, *results(answer, "C"), tools=[LOOKUP])).text == "Done."
+    assert len({*ids}) == 3
+    stored = await in_thread(lambda: list(Message.objects.filter(role="tool").values_list("text", "tool_call_id")))
+    assert stored == list(zip("ABC", ids, strict=True))
+
+
 async def test_an_unchanged_loop_is_sent_as_the_model_wrote_it(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
@@ -121,6 +138,25 @@ async def test_steps_that_the_client_joins_are_sent_as_the_model_made_them(
     assert [message["role"] for message in sent(model, 2)] == ["user", "assistant", "tool", "assistant", "tool"]
     assert sent(model, 2)[: len(sent(model, 1))] == sent(model, 1)
     assert [message["content"] for message in sent(model, 2)[2::2]] == ["A", "B"]
+
+
+async def test_steps_of_two_runs_may_be_joined(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    """A step that failed is repeated in another run."""
+    model.script(calls(FIRST), UpstreamError("no"), calls(SECOND), calls(ADD, FIRST), "Done.")
+    said, result = results(await ask(alice_api, USER, tools=[LOOKUP]), "A")
+    assert (await ask(alice_api, USER, said, result, tools=[LOOKUP])).status == 502
+    second, last = results(await ask(alice_api, USER, said, result, tools=[LOOKUP]), "B")
+    joined = {**said, "tool_calls": [*said["tool_calls"], *second["tool_calls"]]}
+    third, newest = results(await ask(alice_api, USER, joined, result, last, tools=[LOOKUP]), "C")
+    assert [message["role"] for message in sent(model, 3)] == ["user", "assistant", "tool", "tool"]
+    assert [call["id"] for call in sent(model, 3)[1]["tool_calls"]] == [result["tool_call_id"], last["tool_call_id"]]
+    joined["tool_calls"] += third["tool_calls"]
+    assert (await ask(alice_api, USER, joined, result, last, newest, tools=[LOOKUP])).text == "Done."
+    stored = await in_thread(lambda: list(Message.objects.filter(role="tool").order_by("seq")))
+    assert [row.text for row in stored if '"ok"' not in row.text] == ["A", "B", "C"]
+    request = sent(model, 4)
+    called = [call["id"] for message in request for call in message.get("tool_calls", ())]
+    assert sorted(called) == sorted(message["tool_call_id"] for message in request if message["role"] == "tool")
 
 
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}

@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from django.utils import timezone
 
 from gateway.api import v1_turn
@@ -127,6 +128,22 @@ async def test_resent_results_belong_to_the_same_turn(alice_api: Api, agent: Age
         assert (again.text, again.session) == (expected, first.session)
     session = await in_thread(Session.objects.get)
     assert (session.turns, session.turns_since_memory_review) == (1, 1)
+
+
+@pytest.mark.parametrize("named", [{}, {"x_daybook_session": "mine"}])
+async def test_a_step_whose_answer_was_lost_is_repeated(
+    alice_api: Api, agent: Agent, model: ScriptedModel, named: dict[str, str]
+) -> None:
+    """The run waits for other results by then: without them its model would be told that there are none."""
+    model.script(calls(FIRST), calls(SECOND), calls(SECOND), "Done.")
+    tail = results(await ask(alice_api, USER, tools=[LOOKUP], headers=named), "A")
+    lost = await ask(alice_api, USER, *tail, tools=[LOOKUP], headers=named)
+    again = await ask(alice_api, USER, *tail, tools=[LOOKUP], headers=named)
+    assert (again.session, again.run == lost.run) == (lost.session, False)
+    assert [message["role"] for message in model.calls[2].messages[1:]] == ["user", "assistant", "tool"]
+    last = await ask(alice_api, USER, *tail, *results(again, "B"), tools=[LOOKUP], headers=named)
+    assert (last.run, last.text) == (again.run, "Done.")
+    assert (await in_thread(Session.objects.get)).turns == 1
 
 
 async def test_results_from_another_owner_do_not_resume_a_run(

@@ -3,11 +3,12 @@
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import OperationalError, transaction
 from pytest_django.fixtures import Settings
 
+from gateway import compaction
 from gateway.compaction import choose_cut, compact_session
-from gateway.models import Compaction, Message, Session
+from gateway.models import Compaction, Message, Run, Session
 from gateway.tokens import estimate, estimate_message
 from gateway.upstream.kept import KeptFields, with_kept
 from memories.database.access import in_thread
@@ -143,6 +144,22 @@ async def test_a_refusal_or_a_repeated_prompt_is_no_summary(
     assert (status, turn["content"]) == (200, "Still here.")
     assert "earlier_conversation" not in str(model.calls[4].messages)
     assert await in_thread(Compaction.objects.count) == 0
+
+
+async def test_a_summary_that_cannot_be_stored_serves_its_turn(
+    alice_api: Api, long_session: Session, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(*args: Any, **more: Any) -> None:
+        raise OperationalError("database is locked")
+
+    monkeypatch.setattr(compaction, "compaction_store", busy)
+    model.script(*["Yes."] * 3, "Summary one.", "Still here.")
+    for text in (f"A {LONG}", f"B {LONG}", f"C {LONG}", f"D {LONG}"):
+        status, turn = await alice_api.post(turns_path(long_session), {"content": text})
+    assert (status, turn["content"]) == (200, "Still here.")
+    assert "Summary one." in model.calls[4].messages[1]["content"]
+    trace = (await in_thread(Run.objects.latest, "id")).trace
+    assert (trace["compaction"]["state"], trace["compaction"]["kind"]) == ("failed", "OperationalError")
 
 
 async def test_a_nearly_full_session_is_queued_for_compaction(

@@ -82,6 +82,18 @@ async def test_every_round_begins_with_the_same_bytes(alice_api: Api, llm_agent:
     assert "Is allergic to hazelnuts." in first[1]["content"]
 
 
+async def test_notes_of_the_client_do_not_move_the_recall(
+    alice_api: Api, llm_agent: Agent, model: ScriptedModel
+) -> None:
+    note = {"role": "user", "content": "<system-reminder>Be quick.</system-reminder>"}
+    model.script(KEYWORDS, calls(CALL), calls(CALL), "No.")
+    tail = [*results(await ask(alice_api, USER, tools=[LOOKUP]), "A"), note]
+    second = await ask(alice_api, USER, *tail, tools=[LOOKUP])
+    await ask(alice_api, USER, *tail, *results(second, "B"), tools=[LOOKUP])
+    first, *others = loop_steps(model)
+    assert [messages[: len(first)] for messages in others] == [first, first]
+
+
 async def test_changes_take_effect_in_the_next_run(
     alice_api: Api, alice: Owner, llm_agent: Agent, model: ScriptedModel
 ) -> None:
@@ -230,3 +242,15 @@ async def test_a_cleared_book_is_not_injected_from_a_waiting_run(
     await in_thread(lambda: book_clear(Book.objects.get(), actor="user:1"))
     await ask(alice_api, USER, *results(first, "A"), tools=[LOOKUP])
     assert before_the_loop(model.calls[-1].messages) == ({"role": "system", "content": "You are terse."}, USER)
+
+
+async def test_a_run_that_is_prepared_again_keeps_its_earlier_trace(
+    alice_api: Api, llm_agent: Agent, model: ScriptedModel
+) -> None:
+    """That its model searched the web counts for the memories that it writes later."""
+    model.script(KEYWORDS, Says(calls=(CALL,), cites=("https://example.org",)), "No.")
+    first = await ask(alice_api, USER, tools=[LOOKUP])
+    await in_thread(lambda: book_clear(Book.objects.get(), actor="user:1"))
+    await ask(alice_api, USER, *results(first, "A"), tools=[LOOKUP])
+    trace = (await in_thread(Run.objects.get)).trace
+    assert (trace["steps"], trace["searched"]) == (2, True)

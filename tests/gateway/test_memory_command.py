@@ -18,9 +18,10 @@ from gateway.command_syntax import (
     parse_command,
     without_commands,
 )
-from gateway.commands import CommandReply, _handlers, register_handler
+from gateway.commands import CommandCall, CommandReply, _handlers, register_handler
 from gateway.models import Message, Run, Session
 from gateway.runs.leases import lease_end
+from gateway.services import session_end
 from memories.artifacts.store import artifact_put
 from memories.database.access import in_thread
 from memories.models import Memory, Owner, ThreadRecord, WriteOrigin
@@ -314,6 +315,17 @@ async def test_v1_commands_accept_a_session_by_name(alice_api: Api, agent: objec
     _, two = await complete(alice_api, user("/memory view"), x_daybook_session="mine")
     assert one == two
     assert await in_thread(Session.objects.count) == 1
+
+
+async def test_v1_a_command_in_an_ended_session_has_no_effect(
+    alice_api: Api, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executed: list[CommandCall] = []
+    monkeypatch.setitem(_handlers, "rebuild", executed.append)
+    await in_thread(session_end, session)
+    body = {"model": "assistant", "messages": [user("/memory rebuild")]}
+    response = await alice_api.raw("POST", "/v1/chat/completions", body, **{"x-daybook-session": str(session.pk)})
+    assert (response.status_code, executed) == (409, [])
 
 
 def test_without_commands_returns_the_last_answered_command() -> None:

@@ -2,6 +2,7 @@
 metrics name the step, and the text of the exception is not logged."""
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
@@ -29,7 +30,7 @@ from search.index import BookIndex
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make, session_make
 from tests.reviews.consolidation.rows import settings_make
-from tests.scripted_model import ScriptedModel
+from tests.scripted_model import Says, ScriptedModel
 
 pytestmark = pytest.mark.any_database
 
@@ -283,3 +284,17 @@ async def test_a_failure_to_cache_the_record_does_not_affect_the_answer(
     assert await say(alice_api, session, "native", "Hi") == "Yes."
     run = await in_thread(Run.objects.get)
     assert (run.state, run.superseded) == ("completed", False)
+
+
+@pytest.mark.parametrize("place", ["gateway.turns.own_tools.conversation_of", "memories.tools.run_calls"])
+async def test_a_fault_of_a_tool_is_a_result_of_its_call(
+    alice_api: Api, session: Session, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setattr(place, raiser(OperationalError(SECRET)))
+    model.script(Says(calls=(("add_memory", '{"content": "Is vegetarian."}'), ("recall", "{}"))), "Noted.")
+    status, turn = await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "No meat, please"})
+    assert (status, turn["content"], turn["memory_changes"]) == (200, "Noted.", [])
+    failed, unknown = (json.loads(message["content"]) for message in model.calls[1].messages[-2:])
+    assert (failed["error"], unknown["error"]) == ("memory_failed", "unknown_tool")
+    trace = (await in_thread(Run.objects.get)).trace
+    assert trace["tools"] == {"state": "failed", "kind": "OperationalError"}

@@ -112,6 +112,15 @@ async def test_a_turn_waits_for_the_client_and_resumes(alice_api: Api, session: 
     ]  # fmt: skip
 
 
+async def test_a_resumed_turn_lists_the_memory_changes_from_before(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    model.script(calls(ADD, FIRST), "Done.")
+    _, turn = await alice_api.post(turns_path(session), {"content": "No meat, please", "tools": [LOOKUP]})
+    _, done = await alice_api.post(f"{turns_path(session)}/{turn['id']}/results", {"results": results(turn, "A")})
+    assert [change["memory_id"] for change in done["memory_changes"]] == ["1"]
+
+
 async def test_the_continuation_is_streamed(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     turn = await waiting_turn(alice_api, session, model)
     model.script(says("Found", " it."))

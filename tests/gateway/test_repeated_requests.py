@@ -12,6 +12,7 @@ from gateway.keys import api_key_revoke
 from gateway.limits import watchers
 from gateway.models import Agent, Run, Session
 from gateway.runs.active import StoppedBy, stop
+from gateway.runs.context import TurnContext
 from gateway.turns import joined
 from gateway.upstream import Chunk, ModelRequest
 from memories.database.access import in_thread
@@ -20,7 +21,7 @@ from tests.conftest import Api
 from tests.factories import key_make
 from tests.gateway import messages
 from tests.gateway.client_tools import FIRST, LOOKUP, USER, results
-from tests.gateway.v1 import Chat, ask, stream
+from tests.gateway.v1 import Answer, Chat, ask, stream
 from tests.scripted_model import Says, ScriptedModel, calls
 from tests.waiting import eventually_async
 
@@ -67,14 +68,21 @@ def chat(alice_api: Api, agent: Agent, model: GatedModel) -> Chat:
 
 async def send_twice(model: GatedModel, first: Any, second: Any) -> list[Any]:
     """Send the second request while the first is being answered, and return both responses."""
+    waits, wait = asyncio.Event(), v1_turn._answers
+
+    async def noted(context: TurnContext) -> bool:
+        waits.set()
+        return await wait(context)
+
     model.be_slow()
     first_task = asyncio.create_task(first)
     await model.called.wait()
-    second_task = asyncio.create_task(second)
-    await asyncio.sleep(0.3)
-    assert not second_task.done()
-    model.may_answer.set()
-    return [await first_task, await second_task]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(v1_turn, "_answers", noted)
+        second_task = asyncio.create_task(second)
+        await asyncio.wait_for(waits.wait(), 20)
+        model.may_answer.set()
+        return [await first_task, await second_task]
 
 
 async def counts() -> tuple[int, int, int]:
@@ -195,6 +203,18 @@ async def test_repeated_results_of_tools_get_the_same_response(alice_api: Api, a
     )
     assert (two[1]["id"], two[1]["output"], two[1]["usage"]) == (one[1]["id"], one[1]["output"], one[1]["usage"])
     assert (one[1]["id"], await counts()) == (f"{called['id']}_1", (1, 1, 1))
+
+
+async def test_text_that_was_sent_before_the_repetition_is_part_of_its_answer(chat: Chat, model: GatedModel) -> None:
+    model.script(Says(pieces=("I look.",), calls=(FIRST,)), "Fine.")
+    request = [USER, *results(await ask(chat.api, USER, tools=[LOOKUP]), "found")]
+
+    async def again() -> Answer:
+        await in_thread(Run.objects.update, text="I look.\n\nFi")  # as it is stored while the answer is streamed
+        return await ask(chat.api, *request)
+
+    first, second = await send_twice(model, ask(chat.api, *request), again())
+    assert (first.text, second.text) == ("Fine.", "Fine.")
 
 
 async def test_repeated_requests_are_joined_in_the_messages_api(

@@ -188,18 +188,17 @@ async def test_the_text_of_a_v1_run_is_stored_while_it_is_generated(
 def test_texts_and_leases_of_all_runs_take_a_fixed_number_of_statements(alice: Owner, agent: Agent) -> None:
     runs = [run_make(session_make(alice, agent), holder=this_process()) for _ in range(5)]
     foreign = run_make(session_make(alice, agent), holder=uuid7())
-    with CaptureQueriesContext(
-        connection,
-    ) as texts:
-        leases.save_and_renew({run.lease_token: f"said {run.pk}" for run in runs if run.lease_token}, renew=False)
+    said = {run.lease_token: f"said {run.pk}" for run in runs if run.lease_token}
+    with CaptureQueriesContext(connection) as texts:
+        leases.save_and_renew([*said], said, renew=False)
     assert len(texts) == 2  # the texts, and the open runs
     with CaptureQueriesContext(connection) as renewals:
-        leases.save_and_renew({}, renew=True)
+        leases.save_and_renew([*said], {}, renew=True)
     assert len(renewals) == 2
     with CaptureQueriesContext(connection) as idle:
-        found = leases.save_and_renew({}, renew=False)
+        found = leases.save_and_renew([*said], {}, renew=False)
     assert len(idle) == 1
-    assert found == {run.lease_token: False for run in runs}
+    assert found == dict.fromkeys(said, False)
     for run in runs:
         run.refresh_from_db()
         assert run.text == f"said {run.pk}"
@@ -213,9 +212,19 @@ def test_texts_and_leases_of_all_runs_take_a_fixed_number_of_statements(alice: O
 def test_a_finished_run_is_not_written_to(session: Session) -> None:
     run = run_make(session, "All of it.", holder=this_process(), state="completed")
     assert run.lease_token
-    assert leases.save_and_renew({run.lease_token: "Half"}, renew=True) == {}
+    assert leases.save_and_renew([run.lease_token], {run.lease_token: "Half"}, renew=True) == {}
     run.refresh_from_db()
     assert run.text == "All of it."
+
+
+def test_the_lease_of_a_run_that_could_not_be_closed_ends(alice: Owner, agent: Agent) -> None:
+    """Such a run would otherwise block its session for as long as its process has other runs."""
+    executed, lost = (run_make(session_make(alice, agent), holder=this_process()) for _ in range(2))
+    assert executed.lease_token
+    before = lost.lease_expires_at
+    assert leases.save_and_renew([executed.lease_token], {}, renew=True) == {executed.lease_token: False}
+    lost.refresh_from_db()
+    assert lost.lease_expires_at == before
 
 
 async def test_a_stop_requested_in_another_process_takes_effect(
@@ -311,13 +320,14 @@ def test_the_sweep_stops_runs_with_an_expired_lease(alice: Owner, agent: Agent) 
 
 def test_a_live_run_is_not_stopped_when_the_clock_is_set_back(session: Session) -> None:
     run = run_make(session, "Half", lease_expires_at=leases.lease_end(), holder=this_process())
+    assert run.lease_token
     with time_machine.travel(timezone.now() - timedelta(hours=1), tick=False) as clock:
         assert stop_lapsed(timezone.now()) == 0
         with pytest.raises(SessionBusy) as busy:
             release_lapsed(session)
         assert busy.value.details["retry_after"] <= leases.LEASE.seconds
         clock.shift(timedelta(seconds=5))
-        leases.save_and_renew({}, renew=True)
+        leases.save_and_renew([run.lease_token], {}, renew=True)
         clock.shift(timedelta(seconds=29))
         assert stop_lapsed(timezone.now()) == 0
     run.refresh_from_db()
@@ -326,6 +336,7 @@ def test_a_live_run_is_not_stopped_when_the_clock_is_set_back(session: Session) 
 
 def test_a_live_run_is_not_stopped_when_the_clock_is_set_forward(session: Session) -> None:
     run = run_make(session, "Half", lease_expires_at=leases.lease_end(), holder=this_process())
+    assert run.lease_token
     assert stop_lapsed(timezone.now()) == 0
     with time_machine.travel(timezone.now() + timedelta(hours=1), tick=False) as clock:
         assert stop_lapsed(timezone.now()) == 0
@@ -333,7 +344,7 @@ def test_a_live_run_is_not_stopped_when_the_clock_is_set_forward(session: Sessio
             release_lapsed(session)
         assert busy.value.details["retry_after"] == 1
         pass_time(clock, timedelta(seconds=5))
-        leases.save_and_renew({}, renew=True)
+        leases.save_and_renew([run.lease_token], {}, renew=True)
         pass_time(clock, timedelta(seconds=29))
         assert stop_lapsed(timezone.now()) == 0
         pass_time(clock, timedelta(seconds=2))

@@ -13,7 +13,6 @@ from gateway.models import Message, Run, Session
 from gateway.runs import closing
 from gateway.runs.context import RunOutput
 from gateway.runs.native import open_native
-from gateway.services import session_create
 from gateway.sessions.keeping import (
     session_change,
     session_delete_slices,
@@ -180,7 +179,7 @@ async def test_a_client_that_names_a_deleted_session_gets_a_new_one(
     alice_api: Api, alice: Owner, model: ScriptedModel
 ) -> None:
     agent = await in_thread(agent_make)
-    first = await in_thread(session_create, alice, agent, external_id="chat-1")
+    first = await in_thread(Session.objects.create, owner=alice, agent=agent, external_id="chat-1")
     await in_thread(session_discard, first)
     model.script("Hello.")
     body = {"model": "assistant", "messages": [{"role": "user", "content": "Hi"}]}

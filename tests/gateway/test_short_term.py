@@ -10,7 +10,7 @@ from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.models import Owner, ThreadRecord
 from memories.recall.snapshot import snapshots
-from memories.recall.threads import thread_cache
+from memories.recall.threads import thread_cache, thread_reader
 from tests.conftest import Api
 from tests.factories import agent_make, session_make
 from tests.gateway.client_tools import FIRST, LOOKUP, USER, results
@@ -128,7 +128,7 @@ async def test_the_newest_turns_are_kept_when_space_runs_out(
 
 async def cached_and_read(alice: Owner, session: Session) -> tuple[list[str], list[str]]:
     cached = thread_cache.peek(session.pk)
-    read = await in_thread(thread_cache.read, alice.pk, session.pk)
+    read = await in_thread(thread_reader(), alice.pk, session.pk)
     return [turn.user for turn in cached.turns] if cached else [], [turn.user for turn in read]
 
 

@@ -27,6 +27,7 @@ from gateway.limits.rates import count_request
 from gateway.limits.spending import ModelUse, Spender, seconds_to_midnight, spending_store, spent_today
 from gateway.models import Agent, ApiKey, Run, Session, UsageDay
 from gateway.passthrough import PlainRequest, open_plain, plain_chunks, usage_in
+from gateway.runs import closing
 from gateway.services import configuration_save
 from gateway.upstream.usage import usage_of
 from memories.database.access import in_thread
@@ -97,6 +98,21 @@ async def test_the_usage_of_an_interrupted_step_is_estimated(
     await alice_api.stream("/v1/chat/completions", _body("hi") | {"stream": True})
     ((_, turns, requests, input_tokens, output_tokens),) = await totals()
     assert (turns, requests, input_tokens > 0, output_tokens) == (0, 1, True, 100)
+
+
+async def test_the_usage_of_a_run_that_was_given_up_is_counted_once(
+    alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close = closing.close
+
+    def close_too_late(*args: Any, **state: Any) -> int:
+        Run.objects.update(lease_token=uuid4())
+        return close(*args, **state)
+
+    monkeypatch.setattr(closing, "close", close_too_late)
+    model.script(says_with_usage())
+    assert (await ask(alice_api, "Hi")).status == 409
+    assert await totals() == [("scripted", 0, 1, 70, 30)]
 
 
 async def test_cost_uses_the_price_at_the_time_of_the_request(

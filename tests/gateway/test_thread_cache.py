@@ -3,7 +3,7 @@
 from gateway.models import Session
 from memories.database.access import in_thread
 from memories.models import Owner
-from memories.recall.threads import ThreadTurn, thread_cache
+from memories.recall.threads import ThreadTurn, thread_cache, thread_reader
 from tests.conftest import Api
 from tests.scripted_model import ScriptedModel
 
@@ -11,7 +11,7 @@ from tests.scripted_model import ScriptedModel
 async def cached_and_read(alice: Owner, session: Session) -> tuple[tuple[ThreadTurn, ...], tuple[ThreadTurn, ...]]:
     cached = thread_cache.peek(session.pk)
     assert cached is not None
-    return cached.turns, await in_thread(thread_cache.read, alice.pk, session.pk)
+    return cached.turns, tuple(await in_thread(thread_reader(), alice.pk, session.pk))
 
 
 async def test_the_cache_equals_the_database(

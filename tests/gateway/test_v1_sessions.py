@@ -18,7 +18,8 @@ from memories.errors import UpstreamError
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import agent_make, session_make
-from tests.gateway.v1 import Chat, ask
+from tests.gateway.native import turns_path
+from tests.gateway.v1 import Chat, ask, user
 from tests.scripted_model import ScriptedModel, says
 
 
@@ -211,6 +212,17 @@ async def test_an_unanswered_message_stays_in_the_session(chat: Chat, alice_api:
     assert (await session_of(second.session)).turns == 2
 
 
+@pytest.mark.parametrize("answers", [("", "Fine."), ("Hello.", "", "Fine."), ("Hello.", "\n\n", "")])
+async def test_an_empty_answer_does_not_end_the_session(chat: Chat, answers: tuple[str, ...]) -> None:
+    """Models give some after a call of a memory tool."""
+    said = [await chat.say(f"Message {number}", answer) for number, answer in enumerate(answers)]
+    said.append(await chat.say("And now?", "Good."))
+    assert {answer.session for answer in said} == {said[0].session}
+    again = await chat.again("Better.")
+    stored = await session_of(again.session)
+    assert (str(stored.pk), stored.turns) == (said[0].session, len(answers) + 1)
+
+
 async def test_a_failed_first_message_may_be_sent_again(chat: Chat, alice_api: Api) -> None:
     chat.model.script(UpstreamError("no"))
     await ask(alice_api, "hi")
@@ -218,6 +230,23 @@ async def test_a_failed_first_message_may_be_sent_again(chat: Chat, alice_api: A
     run = await in_thread(Run.objects.earliest, "id")
     assert again.session == str(run.session_id)
     assert await states() == [(1, "failed", True, True), (1, "completed", True, False)]
+
+
+@pytest.mark.parametrize("text", ["hi", "Plan a trip to Norway"])
+@pytest.mark.parametrize("named", [{"x_openwebui_chat_id": "c1"}, {}])
+async def test_a_failed_first_message_of_another_client_is_not_answered(
+    chat: Chat, alice_api: Api, session: Session, named: dict[str, str], text: str
+) -> None:
+    """That client named its session, by an id of its own or in the native API; this one names none."""
+    chat.model.script(UpstreamError("no"))
+    if named:
+        await ask(alice_api, text, headers=named)
+    else:
+        await alice_api.post(turns_path(session), {"content": text})
+    other = await in_thread(Run.objects.get)
+    assert (await chat.say(text, "Hello.")).session != str(other.session_id)
+    chat.messages = [user(text)]
+    assert (await chat.say("Are you there?", "Yes.")).session != str(other.session_id)
 
 
 @pytest.mark.parametrize("header", [{"idempotency_key": "k1"}, {"x_stainless_retry_count": "1"}])

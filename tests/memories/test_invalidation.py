@@ -163,12 +163,12 @@ def test_a_view_read_before_a_forgetting_is_not_cached(alice: Owner, monkeypatch
 
 
 def test_a_thread_read_before_a_forgetting_is_not_cached(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    def forget_meanwhile(owner_id: UUID, session_id: UUID, after: UUID | None) -> list[Any]:
+    def forget_meanwhile(owner_id: UUID, session_id: UUID) -> list[Any]:
         invalidation.apply(Invalidation(kind=Kind.OWNER, owner_id=owner_id))
         return []
 
     monkeypatch.setattr("memories.recall.threads.thread_reader._value", forget_meanwhile)
-    thread_cache.read(session.owner_id, session.pk)
+    thread_cache.read(session.owner_id, session.pk, uuid4())
     assert thread_cache._sessions == {}
 
 
@@ -177,7 +177,7 @@ def test_idle_cache_entries_are_dropped_by_a_poll(
 ) -> None:
     memory_make(alice)
     snapshot_of(alice)
-    thread_cache.read(alice.pk, session.pk)
+    thread_cache.read(alice.pk, session.pk, uuid4())
     watcher.poll()
     assert snapshots.sizes()[:2] == (1, 1)
     settings.SNAPSHOT_IDLE_SECONDS = -1

@@ -1,6 +1,7 @@
 """Large undos, clears and imports run in slices, with a transaction each, so that others can write in between."""
 
 import asyncio
+import gc
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from pytest_django.fixtures import Settings
 from memories.database import access, batches
 from memories.database.access import in_write_lane
 from memories.database.batches import BatchSize, Slices, in_slices, in_slices_to_the_end
+from memories.errors import Conflict
 from memories.history import undo
 from memories.imports import book_state, formats, running
 from memories.imports.files import Upload
@@ -221,3 +223,28 @@ async def test_work_in_slices_to_the_end_survives_its_clients_disconnect() -> No
     assert done == [0]
     go.set()
     await eventually_async(lambda: done == [0, 1, 2], within=10)
+
+
+@pytest.mark.parametrize(("error", "logged"), [(Conflict("Busy."), []), (ValueError("wrong"), ["daybook.database"])])
+async def test_only_a_failure_of_work_whose_client_is_gone_is_logged(
+    error: Exception, logged: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    go, ended = threading.Event(), threading.Event()
+
+    def work() -> Slices[None]:
+        yield
+        assert go.wait(10)
+        ended.set()
+        raise error
+
+    task = asyncio.create_task(in_slices_to_the_end(work()))
+    await asyncio.sleep(0.05)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    go.set()
+    await eventually_async(ended.is_set, within=10)
+    del task
+    await asyncio.sleep(0.05)
+    gc.collect()
+    assert [record.name for record in caplog.records if record.levelname == "ERROR"] == logged

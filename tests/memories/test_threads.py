@@ -70,7 +70,6 @@ def test_a_turn_is_appended_only_after_its_previous_record() -> None:
     cache.append(OWNER, SESSION, second, after=first.record_id)
     assert cache.known(SESSION, second.record_id) == (first, second)
     assert cache.known(SESSION, first.record_id) is None
-    assert cache.known(SESSION, None) == ()
 
 
 def test_the_next_turn_reuses_the_index_if_the_same_turns_are_outside() -> None:

@@ -54,25 +54,6 @@ def test_the_shipped_prompts_are_valid_and_match_the_packaged_texts() -> None:
     assert sorted(PROMPTS) == sorted(p.relative_to(FOLDER).with_suffix("").as_posix() for p in FOLDER.rglob("*.md"))
 
 
-def test_a_file_with_a_prompts_former_name_is_used(prompt_folder: Path) -> None:
-    write(prompt_folder, "found_by", "Find words for {{notes}}.")
-    assert prompt_file("keyword_generation").text == "Find words for {{notes}}."
-    assert prompt_problems() == []
-
-
-def test_the_current_name_wins_and_the_former_file_is_reported(prompt_folder: Path) -> None:
-    former = write(prompt_folder, "found_by", "Find words for {{notes}}.")
-    write(prompt_folder, "keyword_generation", "Search words of {{notes}}.")
-    assert prompt_file("keyword_generation").text == "Search words of {{notes}}."
-    assert prompt_problems() == [f"{former} is not read, since keyword_generation.md exists, too."]
-
-
-def test_a_broken_file_with_a_former_name_is_reported(prompt_folder: Path) -> None:
-    former = write(prompt_folder, "found_by", "Find words.")
-    assert prompt_problems() == [f"{former} lacks {{{{notes}}}}."]
-    assert prompt_file("keyword_generation").text == packaged_texts()["keyword_generation"]
-
-
 def test_a_synthesis_prompt_may_have_only_the_two_variables_of_the_contract(prompt_folder: Path) -> None:
     write(prompt_folder, "memories/consolidation", TWO_VARIABLES)
     document = CurrentDocument(
