@@ -19,7 +19,7 @@ from gateway.messages import text_of
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.context import STORED_OUTPUT, RunOutput, TurnContext
-from gateway.runs.instructions import hashes_store, new_hashes
+from gateway.runs.instructions import hashes_store
 from gateway.runs.rows import messages_insert
 from gateway.tokens import estimate
 from memories.database.shared import after_commit, shareable
@@ -53,13 +53,18 @@ _END_RUN = Update(
 _STORE_SESSION = UpdateRow(Session, *_COUNTS)
 
 
-def close(context: TurnContext, output: RunOutput, *, state: Run.State, error: dict[str, Any] | None = None) -> int:
-    """Store the output, end the run, and return the session's turns since the last review. Only a completed run is
-    counted, recorded and passed to the hook.
+def close(
+    context: TurnContext,
+    output: RunOutput,
+    *,
+    state: Run.State,
+    error: dict[str, Any] | None = None,
+    hashes: bytes | None = None,
+) -> int:
+    """Store the output, and `hashes` of the client's instructions, end the run, and return the session's turns since
+    the last review. Only a completed run is counted, recorded and passed to the hook.
 
     Raises RunSuperseded if another process has taken over the lease. Then only the text is stored, with the run."""
-    remembers = context.book is not None
-    hashes = new_hashes(context.session_id, output.instructions) if remembers else None
     closed = run_end(context, output, state=state, error=error, hashes=hashes)
     if closed is None:
         raise RunSuperseded(

@@ -9,9 +9,11 @@ from django.db.models import Q
 
 from gateway.messages import text_of
 from gateway.models import InstructionHashes, Session
-from gateway.runs.context import TurnContext
+from gateway.runs.context import RunOutput, TurnContext
 from gateway.upstream.paths import texts_in
+from memories.database.access import in_read_thread
 from memories.evidence.instructions import HashedInstructions, hashed_instructions
+from memories.recall.failures import contained
 
 MAX_BYTES = 400_000
 """Hashes that are stored of a session, about 100,000 words without function words."""
@@ -35,6 +37,16 @@ def new_hashes(session_id: UUID, texts: Sequence[str]) -> bytes | None:
     if len(found) + sum(map(len, known)) > MAX_BYTES:
         return b""
     return found or None
+
+
+async def hashes_to_store(context: TurnContext, output: RunOutput) -> bytes | None:
+    """Return the hashes that a run adds to its session. They are computed in a reading thread, since a long text takes
+    40 ms. After an error a later turn adds them."""
+    if context.book is None or not output.instructions:
+        return None  # saves a thread hop
+    with contained("instructions", output.trace):
+        return await in_read_thread(new_hashes, context.session_id, output.instructions)
+    return None
 
 
 def hashes_store(session: Session, hashes: bytes | None) -> None:

@@ -11,6 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from gateway import embeddings, jobs
+from gateway.agents.model_choice import home_upstream
 from gateway.models import Run, Session
 from memories.database.access import in_thread
 from memories.errors import UpstreamError
@@ -66,7 +67,7 @@ async def test_a_model_gets_the_prefixes_that_it_expects(
 ) -> None:
     settings.EMBEDDING_MODEL = name
     await in_thread(embeddings.embed_book, str(book.pk))
-    await embeddings.query_vector("cello lessons", upstreams=(embeddings.home_upstream(),))
+    await embeddings.query_vector("cello lessons", upstreams=(home_upstream(),))
     assert model.embedded == [(f"{text}Zzz qqq.", f"{text}Plays the cello."), (f"{query}cello lessons",)]
 
 
