@@ -176,7 +176,8 @@ document.addEventListener("visibilitychange", () => {
 });
 
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && !event.defaultPrevented && conversation.answering && !document.querySelector("dialog[open], :popover-open")) stop();
+  const isClosing = event.target.matches("input") || document.querySelector("dialog[open], :popover-open"); // or clears a search
+  if (event.key === "Escape" && !event.defaultPrevented && conversation.answering && !isClosing) stop();
 });
 
 conversation.resume();

@@ -1,8 +1,7 @@
 // The drawer of a document: reading, editing and history. It replaces the panel; on narrow pages it covers everything, and
 // the page behind it is inert.
 
-import { attempt, call, request } from "../gateway/api.js";
-import { shown } from "../memories/list.js";
+import { attempt, call, request, tryFragment } from "../gateway/api.js";
 
 const OVER = matchMedia("(max-width: 74.99rem)");
 
@@ -12,6 +11,7 @@ export class Documents extends EventTarget {
     this.drawer = drawer;
     this.panel = panel;
     this.opener = "";
+    this.wanted = ""; // the path that was asked for last
     drawer.addEventListener("click", (event) => {
       const button = event.target.closest("button, [data-close]");
       if (!button) return;
@@ -43,6 +43,7 @@ export class Documents extends EventTarget {
   }
 
   close() {
+    this.wanted = "";
     this.drawer.hidden = true;
     this.drawer.replaceChildren();
     this.#rest();
@@ -50,8 +51,11 @@ export class Documents extends EventTarget {
     this.#address("");
   }
 
+  // Shown only if the drawer was neither closed nor opened for another document meanwhile.
   async #load(path, view = "") {
-    const nodes = await shown(`/fragments/document/?book=${this.#book}&path=${encodeURIComponent(path)}&view=${view}`);
+    this.wanted = path;
+    const nodes = await tryFragment(`/fragments/document/?book=${this.#book}&path=${encodeURIComponent(path)}&view=${view}`);
+    if (this.wanted !== path) return;
     if (!nodes) {
       if (!this.drawer.hidden) this.close();
       return;
