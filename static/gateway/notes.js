@@ -16,16 +16,19 @@ export function installNotes(root, refreshTurn) {
   });
 }
 
-// Renders the turn again after a change; the list in which the change was made stays open. While another memory of the
-// turn is being edited, only a word beside the button says that the change was made.
+const LINE = ".note__line, .given li";
+
+// Renders the turn again after a change, and puts the focus on a button of the same line. While another memory of the turn
+// is being edited, only a word beside the button says that the change was made.
 function refresher(button, refreshTurn) {
-  const { turn } = button.closest(".turn").dataset;
-  const isInList = button.closest("details[data-given]") !== null;
+  const section = button.closest(".turn");
+  const at = [...section.querySelectorAll(LINE)].indexOf(button.closest(LINE));
   return async () => {
-    await refreshTurn(turn);
+    await refreshTurn(section.dataset.turn);
     if (button.isConnected) return sayBeside(button, "Done.");
-    const list = document.querySelector(`[data-turn="${CSS.escape(turn)}"] details[data-given]`);
-    if (isInList && list) list.open = true;
+    if (document.activeElement !== document.body) return; // the person went elsewhere meanwhile
+    const lines = document.getElementById(section.id)?.querySelectorAll(LINE);
+    lines?.[at]?.querySelector("button")?.focus({ preventScroll: true });
   };
 }
 
@@ -59,7 +62,7 @@ async function deleteMemory(button, refreshTurn) {
 }
 
 function sayBeside(button, words) {
-  const note = button.closest(".note__line, .given li");
+  const note = button.closest(LINE);
   let hint = note.querySelector("[data-said]");
   if (!hint) {
     hint = document.createElement("span");
@@ -72,7 +75,7 @@ function sayBeside(button, words) {
 }
 
 function openEditor(button, refreshTurn) {
-  const line = button.closest(".note__line, .given li");
+  const line = button.closest(LINE);
   const editor = document.getElementById("memory-editor").content.cloneNode(true).firstElementChild;
   const area = editor.querySelector("textarea");
   area.defaultValue = button.dataset.content;
