@@ -18,7 +18,7 @@ import { rememberTemporary } from "./temporary.js";
 
 const main = document.getElementById("main");
 const conversation = new Conversation(main);
-const composer = new Composer(document.getElementById("composer"), main);
+const composer = new Composer(document.getElementById("composer"), main, conversation.lastSaid);
 const sessions = new SessionList(main);
 
 installCommands(composer, document.getElementById("status"));

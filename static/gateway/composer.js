@@ -4,7 +4,8 @@ import { Attachments } from "./attachments.js";
 import { attachedOf, draftOf, keepAttached, keepDraft } from "./drafts.js";
 
 export class Composer extends EventTarget {
-  constructor(form, main) {
+  // `sent` is the last message of the session: it is no draft any more, even if the page was left before it knew that.
+  constructor(form, main, sent) {
     super();
     this.form = form;
     this.main = main;
@@ -18,9 +19,12 @@ export class Composer extends EventTarget {
     this.offline = false;
     this.stored = false; // whether the draft has attachments in the browser's storage
     this.#install();
+    const draft = draftOf(this.session);
+    const isSent = draft !== "" && draft.trim() === sent;
     // Text typed before the script was loaded takes precedence over the draft.
-    this.text = this.text || draftOf(this.session);
-    attachedOf(this.session).then((items) => this.attachments.putBack(items), () => {}); // nothing is stored here
+    this.text = this.text || (isSent ? "" : draft);
+    if (isSent) this.#forget(this.session);
+    else attachedOf(this.session).then((items) => this.attachments.putBack(items), () => {}); // nothing is stored here
     this.setOffline(false);
   }
 
@@ -121,9 +125,13 @@ export class Composer extends EventTarget {
 
   // Moves the draft to the session that it creates, until the server has the message.
   beginSession() {
-    keepDraft("", "");
-    if (this.stored) keepAttached("", []).catch(() => {});
+    this.#forget("");
     this.forgetSent();
+  }
+
+  #forget(session) {
+    keepDraft(session, "");
+    keepAttached(session, []).catch(() => {});
   }
 
   // The server has the message, so the draft is what the composer contains now.

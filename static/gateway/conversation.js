@@ -49,6 +49,10 @@ export class Conversation extends EventTarget {
     return [...this.ledger.querySelectorAll("[data-last]:not([data-refused])")].at(-1);
   }
 
+  get lastSaid() {
+    return this.last?.querySelector("[data-said]")?.content.textContent ?? "";
+  }
+
   // Sends a message and shows its answer. `again`: the message of the turn to replace; `edited`: its new text. Both keep
   // the attachments. Resolves when the answer is complete, was refused, or broke off.
   async send(content, options = {}) {
