@@ -1,6 +1,7 @@
 """Read-only pages of owners, books, notifications and the audit log."""
 
 from datetime import timedelta
+from typing import Any
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
@@ -113,6 +114,14 @@ class AuditGroupFilter(StateFilter):
         return rows if request.GET.get("owner") or request.GET.get("q") else rows.exclude(note=SAME_LIST)
 
 
+class AuditDayFilter(DayFilter):
+    """A filter by day."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = "day"  # the column's name is "at"
+
+
 class AuditKindFilter(ChoiceFilter):
     """A filter by the kind of object."""
 
@@ -136,7 +145,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
         text_filter("owner of the object", "owner"),
         choice_filter("action", Action),
         AuditKindFilter,
-        ("at", DayFilter),
+        ("at", AuditDayFilter),
     )
     search_fields = ("object_id__exact", "request_id__exact")
     search_help_text = "The id of an object or of a request"
