@@ -59,6 +59,7 @@ export async function call(method, path, body, options) {
 // Runs an action that may be refused: shows an error in the [data-error] element of the place, and disables the button, if
 // there is one, meanwhile.
 export async function attempt(place, button, work) {
+  if (button?.disabled) return; // the keyboard can submit a form whose button is disabled
   const said = place.querySelector("[data-error]");
   said.hidden = true;
   if (button) button.disabled = true;

@@ -1,6 +1,6 @@
 // Memory notes under an answer: undo and restore writes; edit and forget the memories that the answer was given.
 
-import { ApiError, call } from "./api.js";
+import { ApiError, attempt, call } from "./api.js";
 import { wordsFor } from "./errors.js";
 
 export function installNotes(root, refreshTurn) {
@@ -104,18 +104,16 @@ function openEditor(button, refreshTurn) {
   });
 }
 
-async function save(editor, line, button, refresh) {
-  const error = editor.querySelector("[data-error]");
+function save(editor, line, button, refresh) {
   const content = editor.querySelector("textarea").value.trim();
   const headers = { "If-Match": `"${button.dataset.version}"` };
-  try {
-    await call("PATCH", `/api/memories/${button.dataset.editMemory}`, { content }, { headers });
+  return attempt(editor, editor.querySelector("[type=submit]"), async () => {
+    await call("PATCH", `/api/memories/${button.dataset.editMemory}`, { content }, { headers }).catch((error) => {
+      if (error.code !== "conflict" || error.details.memory_id) throw error;
+      throw new ApiError("conflict", "This memory was changed while you were editing. Cancel and look at it again.");
+    });
     editor.remove();
     line.hidden = false;
     await refresh();
-  } catch (refused) {
-    if (!(refused instanceof ApiError)) throw refused;
-    error.textContent = refused.code === "conflict" && !refused.details.memory_id ? "This memory was changed while you were editing. Cancel and look at it again." : refused.message;
-    error.hidden = false;
-  }
+  });
 }
