@@ -167,12 +167,18 @@ onTold((told) => {
 });
 
 notifications?.addEventListener("lost", () => composer.setOffline(true));
+// Shows what another device did meanwhile.
+function catchUp() {
+  conversation.catchUp();
+  sessions.refresh();
+}
+
 notifications?.addEventListener("regained", () => {
   composer.setOffline(false);
-  conversation.catchUp();
+  catchUp();
 });
 document.addEventListener("visibilitychange", () => {
-  if (document.visibilityState === "visible") conversation.catchUp();
+  if (document.visibilityState === "visible") catchUp();
 });
 
 document.addEventListener("keydown", (event) => {

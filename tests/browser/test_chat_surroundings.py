@@ -94,9 +94,11 @@ def test_returning_to_a_page_shows_turns_from_other_devices(alices: Visitor, vis
     chat = alices.open(f"/c/{session.pk}/")
     phone = visitor("alice").open("/")
     ask(phone, "from the phone")
+    conversation_make(owner_of("alice"), ("another", "Fine."), title="A session of the phone")
     chat.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     expect(chat.get_by_text("from the phone")).to_be_visible()
     expect(chat.locator(".turn")).to_have_count(2)
+    expect(chat.get_by_role("link", name="A session of the phone")).to_be_visible()
 
 
 def test_a_session_can_be_renamed_searched_and_deleted(alices: Visitor) -> None:
