@@ -179,4 +179,6 @@ def _keywords(part: Mapping[str, Any]) -> str:
     if fallback := part.get("fallback"):
         return f"Keywords from a model failed ({fallback}); they were found by rule."
     found = int(part.get("found", 0))
-    return f"A model suggested {counted(found, 'keyword')}." if found else "A model found that no memory could be relevant."
+    if not found:
+        return "A model found that no memory could be relevant."
+    return f"A model suggested {counted(found, 'keyword')}."
