@@ -128,9 +128,9 @@ class AuditKindFilter(ChoiceFilter):
     title = "kind of object"
     parameter_name = "kind"
 
-    @property
-    def words(self) -> dict[str, str]:
-        return {kind: kind for kind in sorted(map(kind_of, admin.site._registry))}
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        self.words = {kind: kind for kind in sorted(map(kind_of, admin.site._registry))}
+        return super().lookups(request, model_admin)
 
 
 @admin.register(AuditEntry)

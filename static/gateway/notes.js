@@ -1,6 +1,7 @@
 // Memory notes under an answer: undo and restore writes; edit and forget the memories that the answer was given.
 
 import { ApiError, attempt, call } from "./api.js";
+import { installKeys } from "./editor_keys.js";
 import { wordsFor } from "./errors.js";
 
 export function installNotes(root, refreshTurn) {
@@ -90,14 +91,7 @@ function openEditor(button, refreshTurn) {
     const { turn, outdated } = line.closest(".turn").dataset;
     if (outdated !== undefined) refreshTurn(turn);
   };
-  editor.querySelector("[data-cancel]").addEventListener("click", close);
-  editor.addEventListener("keydown", (event) => {
-    if (event.isComposing) return;
-    if (event.key === "Escape") {
-      event.stopPropagation();
-      close();
-    } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) editor.requestSubmit();
-  });
+  installKeys(editor, close);
   editor.addEventListener("submit", (event) => {
     event.preventDefault();
     save(editor, line, button, refresher(button, refreshTurn));

@@ -1,6 +1,7 @@
 // The editor of a new memory, or of one in the list. A concurrent change by someone else is shown beside it.
 
 import { ApiError, attempt, call, fragment, tryFragment } from "../gateway/api.js";
+import { installKeys } from "../gateway/editor_keys.js";
 
 const zone = document.querySelector("[data-memories]").dataset.zone;
 
@@ -111,14 +112,7 @@ function watch(form, close) {
   area.addEventListener("input", () => {
     form.querySelector("[data-count]").textContent = [...area.value.trim()].length;
   });
-  form.querySelector("[data-cancel]").addEventListener("click", close);
-  form.addEventListener("keydown", (event) => {
-    if (event.isComposing) return;
-    if (event.key === "Escape") {
-      event.stopPropagation();
-      close();
-    } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
-  });
+  installKeys(form, close);
 }
 
 function values(form) {
