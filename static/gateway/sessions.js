@@ -24,7 +24,7 @@ export class SessionList extends EventTarget {
     this.list.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
   }
 
-  // Renders the list again, unless another list was loaded meanwhile. It stays as it is while the server is unreachable.
+  // Renders the list again. It stays as it is while the server is unreachable.
   async refresh() {
     this.asked += 1;
     const mine = this.asked;
@@ -98,10 +98,16 @@ export class SessionList extends EventTarget {
   }
 
   #installList() {
+    // Of the list's own requests and those of its fields, only the last one is shown.
+    document.body.addEventListener("htmx:beforeRequest", ({ detail }) => {
+      if (detail.target === this.list) detail.xhr.asked = this.asked += 1;
+    });
+    document.body.addEventListener("htmx:beforeSwap", ({ detail }) => {
+      if (detail.target === this.list && detail.xhr.asked !== this.asked) detail.shouldSwap = false;
+    });
     document.body.addEventListener("htmx:afterSwap", (event) => {
       if (!this.list.contains(event.target)) return;
       this.#listed();
-      this.asked += 1;
       if (event.target !== this.list) return; // the next page of the list
       this.archived = "";
       if (this.search.value.trim()) this.#sayFound();
