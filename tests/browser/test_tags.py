@@ -65,7 +65,8 @@ def test_tags_are_added_with_the_keyboard_used_as_a_filter_and_undone(alices: Vi
     expect(row(page, "The oven")).to_be_visible()
     page.get_by_label("Search sessions").fill("trains")
     expect(page.locator("#session-list")).to_contain_text("with the tag “home”")
-    page.get_by_label("Search sessions").fill("")
+    with page.expect_response("**/fragments/sessions/?q=&**"):
+        page.get_by_label("Search sessions").fill("")
     held_back: list[Route] = []
     page.route("**/fragments/sessions/?tag=travel&**", lambda route: held_back.append(route))
     with page.expect_request("**/fragments/sessions/?tag=travel&**"):
