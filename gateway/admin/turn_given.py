@@ -15,7 +15,7 @@ from gateway.models import Run
 from memories.artifacts.paths import SUMMARY_PATH
 from memories.ids import parse_uuid
 from memories.models import ArtifactRevision, Memory, Revision
-from memories.number_words import memories
+from memories.number_words import counted, memories
 from memories.pagination import parse_number
 from prompts.memory import MemoryLine, memory_block
 
@@ -178,5 +178,7 @@ def _keywords(part: Mapping[str, Any]) -> str:
         return "No keywords were requested: there was nothing to search."
     if fallback := part.get("fallback"):
         return f"Keywords from a model failed ({fallback}); they were found by rule."
-    found = part.get("found", 0)
-    return f"A model suggested {found} keywords." if found else "A model found that no memory could be relevant."
+    found = int(part.get("found", 0))
+    if not found:
+        return "A model found that no memory could be relevant."
+    return f"A model suggested {counted(found, 'keyword')}."

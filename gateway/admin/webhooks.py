@@ -24,6 +24,8 @@ class WebhookAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     list_display = ("host", "owner", "state", "delivered", "failed", "created")
     list_select_related = ("owner__user",)
     list_filter = (OWNER_FILTER,)
+    search_fields = ("pk",)
+    search_help_text = "The webhook's id, as in the audit log"
     searched_ids = ("pk",)
     fields = (("host", "owner"), "state", "wanted", ("delivered", "failed"), "said", "created")
     delivered = moment_column("delivered_at", "Last delivered")

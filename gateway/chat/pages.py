@@ -31,6 +31,7 @@ def _page(request: HttpRequest) -> dict[str, Any] | None:
     owner = owner_for_user(request.user)
     name = request.user.get_full_name() or request.user.get_username()
     return {
+        "owner": owner.pk,
         "name": name,
         "initials": _initials(name),
         "demo": is_demo(),

@@ -7,8 +7,9 @@ from typing import Any
 from django.db.models import Model
 from django.http import HttpRequest
 
-from memories.audit.log import Action, actor_of, audit_entry, audit_record, audit_record_each
+from memories.audit.log import SAME_LIST, Action, actor_of, audit_entry, audit_record, audit_record_each
 from memories.models import Owner
+from memories.number_words import counted
 
 
 def opening_record(request: HttpRequest, shown: Model) -> None:
@@ -21,13 +22,16 @@ def opening_record(request: HttpRequest, shown: Model) -> None:
 
 
 def listing_record(request: HttpRequest, model: type[Model], rows: Sequence[Any]) -> None:
-    """Record that a page of rows was listed: one entry per other owner, with the number of their rows."""
+    """Record that a page of rows was listed: one entry per other owner, with the number of their rows. The note of the
+    first entry says how many further ones there are."""
     counts = Counter(row.owner for row in rows if not _is_own(request, row.owner))
     actor, kind = actor_of(request.user), kind_of(model)
+    more = counted(len(counts) - 1, "other person", "other people")
+    notes = [f"The list also had rows of {more}." if len(counts) > 1 else "", *[SAME_LIST] * (len(counts) - 1)]
     audit_record_each(
         [
-            audit_entry(Action.LIST, actor=actor, kind=kind, owner=owner, count=number)
-            for owner, number in counts.items()
+            audit_entry(Action.LIST, actor=actor, kind=kind, owner=owner, count=number, note=note)
+            for (owner, number), note in zip(counts.items(), notes, strict=False)  # no owners, one note
         ]
     )
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -19,6 +20,7 @@ from memories.admin.memory_writes import change_set_undo, say_undone
 from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.audit.log import Action
 from memories.history.revisions import action_words
+from memories.ids import parse_uuid
 from memories.models import ChangeSet, Revision
 
 
@@ -100,6 +102,9 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
         ActorFilter,
         ("created_at", CreatedDayFilter),
     )
+    search_fields = ("pk",)
+    search_help_text = "Current text or number of a memory, or the id of a change set, turn, session or review"
+    searched_ids = ("pk", "run_id", "session_id", "review_id")
     change_form_template = "admin/memories/changeset/change_form.html"
     changes = column(
         "Changes",
@@ -111,6 +116,18 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
 
     def prepare_rows(self, rows: list[Any]) -> None:
         sentences_add(rows)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Look up ids directly. Anything else is searched among the revisions, if the user may view them."""
+        if not search_term.strip() or parse_uuid(search_term.strip()):
+            return super().get_search_results(request, queryset, search_term)
+        page = admin.site.get_model_admin(Revision)
+        if not page.has_view_permission(request):
+            return queryset.none(), False
+        changes = Revision.objects.filter(change_set=OuterRef("pk"))
+        return queryset.filter(Exists(page.get_search_results(request, changes, search_term)[0])), False
 
     def page_context(self, request: HttpRequest, row: ChangeSet) -> dict[str, Any]:
         (shown,) = shown_change_sets(row.owner_id, [row])

@@ -1,18 +1,42 @@
 """Read-only pages of owners, books, notifications and the audit log."""
 
+from datetime import timedelta
+from typing import Any
+
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
 from unfold.decorators import action
 
+from memories.admin.access import kind_of
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import column, list_link, moment_column
-from memories.admin.filters import OWNER_FILTER, DayFilter, choice_filter, text_filter, words_filter
+from memories.admin.filters import (
+    OWNER_FILTER,
+    ChoiceFilter,
+    DayFilter,
+    StateFilter,
+    choice_filter,
+    text_filter,
+    words_filter,
+)
 from memories.api.audit import audit_lines
 from memories.api.export import download
-from memories.audit.log import KIND, Action, actor_of, audit_entries, audit_record, audit_sentence
+from memories.audit.log import KIND, SAME_LIST, Action, actor_of, audit_entries, audit_record, audit_sentence
 from memories.models import AuditEntry, Book, BookLimits, Notification, Owner
+
+_ACCESS = {Action.VIEW, Action.LIST, Action.EXPORT}
+_SIGNING_IN = {Action.SIGN_IN, Action.SIGN_IN_FAILED, Action.SIGN_IN_REFUSED, Action.SIGN_OUT}
+
+
+def _same_list(entry: AuditEntry) -> str:
+    """Return whose rows a list showed, and how many of each."""
+    if entry.action != Action.LIST or not entry.note:
+        return ""
+    near = (entry.at - timedelta(minutes=1), entry.at + timedelta(minutes=1))  # the request id has no index
+    rows = AuditEntry.objects.filter(at__range=near, request_id=entry.request_id, action=Action.LIST, kind=entry.kind)
+    return ", ".join(f"{row.owner or 'nobody'} ({row.count})" for row in rows.order_by("pk"))
 
 
 @admin.register(Owner)
@@ -71,6 +95,44 @@ class NotificationAdmin(ReadOnlyAdmin):
     when = moment_column("created_at", "When")
 
 
+class AuditGroupFilter(StateFilter):
+    """A filter by groups of actions. A list that showed rows of several people has an entry for each of them; only the
+    first is shown, unless a filter or a search may be about another one."""
+
+    title = "what was done"
+    parameter_name = "group"
+    all_option = ["", "Everything"]
+    words = {"changes": "Changes only", "access": "Opened, listed or exported", "sign_in": "Signing in and out"}
+
+    def conditions(self) -> dict[str, Q]:
+        changes = set(Action) - _ACCESS - _SIGNING_IN
+        groups = {"changes": changes, "access": _ACCESS, "sign_in": _SIGNING_IN}
+        return {name: Q(action__in=sorted(actions)) for name, actions in groups.items()}
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
+        rows = super().queryset(request, queryset)
+        return rows if request.GET.get("owner") or request.GET.get("q") else rows.exclude(note=SAME_LIST)
+
+
+class AuditDayFilter(DayFilter):
+    """A filter by day."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = "day"  # the column's name is "at"
+
+
+class AuditKindFilter(ChoiceFilter):
+    """A filter by the kind of object."""
+
+    title = "kind of object"
+    parameter_name = "kind"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        self.words = {kind: kind for kind in sorted(map(kind_of, admin.site._registry))}
+        return super().lookups(request, model_admin)
+
+
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyAdmin):
     """Which account viewed or changed which object of which owner, and when."""
@@ -78,19 +140,24 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     list_display = ("when", "sentence", "address")
     sortable_by = ("when",)
     list_filter = (
+        AuditGroupFilter,
         text_filter("actor (account name)", "actor"),
         text_filter("owner of the object", "owner"),
         choice_filter("action", Action),
-        ("at", DayFilter),
+        AuditKindFilter,
+        ("at", AuditDayFilter),
     )
+    search_fields = ("object_id__exact", "request_id__exact")
+    search_help_text = "The id of an object or of a request"
     actions_list = ("export_lines",)
     fields = (
         *("when", "sentence", "actor", "actor_id", "action", "kind", "object_id", "owner", "owner_id", "count"),
-        *("note", "address", "request_id"),
+        *("note", "same_list", "address", "request_id"),
     )
 
     when = moment_column("at", "When", ordering="pk")
     sentence = column("What", audit_sentence)
+    same_list = column("All in the same list", _same_list)
 
     @action(description="Export (JSON Lines)", url_path="export")  # type: ignore[untyped-decorator]  # the theme's
     def export_lines(self, request: HttpRequest) -> StreamingHttpResponse:

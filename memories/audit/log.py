@@ -22,6 +22,7 @@ from memories.models import AuditEntry, Owner
 Action = AuditEntry.Action
 KIND = "audit entry"  # the kind of the log's own entries
 _ACCOUNT = "user"
+SAME_LIST = "In the same list."  # the note of further entries of a list that shows rows of several people
 RETENTION_DAYS = 30  # newer entries cannot be purged
 _PURGE_BATCH = 1000
 

@@ -24,7 +24,7 @@ from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.artifacts.store import artifact_put, artifact_usage
 from memories.errors import BlockedByScan, DomainError, TooLarge
 from memories.models import Artifact, ArtifactRevision
-from memories.number_words import times
+from memories.number_words import counted, times
 from memories.pagination import parse_number
 from memories.selectors import row_by_id
 from reviews.page.document import lines_of, newest_revisions, revision_verb, text_of_state
@@ -134,7 +134,7 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
     version_number = column("Version", lambda artifact: artifact.version)
     origin = column("Written by", lambda artifact: origin_badge(artifact.write_origin))
     by_people = column(
-        "People's edits", lambda row: f"{len(row.person_lines)} lines added, {len(row.struck_lines)} removed"
+        "People's edits", lambda row: f"{counted(len(row.person_lines), 'line')} added, {len(row.struck_lines)} removed"
     )
 
     @admin.display(description="State")

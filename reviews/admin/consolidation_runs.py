@@ -23,6 +23,7 @@ from memories.admin.memory_writes import change_set_undo, say_undone
 from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.audit.log import Action
 from memories.history.undo import change_set_get
+from memories.number_words import counted
 from reviews.consolidation.health import finished_text, progress_words
 from reviews.consolidation.quotas import day_usage
 from reviews.consolidation.runs import cancel
@@ -51,10 +52,9 @@ def status_text(run: ConsolidationRun) -> str:
         return f"{progress_words(run)} It is paused until {moment(run.not_before)}. {problem}".strip()
     if run.state in ConsolidationRun.OPEN:
         return progress_words(run)
-    if run.state == State.FAILED:
-        return f"It failed. {problem} What was done is kept."
-    if run.state == State.CANCELLED:
-        return f"It was stopped. {problem} What was done is kept."
+    if run.state in {State.FAILED, State.CANCELLED}:
+        how = "It failed." if run.state == State.FAILED else "It was stopped."
+        return " ".join(filter(None, (how, problem, "What was done is kept.")))
     ceiling = " It reached its limit; the next run continues." if run.ceiling else ""
     return f"{finished_text(run)}{ceiling}"
 
@@ -124,7 +124,11 @@ class ConsolidationRunAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     state_badge = column("State", lambda run: state_badge(run))
     tokens_count = column("Tokens", lambda run: f"{run.tokens:,}")
     taken_out = column(
-        "Filtered out", lambda run: f"{run.redacted} secrets redacted, {run.dropped} lines or skills left out"
+        "Filtered out",
+        lambda run: (
+            f"{counted(run.redacted, 'secret')} redacted, "
+            f"{counted(run.dropped, 'line or skill', 'lines or skills')} left out"
+        ),
     )
     documents = column(
         "Documents",

@@ -1,7 +1,7 @@
 """Decisions of administrators about held writes, on the review's page: they approve or reject all or some of them, and
 may edit the content before. Rejected and expired writes can be saved there too, until they are purged."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any
 
@@ -28,7 +28,43 @@ from reviews.writes import ReviewWrite, WriteState
 PERMISSION = "reviews.change_reviewrun"
 # The META key of a refused decision, until the page is rendered again.
 _REFUSED_DECISION = "daybook.decision"
-_SAVED_STATES = (WriteState.APPLIED, WriteState.KNOWN)
+SAVED_STATES = (WriteState.APPLIED, WriteState.KNOWN)
+
+
+def approve(
+    request: HttpRequest, run: ReviewRun, indexes: frozenset[int], edits: Mapping[int, str] | None = None
+) -> list[ReviewWrite]:
+    """Save writes of a review for an administrator, with an audit entry. Return them; those that were refused while
+    others were saved have another state than SAVED_STATES. Raises as review_approve does."""
+    review = review_approve(run, actor=staff_actor(request), only=indexes, edits=edits)
+    chosen = [write for write in review.writes if write.index in indexes]
+    action_record(request, ReviewRun, f"Approved {_index_words(chosen, *SAVED_STATES)}.", [run])
+    return chosen
+
+
+def reject(request: HttpRequest, run: ReviewRun, indexes: frozenset[int]) -> None:
+    """Reject writes of a review for an administrator, with an audit entry. Raises as review_reject does."""
+    review = review_reject(run, actor=staff_actor(request), only=indexes)
+    chosen = [write for write in review.writes if write.index in indexes]
+    action_record(request, ReviewRun, f"Rejected {_index_words(chosen, WriteState.REJECTED)}.", [run])
+
+
+def waiting_indexes(run: ReviewRun) -> frozenset[int]:
+    """Return the indexes of the writes that wait for a decision."""
+    return frozenset(write.index for write in run.writes if write.waiting)
+
+
+def saved_words(reviews: Iterable[Sequence[ReviewWrite]]) -> str:
+    """Return a message about the approved writes of each review."""
+    saved = removed = known = 0
+    for writes in reviews:
+        number, fewer = counts(applied(writes))
+        saved, removed = saved + number, removed + fewer
+        known += sum(write.state == WriteState.KNOWN for write in writes)
+    words = [f"Saved {memories(saved)}."] if saved else []
+    words += [f"Removed {memories(removed)}."] if removed else []
+    words += [f"{memories(known).capitalize()} already existed; nothing was stored twice."] if known else []
+    return " ".join(words) or "Nothing changed."
 
 
 def decision_of(run: ReviewRun, rows: list[WriteRow], typed: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -105,19 +141,14 @@ class DecisionAdmin(DaybookAdmin):
         """Save the ticked writes. Return the indexes of those that were refused while others were saved."""
         proposed = {write.index: write.after for write in run.writes}
         edits = {index: typed[index] for index in ticked & typed.keys() if typed[index] != proposed[index]}
-        review = review_approve(run, actor=staff_actor(request), only=ticked, edits=edits)
-        chosen = [write for write in review.writes if write.index in ticked]
-        self.message_user(request, _saved_words(chosen), messages.SUCCESS)
-        action_record(request, ReviewRun, f"Approved {_indexes(chosen, *_SAVED_STATES)}.", [run])
-        return frozenset(write.index for write in chosen if write.state not in _SAVED_STATES)
+        chosen = approve(request, run, ticked, edits)
+        self.message_user(request, saved_words([chosen]), messages.SUCCESS)
+        return frozenset(write.index for write in chosen if write.state not in SAVED_STATES)
 
     def _reject(self, request: HttpRequest, run: ReviewRun, ticked: frozenset[int]) -> None:
         """Reject the ticked writes. Writes that were already rejected or expired stay as they are."""
-        waiting = frozenset(write.index for write in run.writes if write.waiting)
-        review = review_reject(run, actor=staff_actor(request), only=ticked & waiting or ticked)
+        reject(request, run, ticked & waiting_indexes(run) or ticked)
         self.message_user(request, "Rejected. It can still be saved here for a while.", messages.SUCCESS)
-        chosen = [write for write in review.writes if write.index in ticked & waiting]
-        action_record(request, ReviewRun, f"Rejected {_indexes(chosen, WriteState.REJECTED)}.", [run])
 
     def _show_again(self, request: HttpRequest, run: ReviewRun, typed: dict[str, Any]) -> HttpResponse:
         """Show the page with the typed text. A secret is not shown again: the proposed text takes its place."""
@@ -137,15 +168,6 @@ def _typed(request: HttpRequest, run: ReviewRun) -> dict[int, str]:
     return typed
 
 
-def _saved_words(chosen: list[ReviewWrite]) -> str:
-    saved, removed = counts(applied(chosen))
-    known = sum(write.state == WriteState.KNOWN for write in chosen)
-    words = [f"Saved {memories(saved)}."] if saved else []
-    words += [f"Removed {memories(removed)}."] if removed else []
-    words += [f"{memories(known).capitalize()} already existed; nothing was stored twice."] if known else []
-    return " ".join(words) or "Nothing changed."
-
-
-def _indexes(chosen: list[ReviewWrite], *states: WriteState) -> str:
+def _index_words(chosen: list[ReviewWrite], *states: WriteState) -> str:
     indexes = [str(write.index) for write in chosen if write.state in states]
     return f"write{'' if len(indexes) == 1 else 's'} {', '.join(indexes)}"

@@ -22,10 +22,12 @@ from memories.database.batches import Slices, run_slices
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import WriteOrigin
 from memories.number_words import counted, memories
+from reviews.admin.decisions import SAVED_STATES, approve, reject, saved_words, waiting_indexes
 from reviews.models import ReviewRun
 from reviews.schedule import review_session
 from reviews.services import review_cancel
 from reviews.undo import review_undo_slices
+from reviews.writes import ReviewWrite
 
 logger = logging.getLogger("daybook.reviews")
 
@@ -61,6 +63,32 @@ def undo_reviews(page: DaybookAdmin, request: HttpRequest, runs: QuerySet[Review
     if names := [left_alone[memory] for memory in sorted(left_alone.keys() - restored)]:
         words.append(f"{_memories_were(len(names), 'left alone, because of changes since')[:-1]}: {', '.join(names)}.")
     page.message_user(request, " ".join([*words, *_skipped_texts(skipped)]), level)
+
+
+@admin.action(description="Save the writes that wait", permissions=["decide"])
+def approve_reviews(page: DaybookAdmin, request: HttpRequest, runs: QuerySet[ReviewRun]) -> None:
+    """Save the writes of reviews that wait for a decision, as they were proposed, oldest review first."""
+    saved: list[list[ReviewWrite]] = []
+    refused = defaultdict[str, list[str]](list)
+
+    def approve_waiting(run: ReviewRun) -> None:
+        writes = in_write_lane(approve, request, run, waiting_indexes(run))
+        saved.append([write for write in writes if write.state in SAVED_STATES])
+        for write in writes:
+            if write.state not in SAVED_STATES:
+                refused[write.reason].append(f"write {write.index} of {review_name(run)}")
+
+    _, skipped = _apply_to_each(runs.order_by("pk"), approve_waiting)
+    level = messages.WARNING if refused or skipped else messages.SUCCESS
+    words = [saved_words(saved), *_skipped_texts(refused), *_skipped_texts(skipped)]
+    page.message_user(request, " ".join(words), level)
+
+
+@admin.action(description="Reject the writes that wait", permissions=["decide"])
+def reject_reviews(page: DaybookAdmin, request: HttpRequest, runs: QuerySet[ReviewRun]) -> None:
+    """Reject the writes of reviews that wait for a decision."""
+    done, skipped = _apply_to_each(runs, lambda run: in_write_lane(reject, request, run, waiting_indexes(run)))
+    _say_changed(page, request, "Rejected", done, skipped)
 
 
 @admin.action(description="Cancel", permissions=["decide"])
@@ -105,6 +133,10 @@ def _change_each(
         action_record(request, ReviewRun, change(run), [run])
 
     number, skipped = _apply_to_each(runs, lambda run: in_write_lane(change_and_record, run))
+    _say_changed(page, request, done, number, skipped)
+
+
+def _say_changed(page: DaybookAdmin, request: HttpRequest, done: str, number: int, skipped: Skipped) -> None:
     changed = f"{done}: {counted(number, 'review') if number else 'no review'}."
     level = messages.WARNING if skipped else messages.SUCCESS
     page.message_user(request, " ".join([changed, *_skipped_texts(skipped)]), level)

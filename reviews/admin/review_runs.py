@@ -32,7 +32,14 @@ from memories.errors import Conflict, DomainError, NotFound
 from memories.models import ChangeSet, WriteOrigin
 from memories.number_words import counted, times
 from reviews.admin.decisions import PERMISSION, DecisionAdmin
-from reviews.admin.many_reviews import CANCEL_REASON, cancel_reviews, review_again, undo_reviews
+from reviews.admin.many_reviews import (
+    CANCEL_REASON,
+    approve_reviews,
+    cancel_reviews,
+    reject_reviews,
+    review_again,
+    undo_reviews,
+)
 from reviews.models import ReviewRun
 from reviews.presenter import reason_words
 from reviews.schedule import review_session
@@ -69,7 +76,7 @@ class ReviewRunAdmin(SessionTitles, DecisionAdmin, ObjectActionAdmin, ReadOnlyAd
     search_fields = ("session__title",)
     search_help_text = "The session's title, or the id of a review or a session"
     searched_ids = ("pk", "session_id")
-    actions = (undo_reviews, review_again, cancel_reviews)
+    actions = (approve_reviews, reject_reviews, undo_reviews, review_again, cancel_reviews)
     change_form_template = "admin/reviews/reviewrun/change_form.html"
     fieldsets = (
         fieldset(

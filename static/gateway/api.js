@@ -56,12 +56,13 @@ export async function call(method, path, body, options) {
   return response.status === 204 ? null : response.json();
 }
 
-// Runs an action that may be refused: shows an error in the [data-error] element of the place, and disables the button
-// meanwhile.
+// Runs an action that may be refused: shows an error in the [data-error] element of the place, and disables the button, if
+// there is one, meanwhile.
 export async function attempt(place, button, work) {
+  if (button?.disabled) return; // the keyboard can submit a form whose button is disabled
   const said = place.querySelector("[data-error]");
   said.hidden = true;
-  button.disabled = true;
+  if (button) button.disabled = true;
   try {
     await work();
   } catch (error) {
@@ -69,7 +70,7 @@ export async function attempt(place, button, work) {
     said.textContent = error.message;
     said.hidden = false;
   } finally {
-    button.disabled = false;
+    if (button) button.disabled = false;
   }
 }
 
@@ -88,4 +89,15 @@ export async function fragment(path, body) {
   const holder = document.createElement("template");
   holder.innerHTML = await response.text();
   return holder.content;
+}
+
+// Returns the nodes of a fragment, or null if the request failed: for what is not essential. The page stays as it is, and
+// shows elsewhere that it is offline.
+export async function tryFragment(path) {
+  try {
+    return await fragment(path);
+  } catch (error) {
+    if (error instanceof ApiError) return null;
+    throw error;
+  }
 }

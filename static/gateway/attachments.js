@@ -10,6 +10,7 @@ export class Attachments extends EventTarget {
     super();
     this.list = form.querySelector("#attached");
     this.items = [];
+    this.reading = 0; // calls of add that have not finished
     const files = form.querySelector("#files");
     form.querySelector("#attach").addEventListener("click", () => files.click());
     files.addEventListener("change", () => {
@@ -32,11 +33,8 @@ export class Attachments extends EventTarget {
     });
   }
 
-  get parts() {
-    return this.items.map(({ part }) => part);
-  }
-
   async add(files) {
+    this.reading += 1;
     for (const file of files) {
       if (this.items.length >= MOST) {
         this.#trouble(`A message can have at most ${MOST} attachments.`);
@@ -47,13 +45,15 @@ export class Attachments extends EventTarget {
       if (read.refused) this.#trouble(read.refused);
       else this.items.push(read);
     }
-    this.#show();
+    this.reading -= 1;
+    this.#changed();
   }
 
-  // Restores attachments after a message was taken back.
-  put(items) {
-    this.items = [...items];
-    this.#show();
+  // Puts attachments of a draft, or of a message that was taken back, before those that were added since.
+  putBack(items) {
+    if (!items.length) return;
+    this.items.unshift(...items);
+    this.#changed();
   }
 
   // Removes and returns the attachments when their message is sent.
@@ -68,6 +68,11 @@ export class Attachments extends EventTarget {
     const size = this.items.reduce((sum, item) => sum + item.size, file.size);
     if (size > LARGEST) return `${file.name} is too large: attachments may have ${LARGEST / 1e6} MB in total.`;
     return null;
+  }
+
+  #changed() {
+    this.#show();
+    this.dispatchEvent(new CustomEvent("changed"));
   }
 
   #trouble(words) {
@@ -85,12 +90,11 @@ export class Attachments extends EventTarget {
       remove.textContent = "×";
       remove.addEventListener("click", () => {
         this.items.splice(index, 1);
-        this.#show();
+        this.#changed();
         this.dispatchEvent(new CustomEvent("removed"));
       });
       entry.append(remove);
     }
-    this.dispatchEvent(new CustomEvent("changed"));
   }
 }
 

@@ -18,7 +18,7 @@ import { rememberTemporary } from "./temporary.js";
 
 const main = document.getElementById("main");
 const conversation = new Conversation(main);
-const composer = new Composer(document.getElementById("composer"), main);
+const composer = new Composer(document.getElementById("composer"), main, conversation.lastSaid);
 const sessions = new SessionList(main);
 
 installCommands(composer, document.getElementById("status"));
@@ -167,16 +167,23 @@ onTold((told) => {
 });
 
 notifications?.addEventListener("lost", () => composer.setOffline(true));
+// Shows what another device did meanwhile.
+function catchUp() {
+  conversation.catchUp();
+  sessions.refresh();
+}
+
 notifications?.addEventListener("regained", () => {
   composer.setOffline(false);
-  conversation.catchUp();
+  catchUp();
 });
 document.addEventListener("visibilitychange", () => {
-  if (document.visibilityState === "visible") conversation.catchUp();
+  if (document.visibilityState === "visible") catchUp();
 });
 
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && !event.defaultPrevented && conversation.answering && !document.querySelector("dialog[open], :popover-open")) stop();
+  const isClosing = event.target.matches("input") || document.querySelector("dialog[open], :popover-open"); // or clears a search
+  if (event.key === "Escape" && !event.defaultPrevented && conversation.answering && !isClosing) stop();
 });
 
 conversation.resume();

@@ -1,10 +1,11 @@
 // The composer: Enter sends, drafts are stored in this browser, agent and Temporary can be chosen for a new session.
 
 import { Attachments } from "./attachments.js";
-import { keep, recall } from "./storage.js";
+import { attachedOf, draftOf, keepAttached, keepDraft } from "./drafts.js";
 
 export class Composer extends EventTarget {
-  constructor(form, main) {
+  // `sent` is the last message of the session: it is no draft any more, even if the page was left before it knew that.
+  constructor(form, main, sent) {
     super();
     this.form = form;
     this.main = main;
@@ -16,9 +17,14 @@ export class Composer extends EventTarget {
     this.ask = form.querySelector("#ask");
     this.attachments = new Attachments(form);
     this.offline = false;
+    this.stored = false; // whether the draft has attachments in the browser's storage
     this.#install();
+    const draft = draftOf(this.session);
+    const isSent = draft !== "" && draft.trim() === sent;
     // Text typed before the script was loaded takes precedence over the draft.
-    this.text = this.text || (recall(this.#draftKey()) ?? "");
+    this.text = this.text || (isSent ? "" : draft);
+    if (isSent) this.#forget(this.session);
+    else attachedOf(this.session).then((items) => this.attachments.putBack(items), () => {}); // nothing is stored here
     this.setOffline(false);
   }
 
@@ -31,8 +37,8 @@ export class Composer extends EventTarget {
     this.#changed();
   }
 
-  #draftKey() {
-    return `draft:${this.main.dataset.session || "new"}`;
+  get session() {
+    return this.main.dataset.session;
   }
 
   #install() {
@@ -41,7 +47,7 @@ export class Composer extends EventTarget {
       this.#submit();
     });
     this.area.addEventListener("input", () => {
-      keep(this.#draftKey(), this.text);
+      this.keepDraft(this.text);
       this.ask.querySelector("[data-too-long]")?.remove();
       this.#changed();
     });
@@ -55,6 +61,7 @@ export class Composer extends EventTarget {
         this.dispatchEvent(new CustomEvent("edit-last"));
       }
     });
+    this.attachments.addEventListener("changed", () => this.#keepAttached());
     this.attachments.addEventListener("removed", () => this.area.focus());
     this.stopButton.addEventListener("click", () => this.dispatchEvent(new CustomEvent("stop")));
     this.agent.addEventListener("change", () => this.#chosen({ agent: this.agent.value }));
@@ -63,6 +70,10 @@ export class Composer extends EventTarget {
 
   #submit() {
     const text = this.text.trim();
+    if (this.attachments.reading) {
+      this.attachments.addEventListener("changed", () => this.#submit(), { once: true });
+      return;
+    }
     if (!(text || this.attachments.items.length) || this.answering || this.offline || this.#isTooLong(text)) return;
     this.dispatchEvent(new CustomEvent("send", { detail: text }));
   }
@@ -91,23 +102,42 @@ export class Composer extends EventTarget {
   putBack(text, attached) {
     this.text = [text, this.text].filter(Boolean).join("\n\n");
     this.keepDraft(this.text);
-    this.attachments.put([...attached, ...this.attachments.items]);
+    this.attachments.putBack(attached);
     this.area.focus();
   }
 
   keepDraft(text) {
-    keep(this.#draftKey(), text);
+    keepDraft(this.session, text);
+  }
+
+  // The browser asks before it leaves a page whose attachments are not stored.
+  async #keepAttached() {
+    const { items, list } = this.attachments;
+    this.stored = items.length > 0;
+    list.dataset.unsaved = "";
+    try {
+      await keepAttached(this.session, items);
+      delete list.dataset.unsaved;
+    } catch {
+      // It is not allowed, or there is no room.
+    }
   }
 
   // Moves the draft to the session that it creates, until the server has the message.
   beginSession() {
-    keep("draft:new", null);
-    this.keepDraft(this.text);
+    this.#forget("");
+    this.forgetSent();
   }
 
-  // The server has the message, so the draft is the composer's current text.
+  #forget(session) {
+    keepDraft(session, "");
+    keepAttached(session, []).catch(() => {});
+  }
+
+  // The server has the message, so the draft is what the composer contains now.
   forgetSent() {
     this.keepDraft(this.text);
+    if (this.stored) this.#keepAttached(); // otherwise they may be those of another tab
   }
 
   setAnswering(answering) {
@@ -134,7 +164,7 @@ export class Composer extends EventTarget {
 
   // In an existing session, another agent or Temporary requires a new session: ask before changing anything.
   #chosen(choice) {
-    if (!this.main.dataset.session) {
+    if (!this.session) {
       this.#apply();
       return;
     }
@@ -145,8 +175,10 @@ export class Composer extends EventTarget {
       return;
     }
     const what = choice.agent ? `This starts a new session with ${agent}.` : temporary ? "This starts a new, temporary session." : "This starts a new session that may use memories.";
-    const start = this.#button("Start it", "btn btn--small", () => {
-      keep("draft:new", this.text);
+    const start = this.#button("Start it", "btn btn--small", async () => {
+      keepDraft("", this.text);
+      this.keepDraft("");
+      if (this.stored) await keepAttached("", this.attachments.items).then(() => keepAttached(this.session, []), () => {});
       location.href = `/new/?${new URLSearchParams({ agent, ...(temporary && { temporary: "1" }) })}`;
     });
     const stay = this.#button("Stay here", "link", () => this.#askNothing());

@@ -1,6 +1,6 @@
 // The conversation on the page: turns as sections of the log, streamed answers, and the reader's place in it.
 
-import { ApiError, call, comesBack, fragment } from "./api.js";
+import { ApiError, call, comesBack, fragment, tryFragment } from "./api.js";
 import { show } from "./attachments.js";
 import { from, replaceBelow, replaceFrom, takeBack } from "./branches.js";
 import { countDown, isBusy } from "./busy.js";
@@ -49,6 +49,10 @@ export class Conversation extends EventTarget {
     return [...this.ledger.querySelectorAll("[data-last]:not([data-refused])")].at(-1);
   }
 
+  get lastSaid() {
+    return this.last?.querySelector("[data-said]")?.content.textContent ?? "";
+  }
+
   // Sends a message and shows its answer. `again`: the message of the turn to replace; `edited`: its new text. Both keep
   // the attachments. Resolves when the answer is complete, was refused, or broke off.
   async send(content, options = {}) {
@@ -74,14 +78,14 @@ export class Conversation extends EventTarget {
   // Shows a running answer that this page did not start, or lost the connection to.
   async follow(turn, { replaces = null } = {}) {
     if (this.fetching || this.current?.turn === turn) return;
-    const nodes = await this.#fetched(this.turnUrl(turn));
-    if (this.answering) return;
-    const section = nodes.querySelector(".turn");
-    this.#put(section, this.#shown(replaces ?? turn));
+    const section = (await this.#fetched(this.turnUrl(turn)))?.querySelector(".turn");
+    const replaced = this.#shown(replaces ?? turn);
+    if (!section || this.answering || (replaced && from(replaced).some((node) => node.querySelector?.(".editor")))) return;
+    this.#put(section, replaced);
     this.#makeLast(section);
     this.toEnd();
-    if (section.dataset.state === "running") await this.#run(section, followTurn(this.session, turn));
-    else this.#settled(section);
+    this.#settled(section);
+    this.resume();
   }
 
   resume() {
@@ -93,14 +97,8 @@ export class Conversation extends EventTarget {
   // After a pause, loads turns that were added to this session by another device or client.
   async catchUp() {
     if (!this.session || this.fetching || this.answering || this.ledger.querySelector(".editor, [data-refused], [data-later]")) return;
-    let nodes;
-    try {
-      nodes = await this.#fetched(this.#turnsUrl());
-    } catch (error) {
-      if (error instanceof ApiError) return; // not essential; the next return tries again
-      throw error;
-    }
-    const newest = [...nodes.querySelectorAll(".turn")].at(-1)?.dataset;
+    const nodes = await this.#fetched(this.#turnsUrl());
+    const newest = nodes && [...nodes.querySelectorAll(".turn")].at(-1)?.dataset;
     const shown = this.last?.dataset;
     if (this.answering || !newest || (newest.turn === shown?.turn && newest.state === shown?.state)) return;
     const { following } = this;
@@ -146,11 +144,12 @@ export class Conversation extends EventTarget {
     window.htmx?.process(this.ledger);
   }
 
-  // Only one check at a time, since two would both start to follow the same answer.
+  // Only one check at a time, since two would both start to follow the same answer. Null if it failed: the next return to
+  // the page tries again.
   async #fetched(path) {
     this.fetching = true;
     try {
-      return await fragment(path);
+      return await tryFragment(path);
     } finally {
       this.fetching = false;
     }

@@ -1,5 +1,7 @@
 // Edits a message in place: the conversation continues from it, and what followed it remains as another version.
 
+import { installKeys } from "./editor_keys.js";
+
 export function editMessage(section, send) {
   const body = section.querySelector(".entry--you .entry__body");
   if (body.querySelector("[data-message-editor]")) return;
@@ -19,17 +21,7 @@ export function editMessage(section, send) {
     for (const child of shown) child.hidden = false;
     if (opener?.isConnected) opener.focus();
   };
-  editor.querySelector("[data-cancel]").addEventListener("click", close);
-  editor.addEventListener("keydown", (event) => {
-    if (event.isComposing) return;
-    if (event.key === "Escape") {
-      event.preventDefault();
-      close();
-    } else if (event.key === "Enter" && !event.shiftKey) {
-      event.preventDefault();
-      editor.requestSubmit();
-    }
-  });
+  installKeys(editor, close, ({ shiftKey, target }) => !shiftKey && target === area);
   editor.addEventListener("submit", (event) => {
     event.preventDefault();
     const content = area.value.trim();

@@ -1,6 +1,7 @@
 // Memory notes under an answer: undo and restore writes; edit and forget the memories that the answer was given.
 
-import { ApiError, call } from "./api.js";
+import { ApiError, attempt, call } from "./api.js";
+import { installKeys } from "./editor_keys.js";
 import { wordsFor } from "./errors.js";
 
 export function installNotes(root, refreshTurn) {
@@ -16,16 +17,19 @@ export function installNotes(root, refreshTurn) {
   });
 }
 
-// Renders the turn again after a change; the list in which the change was made stays open. While another memory of the
-// turn is being edited, only a word beside the button says that the change was made.
+const LINE = ".note__line, .given li";
+
+// Renders the turn again after a change, and puts the focus on a button of the same line. While another memory of the turn
+// is being edited, only a word beside the button says that the change was made.
 function refresher(button, refreshTurn) {
-  const { turn } = button.closest(".turn").dataset;
-  const isInList = button.closest("details[data-given]") !== null;
+  const section = button.closest(".turn");
+  const at = [...section.querySelectorAll(LINE)].indexOf(button.closest(LINE));
   return async () => {
-    await refreshTurn(turn);
+    await refreshTurn(section.dataset.turn);
     if (button.isConnected) return sayBeside(button, "Done.");
-    const list = document.querySelector(`[data-turn="${CSS.escape(turn)}"] details[data-given]`);
-    if (isInList && list) list.open = true;
+    if (document.activeElement !== document.body) return; // the person went elsewhere meanwhile
+    const lines = document.getElementById(section.id)?.querySelectorAll(LINE);
+    lines?.[at]?.querySelector("button")?.focus({ preventScroll: true });
   };
 }
 
@@ -59,7 +63,7 @@ async function deleteMemory(button, refreshTurn) {
 }
 
 function sayBeside(button, words) {
-  const note = button.closest(".note__line, .given li");
+  const note = button.closest(LINE);
   let hint = note.querySelector("[data-said]");
   if (!hint) {
     hint = document.createElement("span");
@@ -72,7 +76,7 @@ function sayBeside(button, words) {
 }
 
 function openEditor(button, refreshTurn) {
-  const line = button.closest(".note__line, .given li");
+  const line = button.closest(LINE);
   const editor = document.getElementById("memory-editor").content.cloneNode(true).firstElementChild;
   const area = editor.querySelector("textarea");
   area.defaultValue = button.dataset.content;
@@ -87,32 +91,23 @@ function openEditor(button, refreshTurn) {
     const { turn, outdated } = line.closest(".turn").dataset;
     if (outdated !== undefined) refreshTurn(turn);
   };
-  editor.querySelector("[data-cancel]").addEventListener("click", close);
-  editor.addEventListener("keydown", (event) => {
-    if (event.isComposing) return;
-    if (event.key === "Escape") {
-      event.stopPropagation();
-      close();
-    } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) editor.requestSubmit();
-  });
+  installKeys(editor, close);
   editor.addEventListener("submit", (event) => {
     event.preventDefault();
     save(editor, line, button, refresher(button, refreshTurn));
   });
 }
 
-async function save(editor, line, button, refresh) {
-  const error = editor.querySelector("[data-error]");
+function save(editor, line, button, refresh) {
   const content = editor.querySelector("textarea").value.trim();
   const headers = { "If-Match": `"${button.dataset.version}"` };
-  try {
-    await call("PATCH", `/api/memories/${button.dataset.editMemory}`, { content }, { headers });
+  return attempt(editor, editor.querySelector("[type=submit]"), async () => {
+    await call("PATCH", `/api/memories/${button.dataset.editMemory}`, { content }, { headers }).catch((error) => {
+      if (error.code !== "conflict" || error.details.memory_id) throw error;
+      throw new ApiError("conflict", "This memory was changed while you were editing. Cancel and look at it again.");
+    });
     editor.remove();
     line.hidden = false;
     await refresh();
-  } catch (refused) {
-    if (!(refused instanceof ApiError)) throw refused;
-    error.textContent = refused.code === "conflict" && !refused.details.memory_id ? "This memory was changed while you were editing. Cancel and look at it again." : refused.message;
-    error.hidden = false;
-  }
+  });
 }

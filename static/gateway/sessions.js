@@ -1,9 +1,10 @@
 // The list of sessions and its search results: a single tab stop, arrow keys inside, a drawer on phones.
 
-import { fragment } from "./api.js";
+import { tryFragment } from "./api.js";
 import { SessionActions } from "./session_actions.js";
 
 const LIST_URL = "/fragments/sessions/";
+const NARROW = matchMedia("(max-width: 47.99rem)");
 
 export class SessionList extends EventTarget {
   constructor(main) {
@@ -14,6 +15,7 @@ export class SessionList extends EventTarget {
     this.search = this.aside.querySelector("[name=q]");
     this.tag = document.getElementById("session-tag");
     this.archived = "";
+    this.asked = 0;
     this.outdated = false; // not rendered again because a name is being edited
     this.actions = new SessionActions(this);
     this.#installList();
@@ -22,9 +24,13 @@ export class SessionList extends EventTarget {
     this.list.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
   }
 
+  // Renders the list again. It stays as it is while the server is unreachable.
   async refresh() {
+    this.asked += 1;
+    const mine = this.asked;
     const query = new URLSearchParams({ q: this.search.value, current: this.main.dataset.session, archived: this.archived, tag: this.tag.value });
-    const nodes = await fragment(`${LIST_URL}?${query}`);
+    const nodes = await tryFragment(`${LIST_URL}?${query}`);
+    if (!nodes || mine !== this.asked) return;
     this.outdated = this.list.querySelector(".session input") !== null;
     if (this.outdated) return;
     const focused = this.list.contains(document.activeElement) ? document.activeElement : null;
@@ -92,6 +98,13 @@ export class SessionList extends EventTarget {
   }
 
   #installList() {
+    // Of the list's own requests and those of its fields, only the last one is shown.
+    document.body.addEventListener("htmx:beforeRequest", ({ detail }) => {
+      if (detail.target === this.list) detail.xhr.asked = this.asked += 1;
+    });
+    document.body.addEventListener("htmx:beforeSwap", ({ detail }) => {
+      if (detail.target === this.list && detail.xhr.asked !== this.asked) detail.shouldSwap = false;
+    });
     document.body.addEventListener("htmx:afterSwap", (event) => {
       if (!this.list.contains(event.target)) return;
       this.#listed();
@@ -169,7 +182,10 @@ export class SessionList extends EventTarget {
     scrim.addEventListener("click", () => set(false));
     this.aside.querySelector(".sessions__close button").addEventListener("click", () => set(false));
     document.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") this.closeDrawer();
+      if (event.key !== "Escape" || event.defaultPrevented || !this.aside.hasAttribute("data-open")) return;
+      event.preventDefault(); // it does not stop the answer, too
+      this.closeDrawer();
     });
+    NARROW.addEventListener("change", this.closeDrawer); // the device was turned
   }
 }

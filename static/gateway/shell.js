@@ -50,12 +50,12 @@ document.addEventListener("click", (event) => {
   }
 });
 
-// Whether text on this page is written nowhere else. The composer keeps its draft.
+// Whether text on this page is written nowhere else. The composer keeps its draft, usually with its attachments.
 const hasUnsaved = () => [...document.querySelectorAll("textarea:not(#message)")].some((area) => area.checkVisibility() && area.value !== area.defaultValue);
 
-// The browser asks before it drops unsaved text, or the composer's attachments.
+// The browser asks before it drops what is not saved.
 addEventListener("beforeunload", (event) => {
-  if (document.querySelector("#attached li") || hasUnsaved()) event.preventDefault();
+  if (document.querySelector("#attached[data-unsaved] li") || hasUnsaved()) event.preventDefault();
 });
 
 document.addEventListener("keydown", (event) => {

@@ -2,6 +2,7 @@
 // within a day.
 
 import { ApiError, call } from "./api.js";
+import { keepAttached, keepDraft } from "./drafts.js";
 
 const KEY = "daybook:temporary";
 
@@ -15,6 +16,8 @@ export async function leaveTemporary() {
   if (temporary !== undefined && session) rememberTemporary(session);
   if (!left || left === session) return;
   if (sessionStorage.getItem(KEY) === left) sessionStorage.removeItem(KEY);
+  keepDraft(left, "");
+  keepAttached(left, []).catch(() => {});
   try {
     await call("DELETE", `/api/sessions/${left}`);
   } catch (error) {

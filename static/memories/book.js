@@ -1,7 +1,7 @@
 // The menu of a book: import, and permanent deletion of everything with a typed phrase and a receipt.
 
-import { call } from "../gateway/api.js";
-import { attempt, paragraph, some } from "./dialog.js";
+import { attempt, call } from "../gateway/api.js";
+import { paragraph, some } from "./dialog.js";
 import { installImport, openImport } from "./importing.js";
 
 export function installBook(list) {
@@ -82,8 +82,7 @@ function installForget(dialog, list) {
     if (ready()) button.click();
   });
   button.addEventListener("click", () =>
-    attempt(dialog, async () => {
-      button.disabled = true;
+    attempt(dialog, button, async () => {
       const request = call("DELETE", `/api/account/memories?book=${encodeURIComponent(list.book)}`);
       const receipt = await whileSaying(dialog, list, request);
       const erased = Object.entries(receipt.erased).filter(([, count]) => count);

@@ -1,7 +1,7 @@
 // The editor of a new memory, or of one in the list. A concurrent change by someone else is shown beside it.
 
-import { ApiError, attempt, call } from "../gateway/api.js";
-import { shown } from "./list.js";
+import { ApiError, attempt, call, fragment, tryFragment } from "../gateway/api.js";
+import { installKeys } from "../gateway/editor_keys.js";
 
 const zone = document.querySelector("[data-memories]").dataset.zone;
 
@@ -34,7 +34,7 @@ export function installAdd(form, list) {
 }
 
 export async function openEditor({ id, dataset: { memory } }, list) {
-  const nodes = await shown(`/fragments/memories/${memory}/edit/`);
+  const nodes = await tryFragment(`/fragments/memories/${memory}/edit/`);
   if (!nodes) {
     await list.refreshRow(memory);
     return;
@@ -79,8 +79,10 @@ async function save(form, list) {
 
 // Resolves an edit conflict: keep mine, take theirs, or edit both, so that nothing is overwritten unseen.
 async function showConflict(form, number, list) {
-  const nodes = await shown(`/fragments/memories/${number}/edit/?mine=1`);
-  if (!nodes) throw new ApiError("not_found", "It was deleted in the meantime. Cancel; you can restore it under Deleted.");
+  const nodes = await fragment(`/fragments/memories/${number}/edit/?mine=1`).catch((error) => {
+    if (error.status !== 404) throw error;
+    throw new ApiError("not_found", "It was deleted in the meantime. Cancel; you can restore it under Deleted.");
+  });
   const conflict = nodes.querySelector("[data-conflict]");
   const area = form.elements.content;
   conflict.querySelector("[data-mine]").textContent = area.value.trim();
@@ -110,14 +112,7 @@ function watch(form, close) {
   area.addEventListener("input", () => {
     form.querySelector("[data-count]").textContent = [...area.value.trim()].length;
   });
-  form.querySelector("[data-cancel]").addEventListener("click", close);
-  form.addEventListener("keydown", (event) => {
-    if (event.isComposing) return;
-    if (event.key === "Escape") {
-      event.stopPropagation();
-      close();
-    } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
-  });
+  installKeys(form, close);
 }
 
 function values(form) {

@@ -1,8 +1,7 @@
 // The history drawer: beside the list, or over the page on narrow screens, where the page behind it is inert. Escape
 // closes it and restores the focus.
 
-import { ApiError, call } from "../gateway/api.js";
-import { shown } from "./list.js";
+import { ApiError, call, tryFragment } from "../gateway/api.js";
 
 const OVER = matchMedia("(max-width: 74.99rem)");
 
@@ -10,7 +9,8 @@ export class History {
   constructor(drawer, list) {
     this.drawer = drawer;
     this.list = list;
-    this.number = "";
+    this.number = ""; // of the memory whose history is shown
+    this.wanted = ""; // of the one that was asked for last
     drawer.addEventListener("click", (event) => {
       if (event.target.closest("[data-close]")) this.close();
       const restore = event.target.closest("[data-restore]");
@@ -35,7 +35,7 @@ export class History {
   close() {
     const button = this.#button;
     this.drawer.hidden = true;
-    this.number = "";
+    this.number = this.wanted = "";
     this.#rest();
     button?.setAttribute("aria-expanded", "false");
     (button ?? document.getElementById("q")).focus();
@@ -44,7 +44,7 @@ export class History {
 
   // The memory may have been changed elsewhere while its history is open.
   refresh(numbers) {
-    if (this.number && (!numbers.length || numbers.map(String).includes(this.number))) this.#load(this.number, true);
+    if (this.number && (!numbers.length || numbers.map(String).includes(this.number))) this.#load(this.number);
   }
 
   async restore(button) {
@@ -52,7 +52,7 @@ export class History {
     button.disabled = true;
     try {
       await call("POST", `/api/memories/${number}/restore`, { revision: button.dataset.restore });
-      await this.#load(number, true);
+      await this.#load(number);
       this.drawer.querySelector("[data-close]")?.focus();
       await this.list.refreshRow(number);
       this.#button?.setAttribute("aria-expanded", "true");
@@ -71,12 +71,13 @@ export class History {
     return this.number ? document.querySelector(`#memory-${this.number} [data-history]`) : null;
   }
 
-  // `again`: shown only if the drawer is still open when the response arrives.
-  async #load(number, again = false) {
-    const nodes = await shown(`/fragments/memories/${number}/history/`);
-    if (!nodes || (again && this.number !== String(number))) return false;
+  // Shown only if the drawer was neither closed nor opened for another memory meanwhile.
+  async #load(number) {
+    this.wanted = String(number);
+    const nodes = await tryFragment(`/fragments/memories/${number}/history/`);
+    if (!nodes || this.wanted !== String(number)) return false;
     const close = this.drawer.contains(document.activeElement) && document.activeElement.matches("[data-close]");
-    this.number = String(number);
+    this.number = this.wanted;
     this.drawer.replaceChildren(nodes);
     if (close) this.drawer.querySelector("[data-close]").focus();
     return true;

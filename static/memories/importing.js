@@ -1,7 +1,7 @@
 // Import of a file or of pasted text, with preview and undo.
 
-import { call, fragment } from "../gateway/api.js";
-import { attempt, paragraph, some } from "./dialog.js";
+import { attempt, call, fragment } from "../gateway/api.js";
+import { paragraph, some } from "./dialog.js";
 
 const NOTHING = "Nothing is saved yet.";
 const PAUSE = 400; // milliseconds without typing before a preview is requested
@@ -32,7 +32,8 @@ export function installImport(dialog, list) {
   const conversations = dialog.querySelector("#import-conversations");
   const write = dialog.querySelector("[data-write]");
   const undo = dialog.querySelector("[data-undo-import]");
-  let sets = [];
+  let sets = []; // what an undo has to undo yet
+  let undone;
   let changed = 0;
   let looks = 0;
   let timer;
@@ -53,7 +54,7 @@ export function installImport(dialog, list) {
     const body = given();
     dialog.querySelector("[data-report]").replaceChildren(paragraph(body ? "Reading the file…" : ""));
     if (!body) return;
-    attempt(dialog, async () => {
+    attempt(dialog, null, async () => {
       try {
         const report = await send(body, true);
         const changes = report.changed && (await changesOf(body, report, list.book));
@@ -65,7 +66,9 @@ export function installImport(dialog, list) {
         write.textContent = count ? `Import ${count.toLocaleString("en")}` : "Import";
         write.disabled = !count;
       } catch (error) {
-        if (mine === looks) throw error;
+        if (mine !== looks) return;
+        dialog.querySelector("[data-report]").replaceChildren();
+        throw error;
       }
     });
   };
@@ -83,13 +86,13 @@ export function installImport(dialog, list) {
   format.addEventListener("change", look);
   conversations.addEventListener("change", look);
   write.addEventListener("click", () =>
-    attempt(dialog, async () => {
-      write.disabled = true;
+    attempt(dialog, write, async () => {
       const report = await send(given(), false);
       say(dialog, report, "Saved. Each memory has its history.");
       write.hidden = true;
       text.defaultValue = text.value; // written now
       sets = report.change_sets;
+      undone = { memories: 0, conversations: 0, proposals: 0 };
       changed = report.changed;
       undo.hidden = !sets.length;
       dialog.querySelector("[data-done]").textContent = "Close";
@@ -98,17 +101,16 @@ export function installImport(dialog, list) {
     }),
   );
   undo.addEventListener("click", () =>
-    attempt(dialog, async () => {
-      undo.hidden = true;
-      let memories = 0;
-      let removed = 0;
-      let withdrawn = 0;
-      for (const set of sets) {
-        const undone = await call("POST", `/api/changes/${set}/undo`, {});
-        memories += undone.undone.length;
-        removed += undone.conversations;
-        withdrawn += undone.proposals;
+    attempt(dialog, undo, async () => {
+      while (sets.length) {
+        const result = await call("POST", `/api/changes/${sets[0]}/undo`, {});
+        sets.shift();
+        undone.memories += result.undone.length;
+        undone.conversations += result.conversations;
+        undone.proposals += result.proposals;
       }
+      undo.hidden = true;
+      const { memories, conversations: removed, proposals: withdrawn } = undone;
       const also = (removed ? ` ${some(removed, "conversation was", "conversations were")} removed.` : "")
         + (withdrawn ? ` ${some(withdrawn, "line", "lines")} no longer wait${withdrawn === 1 ? "s" : ""} for your decision.` : "");
       dialog.querySelector("[data-report]").replaceChildren(paragraph(`Undone. ${some(memories, "memory was", "memories were")} ${changed ? "removed or changed back" : "removed"}.${also}`));

@@ -1,7 +1,7 @@
 // The list of memories: filtered, searched, extended and updated in place row by row, so that rows which are being edited
 // or were just deleted stay where they are.
 
-import { ApiError, fragment } from "../gateway/api.js";
+import { ApiError, fragment, tryFragment } from "../gateway/api.js";
 import { reconcile, replaceFocused } from "./reconcile.js";
 
 const TYPING = 250;
@@ -111,7 +111,7 @@ export class List {
   }
 
   async refreshSummary() {
-    const nodes = await shown(`/fragments/memories/summary/?book=${encodeURIComponent(this.book)}`);
+    const nodes = await tryFragment(`/fragments/memories/summary/?book=${encodeURIComponent(this.book)}`);
     if (nodes) {
       const held = this.summary.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
       this.summary.replaceChildren(nodes);
@@ -138,7 +138,13 @@ export class List {
       await this.refresh();
       return document.getElementById(id);
     }
-    const nodes = await shown(`/fragments/memories/${number}/`);
+    let nodes = null;
+    try {
+      nodes = await fragment(`/fragments/memories/${number}/`);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      if (error.status !== 404) return document.getElementById(id); // it stays as it is
+    }
     const row = document.getElementById(id);
     const fresh = nodes?.querySelector("[data-memory]");
     if (!row || !fresh) {
@@ -157,7 +163,7 @@ export class List {
     this.asked += 1;
     this.another ||= whole;
     const mine = this.asked;
-    const nodes = await shown(`/fragments/memories/?${query}`);
+    const nodes = await tryFragment(`/fragments/memories/?${query}`);
     if (!nodes || mine !== this.asked) return;
     whole = this.another;
     this.another = false;
@@ -208,7 +214,7 @@ export class List {
       return;
     }
     if (row.hasAttribute("data-gone") && !deleted) return;
-    const nodes = await shown(`/fragments/memories/${row.dataset.memory}/`);
+    const nodes = await tryFragment(`/fragments/memories/${row.dataset.memory}/`);
     const fresh = nodes?.querySelector(deleted ? "[data-memory]:not([data-gone])" : "[data-gone]");
     if (fresh) replaceFocused(row, fresh);
     else row.remove();
@@ -221,16 +227,5 @@ export class List {
       time.classList.toggle("ditto", time.textContent === day);
       day = time.textContent;
     }
-  }
-}
-
-// Returns a fragment, or null if it is empty or the request failed; the page stays unchanged, and shows elsewhere that it
-// is offline.
-export async function shown(path) {
-  try {
-    return await fragment(path);
-  } catch (error) {
-    if (error instanceof ApiError) return null;
-    throw error;
   }
 }

@@ -1,8 +1,8 @@
 // The drawer of a document: reading, editing and history. It replaces the panel; on narrow pages it covers everything, and
 // the page behind it is inert.
 
-import { attempt, call, request } from "../gateway/api.js";
-import { shown } from "../memories/list.js";
+import { attempt, call, request, tryFragment } from "../gateway/api.js";
+import { confirmed } from "../gateway/shell.js";
 
 const OVER = matchMedia("(max-width: 74.99rem)");
 
@@ -12,12 +12,13 @@ export class Documents extends EventTarget {
     this.drawer = drawer;
     this.panel = panel;
     this.opener = "";
+    this.wanted = ""; // the path that was asked for last
     drawer.addEventListener("click", (event) => {
       const button = event.target.closest("button, [data-close]");
       if (!button) return;
       if (button.matches("[data-close]")) {
         event.preventDefault();
-        this.close();
+        this.#leave();
       } else if (button.matches("[data-document]")) this.#load(button.dataset.document);
       else if (button.matches("[data-edit-document]")) this.#load(button.dataset.editDocument, "edit");
       else if (button.matches("[data-document-history]")) this.#load(button.dataset.documentHistory, "history");
@@ -31,7 +32,10 @@ export class Documents extends EventTarget {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) drawer.querySelector("form")?.requestSubmit();
     });
     document.addEventListener("keydown", (event) => {
-      if (event.key === "Escape" && !drawer.hidden && (OVER.matches || drawer.contains(document.activeElement))) this.close();
+      if (event.key !== "Escape" || drawer.hidden || document.querySelector("dialog[open]")) return;
+      if (!OVER.matches && !drawer.contains(document.activeElement)) return;
+      event.preventDefault(); // it would also close the dialog that this opens
+      this.#leave();
     });
     OVER.addEventListener("change", () => this.#rest());
     this.#rest();
@@ -42,7 +46,16 @@ export class Documents extends EventTarget {
     return this.#load(path, view);
   }
 
-  close() {
+  // Closes the drawer, unless it has unsaved text that the person wants to keep.
+  async #leave() {
+    const area = this.drawer.querySelector("textarea");
+    const discard = { title: "Discard your changes?", text: "What you wrote in this document is not saved.", action: "Discard" };
+    if (!area || area.value === area.defaultValue || (await confirmed(discard))) this.#close();
+    else area.focus();
+  }
+
+  #close() {
+    this.wanted = "";
     this.drawer.hidden = true;
     this.drawer.replaceChildren();
     this.#rest();
@@ -50,10 +63,13 @@ export class Documents extends EventTarget {
     this.#address("");
   }
 
+  // Shown only if the drawer was neither closed nor opened for another document meanwhile.
   async #load(path, view = "") {
-    const nodes = await shown(`/fragments/document/?book=${this.#book}&path=${encodeURIComponent(path)}&view=${view}`);
+    this.wanted = path;
+    const nodes = await tryFragment(`/fragments/document/?book=${this.#book}&path=${encodeURIComponent(path)}&view=${view}`);
+    if (this.wanted !== path) return;
     if (!nodes) {
-      if (!this.drawer.hidden) this.close();
+      if (!this.drawer.hidden) this.#close();
       return;
     }
     this.drawer.replaceChildren(nodes);
@@ -79,7 +95,7 @@ export class Documents extends EventTarget {
     await attempt(this.drawer, form.querySelector("[type=submit]"), async () => {
       await this.#put(path, content, form.dataset.version);
       if (content.trim()) await this.#load(path);
-      else this.close();
+      else this.#close();
     });
   }
 

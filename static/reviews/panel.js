@@ -1,7 +1,6 @@
 // Consolidation: its progress, the cost of a rebuild, and stopping it. Polled only while it is running.
 
-import { attempt, call } from "../gateway/api.js";
-import { shown } from "../memories/list.js";
+import { attempt, call, tryFragment } from "../gateway/api.js";
 
 const OPEN = new Set(["scheduled", "running", "paused"]);
 const PAUSE = 3000;
@@ -42,7 +41,7 @@ export class Panel {
   // `focus`: selector of the element to focus afterwards; by default, the one that had the focus.
   async refresh(focus = "") {
     if (this.root.querySelector("#preview:not([hidden])") && !focus) return; // the preview is open
-    const nodes = await shown(`/fragments/consolidation/?book=${encodeURIComponent(this.book)}`);
+    const nodes = await tryFragment(`/fragments/consolidation/?book=${encodeURIComponent(this.book)}`);
     if (nodes) {
       const held = this.root.contains(document.activeElement) ? sameAs(document.activeElement) : "";
       this.root.replaceChildren(nodes);

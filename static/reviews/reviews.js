@@ -1,10 +1,9 @@
 // The reviews page: the self-updating timeline, decisions, undo, and the panel beside it.
 
-import { ApiError, attempt, call, request } from "../gateway/api.js";
+import { ApiError, attempt, call, request, tryFragment } from "../gateway/api.js";
 import { notifications, reviews } from "../gateway/shell.js";
 import { onTold, tell } from "../gateway/tabs.js";
 import { reconcile } from "../memories/reconcile.js";
-import { shown } from "../memories/list.js";
 import { installDecisions } from "./decision.js";
 import { Documents } from "./documents.js";
 import { Panel } from "./panel.js";
@@ -73,7 +72,7 @@ function refresh(through = "") {
 
 async function load(through, mine) {
   const number = runs().dataset.number;
-  const nodes = await shown(`/fragments/reviews/?n=${number}${through && `&through=${encodeURIComponent(through)}`}`);
+  const nodes = await tryFragment(`/fragments/reviews/?n=${number}${through && `&through=${encodeURIComponent(through)}`}`);
   if (mine !== asked) return newest; // an older response must not overwrite a newer one
   if (!nodes) return;
   const fresh = nodes.querySelector("[data-runs]");

@@ -155,6 +155,16 @@ class Visitor:
 NewVisitor = Callable[..., Visitor]
 
 
+def sign_in(visitor: Visitor, name: str) -> None:
+    """Sign a person in, in place of whoever was signed in."""
+    client = Client()
+    user = owner_of(name).user
+    assert user is not None
+    client.force_login(user)
+    cookie = client.cookies["daybook_session"].value
+    visitor.context.add_cookies([{"name": "daybook_session", "value": cookie, "url": visitor.address}])
+
+
 @pytest.fixture
 def visitor(chromium: Browser, profile: Profile, server: LiveServer) -> Iterator[NewVisitor]:
     """Create visitors: `visitor("alice")` is signed in, `visitor()` is not; `options` are those of the browser context.
@@ -166,14 +176,9 @@ def visitor(chromium: Browser, profile: Profile, server: LiveServer) -> Iterator
         alone = alone or bool(options) or profile.taken
         context = chromium.new_context(**(_DEFAULT_OPTIONS | options)) if alone else profile.context
         profile.taken = profile.taken or not alone
-        if name:
-            client = Client()
-            user = owner_of(name).user
-            assert user is not None
-            client.force_login(user)
-            cookie = client.cookies["daybook_session"].value
-            context.add_cookies([{"name": "daybook_session", "value": cookie, "url": server.address}])
         visitors.append(Visitor(context, server.address))
+        if name:
+            sign_in(visitors[-1], name)
         return visitors[-1]
 
     yield make

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from gateway.models import Message
 from tests.browser.axe import serious_findings
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import NewVisitor, Visitor, sign_in
 from tests.browser.puppet_model import PuppetModel
 
 pytestmark = pytest.mark.browser
@@ -151,3 +151,52 @@ def test_regenerating_and_editing_keep_the_image(chat: Page, puppet: PuppetModel
     content = puppet.requests[-1].messages[-1]["content"]
     assert (content[0]["text"], content[1]["type"]) == ("Its colour?", "image_url")
     expect(chat.locator(".entry--you").last.get_by_role("img")).to_be_visible()
+
+
+def test_the_attachments_of_a_draft_stay_until_it_is_sent_and_are_its_authors_own(
+    visitor: NewVisitor, puppet: PuppetModel
+) -> None:
+    alices = visitor("alice")
+    asked: list[str] = []
+    chat = alices.open("/")
+    chat.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
+    box, attached = chat.get_by_role("textbox", name="Message to"), chat.locator("#attached:not([data-unsaved])")
+    attach(chat, DOT, NOTES)
+    box.fill("What is this?")
+    expect(attached.locator("li")).to_have_count(2)
+    chat.reload()
+    expect(attached.locator("li")).to_have_text(["×", "notes.txt×"])
+    sign_in(alices, "charlie")
+    other = alices.open("/")
+    expect(other.get_by_role("button", name="Send message")).to_be_enabled()
+    assert other.evaluate("indexedDB.databases().then((all) => all.length)") == 1
+    expect(other.get_by_role("textbox", name="Message to")).to_have_value("")
+    expect(other.locator("#attached li")).to_have_count(0)
+    sign_in(alices, "alice")
+    chat.reload()
+    chat.get_by_role("button", name="Remove dot.png").click()
+    expect(attached.locator("li")).to_have_count(1)
+    puppet.answer("Notes.")
+    chat.keyboard.press("Enter")
+    expect(chat.locator("[data-prose]").last).to_have_text("Notes.")
+    assert [part["type"] for part in Message.objects.get(role="user").parts] == ["text", "text"]
+    for path in (chat.url.removeprefix(alices.address), "/new/"):
+        page = alices.open(path)
+        expect(page.get_by_role("button", name="Send message")).to_be_enabled()
+        page.evaluate("indexedDB.databases()")
+        expect(page.locator("#attached li")).to_have_count(0)
+    assert asked == []
+
+
+def test_a_message_waits_for_the_file_that_is_being_read(chat: Page, puppet: PuppetModel) -> None:
+    puppet.answer("Notes.")
+    chat.evaluate("() => { File.prototype.arrayBuffer = () => new Promise((done) => (window.read = done)) }")
+    attach(chat, NOTES)
+    chat.get_by_role("textbox", name="Message to").fill("What is this?")
+    chat.keyboard.press("Enter")
+    chat.evaluate("() => read(new TextEncoder().encode('Ada').buffer)")
+    expect(chat.locator("[data-prose]").last).to_have_text("Notes.")
+    assert [part["text"] for part in Message.objects.get(role="user").parts] == [
+        "What is this?",
+        "[File notes.txt]\nAda",
+    ]

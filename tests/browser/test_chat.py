@@ -197,7 +197,8 @@ def test_the_last_message_can_be_edited_and_its_answer_regenerated(alices: Visit
     box.press("ArrowUp")
     expect(editor).to_be_focused()
     expect(editor).to_have_value("qestion")
-    chat.keyboard.press("Escape")
+    chat.get_by_role("button", name="Cancel").press("Enter")  # not to be mistaken for the Enter that sends
+    expect(editor).to_have_count(0)
     chat.get_by_role("button", name="Edit your message").click()
     editor.fill("question")
     puppet.answer("Answer two.")
@@ -238,6 +239,7 @@ def test_a_saved_memory_can_be_undone_restored_and_edited_below_the_answer(chat:
     expect(note).to_contain_text("Memory saved")
     note.get_by_role("button", name="Undo").click()
     expect(note).to_contain_text("Undone by you")
+    expect(note.get_by_role("button", name="Restore")).to_be_focused()
     assert Memory.objects.get().deleted_at is not None
     note.get_by_role("button", name="Restore").click()
     expect(note).to_contain_text("Memory saved")
@@ -247,6 +249,7 @@ def test_a_saved_memory_can_be_undone_restored_and_edited_below_the_answer(chat:
     words.fill("The oven runs at 240 degrees.")
     chat.get_by_role("button", name="Save", exact=True).click()
     expect(words).to_have_count(0)
+    expect(note.get_by_role("button", name="Edit: ")).to_be_focused()
     assert Memory.objects.get().content == "The oven runs at 240 degrees."
     alices.expect_error("status of 409")
     note.get_by_role("button", name="Edit: ").click()

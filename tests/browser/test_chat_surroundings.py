@@ -94,9 +94,11 @@ def test_returning_to_a_page_shows_turns_from_other_devices(alices: Visitor, vis
     chat = alices.open(f"/c/{session.pk}/")
     phone = visitor("alice").open("/")
     ask(phone, "from the phone")
+    conversation_make(owner_of("alice"), ("another", "Fine."), title="A session of the phone")
     chat.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     expect(chat.get_by_text("from the phone")).to_be_visible()
     expect(chat.locator(".turn")).to_have_count(2)
+    expect(chat.get_by_role("link", name="A session of the phone")).to_be_visible()
 
 
 def test_a_session_can_be_renamed_searched_and_deleted(alices: Visitor) -> None:
@@ -205,7 +207,9 @@ def test_the_session_list_is_one_tab_stop_with_arrows_inside(alices: Visitor) ->
     expect(chat.get_by_role("heading", level=1)).to_have_text("First one")
 
 
-def test_on_a_phone_the_sessions_are_a_drawer_and_nothing_scrolls_sideways(alices: Visitor) -> None:
+def test_on_a_phone_the_sessions_are_a_drawer_and_nothing_scrolls_sideways(
+    alices: Visitor, puppet: PuppetModel
+) -> None:
     words = "A rather long message about " + "the oven " * 12
     page = alices.open(f"/c/{conversation_make(owner_of('alice'), (words, 'Fine.'), title=words).pk}/")
     sessions = page.get_by_role("complementary", name="Sessions")
@@ -220,6 +224,19 @@ def test_on_a_phone_the_sessions_are_a_drawer_and_nothing_scrolls_sideways(alice
         page.keyboard.press("Escape")
         expect(sessions).to_be_hidden()
         expect(opener).to_be_focused()
+    send(page, "and?")
+    puppet.say("Well")
+    expect(page.get_by_text("Well")).to_be_visible()
+    opener.click()
+    page.keyboard.press("Escape")
+    expect(sessions).to_be_hidden()
+    puppet.answer(" and good.")
+    expect(page.get_by_text("Well and good.")).to_be_visible()  # closing the drawer did not stop the answer
+    expect(page.locator(".turn").last).to_have_attribute("data-state", "completed")
+    opener.click()
+    page.set_viewport_size({"width": 1000, "height": 390})  # the phone is turned
+    assert not page.locator("main").evaluate("main => main.inert")
+    expect(page.locator(".scrim")).to_be_hidden()
 
 
 def test_a_reader_who_scrolled_up_stays_there_and_sees_that_there_is_new_text(

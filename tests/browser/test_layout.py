@@ -88,7 +88,8 @@ def test_pages_fit_a_small_or_zoomed_screen(visitor: NewVisitor, server: object)
     for path in (f"/c/{session.pk}/", *PATHS):
         page = small.open(path)
         expect(page.locator("#main")).to_be_visible()
-        for width in (320, 360, 720):  # the last two: a common screen at 400 and at 200 %
+        # The first: a phone of 390 pixels with a font of 32. The last two: a common screen at 400 and at 200 %.
+        for width in (195, 320, 360, 720):
             page.set_viewport_size({"width": width, "height": 640})
             assert page.evaluate(SIDEWAYS) == 0, (path, width)
             assert page.evaluate(OVERLAPPING) == [], (path, width)

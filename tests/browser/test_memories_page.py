@@ -61,8 +61,12 @@ def test_a_new_user_adds_the_first_memory(alices: Visitor) -> None:
     form.get_by_label("Expires").fill("2031-06-30")
     form.get_by_label("Pinned").check()
     form.get_by_label("Search keywords").fill("hive, honey")
-    form.get_by_role("button", name="Save").click()
+    writes: list[str] = []
+    page.on("request", lambda request: writes.append(request.url) if request.method == "POST" else None)
+    for _ in range(2):
+        page.keyboard.press("Control+Enter")
     expect(form).to_be_hidden()
+    assert len(writes) == 1
     expect(page.get_by_role("button", name="Add memory")).to_be_focused()
     added = row(page, "Keeps bees.")
     for words in ("You · hobby", "Pinned", "Expires 30 Jun 2031", "Search keywords: hive, honey"):
@@ -309,7 +313,8 @@ def test_a_late_row_does_not_take_the_focus_after_the_history_was_closed(alices:
     expect(opener).to_have_attribute("aria-expanded", "false")
 
 
-def test_a_late_history_does_not_reopen_the_drawer(alices: Visitor, tea: Memory) -> None:
+def test_a_late_history_neither_reopens_the_drawer_nor_replaces_another(alices: Visitor, tea: Memory) -> None:
+    memory_make(tea.owner, "Likes rum.")
     page = open_memories(alices)
     page.get_by_role("button", name="History: Likes tea.").click()
     drawer = page.locator("#history")
@@ -324,6 +329,26 @@ def test_a_late_history_does_not_reopen_the_drawer(alices: Visitor, tea: Memory)
         held_back[0].continue_()
     page.wait_for_timeout(200)
     expect(drawer.locator(".rev")).to_have_count(0)
+    held_back.clear()
+    page.route("**/history/", lambda route: route.continue_() if held_back else held_back.append(route))
+    page.get_by_role("button", name="History: Likes coffee.").click()
+    page.get_by_role("button", name="History: Likes rum.").click()
+    expect(drawer).to_contain_text("Likes rum.")
+    with page.expect_response("**/history/"):
+        held_back[0].continue_()
+    page.wait_for_timeout(200)
+    expect(drawer).to_contain_text("Likes rum.")
+
+
+def test_a_memory_stays_listed_while_the_server_is_unreachable(alices: Visitor, tea: Memory) -> None:
+    alices.expect_error("ERR_FAILED")
+    page = open_memories(alices)
+    page.route("**/fragments/memories/**", lambda route: route.abort())
+    for name in ("Pin: Likes tea.", "Edit: Likes tea."):
+        with page.expect_event("requestfailed"):
+            page.get_by_role("button", name=name).click()
+    page.wait_for_timeout(200)
+    expect(row(page, "Likes tea.")).to_be_visible()
 
 
 def test_changes_elsewhere_appear_without_a_reload(visitor: NewVisitor, tea: Memory) -> None:

@@ -1,7 +1,7 @@
 """Search with highlighted words, earlier turns, session actions, export, and help."""
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from gateway.models import Session
 from tests.browser.axe import findings_light_and_dark
@@ -18,9 +18,17 @@ def test_an_old_turn_is_found_and_opened_with_its_words_highlighted(alices: Visi
     session = long_conversation(owner_of("alice"), 45)
     long_conversation(owner_of("alice"), 1, title="Another", needle=9)
     page = alices.open("/")
+    held_back: list[Route] = []
+    page.route("**/fragments/sessions/?q=&**", lambda route: held_back.append(route))
+    with page.expect_request("**/fragments/sessions/?q=&**"):  # another tab has changed the list
+        page.evaluate("new BroadcastChannel('daybook').postMessage({ kind: 'sessions' })")
     page.keyboard.press("Control+k")
     page.keyboard.type("quince tr")
     found = page.locator(".session--found")
+    expect(found).to_have_count(1)
+    with page.expect_response("**/fragments/sessions/?q=&**"):
+        held_back[0].continue_()
+    page.wait_for_timeout(200)
     expect(found).to_have_count(1)
     expect(found.locator("mark")).to_have_text(["quince", "tree"])
     expect(found).to_contain_text("assistant, Yesterday")

@@ -1,7 +1,7 @@
 """Session tags in the list and above a conversation: keyboard, narrow screens, and undo."""
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from gateway.models import Agent, Session
 from gateway.services import session_create
@@ -65,12 +65,20 @@ def test_tags_are_added_with_the_keyboard_used_as_a_filter_and_undone(alices: Vi
     expect(row(page, "The oven")).to_be_visible()
     page.get_by_label("Search sessions").fill("trains")
     expect(page.locator("#session-list")).to_contain_text("with the tag “home”")
-    page.get_by_label("Search sessions").fill("")
-    page.get_by_label("Tag", exact=True).select_option("travel")
-    expect(page.locator(".session")).to_have_count(2)
+    with page.expect_response("**/fragments/sessions/?q=&**"):
+        page.get_by_label("Search sessions").fill("")
+    held_back: list[Route] = []
+    page.route("**/fragments/sessions/?tag=travel&**", lambda route: held_back.append(route))
+    with page.expect_request("**/fragments/sessions/?tag=travel&**"):
+        page.get_by_label("Tag", exact=True).select_option("travel")
+    expect(page.get_by_label("Tag", exact=True)).to_have_value("travel")
+    late = held_back[0].fetch()  # both sessions have the tag yet
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_text("Undone.")).to_be_visible()
     assert tags_of(oven) == []
+    expect(page.locator(".session")).to_have_count(1)
+    held_back[0].fulfill(response=late)
+    page.wait_for_timeout(200)
     expect(page.locator(".session")).to_have_count(1)
     assert tags_of(trains) == ["travel"]
 

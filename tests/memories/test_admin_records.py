@@ -13,7 +13,7 @@ from memories.history.word_diff import word_diff
 from memories.models import ChangeSet, Memory, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
 from tests.admin_pages import count_queries
-from tests.admin_rows import memory_make, owner_make
+from tests.admin_rows import memory_make, owner_make, staff_client
 
 pytestmark = pytest.mark.django_db
 REVISIONS = "/admin/memories/revision/"
@@ -41,6 +41,30 @@ def test_revisions_are_filtered_by_actor_origin_change_set_and_review(root: Clie
     assert [r.action for r in listed(root, REVISIONS, action="add")] == ["add"]
     assert listed(root, REVISIONS, change_set="nonsense") == []
     assert len(listed(root, REVISIONS, q="1")) == 3
+
+
+def test_change_sets_are_found_by_text_and_number_of_their_memories_and_by_ids() -> None:
+    run, path = "01890000-0000-7000-8000-000000000001", "/admin/memories/changeset/"
+    tea = memory_make("Likes green tea.")
+    rum = memory_make("Likes rum.", book=tea.book)
+    source = Source(actor="model", origin=WriteOrigin.TOOL, run_id=run)  # type: ignore[arg-type]
+    with book_writing(tea.book, source) as writer:
+        for memory in (tea, rum):
+            writer.update(memory.number, MemoryFields(pinned=True))
+    sets = dict(zip(("tea", "rum", "both"), ChangeSet.objects.order_by("pk"), strict=True))
+    root = staff_client(superuser=True)
+    for search, wanted in {
+        "Green  likes": ["both", "tea"],
+        str(rum.number): ["both", "rum"],
+        run: ["both"],
+        str(sets["rum"].pk): ["rum"],
+        "gin": [],
+    }.items():
+        assert listed(root, path, q=search) == [sets[name] for name in wanted], search
+    User.objects.filter(username="bob").delete()
+    viewer = staff_client(may=("memories.view_changeset",))
+    assert [listed(viewer, path, q=search) for search in ("tea", "1")] == [[], []]  # may not read the text
+    assert listed(viewer, path, q=run) == [sets["both"]]
 
 
 def test_a_revision_shows_the_words_that_changed(root: Client) -> None:

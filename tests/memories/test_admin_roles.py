@@ -97,7 +97,9 @@ ACTIONS = {
     "memories.memory delete_memories": "sa",
     "memories.memory export_memories": "sav",
     "memories.memory restore_memories": "sa",
+    "reviews.reviewrun approve_reviews": "sa",
     "reviews.reviewrun cancel_reviews": "sa",
+    "reviews.reviewrun reject_reviews": "sa",
     "reviews.reviewrun review_again": "sa",
     "reviews.reviewrun undo_reviews": "sa",
 }

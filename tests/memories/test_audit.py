@@ -22,7 +22,7 @@ from memories.audit.log import NOBODY, SYSTEM, Action, Actor, audit_entry, audit
 from memories.audit.triggers import create_statements
 from memories.database.access import in_thread
 from memories.models import AppendOnlyError, AuditEntry, Owner
-from tests.admin_rows import memory_make, staff_client
+from tests.admin_rows import book_make, memory_make, staff_client
 from tests.conftest import Api
 from tests.factories import key_make, owner_make
 
@@ -213,6 +213,33 @@ def test_the_admin_shows_and_filters_sentences(alice: Owner) -> None:
     page = root.get("/admin/memories/auditentry/?owner=alice&actor=bob&action=view").content.decode()
     assert "bob opened memory 7 of alice." in page
     assert "charlie signed in." not in page
+
+
+def test_a_list_of_several_people_is_one_line_that_names_the_others_and_hides_nobody() -> None:
+    root = staff_client(superuser=True)
+    for owner in (owner_make("alice"), owner_make("carol"), dave := owner_make("dave")):
+        memory_make("Likes tea.", book=book_make(owner))
+    memory_make("Likes rum.", book=book_make(dave))
+    root.get("/admin/memories/memory/")
+    audit_record(Action.CHANGE, actor=BOB, kind="memory", object_id="7")
+
+    def listed(**query: str) -> list[str]:
+        found = root.get("/admin/memories/auditentry/", query).context["cl"].result_list
+        return [audit_sentence(entry) for entry in found][::-1]
+
+    line = "bob listed 2 × memory of dave. The list also had rows of 2 other people."
+    changed, signed_in = "bob changed memory 7.", "bob signed in."
+    assert listed() == [signed_in, line, changed]
+    assert listed(group="changes") == [changed]
+    assert listed(group="access") == [line]
+    assert listed(group="sign_in") == [signed_in]
+    assert listed(kind="memory", action="list") == [line]
+    assert listed(q="7") == [changed]
+    assert listed(owner="carol") == ["bob listed 1 × memory of carol. In the same list."]
+    entry = AuditEntry.objects.get(owner="carol")
+    assert listed(q=entry.request_id)[:2] == [line, "bob listed 1 × memory of carol. In the same list."]
+    page = root.get(f"/admin/memories/auditentry/{entry.pk}/change/").content.decode()
+    assert "dave (2), carol (1), alice (1)" in page
 
 
 def test_the_admins_export_is_streamed_in_pages_and_recorded(monkeypatch: pytest.MonkeyPatch) -> None:

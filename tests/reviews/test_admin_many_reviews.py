@@ -10,7 +10,7 @@ from django.test import Client
 from memories.models import AuditEntry, Memory, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.admin import many_reviews
-from reviews.approvals import review_approve
+from reviews.approvals import review_approve, review_reject
 from reviews.models import ReviewRun
 from reviews.undo import review_undo_slices
 from tests.admin_rows import bob
@@ -197,6 +197,37 @@ def test_open_reviews_are_cancelled_and_finished_ones_listed(alice: Owner, root:
     assert [state(finished), state(waiting), state(scheduled)] == ["saved", "cancelled", "cancelled"]
     assert waiting.error["actor"] == bob()
     assert sorted(key for key, _ in audit_notes() if key) == sorted([str(waiting.pk), str(scheduled.pk)])
+
+
+@pytest.mark.any_database
+def test_waiting_writes_are_saved_and_those_left_out_are_named(
+    alice: Owner, charlie: Owner, root: Client, saved: Save
+) -> None:
+    settings: Any = {"memory_review_approval": True, "user_char_limit": 60}
+    some = saved(alice, adds("Likes tea.", "Has lived in York for ever."), **settings)
+    finished = saved(alice, adds("Is vegan."))
+    others = saved(charlie, adds("Likes tea."), **settings)
+    memory_make(alice, "x" * 40)
+    message = act(root, "approve_reviews", finished, others, some)
+    assert message.startswith("Saved 2 memories. Left out: write 1 of “I am a vegetarian.” of alice, ")
+    assert ": No room: this needs" in message
+    assert message.endswith(": No write of this review waits for a decision.")
+    assert [state(review) for review in (some, finished, others)] == ["awaiting_approval", "saved", "saved"]
+    assert contents() == ["Is vegan.", "x" * 40, "Likes tea.", "Likes tea."]
+    assert audit_notes() == [(str(some.pk), "Approved write 0."), (str(others.pk), "Approved write 0.")]
+    assert Revision.objects.latest("id").actor == bob()
+
+
+def test_waiting_writes_are_rejected_and_what_was_decided_before_stays(alice: Owner, root: Client, saved: Save) -> None:
+    partly = saved(alice, adds("Likes tea.", "Is vegan."), memory_review_approval=True)
+    review_approve(partly, actor="user:1", only=frozenset({0}))
+    rejected = saved(alice, adds("Has a cat."), memory_review_approval=True)
+    review_reject(rejected, actor="user:1")
+    message = act(root, "reject_reviews", partly, rejected)
+    assert message.startswith("Rejected: 1 review. Left out: ")
+    assert message.endswith(": No write of this review waits for a decision.")
+    assert [state(partly), state(rejected), contents()] == ["saved", "cancelled", ["Likes tea."]]
+    assert audit_notes() == [(str(partly.pk), "Rejected write 1.")]
 
 
 def test_reviews_are_repeated_once_per_session(alice: Owner, charlie: Owner, root: Client) -> None:

@@ -1,0 +1,54 @@
+// Drafts of messages, kept in this browser for each person and session until their message is sent: the text in local
+// storage, the attachments in IndexedDB, since they are too large for it.
+
+import { keep, recall } from "./storage.js";
+
+const STORE = "attached";
+const LONGEST = 7 * 24 * 3600 * 1000; // milliseconds for which attachments are kept
+
+const keyOf = (session) => `draft:${document.body.dataset.owner}:${session || "new"}`;
+
+export function keepDraft(session, text) {
+  keep(keyOf(session), text);
+}
+
+export function draftOf(session) {
+  return recall(keyOf(session)) ?? "";
+}
+
+// Rejects if the browser stores nothing for this page, or has no room left.
+export async function keepAttached(session, items) {
+  const store = await opened();
+  if (items.length) store.put({ items, at: Date.now() }, keyOf(session));
+  else store.delete(keyOf(session));
+  await finished(store.transaction);
+}
+
+// Resolves to the attachments of the draft; deletes those of old drafts.
+export async function attachedOf(session) {
+  const store = await opened();
+  const old = store.index("at").getAllKeys(IDBKeyRange.upperBound(Date.now() - LONGEST));
+  old.onsuccess = () => old.result.forEach((key) => store.delete(key));
+  const kept = store.get(keyOf(session));
+  await finished(store.transaction);
+  return kept.result?.items ?? [];
+}
+
+let database = null;
+
+async function opened() {
+  database ??= new Promise((resolve, reject) => {
+    const request = indexedDB.open("daybook");
+    request.onupgradeneeded = () => request.result.createObjectStore(STORE).createIndex("at", "at");
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+  return (await database).transaction(STORE, "readwrite").objectStore(STORE);
+}
+
+function finished(transaction) {
+  return new Promise((resolve, reject) => {
+    transaction.oncomplete = resolve;
+    transaction.onabort = () => reject(transaction.error);
+  });
+}
