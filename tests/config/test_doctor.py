@@ -16,7 +16,9 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from config import doctor, heartbeat
-from config.doctor import Level, findings, upstream_finding
+from config.doctor import findings
+from config.findings import Level
+from config.model_checks import upstream_finding
 from gateway.models import Agent, Run, Session
 from gateway.services import configuration_save
 from gateway.upstream.dialects import DIALECTS

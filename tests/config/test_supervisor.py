@@ -204,7 +204,7 @@ def _unready_server(reasons: list[str]) -> Iterator[int]:
 def test_a_reader_of_the_output_that_has_gone_ends_everything_quietly() -> None:
     reads, writes = os.pipe()
     os.close(reads)
-    with _unready_server(["the disk of DAYBOOK_HOME has 16 MB left"]) as port, open(writes) as out:
+    with _unready_server(["the disk of DAYBOOK_HOME has 16 MB left"]) as port, os.fdopen(writes) as out:
         options = {"children": [], "host": "127.0.0.1", "port": port, "ready": ["Daybook is ready."]}
         program = [sys.executable, "-m", "config.processes.supervise", json.dumps(options)]
         ended = subprocess.run(program, stdout=out, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
