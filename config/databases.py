@@ -108,6 +108,19 @@ def connection_refusal() -> str:
     return ""
 
 
+def encoding_problem() -> str:
+    """Return that PostgreSQL's database cannot store every text and what to do about it, or "" if it can."""
+    if connection.vendor == "sqlite":
+        return ""
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW server_encoding")
+        (encoding,) = cursor.fetchone()
+    create = "createdb --encoding=UTF8 --template=template0"
+    return (
+        "" if encoding == "UTF8" else f"its encoding is {encoding}, so it cannot store every text: {create} makes one"
+    )
+
+
 def _reason(error: Exception) -> str:
     """Return the first line of an error, without the address that PostgreSQL's driver puts in front of it."""
     line = str(error).strip().partition("\n")[0] or type(error).__name__

@@ -18,7 +18,7 @@ from config import heartbeat, model_checks
 from config.backups import postgres_tools
 from config.checks import FALLBACK_HINT
 from config.contradictions import contradictions
-from config.databases import connection_refusal
+from config.databases import connection_refusal, encoding_problem
 from config.findings import Finding, Level
 from config.health import pending_migrations
 from config.secret_key import is_guessable
@@ -109,6 +109,8 @@ def _database() -> Finding:
             cursor.execute("SELECT 1")
     except DatabaseError as error:
         return Finding("database", Level.FAILED, f"does not answer: {connection_refusal() or _first_line(error)}")
+    if problem := encoding_problem():
+        return Finding("database", Level.WARNING, problem)
     return Finding("database", Level.OK, "answers")
 
 
