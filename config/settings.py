@@ -173,7 +173,7 @@ SECURE_HSTS_SECONDS = 31_536_000 if _SECURE else 0
 SECURE_REFERRER_POLICY = "same-origin"
 
 SILENCED_SYSTEM_CHECKS = [
-    # Django looks for three middlewares by name. Daybook uses subclasses, which config.checks checks.
+    # Django looks for three middlewares by name. Daybook uses subclasses, which API requests skip.
     "security.W001",
     "security.W002",
     "security.W003",
