@@ -9,14 +9,14 @@ from django.db import DatabaseError
 from django.utils.module_loading import import_string
 
 from config.environment import ConfigurationError
+from config.processes.forking import without_reader
 from config.serving import collector
-
-_READER_GONE = 141  # the exit code of a program that SIGPIPE has ended, as shells report it
 
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     collector.pause()  # config.apps resumes it
+    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # an export must not depend on the locale
     try:
         execute_from_command_line(sys.argv)
         sys.stdout.flush()
@@ -34,9 +34,7 @@ def main() -> None:
             "daybook: an argument contains bytes that are not UTF-8. Type it again, in a terminal that uses UTF-8."
         )
     except BrokenPipeError:
-        # The reader has closed the pipe. Leave nothing for Python to write at exit, which would print an error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(_READER_GONE)
+        sys.exit(without_reader())
     except KeyboardInterrupt:
         sys.exit(130)
 

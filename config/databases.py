@@ -9,11 +9,17 @@ from django.db import DatabaseError, connection
 
 from config.environment import ConfigurationError, Environment
 
-_REFUSAL_SECONDS = 3
 _FULL_BYTES = 1_000_000
 _PAGE_CONNECTIONS = 2  # minimum left in the pool for pages while every database thread holds a connection
-# The kernel notices within a minute that a server is gone without closing its connections.
-_KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+# A server that is gone without closing its connections is noticed within a minute: by keepalives on an idle connection,
+# by the user timeout (milliseconds) while a query is on its way.
+_TIMEOUTS = {
+    "connect_timeout": 5,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
 
 
 def database(env: Environment, home: Path) -> dict[str, Any]:
@@ -39,12 +45,14 @@ def _postgres(env: Environment) -> dict[str, Any]:
     # Database threads keep their connections; pages take one per request. If none becomes free in time, the request is
     # answered as overloaded.
     config["ENGINE"] = "memories.database.postgresql"
-    config["OPTIONS"] = _KEEPALIVES | config.get("OPTIONS", {})
+    config["OPTIONS"] = _TIMEOUTS | config.get("OPTIONS", {})
     config["OPTIONS"]["pool"] = {
         "min_size": 0,
         "max_size": env.db_pool,
         "timeout": env.db_busy_seconds,
         "max_idle": 60,
+        # The pool pauses ever longer between attempts to connect, and starts again with the next request after this.
+        "reconnect_timeout": 2,
         "num_workers": 2,
     }
     return config
@@ -94,10 +102,23 @@ def connection_refusal() -> str:
     postgres: Any = connection
     driver = postgres.Database
     try:
-        driver.connect(**{"connect_timeout": _REFUSAL_SECONDS, **connection.get_connection_params()}).close()
+        driver.connect(**connection.get_connection_params()).close()
     except driver.Error as error:
         return _reason(error)
     return ""
+
+
+def encoding_problem() -> str:
+    """Return that PostgreSQL's database cannot store every text and what to do about it, or "" if it can."""
+    if connection.vendor == "sqlite":
+        return ""
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW server_encoding")
+        (encoding,) = cursor.fetchone()
+    create = "createdb --encoding=UTF8 --template=template0"
+    return (
+        "" if encoding == "UTF8" else f"its encoding is {encoding}, so it cannot store every text: {create} makes one"
+    )
 
 
 def _reason(error: Exception) -> str:

@@ -1,65 +1,37 @@
-"""The checks of `doctor` and their findings, in the order in which an operator would look."""
+"""The checks of `doctor`, in the order in which an operator would look. Those about models are in
+config.model_checks."""
 
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 from urllib.parse import urlsplit
 
-import openai
 import redis
 from django.conf import settings
 from django.core import checks
 from django.db import DatabaseError, connection
-from django.db.models import Count, Sum
-from django.db.models.functions import Length
 from django.utils import timezone
 from django_q.brokers import get_broker
 
-from config import heartbeat
+from config import heartbeat, model_checks
 from config.backups import postgres_tools
 from config.checks import FALLBACK_HINT
 from config.contradictions import contradictions
-from config.databases import connection_refusal
+from config.databases import connection_refusal, encoding_problem
+from config.findings import Finding, Level
 from config.health import pending_migrations
 from config.secret_key import is_guessable
-from gateway.agents.configuration import prices
-from gateway.agents.model_choice import BackgroundModels, agent_upstreams
-from gateway.agents.rows import agent_settings
 from gateway.attachments.files import is_local, storage_try
-from gateway.limits.money import cost_of, dollars
-from gateway.models import Agent, Run
-from gateway.upstream import is_demo, missing_upstream
-from gateway.upstream.cache import change_of, learned_now, upstream_cache
-from gateway.upstream.dialects import Dialect, dialect_of
-from gateway.upstream.faults import certificate_fault, is_redirect, speaks_no_tls
+from gateway.models import Run
+from gateway.upstream.cache import upstream_cache
 from gateway.webhooks.addresses import literal_refused
 from gateway.webhooks.services import webhooks_of_older_keys
 from memories.number_words import counted
-from memories.recall.vectors import embeddable, missing_vectors
-from memories.tokens import CHARS_PER_TOKEN
 from prompts.files import prompt_problems
 from reviews.models import ReviewRun
 
-_UPSTREAM_SECONDS = 5.0
 _MIN_FREE_BYTES = 500_000_000
-
-
-class Level(StrEnum):
-    OK = "ok"
-    WARNING = "warning"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line of the report. `text` never contains a key or a password."""
-
-    check: str
-    level: Level
-    text: str
 
 
 def findings() -> Iterator[Finding]:
@@ -76,7 +48,7 @@ def findings() -> Iterator[Finding]:
             yield from _guarded(name, check)
         upstream_cache.sync()
     yield _queue()
-    yield from _upstreams()
+    yield from model_checks.upstreams()
     yield from _alerts()
     if answers:
         for name, check in _DETAIL_CHECKS.items():
@@ -137,6 +109,8 @@ def _database() -> Finding:
             cursor.execute("SELECT 1")
     except DatabaseError as error:
         return Finding("database", Level.FAILED, f"does not answer: {connection_refusal() or _first_line(error)}")
+    if problem := encoding_problem():
+        return Finding("database", Level.WARNING, problem)
     return Finding("database", Level.OK, "answers")
 
 
@@ -184,14 +158,6 @@ def _queue() -> Finding:
     return Finding("queue", Level.OK, "answers")
 
 
-def _upstreams() -> Iterator[Finding]:
-    if is_demo():
-        yield Finding("upstream", Level.OK, "none is configured: the built-in demo model answers")
-    for name, upstream in sorted(settings.DAYBOOK_UPSTREAMS.items()):
-        check = f"upstream {name}" if name != "default" else "upstream"
-        yield upstream_finding(check, url=upstream["url"], key=upstream["key"], dialect=dialect_of(name))
-
-
 def _alerts() -> Iterator[Finding]:
     """Yield whether alerts are posted and signed, if an address is set."""
     if literal_refused(urlsplit(settings.ALERTS_URL).hostname or ""):
@@ -200,56 +166,6 @@ def _alerts() -> Iterator[Finding]:
     elif settings.ALERTS_URL:
         signed = "posted and signed" if settings.ALERTS_SECRET else "posted unsigned: DAYBOOK_ALERTS_SECRET is not set"
         yield Finding("alerts", Level.OK, signed)
-
-
-def _vectors() -> Iterator[Finding]:
-    """Yield how many memories have a vector of the embedding model, if one is configured, and the estimated tokens and
-    cost of the missing vectors."""
-    if not settings.EMBEDDING_MODEL:
-        return
-    if settings.EMBEDDING_UPSTREAM and settings.EMBEDDING_UPSTREAM not in _configured_upstreams():
-        yield Finding("vectors", Level.FAILED, missing_upstream(settings.EMBEDDING_UPSTREAM))
-        return
-    total = embeddable().count()
-    missing = missing_vectors().aggregate(rows=Count("pk"), characters=Sum(Length("content"), default=0))
-    text = f"{total - missing['rows']} of {total} memories have one of {settings.EMBEDDING_MODEL}"
-    if missing["rows"]:
-        tokens = max(1, missing["characters"] // CHARS_PER_TOKEN)
-        price = prices().get(settings.EMBEDDING_MODEL)
-        cost = f", {dollars(cost_of(price, tokens, 0))}" if price else ""
-        text += f"; left: {missing['rows']}, about {tokens:,} tokens{cost}"
-    yield Finding("vectors", Level.OK, text)
-
-
-def _learned() -> Iterator[Finding]:
-    """Yield the changes learned from refusals of upstreams, with dates and the server's message."""
-    for change in learned_now():
-        when = f"since {change.learned_at:%Y-%m-%d}, until {change.expires_at:%Y-%m-%d}"
-        text = f"{change.upstream}, model {change.model}: {change_of(change)}, {when}: “{change.words}”"
-        yield Finding("learned", Level.OK, text)
-
-
-def _configured_upstreams() -> set[str]:
-    """Return the names of the configured upstreams; without any, the demo model is the default one."""
-    return set(settings.DAYBOOK_UPSTREAMS) or {"default"}
-
-
-def _default_model() -> Iterator[Finding]:
-    """Yield the agents that name no model."""
-    names = [agent.name for agent in Agent.objects.order_by("name") if not agent_settings(agent).model]
-    if names:
-        text = f"{', '.join(names)}: no model is named, so DAYBOOK_MODEL ({settings.DAYBOOK_MODEL}) answers"
-        yield Finding("agents", Level.OK, text)
-
-
-def _without_upstream() -> Iterator[Finding]:
-    """Yield agents on an upstream that is not configured, and shared books that no upstream may read."""
-    configured = _configured_upstreams()
-    for agent in Agent.objects.order_by("name"):
-        for upstream in sorted(agent_upstreams(agent_settings(agent)) - configured):
-            yield Finding(f"agent {agent.name}", Level.FAILED, missing_upstream(upstream))
-    for book, reason in BackgroundModels.now().obstacles().items():
-        yield Finding(f"book {book}", Level.WARNING, reason)
 
 
 def _webhooks() -> Iterator[Finding]:
@@ -282,45 +198,14 @@ _STATE_CHECKS: dict[str, Callable[[], Iterable[Finding]]] = {
     "stuck reviews": partial(_stuck, "stuck reviews", ReviewRun),
 }
 _DETAIL_CHECKS = {
-    "learned": _learned,
-    "agents": _without_upstream,
-    "default model": _default_model,
+    "learned": model_checks.learned,
+    "agents": model_checks.without_upstream,
+    "default model": model_checks.default_model,
     "settings": _contradictions,
     "webhooks": _webhooks,
     "restores": _restores,
-    "vectors": _vectors,
+    "vectors": model_checks.vectors,
 }
-
-
-def upstream_finding(check: str, *, url: str, key: str, dialect: Dialect) -> Finding:
-    """Ask an upstream for its models, once and for at most five seconds."""
-    client = openai.OpenAI(
-        base_url=url,
-        api_key=key or "none",
-        default_headers=dialect.headers_with(key),
-        default_query=dict(dialect.query),
-        timeout=_UPSTREAM_SECONDS,
-        max_retries=0,
-        http_client=openai.DefaultHttpxClient(follow_redirects=False, timeout=_UPSTREAM_SECONDS),
-    )
-    try:
-        with client:
-            client.models.list()
-    except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
-        return Finding(check, Level.FAILED, f"{url} refuses the key ({error.status_code})")
-    except openai.APIStatusError as error:
-        if is_redirect(error.status_code):
-            return Finding(check, Level.FAILED, f"{url} redirects ({error.status_code}): change the address")
-        return Finding(check, Level.WARNING, f"{url} answers {error.status_code} to a request for its models")
-    except openai.APIConnectionError as error:
-        if fault := certificate_fault(error):
-            return Finding(check, Level.FAILED, f"{url}: its certificate {fault}")
-        if speaks_no_tls(error):
-            return Finding(check, Level.FAILED, f"{url} does not speak TLS: write http:// instead of https://")
-        return Finding(check, Level.FAILED, f"{url} does not answer")
-    except openai.OpenAIError as error:
-        return Finding(check, Level.WARNING, f"{url} does not list its models ({type(error).__name__})")
-    return Finding(check, Level.OK, f"{url} answers; dialect {dialect.name}")
 
 
 def _first_line(error: Exception) -> str:

@@ -1,9 +1,9 @@
 """Django settings. Only this module knows whether Daybook runs embedded or at scale."""
 
 import os
+import tomllib
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from django.http.request import split_domain_port, validate_host
@@ -20,17 +20,17 @@ from config.environment import (
     unknown_variables,
 )
 from config.logs import logging_config
+from config.messaging import channel_layer, queue
 from config.oauth import OAUTH2_PROVIDER  # noqa: F401 - django-oauth-toolkit reads it here
 from config.permissions import make_private
 from config.secret_key import secret_key
 from config.serving.cors import CORS_ANSWER_HEADERS, CORS_REQUEST_HEADERS
 from config.storages import attachments_storage
 from config.upstreams import upstreams
-from config.version import package_version
 
 make_private()
 BASE_DIR = Path(__file__).resolve().parent.parent
-VERSION = package_version(BASE_DIR)
+VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 ENV = load_environment()
 UNKNOWN_VARIABLES = unknown_variables()
 
@@ -64,7 +64,6 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
-    "servestatic.runserver_nostatic",
     "django.contrib.staticfiles",
     "channels",
     "ninja",
@@ -94,7 +93,6 @@ MIDDLEWARE = [
 ]
 
 ROOT_URLCONF = "config.urls"
-ASGI_APPLICATION = "config.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -124,37 +122,8 @@ REDIS_URL = ENV.redis_url.get_secret_value()
 
 DATABASES = {"default": database(ENV, DAYBOOK_HOME)}
 
-Q_CLUSTER: dict[str, Any] = {
-    "name": "daybook",
-    "workers": ENV.workers,
-    "queue_limit": ENV.workers,
-    # Backstops only: a review has its own deadline, and attempts are counted in its claim.
-    "timeout": 3600,
-    "retry": 7200,
-    "max_attempts": 1,
-    "ack_failures": True,
-    "catch_up": False,
-    "save_limit": 250,
-    "poll": 0.1,
-    "label": "Queue",
-}
-if REDIS_URL:
-    Q_CLUSTER["broker_class"] = "memories.messaging.redis_clients.QueueBroker"
-    CHANNEL_LAYERS: dict[str, Any] = {
-        "default": {
-            "BACKEND": "memories.messaging.redis_clients.HintLayer",
-            # The layer waits 5 s for a message, so a shorter read timeout would break idle sockets.
-            "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": 8, "socket_connect_timeout": 1}]},
-        }
-    }
-else:
-    Q_CLUSTER["orm"] = "default"
-    CHANNEL_LAYERS = {
-        "default": {
-            "BACKEND": "memories.messaging.datagrams.DatagramChannelLayer",
-            "CONFIG": {"folder": DAYBOOK_HOME / "sockets"},
-        }
-    }
+Q_CLUSTER = queue(ENV)
+CHANNEL_LAYERS = {"default": channel_layer(ENV, DAYBOOK_HOME)}
 
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
@@ -204,7 +173,7 @@ SECURE_HSTS_SECONDS = 31_536_000 if _SECURE else 0
 SECURE_REFERRER_POLICY = "same-origin"
 
 SILENCED_SYSTEM_CHECKS = [
-    # Django looks for three middlewares by name. Daybook uses subclasses, which config.checks checks.
+    # Django looks for three middlewares by name. Daybook uses subclasses, which API requests skip.
     "security.W001",
     "security.W002",
     "security.W003",

@@ -128,7 +128,6 @@ def _every_case(item: pytest.Item) -> bool:
 def pytest_collection_finish() -> None:
     """Make the garbage collector skip imported and collected objects and run less often: it took a fifth of the
     time."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     gc.enable()

@@ -68,7 +68,8 @@ def _run(program: str, *arguments: str) -> None:
     )
     if result.returncode:
         lines = result.stderr.strip().splitlines()
-        raise CommandError(f"{program} failed: {lines[-1] if lines else f'exit code {result.returncode}'}")
+        errors = [line.partition(" error: ")[2] for line in lines if " error: " in line]  # the others are details
+        raise CommandError(f"{program} failed: {[*errors, *lines[-1:], f'exit code {result.returncode}'][0]}")
 
 
 def _environment(database: Mapping[str, Any]) -> dict[str, str]:

@@ -22,7 +22,7 @@ from django.utils import timezone
 
 from config import heartbeat
 from config.backups import postgres_tools, sqlite_tools
-from config.databases import unusable_database
+from config.databases import encoding_problem, unusable_database
 from config.environment import ConfigurationError, refuse_quoted
 from config.health import pending_migrations
 from config.permissions import tighten
@@ -60,7 +60,7 @@ def prepare() -> Prepared:
     existed = sqlite is not None and sqlite.exists() and sqlite.stat().st_size > 0
     try:
         with _exclusive():
-            _refuse_interrupted_restore()
+            _refuse_unusable_postgres()
             backup = _migrate(sqlite if existed else None)
             heartbeat.forget_dead()
             stop_left_behind()
@@ -125,8 +125,9 @@ def _first_key(admin: User) -> str:
     return "" if given else plain
 
 
-def _refuse_interrupted_restore() -> None:
-    """Raise ConfigurationError if a restore was killed between two schemas, when the installation looks new."""
+def _refuse_unusable_postgres() -> None:
+    """Raise ConfigurationError for an empty database that cannot store every text, or that a restore has left between
+    two schemas when it was killed."""
     if connection.vendor != "postgresql" or connection.introspection.table_names():
         return
     if aside := postgres_tools.set_aside():
@@ -134,6 +135,8 @@ def _refuse_interrupted_restore() -> None:
             f"A restore was interrupted: the data from before it is in the schema {aside}. Restore again, or rename "
             f'it: DROP SCHEMA public CASCADE; ALTER SCHEMA "{aside}" RENAME TO public.'
         )
+    if problem := encoding_problem():
+        raise ConfigurationError(f"DATABASE_URL is a value that is not shown; {problem}.")
 
 
 def _migrate(sqlite: Path | None) -> Path | None:

@@ -35,6 +35,13 @@ def name_process(name: str) -> None:
         _libc.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
+def without_reader() -> int:
+    """Leave nothing for Python to write at exit, which would print an error, after the reader of standard output has
+    closed the pipe. Returns the exit code of a program that SIGPIPE has ended, as shells report it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 128 + signal.SIGPIPE
+
+
 def may_fork() -> bool:
     """Return True if this process may fork without exec: with other threads the forks could hang, and macOS forbids it
     to processes that use its frameworks."""

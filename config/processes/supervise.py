@@ -10,7 +10,7 @@ import signal
 import sys
 from typing import TextIO
 
-from config.processes.forking import STOPS, name_process
+from config.processes.forking import STOPS, name_process, without_reader
 from config.processes.supervisor import Supervisor, readiness
 
 
@@ -34,4 +34,7 @@ def _say(stream: TextIO, *lines: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except BrokenPipeError:
+        sys.exit(without_reader())

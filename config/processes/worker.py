@@ -2,7 +2,6 @@
 own schedules run only every 30 s, and it waits forever for running tasks; this does not."""
 
 import logging
-import signal
 import threading
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import wait
@@ -15,7 +14,7 @@ from django_q.signals import post_spawn
 
 from config import heartbeat
 from config.processes.database_wait import DatabaseWait
-from config.processes.forking import SignalInbox, forks_die_with_parent, is_stop
+from config.processes.forking import STOPS, SignalInbox, forks_die_with_parent, is_stop
 from config.processes.queue_guard import StopEvent, guard_start
 from gateway.attachments.sweep import attachments_sweep
 from gateway.sweep import accounts_sweep, runs_sweep, sessions_sweep
@@ -110,13 +109,13 @@ class SweepLoop:
 
 
 def run_worker(processes: int | None = None, *, prepared: bool = False) -> int:
-    """Work until SIGTERM or SIGINT, with this many processes (default: DAYBOOK_WORKERS), as soon as the database can be
+    """Work until a stop signal, with this many processes (default: DAYBOOK_WORKERS), as soon as the database can be
     used; `prepared` means that it can. Returns the exit code: 1 if the queue or the sweeps ended unexpectedly."""
     if processes is not None:
         Conf.WORKERS = Conf.QUEUE_LIMIT = processes
     forks_die_with_parent()
     become_worker()
-    inbox = SignalInbox(signal.SIGTERM, signal.SIGINT)
+    inbox = SignalInbox(*STOPS)
     if not prepared and not DatabaseWait("The worker").until_usable(lambda seconds: is_stop(inbox.wait(seconds))):
         return 0
     upstream_cache.sync()  # before the fork, so that the queue's processes inherit it

@@ -4,10 +4,12 @@ at once."""
 import errno
 import os
 import resource
+import signal
 import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from types import FrameType
 
 from django.conf import settings
 from django.utils.module_loading import import_string
@@ -92,9 +94,16 @@ def raise_open_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
+def _terminate(number: int, frame: FrameType | None) -> None:
+    """Handle a closed terminal, which the servers do not, like SIGTERM."""
+    signal.raise_signal(signal.SIGTERM)
+
+
 def serve(name: str, listener: socket.socket) -> None:
-    """Serve the ASGI application on the listener with the named server, until SIGINT or SIGTERM."""
+    """Serve the ASGI application on the listener with the named server, until SIGINT, SIGTERM or SIGHUP."""
     run: Callable[[socket.socket], None] = import_string(SERVERS[name])
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # nohup ignores it
+        signal.signal(signal.SIGHUP, _terminate)
     raise_open_files()
     collector.resume(collect=True)
     collector.seldom()

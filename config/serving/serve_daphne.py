@@ -14,6 +14,7 @@ from config.asgi import application
 from config.serving.bodies import DRAINED
 from config.serving.socket_protocol import ClientBytes
 from gateway.runs.active import shut_down
+from gateway.upstream import disconnect
 
 _GRACEFUL_SECONDS = 1.0
 
@@ -83,6 +84,7 @@ class _Server(daphne.server.Server):  # type: ignore[misc]
         ]
         if requests:
             await asyncio.wait(requests, timeout=_GRACEFUL_SECONDS)
+        await disconnect()
 
 
 def serve(listener: socket.socket) -> None:

@@ -73,7 +73,7 @@ class Background:
         except Exception as error:  # noqa: BLE001 - the thread must survive any error of Redis and its libraries
             if time.monotonic() - self._warned_at >= _QUIET_SECONDS:
                 self._warned_at = time.monotonic()
-                logger.warning("Redis does not accept hints and jobs (%s); the database is polled instead.", error)
+                logger.warning("Redis does not accept hints and jobs (%r); the database is polled instead.", error)
             return False
         return True
 

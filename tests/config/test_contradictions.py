@@ -6,7 +6,8 @@ import pytest
 from pytest_django import Settings
 
 from config.contradictions import of_consolidation
-from config.doctor import Finding, Level, findings
+from config.doctor import findings
+from config.findings import Finding, Level
 from gateway.agents.contradictions import agent_contradictions
 from gateway.agents.settings import AgentSettings, ConsolidationSettings
 from tests.factories import agent_make

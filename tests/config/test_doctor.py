@@ -16,7 +16,9 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from config import doctor, heartbeat
-from config.doctor import Level, findings, upstream_finding
+from config.doctor import findings
+from config.findings import Level
+from config.model_checks import upstream_finding
 from gateway.models import Agent, Run, Session
 from gateway.services import configuration_save
 from gateway.upstream.dialects import DIALECTS
@@ -127,10 +129,9 @@ def test_an_attachment_storage_that_cannot_store_is_a_failure(monkeypatch: pytes
     assert (found.level, found.text) == (Level.FAILED, text)
 
 
-@pytest.mark.django_db
 def test_postgresql_with_local_attachments_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "vendor", "postgresql")
-    found = {finding.check: finding for finding in findings()}["attachments"]
+    found = doctor._attachments()
     assert (found.level, "DAYBOOK_ATTACHMENTS" in found.text) == (Level.WARNING, True)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 from django.conf import settings as configured
-from django.db import connection, connections
+from django.db import OperationalError, connection, connections
 from django_q.utils import close_old_django_connections
 from pytest_django.fixtures import Settings
 
@@ -97,6 +97,35 @@ def test_a_page_after_many_pages_at_once(db: None) -> None:
     assert backend()
 
 
+def test_a_pool_after_the_server_was_away(db: None, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pool asks the server again with the next request. Its own pauses grow with the time that it was away."""
+    monkeypatch.setattr("psycopg_pool.base.AttemptWithBackoff.INITIAL_DELAY", 60.0)
+    pool = connections.settings["default"]["OPTIONS"]["pool"]
+    monkeypatch.setitem(connections.settings["default"]["OPTIONS"], "pool", pool | {"timeout": 0.1})
+    connection.close()
+    connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL only
+    with monkeypatch.context() as away:
+        away.setattr(psycopg.Connection, "connect", _refuse)
+        with pytest.raises(OperationalError):
+            backend()
+    try:
+        eventually(_is_answered, within=5)
+    finally:
+        connection.close()
+        connection.close_pool()  # type: ignore[attr-defined]
+
+
+def _refuse(*args: Any, **kwargs: Any) -> None:
+    raise psycopg.OperationalError("connection refused")
+
+
+def _is_answered() -> bool:
+    try:
+        return bool(backend())
+    except OperationalError:
+        return False
+
+
 def test_the_workers_sweeps(db: None, as_worker: None, settings: Settings) -> None:
     settings.SWEEP_SECONDS = 0.05
     backends: list[int] = []
@@ -152,6 +181,7 @@ def test_the_poll_of_invalidations(db: None) -> None:
     assert not watcher._is_failing
 
 
-def test_connections_have_keepalives(db: None) -> None:
+def test_a_server_that_is_gone_is_noticed(db: None) -> None:
     connection.ensure_connection()
-    assert connection.connection.info.get_parameters()["keepalives_idle"] == "30"
+    parameters = connection.connection.info.get_parameters()
+    assert (parameters["keepalives_idle"], parameters["tcp_user_timeout"]) == ("30", "60000")

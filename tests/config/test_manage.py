@@ -1,5 +1,6 @@
 """manage.py: what ends a command without a traceback."""
 
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -43,6 +44,15 @@ def test_an_argument_that_is_not_utf_8_is_one_line(ends: Callable[..., object]) 
 def test_another_text_that_cannot_be_encoded_is_a_defect(ends: Callable[..., object]) -> None:
     with pytest.raises(UnicodeEncodeError):
         ends(UnicodeEncodeError("utf-8", NOT_UTF_8, 1, 2, "surrogates not allowed"), "apikey", "list")
+
+
+def test_output_is_utf_8_in_every_locale(ends: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
+    monkeypatch.setattr(sys, "stdout", out)
+    ends(SystemExit(0))
+    out.write("“café”")
+    out.flush()
+    assert out.buffer.getvalue() == "“café”".encode()
 
 
 def test_ctrl_c_is_no_traceback(ends: Callable[..., object]) -> None:

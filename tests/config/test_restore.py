@@ -184,6 +184,15 @@ def test_an_interrupted_restore_puts_the_schema_back(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.django_db
+def test_a_server_that_pg_dump_cannot_reach_is_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("needs PostgreSQL")
+    monkeypatch.setitem(connection.settings_dict, "PORT", "1")
+    with pytest.raises(CommandError, match=r"^pg_dump failed: connection to server .* failed: Connection refused$"):
+        postgres_tools.dump(tmp_path / "a.dump")
+
+
+@pytest.mark.django_db
 def test_doctor_reports_leftovers_of_a_killed_restore() -> None:
     if connection.vendor != "postgresql":
         pytest.skip("needs PostgreSQL")

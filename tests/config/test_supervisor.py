@@ -4,10 +4,12 @@ ones."""
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -173,6 +175,13 @@ def test_a_server_that_does_not_answer_is_not_ready() -> None:
     ],
 )
 def test_a_nearly_full_disk_does_not_prevent_the_start(reasons: list[str], ready: bool) -> None:
+    with _unready_server(reasons) as port:
+        assert readiness("127.0.0.1", port) == Readiness(ready=ready, reasons=tuple(reasons))
+
+
+@contextmanager
+def _unready_server(reasons: list[str]) -> Iterator[int]:
+    """Run a server whose /readyz has these reasons, and yield its port."""
     body = json.dumps({"status": "unready", "model": "demo", "reasons": reasons}).encode()
 
     class Unready(BaseHTTPRequestHandler):
@@ -187,10 +196,22 @@ def test_a_nearly_full_disk_does_not_prevent_the_start(reasons: list[str], ready
     with ThreadingHTTPServer(("127.0.0.1", 0), Unready) as server:
         threading.Thread(target=server.serve_forever).start()
         try:
-            result = readiness("127.0.0.1", server.server_port)
+            yield server.server_port
         finally:
             server.shutdown()
-    assert result == Readiness(ready=ready, reasons=tuple(reasons))
+
+
+def test_a_reader_of_the_output_that_has_gone_ends_everything_quietly() -> None:
+    reads, writes = os.pipe()
+    os.close(reads)
+    with _unready_server(["the disk of DAYBOOK_HOME has 16 MB left"]) as port, os.fdopen(writes) as out:
+        options = {"children": [], "host": "127.0.0.1", "port": port, "ready": ["Daybook is ready."]}
+        program = [sys.executable, "-m", "config.processes.supervise", json.dumps(options)]
+        ended = subprocess.run(program, stdout=out, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stderr) == (
+        141,
+        "daybook: Started, but the disk of DAYBOOK_HOME has 16 MB left.\n",
+    )
 
 
 def test_a_nearly_full_disk_is_recognised_by_the_text_of_readyz(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,21 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from config.processes.supervisor import readiness
+from tests import warm_process
+from tests.conftest import free_port
 from tests.e2e.conftest import StartDaybook
-from tests.e2e.running import AS_SHIPPED, RunningDaybook, manage, processes_of, wait_until_none_left
+from tests.e2e.running import (
+    AS_SHIPPED,
+    MANAGE,
+    START_SECONDS,
+    STOP_SECONDS,
+    RunningDaybook,
+    environment,
+    manage,
+    processes_of,
+    wait_until_none_left,
+)
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.e2e
@@ -154,6 +167,28 @@ def test_the_end_of_the_queue_ends_everything(start_daybook: StartDaybook, home:
     assert daybook.wait() == 1
     assert "daybook: The worker ended unexpectedly (exit code 1)" in daybook.errors()
     wait_until_none_left(home)
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize("server", ["uvicorn", "daphne"])
+def test_a_closed_terminal_ends_a_web_server_like_sigterm(home: Path, server: str) -> None:
+    port = free_port()
+    env = environment(home, {"DAYBOOK_PORT": str(port), "DAYBOOK_SERVER": server})
+    web = warm_process.start([str(MANAGE), "web"], env=env)
+    eventually(lambda: "does not answer" not in readiness("127.0.0.1", port).reasons[0], within=START_SECONDS)
+    web.send_signal(signal.SIGHUP)
+    assert web.wait(STOP_SECONDS) == {"uvicorn": -signal.SIGTERM, "daphne": 0}[server]
+
+
+@pytest.mark.any_database
+def test_a_closed_terminal_ends_a_worker_in_order(home: Path) -> None:
+    reads, writes = os.pipe()
+    worker = warm_process.start([str(MANAGE), "worker"], env=environment(home), stderr=writes)
+    os.close(writes)
+    with os.fdopen(reads) as errors:
+        assert "The worker waits for the database" in errors.readline()
+        worker.send_signal(signal.SIGHUP)
+        assert worker.wait(STOP_SECONDS) == 0
 
 
 def _remove_migrations(home: Path, storage: dict[str, str]) -> None:

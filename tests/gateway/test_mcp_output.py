@@ -7,7 +7,6 @@ from typing import Any
 from django.conf import settings
 from jsonschema import Draft202012Validator
 
-from config.version import package_version
 from memories.artifacts.store import artifact_put
 from memories.database.access import in_thread
 from memories.models import Owner, WriteOrigin
@@ -113,12 +112,6 @@ async def test_the_server_reports_the_version_of_the_package(alice_api: Api) -> 
     project = tomllib.loads((Path(settings.BASE_DIR) / "pyproject.toml").read_text())["project"]
     _, answer = await alice_api.post("/mcp", rpc("initialize", protocolVersion="2025-11-25", capabilities={}))
     assert answer["result"]["serverInfo"]["version"] == project["version"]
-
-
-def test_the_version_is_read_from_pyproject(tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text('[project]\nversion = "7.8.9"\n')
-    assert package_version(tmp_path) == "7.8.9"
-    assert package_version(tmp_path / "elsewhere") == "0+unknown"
 
 
 def test_a_listed_memory_has_the_documented_fields(alice: Owner) -> None:

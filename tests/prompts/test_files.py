@@ -12,7 +12,8 @@ from django.conf import settings
 from django.core import checks
 from django.core.management import call_command
 
-from config.doctor import Level, _prompts
+from config.doctor import _prompts
+from config.findings import Level
 from prompts import files
 from prompts.consolidation import CurrentDocument, SessionNotes, guidance, synthesis_messages
 from prompts.copies import is_prompt_copy

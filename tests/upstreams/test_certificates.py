@@ -13,7 +13,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from pytest_django.fixtures import Settings
 
-from config.doctor import Level, upstream_finding
+from config.findings import Level
+from config.model_checks import upstream_finding
 from gateway.chat.labels import error_words
 from gateway.upstream import ModelRequest, ModelTarget, OpenAIModel, ResilientModel
 from gateway.upstream.dialects import DIALECTS

@@ -7,7 +7,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from pytest_django.fixtures import Settings
 
-from config.doctor import Level, upstream_finding
+from config.findings import Level
+from config.model_checks import upstream_finding
 from gateway.chat.labels import error_words
 from gateway.errors import UpstreamRefused
 from gateway.upstream import ModelRequest, OpenAIModel, ResilientModel

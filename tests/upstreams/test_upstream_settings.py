@@ -16,7 +16,8 @@ from django.utils import timezone
 from jsonschema import Draft202012Validator
 from pytest_django.fixtures import Settings
 
-from config.doctor import Level, findings
+from config.doctor import findings
+from config.findings import Level
 from gateway.agents.file import export
 from gateway.models import Configuration, LearnedChange
 from gateway.upstream.cache import upstream_cache
@@ -237,7 +238,7 @@ def test_doctor_names_the_dialect_of_the_file(
     upstream_cache.forget()
     dialects: list[str] = []
     monkeypatch.setattr(
-        "config.doctor.upstream_finding", lambda check, **options: dialects.append(options["dialect"].name)
+        "config.model_checks.upstream_finding", lambda check, **options: dialects.append(options["dialect"].name)
     )
     list(findings())
     assert dialects == ["mistral"]

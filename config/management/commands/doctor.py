@@ -5,7 +5,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from config.doctor import Level, findings
+from config.doctor import findings
+from config.findings import Level
 
 
 class Command(BaseCommand):
