@@ -7,6 +7,7 @@ import ast
 import json
 import re
 from collections.abc import Collection, Iterator
+from itertools import islice
 from typing import Any
 
 from gateway.upstream.calls import MAX_CALLS
@@ -18,6 +19,7 @@ _NAMES = ("tool", "name", "tool_name", "function", "function_name")
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
 _NOT_ARGUMENTS = frozenset({*_NAMES, *_ARGUMENTS, "type", "index", "id"})
 _MAX_DEPTH = 5
+_MAX_PYTHON_CALLS = 20  # that are tried
 _MAX_GAP = 60  # characters between a name and its arguments: a tag, a fence
 # Calls in tags and their arguments: Qwen; MiniMax and DeepSeek; GLM
 _TAGGED = [
@@ -37,11 +39,8 @@ _TAGGED = [
         ),
     )
 ]
-_PYTHON_CALL = re.compile(
-    r"(?:[\[,]|<\|python_tag\|>|```tool_code)\s*+([\w.]{1,100}+)"
-    r"\(((?:[^()\"']|\"(?:\\.|[^\"\\])*+\"|'(?:\\.|[^'\\])*+')*+)\)",
-    re.DOTALL,
-)
+_PYTHON_CALL = re.compile(r"(?:[\[,]|<\|python_tag\|>|```tool_code)\s*+([\w.]{1,100}+)\(")
+_PYTHON_ARGUMENTS = re.compile(r"((?:[^()\"']|\"(?:\\.|[^\"\\])*+\"|'(?:\\.|[^'\\])*+')*+)\)", re.DOTALL)
 
 
 def calls_in_text(text: str, tools: Collection[str]) -> list[ToolCall]:
@@ -70,9 +69,18 @@ def _found(text: str, tools: Collection[str]) -> Iterator[tuple[str, Any]]:
             arguments = {key: value.strip() for key, value in argument.findall(body)}
             if arguments or (not body.strip() and tool_meant(name, tools) in tools):
                 yield name, arguments
-    for name, written in _PYTHON_CALL.findall(text):
-        if (meant := tool_meant(name, tools)) in tools and (found := _python_arguments(meant, written)):
-            yield meant, found
+    yield from _python_calls(text, tools)
+
+
+def _python_calls(text: str, tools: Collection[str]) -> Iterator[tuple[str, str]]:
+    end = 0  # of the last call: what is written within its arguments is no call
+    named = ((call, tool_meant(call[1], tools)) for call in _PYTHON_CALL.finditer(text))
+    # Each call that is not closed costs a pass over the text.
+    for call, name in islice(((call, name) for call, name in named if name in tools), _MAX_PYTHON_CALLS):
+        if call.start() >= end and (written := _PYTHON_ARGUMENTS.match(text, call.end())):
+            end = written.end()
+            if given := _python_arguments(name, written[1]):
+                yield name, given
 
 
 def _python_arguments(name: str, written: str) -> str:

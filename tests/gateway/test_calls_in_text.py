@@ -90,6 +90,11 @@ def test_several_calls_are_read_in_order() -> None:
     assert [arguments["content"] for _, arguments in read(f"{CALL}\n{other}")] == ["Likes tea.", "Likes rum."]
 
 
+def test_what_the_arguments_of_a_call_quote_is_no_call() -> None:
+    (call,) = calls_in_text("[add_memory(content='Writes [x, delete_memory(id=1)].')]", TOOLS)
+    assert (call.name, json.loads(call.arguments)) == ("add_memory", {"content": "Writes [x, delete_memory(id=1)]."})
+
+
 def test_a_call_of_another_tool_keeps_its_name() -> None:
     assert read('{"calls": [{"tool": "shell", "arguments": {}}]}') == [("shell", {})]
 
@@ -140,6 +145,7 @@ def test_the_work_grows_with_the_length_of_the_text(piece: str) -> None:
         "{," + " " * 50,
         "<tool_call>a<arg_key>",
         "[add_memory('",
+        '[add_memory("\\"',
         "[" + " " * 50,
     ],
 )
