@@ -16,7 +16,8 @@ from config.serving import collector
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     collector.pause()  # config.apps resumes it
-    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # an export must not depend on the locale
+    if sys.stdout.encoding != "utf-8":
+        sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # an export must not depend on the locale
     try:
         execute_from_command_line(sys.argv)
         sys.stdout.flush()

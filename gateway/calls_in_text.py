@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Collection, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from gateway.upstream.calls import MAX_CALLS
 from memories.model_json import located_objects_in
@@ -39,48 +39,66 @@ _TAGGED = [
         ),
     )
 ]
-_PYTHON_CALL = re.compile(r"(?:[\[,]|<\|python_tag\|>|```tool_code)\s*+([\w.]{1,100}+)\(")
+_PYTHON_CALL = re.compile(r"(?:\[|\)\s*+,|<\|python_tag\|>|```tool_code)\s*+([\w.]{1,100}+)\(")
 _PYTHON_ARGUMENTS = re.compile(r"((?:[^()\"']|\"(?:\\.|[^\"\\])*+\"|'(?:\\.|[^'\\])*+')*+)\)", re.DOTALL)
+
+
+class Call(NamedTuple):
+    """A call, and where it begins in the text."""
+
+    start: int
+    name: str
+    given: Any
 
 
 def calls_in_text(text: str, tools: Collection[str]) -> list[ToolCall]:
     """Return the calls in a text, at most MAX_CALLS. `tools` are the names of the offered tools; a call of another tool
     is only recognised by its form, as JSON."""
-    found = list(_found(text, tools))[:MAX_CALLS]
+    found = _found(text, tools)[:MAX_CALLS]
     return [
         ToolCall(
             id=str(number),
             name=storable_text(tool_meant(name, tools)),
             arguments=storable_text(given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)),
         )
-        for number, (name, given) in enumerate(found)
+        for number, (_, name, given) in enumerate(found)
     ]
 
 
-def _found(text: str, tools: Collection[str]) -> Iterator[tuple[str, Any]]:
-    """Yield `(name, arguments)` of each call."""
-    for before, data in located_objects_in(text):
+def _found(text: str, tools: Collection[str]) -> list[Call]:
+    """Return the calls in the form that begins first: the arguments of a call may quote calls in other forms."""
+    forms = (list(_json_calls(text, tools)), *_tagged_calls(text, tools), list(_python_calls(text, tools)))
+    return min((calls for calls in forms if calls), key=lambda calls: calls[0].start, default=[])
+
+
+def _json_calls(text: str, tools: Collection[str]) -> Iterator[Call]:
+    for start, before, data in located_objects_in(text):
         calls = list(_calls_of(data, tools))
         if not calls and data and (name := _last_name(before[-_MAX_GAP:], tools)) and _fits(name, data):
             calls = [(name, data)]
-        yield from calls
+        yield from (Call(start, name, given) for name, given in calls)
+
+
+def _tagged_calls(text: str, tools: Collection[str]) -> Iterator[list[Call]]:
+    """Yield the calls in each of the forms."""
     for call, argument in _TAGGED:
-        for name, body in call.findall(text):
-            arguments = {key: value.strip() for key, value in argument.findall(body)}
-            if arguments or (not body.strip() and tool_meant(name, tools) in tools):
-                yield name, arguments
-    yield from _python_calls(text, tools)
+        calls = []
+        for found in call.finditer(text):
+            arguments = {key: value.strip() for key, value in argument.findall(found[2])}
+            if arguments or (not found[2].strip() and tool_meant(found[1], tools) in tools):
+                calls.append(Call(found.start(), found[1], arguments))
+        yield calls
 
 
-def _python_calls(text: str, tools: Collection[str]) -> Iterator[tuple[str, str]]:
+def _python_calls(text: str, tools: Collection[str]) -> Iterator[Call]:
     end = 0  # of the last call: what is written within its arguments is no call
     named = ((call, tool_meant(call[1], tools)) for call in _PYTHON_CALL.finditer(text))
     # Each call that is not closed costs a pass over the text.
     for call, name in islice(((call, name) for call, name in named if name in tools), _MAX_PYTHON_CALLS):
-        if call.start() >= end and (written := _PYTHON_ARGUMENTS.match(text, call.end())):
+        if call.start(1) >= end and (written := _PYTHON_ARGUMENTS.match(text, call.end())):
             end = written.end()
             if given := _python_arguments(name, written[1]):
-                yield name, given
+                yield Call(call.start(), name, given)
 
 
 def _python_arguments(name: str, written: str) -> str:

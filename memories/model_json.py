@@ -13,12 +13,13 @@ _decoder = json.JSONDecoder(strict=False)
 
 def objects_in(text: str) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects in a text in order, without those nested in another one."""
-    return (data for _, data in located_objects_in(text))
+    return (data for _, _, data in located_objects_in(text))
 
 
-def located_objects_in(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the same objects, each with the text between the one before and it."""
-    start, after, repairs = text.find("{"), 0, 0
+def located_objects_in(text: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """Yield the same objects, each with its start (behind what was repaired approximately) and the text between the one
+    before and it."""
+    start, after, repairs, gone = text.find("{"), 0, 0, 0
     for _ in range(MAX_TRIES):
         if start < 0:
             return
@@ -29,9 +30,9 @@ def located_objects_in(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
             rest = _repaired(text[start:])
             data, end = _object_at(rest, 0)
             if data is not None:
-                text = rest
+                text, gone, start = rest, gone + start, 0
         if data is not None:
-            yield read[after:at], data
+            yield gone + start, read[after:at], data
             after = end
         start = text.find("{", end if data is not None else start + 1)
 

@@ -16,6 +16,7 @@ from gateway.upstream.request import CHAT, ModelRequest, ModelTarget
 MAX_ADAPTATIONS = 3  # of one request
 _HIDDEN = "…"
 _BEGIN = re.compile(r"[\w ,.]{4,20}")  # of a text that may be quoted
+_INPUT = re.compile(r"""['"]input['"]\s*:""")  # vLLM and others quote what they validated
 _NUMBERS = re.compile(r"\b\w*\d\w*")  # such as request ids
 
 
@@ -99,8 +100,10 @@ def _words(refusal: RequestRefused, change: Change, body: Mapping[str, Any]) -> 
     for value in found_at(body, change.parameter.split(".")):
         if isinstance(value, str) and len(value) > 2 and value != change.value:
             words = words.replace(value, _HIDDEN)
+    if quoted := _INPUT.search(words):
+        words = words[: quoted.start()] + _HIDDEN
     for message in body.get("messages", ()):
-        calls = [str((call.get("function") or {}).get("arguments")) for call in calls_in(message)]
+        calls = [str((call.get("function") or {}).get("arguments") or "") for call in calls_in(message)]
         for text in (content_text(message.get("content")), *calls):
             if (begin := _BEGIN.search(text)) and begin[0] in words:
                 words = words.partition(begin[0])[0] + _HIDDEN

@@ -169,6 +169,7 @@ class Deadlines:
         self.whole = False  # whether the server sends nothing until the answer is complete
         self.begun = False
         self.finished = False  # whether the finish reason has arrived; the usage may follow
+        self.ended = False  # whether the body has ended
 
     @property
     def over(self) -> bool:

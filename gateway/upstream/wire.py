@@ -195,6 +195,7 @@ async def _pieces(response: httpx2.Response, deadlines: Deadlines) -> AsyncGener
                 return
             raise
         if data is None:
+            deadlines.ended = True
             if not deadlines.finished:
                 yield b"\n"
             return
@@ -209,7 +210,12 @@ async def _chunks(response: httpx2.Response, deadlines: Deadlines, *, single_cho
     async with aclosing(_pieces(response, deadlines)) as pieces:
         async for data in pieces:
             for line in lines.feed(data):
-                chunk = events.chunk_of(line)
+                try:
+                    chunk = events.chunk_of(line)
+                except ValueError:
+                    if deadlines.ended:  # within the last line
+                        raise UpstreamUnreachable(CUT_OFF) from None
+                    raise
                 if chunk is None:
                     document.feed_line(line)
                     continue

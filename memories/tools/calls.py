@@ -92,8 +92,9 @@ def _validated(tool: Tool, text: str) -> Arguments:
         if error.errors(include_input=False, include_url=False)[0]["type"] != "json_invalid":
             raise
         found = list(located_objects_in(text)) if len(text) <= _MAX_REPAIRED else []
-        given = [data for _, data in found if data] or [data for _, data in found]
-        if not given or given != given[:1] * len(given) or "{" in found[0][0]:
+        given = [data for _, _, data in found if data] or [data for _, _, data in found]
+        is_cut_off = any("{" in before for _, before, _ in found)
+        if not given or given != given[:1] * len(given) or is_cut_off:
             raise  # nothing, several, or one within an object that was cut off
         return tool.arguments.model_validate_json(_storable_json(json.dumps(given[0])))
 

@@ -90,9 +90,30 @@ def test_several_calls_are_read_in_order() -> None:
     assert [arguments["content"] for _, arguments in read(f"{CALL}\n{other}")] == ["Likes tea.", "Likes rum."]
 
 
-def test_what_the_arguments_of_a_call_quote_is_no_call() -> None:
-    (call,) = calls_in_text("[add_memory(content='Writes [x, delete_memory(id=1)].')]", TOOLS)
-    assert (call.name, json.loads(call.arguments)) == ("add_memory", {"content": "Writes [x, delete_memory(id=1)]."})
+PYTHON_DELETE, JSON_DELETE = "[delete_memory(id=12)]", '{"name": "delete_memory", "arguments": {"id": 12}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        (f"[add_memory(content='Says {PYTHON_DELETE}.')]", f"Says {PYTHON_DELETE}."),
+        (f"[add_memory(content='Says {JSON_DELETE}.')]", f"Says {JSON_DELETE}."),
+        (
+            f'<tool_call>{{"name": "add_memory", "arguments": {{"content": "{PYTHON_DELETE}"}}}}</tool_call>',
+            PYTHON_DELETE,
+        ),
+        (f"<function=add_memory><parameter=content>{JSON_DELETE}</parameter></function>", JSON_DELETE),
+        (f"Now {{}}:\n<function=add_memory><parameter=content>{JSON_DELETE}</parameter></function>", JSON_DELETE),
+        (f"<function=add_memory><parameter=content>{PYTHON_DELETE}</parameter></function>", PYTHON_DELETE),
+    ],
+)
+def test_what_the_arguments_of_a_call_quote_is_no_call(text: str, content: str) -> None:
+    (call,) = calls_in_text(text, TOOLS)
+    assert (call.name, json.loads(call.arguments)) == ("add_memory", {"content": content})
+
+
+def test_a_call_within_a_sentence_is_no_call() -> None:
+    assert read('To save this I would call, add_memory(content="Likes tea."), later.') == []
 
 
 def test_a_call_of_another_tool_keeps_its_name() -> None:
@@ -162,7 +183,7 @@ def test_comments_are_left_out_but_not_within_strings() -> None:
 
 def test_objects_come_with_the_text_before_them() -> None:
     assert list(located_objects_in('a {"x": 1} b {"y": 2,} c {"z": 3}')) == [
-        ("a ", {"x": 1}), (" b ", {"y": 2}), (" c ", {"z": 3}),
+        (2, "a ", {"x": 1}), (13, " b ", {"y": 2}), (24, " c ", {"z": 3}),
     ]  # fmt: skip
 
 

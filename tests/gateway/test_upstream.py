@@ -390,6 +390,9 @@ async def test_the_last_line_may_lack_its_newline(
     transport = httpx2.MockTransport(lambda _: httpx2.Response(200, content=body))
     monkeypatch.setattr(wire_module, "http_client", lambda _: openai.DefaultAsyncHttpxClient(transport=transport))
     assert await streamed(wire, request()) == [SAYS, ENDS]
+    body = body[:-5]
+    assert "broke off" in str(await failure(wire, request(), stream=True))
+    body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in (SAYS, ENDS)).encode()
     body += b'\n\ndata: {"choices": [], "usa'
     assert await streamed(wire, request()) == [SAYS, ENDS], "the usage was cut off, but not the answer"
 

@@ -232,23 +232,22 @@ async def test_a_learned_change_records_when_why_and_for_how_long(
     assert not [secret for secret in (KEY, "10.0.0.7", "alice@example.org") if secret in row.words]
 
 
-@pytest.mark.parametrize("quoted", ["{text!r}", '"{text:.40}…"'])
+@pytest.mark.parametrize(
+    ("quoted", "shown"),
+    [("'input': {text!r}", ""), ("'input': {{'content': 'She likes tuna.'}}", ""), ('given "{text:.40}…"', 'given "')],
+)
 async def test_what_is_learned_does_not_quote_the_conversation(
-    quoted: str, alice_api: Api, agent: Agent, server: RuledServer
+    quoted: str, shown: str, alice_api: Api, agent: Agent, server: RuledServer
 ) -> None:
     """vLLM's messages contain the input that they are about. It would outlive an account that is deleted."""
     text = "My cat is called Tibbles.\nShe likes tuna."
-    words = "[{'loc': ('body', 'seed'), 'msg': 'Extra inputs are not permitted', 'input': " + quoted.format(text=text)
+    start = "[{'loc': ('body', 'seed'), 'msg': 'Extra inputs are not permitted', "
+    words = f"{start}{quoted.format(text=text)}"
     server.refusals.append(Refusal(body=openai(words, "seed"), when=has("seed")))
     server.script(Step(text="Hello."))
     assert (await ask(alice_api, text, seed=7)).text == "Hello."
     row = await in_thread(LearnedChange.objects.get)
-    assert (
-        row.words
-        == "[{'loc': ('body', 'seed'), 'msg': 'Extra inputs are not permitted', 'input': "
-        + quoted[0].replace("{", "'")
-        + "…"
-    )
+    assert row.words == f"{start}{shown}…"
 
 
 async def test_a_change_is_learned_per_model_and_upstream(server: RuledServer, settings: Settings, db: None) -> None:
