@@ -107,11 +107,10 @@ def _database() -> Finding:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
+        problem = encoding_problem()
     except DatabaseError as error:
         return Finding("database", Level.FAILED, f"does not answer: {connection_refusal() or _first_line(error)}")
-    if problem := encoding_problem():
-        return Finding("database", Level.WARNING, problem)
-    return Finding("database", Level.OK, "answers")
+    return Finding("database", Level.WARNING, problem) if problem else Finding("database", Level.OK, "answers")
 
 
 def _guarded(name: str, check: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:

@@ -35,7 +35,7 @@ _PREFIXES = tuple(
     for name, query, text in (
         (
             r"\be5-.*instruct|qwen3-embedding",
-            "Instruct: Find what is known about the writer of this message\nQuery: ",
+            _TASK,
             "",
         ),
         (r"\be5-", "query: ", "passage: "),

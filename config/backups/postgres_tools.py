@@ -77,4 +77,4 @@ def _environment(database: Mapping[str, Any]) -> dict[str, str]:
     variables = {variable: str(database[name]) for name, variable in names.items() if database.get(name)}
     options = database.get("OPTIONS") or {}
     tls = {f"PG{name.upper()}": str(options[name]) for name in _TLS if name in options}
-    return {**os.environ, **variables, **tls, "PGOPTIONS": _LOCK_TIMEOUT}
+    return {**os.environ, **variables, **tls, "PGOPTIONS": _LOCK_TIMEOUT, "LC_ALL": "C"}

@@ -120,7 +120,7 @@ def run_worker(processes: int | None = None, *, prepared: bool = False) -> int:
         return 0
     upstream_cache.sync()  # before the fork, so that the queue's processes inherit it
     disconnect()
-    post_spawn.connect(lambda **_: watch(), weak=False)  # in each process of the queue
+    post_spawn.connect(lambda **_: watch(), weak=False)  # in each process that executes jobs
     guard, stop = guard_start()
     sweeps = SweepLoop(SWEEPS)
     sweeps.start()  # a thread, so only after the fork

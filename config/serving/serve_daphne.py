@@ -88,5 +88,5 @@ class _Server(daphne.server.Server):  # type: ignore[misc]
 
 
 def serve(listener: socket.socket) -> None:
-    """Serve until SIGINT or SIGTERM. There is no access log, since runs are recorded as rows."""
+    """Serve until a stop signal. There is no access log, since runs are recorded as rows."""
     _Server(application, endpoints=[f"fd:fileno={listener.fileno()}"], server_name="").run()

@@ -17,7 +17,8 @@ EARLIER_CHARS = 50_000
 SEARCHED = "searched"
 """Key in the trace of a run whose model server read something itself, such as the results of a web search."""
 UNSTORED = "unstored_system"
-"""Key in the trace of a run whose request had system messages within the conversation. These are not stored."""
+"""Key in the trace of a run whose request had system messages within the conversation, or results of tools that do not
+belong to the run. These are not stored with it."""
 _MAX_ROWS = 400
 _PAGE_CHARS = 10_000
 _TOOL_RESULT = re.compile(r"\[tool result, \d+ characters\]")

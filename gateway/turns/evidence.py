@@ -75,6 +75,8 @@ def note_foreign_texts(context: TurnContext, trace: dict[str, Any], client_tools
     """Note in a run's trace if it reads results of its client's tools, or system messages within the conversation."""
     if reads_untrusted(context.messages, client_tools):
         trace["untrusted"] = True
+        if not context.stored:  # such as those of a step that the client repeats
+            trace[UNSTORED] = True
     if any(message.get("role") in SYSTEM_ROLES for message in context.messages):
         trace[UNSTORED] = True
 

@@ -202,6 +202,15 @@ async def _pieces(response: httpx2.Response, deadlines: Deadlines) -> AsyncGener
         yield data
 
 
+def _chunk_of(line: bytes, events: EventReader, deadlines: Deadlines) -> Chunk | None:
+    try:
+        return events.chunk_of(line)
+    except ValueError:
+        if deadlines.ended:  # the last line is not complete
+            raise UpstreamUnreachable(CUT_OFF) from None
+        raise
+
+
 async def _chunks(response: httpx2.Response, deadlines: Deadlines, *, single_choice: bool) -> AsyncGenerator[Chunk]:
     """Yield the chunks of a streamed answer. Some servers send one JSON document instead, which becomes a single chunk.
     Raises DomainErrors, ValueError."""
@@ -210,12 +219,7 @@ async def _chunks(response: httpx2.Response, deadlines: Deadlines, *, single_cho
     async with aclosing(_pieces(response, deadlines)) as pieces:
         async for data in pieces:
             for line in lines.feed(data):
-                try:
-                    chunk = events.chunk_of(line)
-                except ValueError:
-                    if deadlines.ended:  # within the last line
-                        raise UpstreamUnreachable(CUT_OFF) from None
-                    raise
+                chunk = _chunk_of(line, events, deadlines)
                 if chunk is None:
                     document.feed_line(line)
                     continue

@@ -6,14 +6,15 @@ from gateway.models import InstructionHashes, Session
 from gateway.runs import instructions
 from memories.artifacts.cleaning import clean_output
 from memories.database.access import in_thread
+from memories.errors import UpstreamError
 from memories.evidence import HeldWrites, Hold
 from reviews.consolidation.conversation import read_record
 from reviews.consolidation.held import without_foreign_lines
 from tests.conftest import Api
-from tests.gateway.client_tools import LOOKUP
+from tests.gateway.client_tools import FIRST, LOOKUP, SECOND, results
 from tests.gateway.v1 import ask, assistant, user
 from tests.reviews.talk import DONE, PAGE, PLANTED, adds, newest_review, reviewing_agent, run_review
-from tests.scripted_model import ScriptedModel
+from tests.scripted_model import ScriptedModel, calls
 from tests.unsliced import session_delete
 
 SYSTEM = {"role": "system", "content": f"Answer from these sources.\n<source>{PAGE}</source>"}
@@ -36,6 +37,19 @@ async def test_what_they_say_is_not_saved_by_a_review_if_the_assistant_repeats_i
     model.script(PLANTED)
     around, fields = ([SYSTEM], {}) if place == "system" else ([], {"tools": [TOOL]})
     await ask(alice_api, *around, user("I wear size 43. Which boots?"), **fields)
+    assert await reviewed(model) == BOTH
+
+
+@pytest.mark.parametrize("first", ["answered", "failed"])
+async def test_a_page_in_a_repeated_step_is_not_saved_by_a_review(
+    first: str, alice_api: Api, model: ScriptedModel
+) -> None:
+    await in_thread(reviewing_agent)
+    model.script(calls(FIRST), UpstreamError("No.") if first == "failed" else calls(SECOND), PLANTED)
+    asked = user("I wear size 43. Which boots?")
+    step = await ask(alice_api, asked, tools=[LOOKUP])
+    for _ in range(2):
+        await ask(alice_api, asked, *results(step, PAGE), tools=[LOOKUP])
     assert await reviewed(model) == BOTH
 
 
