@@ -33,11 +33,7 @@ _TASK = "Instruct: Find what is known about the writer of this message\nQuery: "
 _PREFIXES = tuple(
     (re.compile(name, re.IGNORECASE), query, text)
     for name, query, text in (
-        (
-            r"\be5-.*instruct|qwen3-embedding",
-            _TASK,
-            "",
-        ),
+        (r"\be5-.*instruct|qwen3-embedding", _TASK, ""),
         (r"\be5-", "query: ", "passage: "),
         (r"nomic-embed-text", "search_query: ", "search_document: "),
         (r"embedding-?gemma", "task: search result | query: ", "title: none | text: "),
