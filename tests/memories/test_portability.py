@@ -132,8 +132,8 @@ def test_importing_ones_own_export_changes_nothing(alice: Owner) -> None:
     assert Revision.objects.count() == 1
 
 
-@pytest.mark.parametrize(("type", "new"), [("fact", 1), ("revision", 0), ("message", 0)])
-def test_a_line_of_another_system_may_have_a_type(alice: Owner, type: str, new: int) -> None:
+@pytest.mark.parametrize(("type", "new"), [("fact", 1), ([], 1), ({}, 1), ("revision", 0), ("message", 0)])
+def test_a_line_of_another_system_may_have_a_type(alice: Owner, type: Any, new: int) -> None:
     text = json.dumps({"type": type, "content": "Plays chess."}) + "\n" + json.dumps({"type": "relation", "to": "Ann"})
     assert import_text(alice.pk, text, actor="user:1", preview=False).new == new
 
