@@ -349,9 +349,6 @@ PAGES: dict[str, Row] = {
     "fragments/memories/": _get("/fragments/memories/?q=" + "needle%20" * 400),
     "fragments/memories/: many words": _get("/fragments/memories/?q=" + "%20".join(f"w{word}" for word in range(100))),
     "fragments/memories/summary/": _get("/fragments/memories/summary/"),
-    "fragments/memories/import/": lambda world, number: Call(
-        "POST", "/fragments/memories/import/", _lines(number, 3_000), {"Content-Type": "application/x-ndjson"}
-    ),
     "fragments/memories/<int:number>/": _get("/fragments/memories/{world.memory}/"),
     "fragments/memories/<int:number>/edit/": _get("/fragments/memories/{world.memory}/edit/"),
     "fragments/memories/<int:number>/history/": _get("/fragments/memories/{world.memory}/history/"),

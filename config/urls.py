@@ -41,7 +41,6 @@ urlpatterns = [
     path("memories/", memories.memories, name="memories"),
     path("fragments/memories/", memories.list_fragment),
     path("fragments/memories/summary/", memories.summary_fragment),
-    path("fragments/memories/import/", memories.import_fragment),
     path("fragments/memories/<int:number>/", memories.row_fragment),
     path("fragments/memories/<int:number>/edit/", memories.edit_fragment),
     path("fragments/memories/<int:number>/history/", memories.history_fragment),

@@ -68,8 +68,9 @@ def fill_book(book_id: str) -> int:
         logger.warning("no search words for a batch of book %s: %s", book.pk, type(error).__name__)
         (keywords_release if isinstance(error, DomainError) else keywords_requested)(claimed)
         return 0
-    keywords_requested(claimed)
-    return _store(book, claimed, words)
+    stored = _store(book, claimed, words)
+    keywords_requested(claimed)  # afterwards, since a worker may be killed in between
+    return stored
 
 
 def parse_answer(answer: str) -> dict[int, list[str]]:

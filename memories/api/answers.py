@@ -184,6 +184,23 @@ class ImportedConversations(TypedDict):
     titles: Annotated[list[ImportedConversation], Field(description="The first new conversations.")]
 
 
+class DiffPiece(TypedDict):
+    """A stretch of text that is kept, deleted or inserted."""
+
+    kind: Literal["same", "del", "ins"]
+    text: str
+
+
+class Rewording(TypedDict):
+    """How a line of an import would change the text of a memory."""
+
+    line: int
+    place: str
+    pieces: Annotated[
+        list[DiffPiece], Field(description="Without `ins` they join to the old text, without `del` to the new one.")
+    ]
+
+
 class Import(TypedDict):
     """The result of an import, or of its preview."""
 
@@ -200,6 +217,7 @@ class Import(TypedDict):
     written: bool
     change_sets: list[Id]
     added: Annotated[list[dict[str, Any]], Field(description="The first memories that a preview would add.")]
+    rewordings: Annotated[list[Rewording], Field(description="The first texts that a preview would change.")]
     waiting: Annotated[list[dict[str, Any]], Field(description="The first entries that wait, with the reasons.")]
     problems: Annotated[list[dict[str, Any]], Field(description="Entries that were left out, with place and reason.")]
 

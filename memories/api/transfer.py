@@ -54,8 +54,8 @@ async def import_(
 ) -> dict[str, Any]:
     """Import memories and conversations: our own export or other JSON Lines, exports of ChatGPT, Claude, mem0, Open
     WebUI and Letta as JSON or zip, Markdown or text. Unless `format` is given it is detected, with the help of the
-    file's `name`; `application/x-ndjson` means JSON Lines. With `preview` nothing is written, and `added` shows the
-    first new memories. `conversations=false` leaves out conversations."""
+    file's `name`; `application/x-ndjson` means JSON Lines. With `preview` nothing is written, `added` shows the first
+    new memories, and `rewordings` the first changed texts. `conversations=false` leaves out conversations."""
     if format == AUTO and request.content_type == CONTENT_TYPE:
         format = "jsonl"
     import_request = ImportRequest(

@@ -219,27 +219,32 @@ def _unchanged_since(owner_id: UUID, memories: set[UUID], family: set[UUID]) -> 
     latest = revisions.filter(version=F("memory__version")).values_list("memory_id", "change_set_id")
     unchanged = {memory for memory, change_set in latest if change_set in family}
     if others := memories - unchanged:
-        history: dict[UUID, list[tuple[UUID, UUID | None]]] = {}
-        by_job = Q(write_origin=WriteOrigin.SYSTEM, action=Revision.Action.UPDATE) & ~Q(change_set__in=family)
-        rows = revisions.filter(memory_id__in=others).exclude(by_job).order_by("version")
-        for memory, step, undoes in rows.values_list("memory_id", "change_set_id", "change_set__undoes_id"):
-            history.setdefault(memory, []).append((step, undoes))
+        history: dict[UUID, list[tuple[UUID, UUID | None, bool]]] = {}
+        columns = ("memory_id", "change_set_id", "change_set__undoes_id", "by_job")
+        rows = (
+            revisions.filter(memory_id__in=others)
+            .order_by("version")
+            .annotate(by_job=Q(write_origin=WriteOrigin.SYSTEM, action=Revision.Action.UPDATE))
+        )
+        for memory, step, undoes, by_job in rows.values_list(*columns):
+            history.setdefault(memory, []).append((step, undoes, by_job))
         unchanged |= {memory for memory, steps in history.items() if _is_in_effect(steps, family)}
     return unchanged
 
 
-def _is_in_effect(steps: list[tuple[UUID, UUID | None]], family: set[UUID]) -> bool:
+def _is_in_effect(steps: list[tuple[UUID, UUID | None, bool]], family: set[UUID]) -> bool:
     """Return True if a revision of the family is in effect. `steps` are a memory's revisions, oldest first, each as its
-    change set and the set that this one undoes. An undo restores the state before the first revision of the set that it
-    undoes, so the search continues there."""
+    change set, the set that this one undoes, and whether the background job made it. An undo restores the state before
+    the first revision of the set that it undoes, so the search continues there; it continues before a job's, too."""
     while steps:
-        step, undoes = steps[-1]
+        step, undoes, by_job = steps.pop()
         if step in family:
             return True
-        first = next((place for place, (earlier, _) in enumerate(steps) if earlier == undoes), None)
-        if first is None:
-            return False
-        steps = steps[:first]
+        if not by_job:
+            first = next((place for place, (earlier, *_) in enumerate(steps) if earlier == undoes), None)
+            if first is None:
+                return False
+            steps = steps[:first]
     return False
 
 

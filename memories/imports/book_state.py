@@ -89,10 +89,11 @@ class BookImportState:
             elif memory is not None:
                 self.budgets.take(target, length, freed=len(memory.content), freed_target=memory.target)
                 self.keys.discard(memory.content_key)
-                report.change_memory(row.entry, memory.content, fields.content or "")
+                report.changed += 1
                 if writer is not None:
                     writer.gather_changed(memory, fields)
                 else:
+                    report.show_rewording(row.entry, memory.content, fields.content or "")
                     memory.content, memory.content_key, memory.target = fields.content or "", key, target
             elif key in self.keys:
                 report.known += 1

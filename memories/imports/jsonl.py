@@ -12,7 +12,7 @@ from memories.errors import InvalidRequest, TooLarge
 from memories.evidence.conversation import MAX_QUOTE_CHARS
 from memories.imports.contents import Entry, ImportContents
 from memories.imports.files import SourceFile
-from memories.imports.reading import parse_past_time
+from memories.imports.reading import parse_past_time, text_of
 from memories.json_input import read_json
 from memories.limits import IMPORT_LINE_LENGTH, IMPORT_LINES, IMPORT_MESSAGES
 from memories.models import Evidence, EvidenceKind
@@ -65,7 +65,7 @@ def _parse_line(number: int, raw: str, default_book: str) -> Entry | None:
         raise _refusal(number, str(error)) from None
     if not isinstance(data, dict):
         raise _refusal(number, f"Line {number} is not a JSON object.")
-    if data.get("type") in _OTHER_TYPES or data.get("deleted_at"):
+    if text_of(data.get("type")) in _OTHER_TYPES or data.get("deleted_at"):
         return None
     return _parse_memory(number, data, default_book)
 

@@ -53,6 +53,7 @@ def each_item(file: JsonFile, contents: ImportContents, *, apart: Collection[str
     read = 0
     counts: dict[str, int] = {}
     whole: dict[str, Any] = {}
+    lists: dict[str, list[Any]] = {}  # apart from `whole`, since a key can be repeated with another value
     for member in file.members:
         number = counts[member.key] = counts.get(member.key, 0) + 1
         try:
@@ -63,15 +64,15 @@ def each_item(file: JsonFile, contents: ImportContents, *, apart: Collection[str
             if not member.key or member.key in apart:
                 yield item
             elif member.listed:
-                whole.setdefault(member.key, []).append(item.value)
+                lists.setdefault(member.key, []).append(item.value)
             else:
                 whole[member.key] = item.value
         read += member.end - member.start + 100
         if read > _SLICE_CHARACTERS:
             yield None
             read = 0
-    if whole:
-        yield Item("", file.place("entry 1"), whole)
+    if whole or lists:
+        yield Item("", file.place("entry 1"), whole | lists)
 
 
 def text_of(value: Any) -> str:

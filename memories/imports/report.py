@@ -6,6 +6,7 @@ from typing import Any
 
 from memories.errors import BlockedByScan, DomainError
 from memories.evidence import HoldReason
+from memories.history.word_diff import word_diff
 from memories.imports.contents import Conversation, Entry, RefusedEntry
 from memories.models import Memory
 from memories.services import MemoryFields
@@ -29,9 +30,9 @@ class HeldEntry:
 @dataclass(slots=True)
 class ImportReport:
     """What an import did or would do. `problems` lists the entries that were left out, without their text; `added`
-    shows the first memories that a preview would add, `waiting` the first entries that wait for a decision, and
-    `rewordings` the first texts that it would change, with their line, which only the page shows. `to_propose` holds
-    the held entries that are not stored as proposals yet."""
+    shows the first memories that a preview would add, `rewordings` the first texts that it would change, as diffs, and
+    `waiting` the first entries that wait for a decision. `to_propose` holds the held entries that are not stored as
+    proposals yet."""
 
     formats: Sequence[str] = ()
     new: int = 0
@@ -49,7 +50,7 @@ class ImportReport:
     messages: int = 0
     titles: list[dict[str, Any]] = field(default_factory=list)
     waiting: list[dict[str, Any]] = field(default_factory=list)
-    rewordings: list[tuple[int, str, str]] = field(default_factory=list)
+    rewordings: list[dict[str, Any]] = field(default_factory=list)
     to_propose: list[HeldEntry] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
@@ -68,6 +69,7 @@ class ImportReport:
             "written": self.written,
             "change_sets": self.change_sets,
             "added": self.added,
+            "rewordings": self.rewordings,
             "waiting": self.waiting,
             "problems": self.problems,
         }
@@ -109,11 +111,11 @@ class ImportReport:
         self.waiting = [waiting for waiting in self.waiting if waiting["line"] != entry.line]
         self._add_problem(entry, "turned_down", "It was rejected before. You can still approve it on the reviews page.")
 
-    def change_memory(self, entry: Entry, before: str, after: str) -> None:
-        """Count a memory whose text changes."""
-        self.changed += 1
+    def show_rewording(self, entry: Entry, before: str, after: str) -> None:
+        """Show how a text would change."""
         if len(self.rewordings) < MAX_SHOWN:
-            self.rewordings.append((entry.line, before, after))
+            pieces = [piece._asdict() for piece in word_diff(before, after)]
+            self.rewordings.append({"line": entry.line, "place": entry.place, "pieces": pieces})
 
     def add_memory(self, entry: Entry, fields: MemoryFields) -> None:
         """Count a new memory."""

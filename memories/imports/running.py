@@ -80,6 +80,7 @@ def import_slices(
                 yield from work.conversations(contents)
     report.problems.sort(key=itemgetter("line"))
     report.waiting.sort(key=itemgetter("line"))
+    report.rewordings.sort(key=itemgetter("line"))
     report.written = not request.preview
     return report
 

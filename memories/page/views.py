@@ -4,23 +4,18 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, RawPostDataException
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 
-from memories.database.batches import finish
-from memories.errors import DomainError
-from memories.history.word_diff import word_diff
-from memories.imports.files import Upload
 from memories.imports.formats import FORMATS
-from memories.imports.running import ImportRequest, import_slices
 from memories.models import Memory, Target, WriteOrigin
 from memories.page.filters import ORDERS, filters_of
 from memories.page.listing import MemoryList, list_memories
 from memories.page.rows import TARGET_WORDS, history_of, origin_label, rows_of, short_name, with_changes
 from memories.page.summary import summary_of
 from memories.selectors import categories_of, memory_get
-from memories.viewers import Viewer, action_view, fragment_view, page_view
+from memories.viewers import Viewer, fragment_view, page_view
 
 
 @page_view
@@ -83,25 +78,6 @@ def history_fragment(request: HttpRequest, viewer: Viewer, number: int) -> HttpR
     memory = memory_get(viewer.owner.pk, number, deleted=True)
     context = {"memory": memory, "name": short_name(memory), "steps": history_of(memory, viewer)}
     return render(request, "memories/history.html", context)
-
-
-@action_view
-def import_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """The first texts that an import would change, as diffs. The body is the file, in the `format` that its preview
-    returned. Nothing is written. Answers 400 for an invalid file."""
-    try:
-        preview = ImportRequest(
-            upload=Upload.of(request.body),
-            format=request.GET.get("format", "jsonl"),
-            book=filters_of(request.GET).book,
-            conversations=False,
-            preview=True,
-        )
-        report = finish(import_slices(viewer.owner.pk, preview, actor=viewer.actor))
-    except (DomainError, RawPostDataException):  # reading the CSRF token of a multipart form consumes the body
-        return HttpResponse(status=400)
-    changes = [(line, word_diff(before, after)) for line, before, after in sorted(report.rewordings)]
-    return render(request, "memories/rewordings.html", {"rewordings": changes})
 
 
 def _list_context(viewer: Viewer, listed: MemoryList) -> dict[str, Any]:

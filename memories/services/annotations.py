@@ -44,9 +44,10 @@ def keywords_claim(memory: Memory) -> bool:
 
 
 def keywords_requested(memories: Sequence[Memory]) -> None:
-    """Record that keywords were requested for the contents of claimed memories, so that this is not repeated."""
+    """Record that keywords were requested for these contents of claimed memories, so that this is not repeated. This
+    ends the claims, also of memories edited meanwhile, whose new content has another key and is requested next."""
     for memory in memories:
-        Memory.objects.filter(pk=memory.pk, content_key=memory.content_key).update(keywords_for=memory.content_key)
+        Memory.objects.filter(pk=memory.pk).update(keywords_for=memory.content_key)
 
 
 def keywords_release(memories: Sequence[Memory]) -> None:

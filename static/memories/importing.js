@@ -1,6 +1,6 @@
 // Import of a file or of pasted text, with preview and undo.
 
-import { attempt, call, fragment } from "../gateway/api.js";
+import { attempt, call } from "../gateway/api.js";
 import { paragraph, some } from "./dialog.js";
 
 const NOTHING = "Nothing is saved yet.";
@@ -57,11 +57,10 @@ export function installImport(dialog, list) {
     attempt(dialog, null, async () => {
       try {
         const report = await send(body, true);
-        const changes = report.changed && (await changesOf(body, report, list.book));
         if (mine !== looks) return; // another source was chosen meanwhile
         say(dialog, report, NOTHING);
         sayAdded(dialog, report);
-        if (changes) sayChanges(dialog, report, changes);
+        sayChanges(dialog, report);
         const count = report.new + report.changed + report.held + report.conversations.new;
         write.textContent = count ? `Import ${count.toLocaleString("en")}` : "Import";
         write.disabled = !count;
@@ -120,11 +119,6 @@ export function installImport(dialog, list) {
   );
 }
 
-// Only lines of Daybook's own export refer to existing memories.
-function changesOf(body, report, book) {
-  return fragment(`/fragments/memories/import/?${new URLSearchParams({ book, format: report.format })}`, body);
-}
-
 // “31 lines: 24 new, 5 already there, 1 changed, 1 blocked by the scan. 12 conversations with 140 messages.”
 function say(dialog, report, ending) {
   const counts = [
@@ -176,25 +170,38 @@ function sayAdded(dialog, report) {
   dialog.querySelector("[data-report] p").after(added, ...more(report.new - report.added.length));
 }
 
-function sayChanges(dialog, report, nodes) {
-  const changes = listOf("rewordings", "Memories that would change", []);
-  changes.append(...nodes.querySelectorAll("li"));
-  dialog.querySelector("[data-report] p").after(changes, ...more(report.changed - changes.children.length));
+function sayChanges(dialog, report) {
+  if (!report.rewordings.length) return;
+  const items = report.rewordings.map(({ place, pieces }) => [element("span", place, "hint"), " ", ...pieces.flatMap(marked)]);
+  const changes = listOf("rewordings", "Memories that would change", items);
+  dialog.querySelector("[data-report] p").after(changes, ...more(report.changed - items.length));
+}
+
+function marked({ kind, text }) {
+  if (kind === "same") return [text];
+  return kind === "del" ? [element("del", text), " "] : [element("ins", text)];
+}
+
+function element(name, text, className = "") {
+  const made = document.createElement(name);
+  made.className = className;
+  made.textContent = text;
+  return made;
 }
 
 function more(count) {
   return count > 0 ? [paragraph(`And ${count} more.`)] : [];
 }
 
-// It scrolls, so it must be focusable by keyboard.
-function listOf(className, label, texts) {
+// An item is a text, or a list of texts and nodes. The list scrolls, so it must be focusable by keyboard.
+function listOf(className, label, items) {
   const made = document.createElement("ul");
   made.className = className;
   made.tabIndex = 0;
   made.setAttribute("aria-label", label);
-  for (const text of texts) {
+  for (const content of items) {
     const item = document.createElement("li");
-    item.textContent = text;
+    item.append(...[content].flat());
     made.append(item);
   }
   return made;

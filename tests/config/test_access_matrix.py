@@ -184,7 +184,6 @@ PAGES: dict[str, tuple[str, str, str]] = {
     "memories/": (OWN_PAGE, "GET", "/memories/"),
     "fragments/memories/": (OWN_FRAGMENT, "GET", "/fragments/memories/"),
     "fragments/memories/summary/": (OWN_FRAGMENT, "GET", "/fragments/memories/summary/"),
-    "fragments/memories/import/": (OWN_FRAGMENT, "POST", "/fragments/memories/import/"),
     "fragments/memories/<int:number>/": (ALICES_FRAGMENT, "GET", "/fragments/memories/{memory}/"),
     "fragments/memories/<int:number>/edit/": (ALICES_FRAGMENT, "GET", "/fragments/memories/{memory}/edit/"),
     "fragments/memories/<int:number>/history/": (ALICES_FRAGMENT, "GET", "/fragments/memories/{memory}/history/"),

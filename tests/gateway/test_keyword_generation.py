@@ -10,7 +10,8 @@ from django.utils import timezone
 from gateway import jobs, keyword_generation
 from gateway.errors import RequestRefused, UpstreamSilent
 from memories.errors import UpstreamError, UpstreamTimeout
-from memories.models import Book, Memory, Owner, Revision
+from memories.models import Book, Memory, Owner, Revision, WriteOrigin
+from memories.services import MemoryFields, Source, book_writing
 from tests.factories import agent_make, memory_make
 from tests.scripted_model import Says, ScriptedModel
 
@@ -88,8 +89,9 @@ def test_a_failed_batch_is_retried(alice: Owner, model: ScriptedModel) -> None:
     assert (keyword_generation.fill_book(book), keyword_generation.fill_book(book)) == (0, 1)
 
 
+@pytest.mark.parametrize("step", ["_in_time", "_store"])
 def test_keywords_are_requested_again_an_hour_after_a_worker_was_killed(
-    alice: Owner, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+    step: str, alice: Owner, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory_make(alice, "Is vegetarian.")
     book, now = str(Book.objects.get().pk), timezone.now()
@@ -97,14 +99,35 @@ def test_keywords_are_requested_again_an_hour_after_a_worker_was_killed(
     def killed(*args: Any, **options: Any) -> None:
         raise SystemExit
 
+    model.script('{"1": ["diet"]}')
     with monkeypatch.context() as patch:
-        patch.setattr(keyword_generation, "_in_time", killed)
+        patch.setattr(keyword_generation, step, killed)
         with pytest.raises(SystemExit):
             keyword_generation.fill_book(book)
     assert keyword_generation.fill_book(book) == 0
-    model.script('{"1": ["diet"]}')
+    if step == "_store":
+        model.script('{"1": ["diet"]}')
     monkeypatch.setattr(timezone, "now", lambda: now + timedelta(hours=2))
     assert keyword_generation.fill_book(book) == 1
+
+
+def test_a_memory_edited_while_its_keywords_are_requested_gets_others_at_once(
+    alice: Owner, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = memory_make(alice, "Is vegetarian.")
+    words_of = keyword_generation._words_of
+
+    def edited(*args: Any, **options: Any) -> dict[int, list[str]]:
+        with book_writing(memory.book, Source(actor="user:1", origin=WriteOrigin.USER)) as writer:
+            writer.update(1, MemoryFields(content="Plays the cello."))
+        return words_of(*args, **options)
+
+    model.script('{"1": ["diet"]}', '{"1": ["music"]}')
+    with monkeypatch.context() as patch:
+        patch.setattr(keyword_generation, "_words_of", edited)
+        assert keyword_generation.fill_book(str(memory.book.pk)) == 0
+    assert keyword_generation.fill_book(str(memory.book.pk)) == 1
+    assert Memory.objects.get().keywords == ["music"]
 
 
 @pytest.mark.parametrize("code", ["content_filter", "context_length_exceeded"])

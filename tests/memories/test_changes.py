@@ -57,11 +57,12 @@ def test_a_memory_changed_since_is_skipped_and_listed(book: Book, alice: Owner) 
     assert live() == ["Likes cocoa."]
 
 
-def add_keywords(memory: Memory) -> None:
+def add_keywords(memory: Memory) -> ChangeSet:
     """Add search keywords as the background job does."""
     source = Source(actor="system", origin=WriteOrigin.SYSTEM, kind=ChangeSet.Kind.SYSTEM)
     with book_writing(memory.book, source) as writer:
         writer.update(memory.number, MemoryFields(keywords=["drink"]))
+        return writer.changes()
 
 
 def test_keywords_added_in_the_background_do_not_prevent_an_undo(book: Book, alice: Owner) -> None:
@@ -70,6 +71,16 @@ def test_keywords_added_in_the_background_do_not_prevent_an_undo(book: Book, ali
     add_keywords(Memory.objects.select_related("book").get(number=1))
     undone = undo_changes(change_set_get(alice.pk, UUID(imported)), UNDO)
     assert (undone.undone, undone.skipped, live()) == ((1, 2), (), [])
+
+
+@pytest.mark.parametrize("undos", [1, 2])
+def test_an_undo_of_keywords_does_not_prevent_an_earlier_undo(alice: Owner, undos: int) -> None:
+    (imported,) = import_text(alice.pk, '{"content": "Likes tea."}', actor="user:1", preview=False).change_sets
+    change_set: UUID | None = add_keywords(Memory.objects.select_related("book").get()).pk
+    for _ in range(undos):
+        change_set = undo_changes(change_set_get(alice.pk, change_set), UNDO).change_set
+    undone = undo_changes(change_set_get(alice.pk, UUID(imported)), UNDO)
+    assert (undone.undone, undone.skipped, live()) == ((1,), (), [])
 
 
 @pytest.mark.parametrize(("fields", "keywords"), [({"pinned": True}, ["drink"]), ({"keywords": ["hot"]}, [])])

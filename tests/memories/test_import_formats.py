@@ -276,6 +276,14 @@ def test_a_broken_entry_is_refused_and_the_others_are_read() -> None:
     assert "not valid JSON" in str(refused.error)
 
 
+@pytest.mark.parametrize("first", ['""', "{}"])
+def test_a_key_may_be_repeated_with_a_list(first: str) -> None:
+    said = json.dumps(CLAUDE_CONVERSATIONS[0]["chat_messages"])
+    text = f'{{"uuid": "1", "name": "Tides", "chat_messages": {first}, "chat_messages": {said}}}'
+    (conversation,) = read(text, format="claude").conversations
+    assert spoken(conversation) == spoken(read(CLAUDE_CONVERSATIONS).conversations[0])
+
+
 def test_only_the_entry_with_deep_nesting_is_refused() -> None:
     found = read('[{"memory": "Rows."}, {"memory": ' + "[" * 5_000 + "]" * 5_000 + "}]", format="mem0")
     assert (contents(found), len(found.refused)) == (["Rows."], 1)

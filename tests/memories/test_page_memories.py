@@ -2,13 +2,11 @@
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import cast
 from uuid import uuid4
 
 import pytest
 from django.conf import settings
 from django.db import connection
-from django.http import HttpResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -16,14 +14,12 @@ from django.utils import timezone
 from gateway.models import Agent, ApiKey, Run
 from memories import entry_rules
 from memories.imports.formats import FORMATS
-from memories.imports.report import MAX_SHOWN
 from memories.models import Book, ChangeSet, Memory, Owner, Revision, Target, WriteOrigin
 from memories.page.summary import meter
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.models import ConsolidationRun, ReviewRun
 from tests.factories import agent_make, key_make, memory_make, session_make
 from tests.memories.conftest import rows_in
-from tests.memories.import_samples import edited_line
 from tests.pages import client_of, html_of, text_of
 from tests.unsliced import undo_changes
 
@@ -382,57 +378,6 @@ def test_a_longer_history_needs_no_more_queries(page: Client, alice: Owner) -> N
     assert queries() == expected
 
 
-def post_import(client: Client, *lines: str, query: str = "") -> HttpResponse:
-    path = f"/fragments/memories/import/{query}"
-    return cast("HttpResponse", client.post(path, "\n".join(lines), content_type="application/x-ndjson"))
-
-
-def test_a_multipart_form_is_not_an_import(page: Client) -> None:
-    page.handler.enforce_csrf_checks = True  # so that the form is parsed for its token, as it is outside of tests
-    page.cookies["daybook_csrf"] = token = "a" * 32
-    answer = page.post("/fragments/memories/import/", {"file": "{}"}, headers={"X-CSRFToken": token})
-    assert answer.status_code == 400
-
-
-def test_an_import_preview_shows_changed_content_and_writes_nothing(page: Client, alice: Owner) -> None:
-    jonas, tea = memory_make(alice, "Jonas is allergic to nuts."), memory_make(alice, "Likes tea.")
-    stranger = Memory(number=jonas.number, created_at=jonas.created_at - timedelta(days=1))
-    lines = [
-        '{"content": "Keeps bees."}',
-        edited_line(jonas, "Elin is allergic to <b>nuts</b>."),
-        edited_line(tea, "likes  TEA"),
-        edited_line(stranger, "Has this number in another export."),
-    ]
-    html = post_import(page, *lines).content.decode()
-    assert re.findall(r"Line (\d+)", html) == ["2"]
-    assert "<del>Jonas</del> <ins>Elin</ins> is allergic to" in html
-    assert "&lt;" in html
-    assert "<b>" not in html
-    assert Revision.objects.count() == 2
-
-
-def test_an_import_preview_matches_only_the_book_and_owner(page: Client, alice: Owner, charlie: Owner) -> None:
-    alices, theirs = memory_make(alice, "Likes tea.", book="work"), memory_make(charlie, "Likes tea.")
-    line = edited_line(alices, "Likes coffee.")
-    assert theirs.number == alices.number
-    assert "Line 1" not in post_import(page, line).content.decode()
-    assert "Line 1" in post_import(page, line, query="?book=work").content.decode()
-
-
-def test_an_invalid_import_is_refused(page: Client) -> None:
-    assert post_import(page, "Keeps bees.").status_code == 400
-    assert post_import(Client(), "{}").status_code == 401
-
-
-@pytest.mark.any_database
-def test_a_long_import_preview_shows_the_first_changes(page: Client, alice: Owner) -> None:
-    memories = [memory_make(alice, f"Fact {place}.") for place in range(MAX_SHOWN + 2)]
-    html = post_import(
-        page, *(edited_line(memory, f"Another {memory.number}.") for memory in memories)
-    ).content.decode()
-    assert html.count("<li>") == MAX_SHOWN
-
-
 def test_another_book_is_selected_by_name(page: Client, alice: Owner) -> None:
     memory_make(alice, "Likes tea.")
     memory_make(alice, "Bakes bread.", book="kitchen")
@@ -458,5 +403,3 @@ def test_the_import_dialog_has_every_format(page: Client, alice: Owner) -> None:
         "auto",
         *FORMATS,
     }
-    assert post_import(page, "Keeps bees.", query="?format=text").status_code == 200
-    assert post_import(page, "Keeps bees.", query="?format=excel").status_code == 400

@@ -11,6 +11,7 @@ from gateway.models import Agent
 from memories.api.export import export_lines
 from memories.database.access import in_thread
 from memories.errors import InvalidRequest
+from memories.imports.report import MAX_SHOWN
 from memories.models import Book, ChangeSet, Evidence, EvidenceKind, Memory, Notification, Owner, Revision
 from memories.services import book_limits_set
 from tests.conftest import Api
@@ -132,8 +133,8 @@ def test_importing_ones_own_export_changes_nothing(alice: Owner) -> None:
     assert Revision.objects.count() == 1
 
 
-@pytest.mark.parametrize(("type", "new"), [("fact", 1), ("revision", 0), ("message", 0)])
-def test_a_line_of_another_system_may_have_a_type(alice: Owner, type: str, new: int) -> None:
+@pytest.mark.parametrize(("type", "new"), [("fact", 1), ([], 1), ({}, 1), ("revision", 0), ("message", 0)])
+def test_a_line_of_another_system_may_have_a_type(alice: Owner, type: Any, new: int) -> None:
     text = json.dumps({"type": type, "content": "Plays chess."}) + "\n" + json.dumps({"type": "relation", "to": "Ann"})
     assert import_text(alice.pk, text, actor="user:1", preview=False).new == new
 
@@ -179,6 +180,38 @@ def test_a_preview_has_counts_and_writes_nothing(alice: Owner) -> None:
     assert (report.known, report.changed, report.new, report.blocked, report.refused) == (1, 1, 1, 1, 1)
     assert (report.written, report.change_sets, Memory.objects.count(), Revision.objects.count()) == (False, [], 1, 1)
     assert [problem["line"] for problem in report.problems] == [4, 5]
+
+
+def test_a_preview_shows_the_changed_words(alice: Owner, charlie: Owner) -> None:
+    jonas, tea = memory_make(alice, "Jonas is allergic to nuts."), memory_make(alice, "Likes tea.", book="work")
+    stranger = Memory(number=jonas.number, created_at=jonas.created_at - timedelta(days=1))
+    theirs = memory_make(charlie, "Likes tea.")
+    text = "\n".join([
+        edited_line(tea, "Likes coffee.", book="work"),
+        edited_line(tea, "Likes rum."),
+        edited_line(jonas, "Elin is allergic to nuts."),
+        edited_line(stranger, "Has this number in another export."),
+        edited_line(theirs, "Has this number in another person's export."),
+    ])  # fmt: skip
+    report = import_text(alice.pk, text, actor="user:1", preview=True)
+    pieces = {
+        rewording["line"]: [(piece["kind"], piece["text"]) for piece in rewording["pieces"]]
+        for rewording in report.as_json()["rewordings"]
+    }
+    assert pieces == {
+        1: [("same", "Likes "), ("del", "tea"), ("ins", "coffee"), ("same", ".")],
+        3: [("del", "Jonas"), ("ins", "Elin"), ("same", " is allergic to nuts.")],
+    }
+    assert list(pieces) == [1, 3]
+    assert import_text(alice.pk, text, actor="user:1", preview=False).rewordings == []
+
+
+@pytest.mark.any_database
+def test_a_long_preview_shows_the_first_changes(alice: Owner) -> None:
+    memories = [memory_make(alice, f"Fact {place}.") for place in range(MAX_SHOWN + 2)]
+    text = "\n".join(edited_line(memory, f"Another {memory.number}.") for memory in memories)
+    report = import_text(alice.pk, text, actor="user:1", preview=True)
+    assert (report.changed, len(report.rewordings)) == (MAX_SHOWN + 2, MAX_SHOWN)
 
 
 def test_an_import_is_one_change_set_that_can_be_undone(alice: Owner) -> None:
