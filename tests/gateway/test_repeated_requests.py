@@ -22,6 +22,7 @@ from tests.factories import key_make
 from tests.gateway import messages
 from tests.gateway.client_tools import ADD, FIRST, LOOKUP, SECOND, USER, results
 from tests.gateway.v1 import Answer, Chat, ask, stream
+from tests.queries import statements
 from tests.scripted_model import Says, ScriptedModel, calls
 from tests.waiting import eventually_async
 
@@ -213,8 +214,11 @@ async def test_text_that_was_sent_before_the_repetition_is_part_of_its_answer(ch
         await in_thread(Run.objects.update, text="I look.\n\nFi")  # as it is stored while the answer is streamed
         return await ask(chat.api, *request)
 
-    first, second = await send_twice(model, ask(chat.api, *request), again())
+    async with statements() as executed:
+        first, second = await send_twice(model, ask(chat.api, *request), again())
     assert (first.text, second.text) == ("Fine.", "Fine.")
+    reads = [sql for sql in executed if sql.startswith("SELECT") and '"parts"' in sql]
+    assert len(reads) == 1, "only the run that is resumed needs all of its messages"
 
 
 async def test_repeated_requests_are_joined_in_the_messages_api(
