@@ -16,7 +16,7 @@ from oauth2_provider.models import clear_expired
 from gateway import embeddings, keyword_generation
 from gateway.accounts.invitations import invitations_purge
 from gateway.accounts.sign_in import attempts_purge
-from gateway.jobs import jobs_purge
+from gateway.jobs import Throttle, jobs_purge
 from gateway.models import ApiKey, Run
 from gateway.oauth.registration import registrations_sweep
 from gateway.runs.branch_lease import branches_sweep
@@ -28,6 +28,8 @@ from gateway.upstream.cache import learned_purge
 from memories.services import usage_add
 
 _RUNS_COUNTED_AT_ONCE = 500
+_CLEARING_PAUSE_SECONDS = 3600.0  # between two searches of a process for expired codes and tokens: they have no index
+_clearing = Throttle()
 
 
 def runs_sweep() -> None:
@@ -60,7 +62,8 @@ def accounts_sweep() -> None:
     invitations_purge()
     ApiKey.objects.filter(revoked_at__lt=now - timedelta(days=settings.REVOKED_KEY_DAYS)).delete()
     learned_purge(now)
-    clear_expired()  # codes and tokens; those of an ended connection were deleted with it
+    if _clearing.check(pause=_CLEARING_PAUSE_SECONDS):
+        clear_expired()  # codes and tokens; those of an ended connection were deleted with it
     registrations_sweep(now)
 
 

@@ -11,7 +11,7 @@ import requests
 from authlib.integrations.django_client import DjangoOAuth2App
 from authlib.integrations.requests_client import OAuth2Session
 from requests.adapters import HTTPAdapter
-from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3 import HTTPConnectionPool, PoolManager
 from urllib3.exceptions import HTTPError
 
 SECONDS = 10.0
@@ -37,13 +37,24 @@ def _bounded(pool: type[HTTPConnectionPool]) -> type[HTTPConnectionPool]:
     return type("Pool", (pool,), {"ConnectionCls": Connection})
 
 
+def _bound(manager: PoolManager) -> None:
+    pools = manager.pool_classes_by_scheme  # those of SOCKS differ
+    manager.pool_classes_by_scheme = {scheme: _bounded(pool) for scheme, pool in pools.items()}
+
+
 class _Adapter(HTTPAdapter):
     """Reads each answer within the limits, also the body of a redirect, which the session discards."""
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         super().init_poolmanager(*args, **options)
-        pools = {"http": HTTPConnectionPool, "https": HTTPSConnectionPool}
-        self.poolmanager.pool_classes_by_scheme = {scheme: _bounded(pool) for scheme, pool in pools.items()}
+        _bound(self.poolmanager)
+
+    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
+        known = proxy in self.proxy_manager
+        manager = super().proxy_manager_for(proxy, **options)
+        if not known:
+            _bound(manager)
+        return manager
 
     def send(self, *args: Any, **options: Any) -> requests.Response:
         """Raises requests.RequestException."""

@@ -6,14 +6,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from gateway.models import Run, Session
+from gateway.models import Message, Run, Session
 from gateway.runs.context import RunOutput, TurnContext, agent_config
 from gateway.runs.fingerprint import ResentConversation
 from gateway.runs.lapsed import is_lapsed, unsaved_text
 from gateway.runs.requested import MatchedSession, SameTurnRunning
-from gateway.runs.session_rows import messages_of
+from gateway.runs.session_rows import messages_of, steps_of
 from gateway.runs.waiting import unanswered_calls
-from gateway.runs.window import as_openai
 from memories import tools as memory_tools
 from memories.errors import NotFound
 
@@ -53,10 +52,10 @@ def require_not_running(match: MatchedSession, conversation: ResentConversation,
     context = placeholder_context(
         match.session, run.pk, turn=run.turn, request_id=run.request_id, started_at=run.started_at
     )
-    stored = messages_of(run)  # nothing after the user message unless the run was resumed
-    sent = run.text.removesuffix(unsaved_text(run.text, stored))
-    earlier = replace(RunOutput.of(run), text=sent)
-    raise SameTurnRunning(replace(context, stored=list(map(as_openai, stored)), earlier=earlier))
+    steps = steps_of(run)  # none unless the run was resumed
+    sent = run.text.removesuffix(unsaved_text(run.text, steps))
+    stored = [{"role": Message.Role.ASSISTANT.value, "content": step.text, "tool_calls": step.calls} for step in steps]
+    raise SameTurnRunning(replace(context, stored=stored, earlier=replace(RunOutput.of(run), text=sent)))
 
 
 def running_state(owner_id: UUID, run_id: UUID) -> str:

@@ -14,7 +14,7 @@ from gateway.models import Message, Run, Session
 from gateway.runs.holder import delete_ended, has_ended
 from gateway.runs.leases import LEASE, limit_leases
 from gateway.runs.rows import messages_insert
-from gateway.runs.session_rows import messages_of, open_runs
+from gateway.runs.session_rows import open_runs, steps_of
 from memories.clocks import set_forward_within
 from memories.database.access import only_row
 
@@ -103,15 +103,15 @@ def _stop(session: Session, run: Run, now: datetime) -> bool:
     )
     if stopped != 1:
         return False
-    if text := unsaved_text(run.text, messages_of(run)):
+    if text := unsaved_text(run.text, steps_of(run)):
         messages_insert(session, run.pk, [{"role": Message.Role.ASSISTANT, "content": text}])
         session.save(update_fields=["message_seq"])
     return True
 
 
-def unsaved_text(text: str, stored: Sequence[Message]) -> str:
+def unsaved_text(text: str, steps: Sequence[Message]) -> str:
     """Return a run's text after that of its stored steps, which exist if it has waited for client tools."""
-    for row in stored:
-        if row.role == Message.Role.ASSISTANT and row.text:
-            text = text.lstrip().removeprefix(row.text.strip()).lstrip()
+    for step in steps:
+        if step.text:
+            text = text.lstrip().removeprefix(step.text.strip()).lstrip()
     return text

@@ -167,16 +167,27 @@ def _same_history(lookup: SessionLookup) -> MatchedSession | None:
         found = [session for session in found if session.pk in called]
     for session in found:
         session.agent = lookup.agent
+    latest = {session.pk: latest_run(session) for session in found}
+    found = [session for session in found if not _was_edited(latest[session.pk], conversation)]
     common = {"turns": conversation.turns_before}
     if len(found) > 1:
         return lookup.new_session(Rule.SEVERAL, parent=found[0].pk, common=common)
     if not found:
         return None
-    latest = latest_run(found[0])
+    run = latest[found[0].pk]
     # The next message is still being answered, or its run failed: the same message repeats that turn.
-    again = latest if latest and conversation.matches(latest) else None
+    again = run if run and conversation.matches(run) else None
     rule = Rule.SAME_TURN if again else Rule.SAME_HISTORY
     return MatchedSession(session=found[0], rule=rule, regenerates=again, through=found[0].turns, common=common)
+
+
+def _was_edited(latest: Run | None, conversation: fingerprint.ResentConversation) -> bool:
+    """Return True if a request has another message in place of that of a session's latest run, whose answer was empty
+    and thus did not change the session's hash."""
+    if latest is None or latest.state != Run.State.COMPLETED or conversation.unanswered_user_key:
+        return False
+    same_history = latest.history_hash_before == conversation.history_hash_before
+    return same_history and latest.user_key != conversation.user_key
 
 
 def _same_turn(lookup: SessionLookup) -> MatchedSession | None:

@@ -17,13 +17,14 @@ from django.db.models.functions import Length
 from gateway.errors import PreviousResponseNotFound, SessionBusy
 from gateway.models import Message, Run
 from gateway.runs.branches import path_to
-from gateway.runs.call_ids import call_prefix
+from gateway.runs.call_ids import call_prefix, run_of_call
 from gateway.runs.context import TurnContext
 from gateway.runs.requested import Rule
 from gateway.runs.session_rows import messages_of, runs_within
 from gateway.runs.window import as_openai
 from memories.caller import Caller
 from memories.errors import NotFound
+from prompts.conversation import NO_RESULT
 
 _ID = re.compile(r"resp_([0-9a-f-]{32,36})(?:_(\d{1,4}))?")
 # The most messages read before a response; no model's context is longer.
@@ -140,9 +141,10 @@ def _repeats_results(run: Run) -> bool:
 
 
 def _to_last_result(rows: Iterable[Message]) -> list[Message]:
-    """Return rows without the text after the last result of a tool."""
+    """Return the rows of a run up to the last result that its client sent: the client never saw those after it."""
     found = list(rows)
-    return found[: max((at for at, row in enumerate(found, 1) if row.role == Message.Role.TOOL), default=0)]
+    sent = (run_of_call(row.tool_call_id) is not None and row.text != NO_RESULT for row in found)
+    return found[: max((at for at, was_sent in enumerate(sent, 1) if was_sent), default=0)]
 
 
 def stored_parts(caller: Caller, run_ids: Collection[UUID]) -> Iterator[tuple[UUID, int, ResponsePart]]:

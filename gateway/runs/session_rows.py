@@ -73,6 +73,13 @@ def messages_of(run: Run) -> list[Message]:
     return list(Message.objects.filter(owner_id=run.owner_id, run=run).order_by("seq"))
 
 
+def steps_of(run: Run) -> list[Message]:
+    """Return the assistant's messages of a run, in their order, with their texts and calls only. A run may have many
+    megabytes of results, content parts and reasoning."""
+    rows = Message.objects.filter(owner_id=run.owner_id, run=run, role=Message.Role.ASSISTANT)
+    return list(rows.only("text", "tool_calls").order_by("seq"))
+
+
 def from_run(run: Run, prefix: str = "") -> Q:
     """Match a run of the shown branch and the runs after it. `prefix` is the look-up path from other rows to a run. A
     turn that failed or was stopped is followed by one with the same number."""

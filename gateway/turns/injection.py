@@ -111,7 +111,7 @@ def provider_scope(context: TurnContext) -> Scope | None:
 
 
 def build_messages(context: TurnContext, injection: Injection) -> list[dict[str, Any]]:
-    """Return the messages of the request: one system message, the transcript, and the recall before the last user
+    """Return the messages of the request: one system message, the transcript, and the recall before the turn's user
     message, or inside that message if a server's rules on roles require it."""
     parts = (context.agent.settings.instructions, context.client_system, injection.guidance, injection.frozen)
     system = joined_content(*parts)
@@ -121,21 +121,24 @@ def build_messages(context: TurnContext, injection: Injection) -> list[dict[str,
             messages.append({"role": context.agent.settings.recall_role, "content": earlier})
     messages.extend(context.messages)
     if injection.recall:
-        last_user = _last_user_before_loop(context, messages)
+        at, has_user = _place_of_recall(context, messages)
         # Every server that may answer must accept the messages, including the fall-backs.
-        if any(dialect_of(upstream).recall_inside for upstream in agent_upstreams(context.agent.settings)):
-            message = messages[last_user]
-            messages[last_user] = {**message, "content": joined_content(injection.recall, message.get("content"))}
+        inside = any(dialect_of(upstream).recall_inside for upstream in agent_upstreams(context.agent.settings))
+        if has_user and inside:
+            messages[at] = {**messages[at], "content": joined_content(injection.recall, messages[at].get("content"))}
         else:
-            messages.insert(last_user, {"role": context.agent.settings.recall_role, "content": injection.recall})
+            messages.insert(at, {"role": context.agent.settings.recall_role, "content": injection.recall})
     return messages
 
 
-def _last_user_before_loop(context: TurnContext, messages: Sequence[dict[str, Any]]) -> int:
-    """Return the index of the turn's user message, which is the same in each step of a client's tool loop: what a
-    client sends as the user within the loop (editor state, a tool's pictures) comes after it."""
+def _place_of_recall(context: TurnContext, messages: Sequence[dict[str, Any]]) -> tuple[int, bool]:
+    """Return the index of the turn's user message, and True. It is the same in each step of a client's tool loop: what
+    a client sends as the user within the loop (editor state, a tool's pictures) comes after it. If the client left that
+    message out, return the index at which the loop begins, and False."""
     loop = (at for at, message in enumerate(messages) if context.run_id in runs_called(message))
-    return last_user_index(messages[: next(loop, len(messages))])
+    start = next(loop, len(messages))
+    last_user = last_user_index(messages[:start])
+    return (start, False) if last_user < 0 else (last_user, True)
 
 
 async def _snapshot(context: TurnContext, book: BookState, trace: dict[str, Any]) -> SessionSnapshot:

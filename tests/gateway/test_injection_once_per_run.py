@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
+from pytest_django import Settings
 
 from gateway.models import Agent, Run
 from gateway.runs.lapsed import stop_lapsed
@@ -92,6 +93,19 @@ async def test_notes_of_the_client_do_not_move_the_recall(
     await ask(alice_api, USER, *tail, *results(second, "B"), tools=[LOOKUP])
     first, *others = loop_steps(model)
     assert [messages[: len(first)] for messages in others] == [first, first]
+
+
+@pytest.mark.parametrize("dialect", ["openai", "strict"])
+async def test_the_recall_precedes_a_loop_that_is_sent_without_a_user_message(
+    alice_api: Api, llm_agent: Agent, model: ScriptedModel, settings: Settings, dialect: str
+) -> None:
+    settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:1/v1", "key": "", "dialect": dialect}}
+    model.script(KEYWORDS, calls(CALL), "No.")
+    loop = results(await ask(alice_api, USER, tools=[LOOKUP]), "A")
+    await ask(alice_api, {"role": "assistant", "content": "Ready."}, *loop, tools=[LOOKUP])
+    _, greeting, recall, *rest = loop_steps(model)[-1]
+    assert (greeting["content"], "Is allergic to hazelnuts." in recall["content"]) == ("Ready.", True)
+    assert [(message["role"], message["content"]) for message in rest] == [("assistant", None), ("tool", "A")]
 
 
 async def test_changes_take_effect_in_the_next_run(

@@ -24,6 +24,7 @@ from memories.models import AuditEntry, Owner
 from tests.admin_rows import staff_client
 from tests.factories import app_make, key_make
 from tests.pages import client_of, html_of, text_of
+from tests.sweeps import reset_sweep_throttles
 from tests.unsliced import forget_memories, forget_owner
 
 pytestmark = pytest.mark.django_db
@@ -151,21 +152,32 @@ def test_the_sweep_deletes_expired_rows(alice: Owner) -> None:
     accounts_sweep()
     assert counts() == [1, 1, 1]
     with time_machine.travel(timezone.now() + timedelta(days=29)):
+        reset_sweep_throttles()
         accounts_sweep()
         assert counts() == [0, 1, 1]  # the token can still be refreshed
         assert token_find(token_hash(plain)) is None
     with time_machine.travel(timezone.now() + timedelta(days=32)):
+        reset_sweep_throttles()
         accounts_sweep()
         assert counts() == [0, 0, 0]
+
+
+def test_expired_rows_are_looked_for_once_an_hour(alice: Owner) -> None:
+    accounts_sweep()
+    with CaptureQueriesContext(connection) as sweeping:
+        accounts_sweep()
+    assert "oauth2_provider_grant" not in str(sweeping.captured_queries)
 
 
 def test_a_used_refresh_token_is_kept_as_long_as_it_could_be_replayed(alice: Owner) -> None:
     tokens_make(app_make(alice))
     RefreshToken.objects.update(revoked=timezone.now())
     with time_machine.travel(timezone.now() + timedelta(days=29)):
+        reset_sweep_throttles()
         accounts_sweep()
         assert RefreshToken.objects.exists()
     with time_machine.travel(timezone.now() + timedelta(days=31)):
+        reset_sweep_throttles()
         accounts_sweep()
         assert not RefreshToken.objects.exists()
 

@@ -387,10 +387,13 @@ def test_a_large_answer_of_the_provider_is_not_read(provider: OpenIDServer) -> N
     assert sign_in(provider).status_code == 302
 
 
+@pytest.mark.parametrize("by_proxy", [False, True])
 @pytest.mark.parametrize("slow", ["pause", "head_pause"])
 def test_a_provider_that_keeps_answering_slowly_is_given_up(
-    provider: OpenIDServer, monkeypatch: pytest.MonkeyPatch, slow: str
+    provider: OpenIDServer, monkeypatch: pytest.MonkeyPatch, slow: str, by_proxy: bool
 ) -> None:
+    monkeypatch.setenv("no_proxy", "" if by_proxy else "*")
+    monkeypatch.setenv("http_proxy", provider.issuer)  # a proxy is sent the same request with the whole address
     monkeypatch.setattr(openid_http, "SECONDS", 0.1)
     setattr(provider, slow, 0.01)  # for each of hundreds of bytes
     assert Client().get(reverse("openid-begin")).status_code == 502

@@ -20,8 +20,9 @@ from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import key_make
 from tests.gateway import messages
-from tests.gateway.client_tools import FIRST, LOOKUP, USER, results
+from tests.gateway.client_tools import ADD, FIRST, LOOKUP, SECOND, USER, results
 from tests.gateway.v1 import Answer, Chat, ask, stream
+from tests.queries import statements
 from tests.scripted_model import Says, ScriptedModel, calls
 from tests.waiting import eventually_async
 
@@ -213,8 +214,11 @@ async def test_text_that_was_sent_before_the_repetition_is_part_of_its_answer(ch
         await in_thread(Run.objects.update, text="I look.\n\nFi")  # as it is stored while the answer is streamed
         return await ask(chat.api, *request)
 
-    first, second = await send_twice(model, ask(chat.api, *request), again())
+    async with statements() as executed:
+        first, second = await send_twice(model, ask(chat.api, *request), again())
     assert (first.text, second.text) == ("Fine.", "Fine.")
+    reads = [sql for sql in executed if sql.startswith("SELECT") and '"parts"' in sql]
+    assert len(reads) == 1, "only the run that is resumed needs all of its messages"
 
 
 async def test_repeated_requests_are_joined_in_the_messages_api(
@@ -299,6 +303,27 @@ async def test_results_repeated_after_a_stop_stay_in_the_conversation_of_their_r
         stop((await in_thread(Run.objects.get, state="running")).pk, StoppedBy.REQUEST)
         model.may_answer.set()
         assert (await unheard)[0] == 409
+    _, answer = await alice_api.post("/v1/responses", request)
+    _, given = await alice_api.get(f"/v1/responses/{answer['id']}/input_items?order=asc")
+    kinds = ["message", "message", "function_call", "function_call_output"]
+    assert ([item["type"] for item in given["data"]], given["data"][-1]["output"]) == (kinds, "found")
+    following = {"model": "assistant", "input": "And for tea?", "previous_response_id": answer["id"]}
+    assert (await alice_api.post("/v1/responses", following))[0] == 200
+    roles = [message["role"] for message in model.calls[-1].messages if message["role"] != "system"]
+    assert roles == ["user", "assistant", "tool", "assistant", "user"]
+
+
+@pytest.mark.parametrize("unseen", [calls(SECOND), calls(ADD, SECOND)])
+async def test_a_call_that_the_client_never_saw_is_not_in_the_conversation_of_a_repeated_response(
+    alice_api: Api, agent: Agent, model: GatedModel, unseen: Any
+) -> None:
+    model.script(Says(pieces=("I look.",), calls=(FIRST,)), unseen, "Fine.", "Tea.")
+    tool = {"type": "function", **LOOKUP["function"]}
+    start = {"model": "assistant", "input": "Look it up", "tools": [tool]}
+    _, called = await alice_api.post("/v1/responses", start)
+    output = {"type": "function_call_output", "call_id": called["output"][-1]["call_id"], "output": "found"}
+    request = {"model": "assistant", "input": [output], "previous_response_id": called["id"], "tools": [tool]}
+    await alice_api.post("/v1/responses", request)  # its answer, the second call, is lost
     _, answer = await alice_api.post("/v1/responses", request)
     _, given = await alice_api.get(f"/v1/responses/{answer['id']}/input_items?order=asc")
     kinds = ["message", "message", "function_call", "function_call_output"]

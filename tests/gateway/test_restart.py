@@ -399,7 +399,11 @@ def test_a_step_that_is_already_stored_is_not_stored_again(session: Session) -> 
     )
     session.message_seq = 2
     session.save()
-    assert stop_run(run.pk)
+    with CaptureQueriesContext(connection) as stopping:
+        assert stop_run(run.pk)
+    assert not any(
+        query["sql"].startswith("SELECT") and '"parts"' in query["sql"] for query in stopping.captured_queries
+    )
     assert list(Message.objects.order_by("seq").values_list("text", flat=True)) == ["", "One moment.", "It is"]
 
 

@@ -223,6 +223,22 @@ async def test_an_empty_answer_does_not_end_the_session(chat: Chat, answers: tup
     assert (str(stored.pk), stored.turns) == (said[0].session, len(answers) + 1)
 
 
+@pytest.mark.parametrize("answer", ["Right it is.", ""])
+async def test_another_message_in_place_of_one_with_an_empty_answer_creates_a_fork(
+    chat: Chat, alice_api: Api, answer: str
+) -> None:
+    first = await chat.say("hi", "Hello.")
+    fork = Chat(alice_api, chat.model, messages=list(chat.messages))
+    await chat.say("left", "")
+    forked = await fork.say("right", answer)
+    assert str((await session_of(forked.session)).parent_id) == first.session != forked.session
+    assert (await fork.again("Right, then.")).session == forked.session
+    assert (await chat.say("more", "Yes.")).session == first.session
+    assert (await fork.say("more", "Yes.")).session == forked.session
+    texts = Message.objects.filter(session_id=first.session).order_by("seq").values_list("text", flat=True)
+    assert await in_thread(lambda: list(texts)) == ["hi", "Hello.", "left", "more", "Yes."]
+
+
 async def test_a_failed_first_message_may_be_sent_again(chat: Chat, alice_api: Api) -> None:
     chat.model.script(UpstreamError("no"))
     await ask(alice_api, "hi")
