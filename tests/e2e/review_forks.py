@@ -11,11 +11,10 @@ import django
 def main() -> None:
     django.setup()
     import scanning  # noqa: PLC0415 - models can be imported only now
-    from memories.entry_rules import check_scan  # noqa: PLC0415
     from reviews.tasks import review_execute  # noqa: PLC0415
 
     scanning.warm()
-    check_scan("Likes tea.", ["drink"])  # initialise everything lazy before forking
+    scanning.scan("Likes tea.")  # initialise everything lazy before forking; no thread may be started here
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no zombies, so any existing process id is alive
     for line in sys.stdin:
         child = os.fork()
