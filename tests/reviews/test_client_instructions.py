@@ -96,7 +96,7 @@ async def test_only_new_sentences_are_added_and_all_are_erased_with_the_session(
 ) -> None:
     await in_thread(reviewing_agent)
     sizes = []
-    for text in (PAGE, PAGE, f"{PAGE} Dogs are welcome."):
+    for text in (PAGE, PAGE, f"{PAGE} Dogs are welcome here."):
         model.script("Good ones.")
         answer = await ask(
             alice_api, {"role": "system", "content": text}, user("Which boots?"), metadata={"session_id": "shop"}
