@@ -18,8 +18,7 @@ MAX_BYTES = 400_000
 
 
 class NewHashes(NamedTuple):
-    """Hashes to add to a session, and the session whose id is their salt. An empty part stands for others that are not
-    stored."""
+    """Hashes to add to a session, with their salt. Empty ones stand for others that are not stored."""
 
     salt: UUID
     hashes: bytes
@@ -35,12 +34,13 @@ def new_hashes(session_id: UUID, texts: Sequence[str]) -> NewHashes | None:
     without texts."""
     if not texts:
         return None
-    rows = list(InstructionHashes.objects.filter(session_id=session_id).values_list("salt", "hashes"))
-    salt, known = (rows[0][0] if rows else session_id), [bytes(kept) for _, kept in rows]
-    if b"" in known:
+    rows = InstructionHashes.objects.filter(session_id=session_id).order_by("pk").values_list("salt", "hashes")
+    kept = [(salt, bytes(hashes)) for salt, hashes in rows]
+    salt = kept[0][0] if kept else session_id
+    if any(not hashes for _, hashes in kept):
         return None
-    found = hashed_instructions(texts, salt.bytes, known)
-    if len(found) + sum(map(len, known)) > MAX_BYTES:
+    found = hashed_instructions(texts, salt.bytes, [hashes for other, hashes in kept if other == salt])
+    if len(found) + sum(len(hashes) for _, hashes in kept) > MAX_BYTES:
         return NewHashes(salt, b"")
     return NewHashes(salt, found) if found else None
 
