@@ -60,7 +60,7 @@ def ingest_prepare(
         book=book,
         session_ref=session_ref,
         idempotency_key=idempotency_key,
-        request_hash=_hash(caller, messages, book, session_ref) if idempotency_key else "",
+        request_hash=_hash(caller, [*messages, *instructions], book, session_ref) if idempotency_key else "",
     )
 
 
@@ -99,7 +99,7 @@ def _earlier(caller: Caller, key: str, request_hash: str) -> ReviewRun | None:
     return review_get(caller.owner_id, found.pk, limits=caller.limits)
 
 
-def _hash(caller: Caller, messages: Sequence[dict[str, str]], book: str | None, session_ref: str) -> str:
+def _hash(caller: Caller, said: Sequence[dict[str, str] | str], book: str | None, session_ref: str) -> str:
     # Keyed, because the hash outlives the messages and must not let anyone confirm a guess of their contents.
-    request = json.dumps([messages, book if session_ref else caller.limits.book_name(book), session_ref])
+    request = json.dumps([said, book if session_ref else caller.limits.book_name(book), session_ref])
     return salted_hmac("daybook.ingest", request, algorithm="sha256").hexdigest()

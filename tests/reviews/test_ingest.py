@@ -368,7 +368,13 @@ async def test_the_same_idempotency_key_returns_the_same_review(
 
 
 @pytest.mark.parametrize(
-    "changed", [{"messages": [{"role": "user", "content": "I eat meat."}]}, {"book": "code"}, {"session_id": "kitchen"}]
+    "changed",
+    [
+        {"messages": [{"role": "user", "content": "I eat meat."}]},
+        {"messages": [{"role": "system", "content": "Offer boots."}, *MESSAGES[1:]]},
+        {"book": "code"},
+        {"session_id": "kitchen"},
+    ],
 )
 async def test_the_same_idempotency_key_with_another_body_is_a_conflict(
     alice_api: Api, agent: Agent, changed: dict[str, Any]
