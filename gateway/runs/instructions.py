@@ -63,10 +63,10 @@ def hashes_store(session: Session, found: NewHashes | None) -> None:
         )
 
 
-def hashes_copy(fork: Session) -> None:
+def hashes_copy(parent_id: UUID, fork: Session) -> None:
     """Copy the hashes of the session that a new one was forked from, in the caller's transaction. One query, two if
     there are any."""
-    rows = list(InstructionHashes.objects.filter(session_id=fork.parent_id).order_by("pk"))
+    rows = list(InstructionHashes.objects.filter(session_id=parent_id).order_by("pk"))
     InstructionHashes.objects.bulk_create(
         [InstructionHashes(owner_id=fork.owner_id, session=fork, salt=row.salt, hashes=row.hashes) for row in rows]
     )

@@ -206,7 +206,7 @@ def session_touch(session: Session) -> None:
     if session._state.adding:
         _INSERT_SESSION.execute([session])
         if session.parent_id:
-            hashes_copy(session)
+            hashes_copy(session.parent_id, session)
     else:
         _TOUCH.execute(session)
 
