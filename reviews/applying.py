@@ -92,6 +92,8 @@ def _base_of(writer: BookWriter, write: ReviewWrite, number: int, version: int |
     revision = Revision.objects.filter(owner_id=memory.owner_id, memory=memory, version=version or 0).first()
     base = revision.after if revision else {}
     if base and not write.edited and memory.content not in (base["content"], write.after):
+        if not write.proposed:
+            raise Conflict(f"Memory {number} was changed in the meantime.")
         instead = "reject this" if write.action == "delete" else "approve this with the text it should have"
         raise Conflict(f"Memory {number} was changed in the meantime. Read it again and {instead}.")
     return base

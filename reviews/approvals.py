@@ -2,7 +2,7 @@
 needed. A write is `waiting`, approved (`applied`), `rejected` or `expired`; the last two can still be approved until
 they are purged. Waiting writes are never sent to a model."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -43,20 +43,29 @@ _DECIDED: dict[str, str] = {
     WriteState.SKIPPED: "was saved and has been changed since",
 }
 _BATCH = 100
+Record = Callable[[Sequence[ReviewWrite]], None]
+"""Called with the writes that were decided, in the same transaction, to record the decision."""
 # Errors about the text itself. Others are about the book, which may change.
 _INVALID_TEXT = (BlockedByScan, InvalidRequest, TooLarge)
 
 
 def review_approve(
-    review: ReviewRun, *, actor: str, only: frozenset[int] | None = None, edits: Mapping[int, str] | None = None
+    review: ReviewRun,
+    *,
+    actor: str,
+    only: frozenset[int] | None = None,
+    edits: Mapping[int, str] | None = None,
+    waiting: bool = False,
+    record: Record | None = None,
 ) -> ReviewRun:
-    """Apply the review's waiting writes, or those with the indexes in `only`. `edits` replaces contents by index.
+    """Apply the review's waiting writes, or those with the indexes in `only`. `edits` replaces contents by index. With
+    `waiting`, rejected and expired writes are never applied.
 
     Raises InvalidRequest for an unknown index or an edit that does not apply, Conflict if there is nothing to approve
     or the book was cleared, and the first write's error if no write could be applied. If only some are refused, they
     stay waiting, with the reason."""
     try:
-        return _approve(review.pk, actor, only, dict(edits or {}))
+        return _approve(review.pk, actor, only, dict(edits or {}), waiting, record)
     except BookCleared:
         cleared = ReviewRun.objects.filter(pk=review.pk)
         reviews_cancel(cleared, "The book was cleared meanwhile.", rejected_at=None)
@@ -64,14 +73,19 @@ def review_approve(
 
 
 @transaction.atomic
-def review_reject(review: ReviewRun, *, actor: str, only: frozenset[int] | None = None) -> ReviewRun:
+def review_reject(
+    review: ReviewRun, *, actor: str, only: frozenset[int] | None = None, record: Record | None = None
+) -> ReviewRun:
     """Reject the review's waiting writes, or those with the indexes in `only`. Raises InvalidRequest for an unknown
     index, Conflict if nothing waits."""
     run = _locked(review.pk)
-    for write in _select(run, only, _WAITING):
+    chosen = _select(run, only, _WAITING)
+    for write in chosen:
         write.state, write.reason = WriteState.REJECTED, ""
     run.rejected_at = timezone.now()
     _settle(run, {"code": "rejected", "message": "Its writes were rejected.", "actor": actor})
+    if record:
+        record(chosen)
     return run
 
 
@@ -110,12 +124,19 @@ def forget_orphans() -> int:
 
 
 @transaction.atomic
-def _approve(review_id: UUID, actor: str, only: frozenset[int] | None, edits: dict[int, str]) -> ReviewRun:
+def _approve(
+    review_id: UUID,
+    actor: str,
+    only: frozenset[int] | None,
+    edits: dict[int, str],
+    waiting: bool,
+    record: Record | None,
+) -> ReviewRun:
     run = _locked(review_id)
     if run.orphaned:
         raise Conflict("The session of this review was deleted, so its writes can no longer be saved.")
     # Approving all includes rejected writes only if all were rejected (the run is cancelled).
-    states = _WAITING if only is None and run.state != State.CANCELLED else PENDING
+    states = _WAITING if waiting or (only is None and run.state != State.CANCELLED) else PENDING
     chosen = _select(run, only, states)
     originals = _edit(chosen, edits, actor)
     source = Source(
@@ -133,6 +154,8 @@ def _approve(review_id: UUID, actor: str, only: frozenset[int] | None, edits: di
         if error := refused.get(write.index):
             _refuse(write, error, originals)
     _settle(run, run.error)
+    if record:
+        record(chosen)
     return run
 
 

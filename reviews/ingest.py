@@ -4,16 +4,19 @@ of it is scheduled, which behaves like any other review. Called by reviews.api.i
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from django.db import IntegrityError, transaction
 from django.utils.crypto import salted_hmac
 
-from gateway.models import Message
+from gateway.models import Message, Session
 from gateway.runs.ingested import messages_add
-from gateway.runs.instructions import hashes_store, new_hashes
+from gateway.runs.instructions import NewHashes, hashes_store, new_hashes
 from gateway.runs.rows import message_rows
+from gateway.runs.session_rows import named
 from memories.caller import Caller
 from memories.errors import Conflict
+from memories.ids import uuid7
 from reviews.models import ReviewRun
 from reviews.schedule import review_session
 from reviews.selectors import review_get
@@ -21,11 +24,14 @@ from reviews.selectors import review_get
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingest:
-    """A client's request, prepared for its transaction: text messages of the person and the assistant, and the texts of
-    system messages before them."""
+    """A client's request, prepared for its transaction: text messages of the person and the assistant, the texts of
+    system messages before them, and those of their hashes that the session `session_id` lacks, or None for a new
+    one."""
 
     messages: Sequence[Message]
     instructions: Sequence[str]
+    session_id: UUID | None
+    hashes: NewHashes | None
     book: str | None
     session_ref: str
     idempotency_key: str
@@ -41,14 +47,20 @@ def ingest_prepare(
     session_ref: str = "",
     idempotency_key: str = "",
 ) -> Ingest:
-    """Prepare messages for storage, without using the database."""
+    """Prepare messages for storage, without locks. Two queries with instructions, otherwise none."""
+    session_id = None
+    if instructions and session_ref:
+        found = Session.objects.filter(named(session_ref), owner_id=caller.owner_id)
+        session_id = found.values_list("pk", flat=True).first()
     return Ingest(
         messages=message_rows(caller.owner_id, None, messages, history=len(messages)),
         instructions=instructions,
+        session_id=session_id,
+        hashes=new_hashes(session_id or uuid7(), instructions),
         book=book,
         session_ref=session_ref,
         idempotency_key=idempotency_key,
-        request_hash=_hash(caller, messages, book, session_ref) if idempotency_key else "",
+        request_hash=_hash(caller, [*messages, *instructions], book, session_ref) if idempotency_key else "",
     )
 
 
@@ -69,7 +81,8 @@ def _ingest(caller: Caller, ingest: Ingest) -> ReviewRun:
     if ingest.idempotency_key and (earlier := _earlier(caller, ingest.idempotency_key, ingest.request_hash)):
         return earlier
     session = messages_add(caller, ingest.messages, book=ingest.book, session_ref=ingest.session_ref)
-    hashes_store(session, new_hashes(session.pk, ingest.instructions))
+    is_other = ingest.session_id not in (None, session.pk)  # the one that was looked up has been deleted
+    hashes_store(session, new_hashes(session.pk, ingest.instructions) if is_other else ingest.hashes)
     review = review_session(caller.owner_id, session.pk, ReviewRun.Trigger.INGEST)
     if ingest.idempotency_key:
         review.idempotency_key, review.request_hash = ingest.idempotency_key, ingest.request_hash
@@ -86,7 +99,7 @@ def _earlier(caller: Caller, key: str, request_hash: str) -> ReviewRun | None:
     return review_get(caller.owner_id, found.pk, limits=caller.limits)
 
 
-def _hash(caller: Caller, messages: Sequence[dict[str, str]], book: str | None, session_ref: str) -> str:
+def _hash(caller: Caller, said: Sequence[dict[str, str] | str], book: str | None, session_ref: str) -> str:
     # Keyed, because the hash outlives the messages and must not let anyone confirm a guess of their contents.
-    request = json.dumps([messages, book if session_ref else caller.limits.book_name(book), session_ref])
+    request = json.dumps([said, book if session_ref else caller.limits.book_name(book), session_ref])
     return salted_hmac("daybook.ingest", request, algorithm="sha256").hexdigest()

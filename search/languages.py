@@ -66,6 +66,14 @@ FUNCTION_WORDS: Final[dict[str, frozenset[str]]] = {
     ),
 }
 
+ENGLISH_ONLY: Final = _words(
+    """the and with without from into about this that these those there here their theirs they them his she who whom
+        whose which what when where why how you your yours would should could might does did doing been being were has
+        having each both other another again only such than very always never every"""
+)
+"""Frequent English words that no other common language in Latin script has: "her" is Danish, "to" Polish, "are"
+Romanian, "my" Afrikaans."""
+
 CHINESE_FUNCTION_WORDS: Final = _words(
     "什么时候 什么 时候 怎么 怎样 多少 哪里 哪儿 哪个 哪些 为什么 是否 我们 你们 他们 可以 能不能 应该 请问 现在 这个 "
     "那个 一个 吗 呢 吧 的 了 是 我 你 他 她 它 在 和 与 或 有 也 都 就 要 会 请 把 被 给 谁 几 个"

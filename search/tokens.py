@@ -172,6 +172,8 @@ def _stemmed(word: str, language: str, named: bool) -> Iterator[Token]:
     """Yield the word's stem, and in other languages the English stem, too, so that names and loan words match."""
     folded = word.casefold()
     stem = _stem(folded, language)
+    if not stem:
+        return  # only marks that lengthen Arabic letters
     named = named or has_digit(word)
     yield Token(stem, word, named)
     if language != "english" and (english := _stem(folded, "english")) != stem:

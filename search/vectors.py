@@ -15,6 +15,9 @@ import wordllama
 from numpy.typing import NDArray
 from wordllama import WordLlama
 
+from search.languages import ENGLISH_ONLY
+from search.tokens import language_of
+
 Floats = NDArray[np.float32]
 DIMENSIONS: Final = 256
 MAX_TEXT_CHARS: Final = 4000
@@ -95,10 +98,13 @@ class StaticVectors:
         return np.array([min(length / FULL_LENGTH, 1.0) for length in longest], dtype=np.float32)
 
     def is_english(self, text: str) -> bool:
-        """Return True if a text is certainly in English: the table has nearly all English words as one piece, while
-        those of other languages consist of several."""
+        """Return True if a text is certainly in English: it has a frequent word that only English has, not as part of a
+        name, and most words are one piece in the table. Those of other languages consist of several, but not in all
+        short sentences. Many texts in English have no such word."""
         words = _WORD.findall(text)
-        return bool(words) and sum(len(self._pieces(word)) for word in words) <= MAX_ENGLISH_PIECES * len(words)
+        if not words or ENGLISH_ONLY.isdisjoint([words[0].casefold(), *words[1:]]) or language_of(text) != "english":
+            return False
+        return sum(len(self._pieces(word)) for word in words) <= MAX_ENGLISH_PIECES * len(words)
 
     def forget_words(self) -> None:
         """Clear the cache of words."""

@@ -17,6 +17,7 @@ class Migration(migrations.Migration):
             name='InstructionHashes',
             fields=[
                 ('id', models.UUIDField(default=memories.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('salt', models.UUIDField()),
                 ('hashes', models.BinaryField()),
                 ('owner', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='instruction_hashes', to='memories.owner')),
                 ('session', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='instruction_hashes', to='gateway.session')),

@@ -164,11 +164,12 @@ class Compaction(models.Model):
 class InstructionHashes(models.Model):
     """Hashes of what a client told the model around a session's conversation, in system messages and definitions of
     tools, as memories.evidence.instructions makes them. A row adds the sentences that the earlier ones lack; an empty
-    one means that later ones were left out."""
+    one means that later ones were left out. A fork has copies of its parent's rows, and goes on with their salt."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="instruction_hashes")
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="instruction_hashes")
+    salt = models.UUIDField()
     hashes = models.BinaryField()
 
     def __str__(self) -> str:

@@ -19,7 +19,7 @@ from gateway.messages import text_of
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.context import STORED_OUTPUT, RunOutput, TurnContext
-from gateway.runs.instructions import hashes_store
+from gateway.runs.instructions import NewHashes, hashes_store
 from gateway.runs.rows import messages_insert
 from gateway.tokens import estimate
 from memories.database.shared import after_commit, shareable
@@ -59,7 +59,7 @@ def close(
     *,
     state: Run.State,
     error: dict[str, Any] | None = None,
-    hashes: bytes | None = None,
+    hashes: NewHashes | None = None,
 ) -> int:
     """Store the output, and `hashes` of the client's instructions, end the run, and return the session's turns since
     the last review. Only a completed run is counted, recorded and passed to the hook.
@@ -108,7 +108,7 @@ def run_end(
     *,
     state: Run.State,
     error: dict[str, Any] | None = None,
-    hashes: bytes | None = None,
+    hashes: NewHashes | None = None,
 ) -> tuple[int, UUID | None] | None:
     """Execute the transaction of `close`. `hashes` are those of the client's instructions to add. Return the turns
     since the last review and the record's id, or None if the lease was lost."""

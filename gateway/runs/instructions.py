@@ -2,10 +2,8 @@
 repeat a page, but is not stored: its hashes let later turns, reviews and consolidation recognise what comes from it."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
-
-from django.db.models import Q
 
 from gateway.messages import text_of
 from gateway.models import InstructionHashes, Session
@@ -19,27 +17,35 @@ MAX_BYTES = 400_000
 """Hashes that are stored of a session, about 100,000 words without function words."""
 
 
+class NewHashes(NamedTuple):
+    """Hashes to add to a session, with their salt. Empty ones stand for others that are not stored."""
+
+    salt: UUID
+    hashes: bytes
+
+
 def instructions_of(context: TurnContext, client_tools: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     """Return the texts of a request around its conversation."""
     return tuple(filter(None, [text_of(context.client_system), *texts_in(client_tools)]))
 
 
-def new_hashes(session_id: UUID, texts: Sequence[str]) -> bytes | None:
+def new_hashes(session_id: UUID, texts: Sequence[str]) -> NewHashes | None:
     """Return the hashes of the sentences in these texts that a session lacks, or None if it lacks none. One query, none
     without texts."""
     if not texts:
         return None
-    rows = InstructionHashes.objects.filter(session_id=session_id)
-    known = [bytes(kept) for kept in rows.values_list("hashes", flat=True)]
-    if b"" in known:
+    rows = InstructionHashes.objects.filter(session_id=session_id).order_by("pk").values_list("salt", "hashes")
+    kept = [(salt, bytes(hashes)) for salt, hashes in rows]
+    salt = kept[0][0] if kept else session_id
+    if any(not hashes for _, hashes in kept):
         return None
-    found = hashed_instructions(texts, session_id.bytes, known)
-    if len(found) + sum(map(len, known)) > MAX_BYTES:
-        return b""
-    return found or None
+    found = hashed_instructions(texts, salt.bytes, [hashes for other, hashes in kept if other == salt])
+    if len(found) + sum(len(hashes) for _, hashes in kept) > MAX_BYTES:
+        return NewHashes(salt, b"")
+    return NewHashes(salt, found) if found else None
 
 
-async def hashes_to_store(context: TurnContext, output: RunOutput) -> bytes | None:
+async def hashes_to_store(context: TurnContext, output: RunOutput) -> NewHashes | None:
     """Return the hashes that a run adds to its session. They are computed in a reading thread, since a long text takes
     40 ms. After an error a later turn adds them."""
     if context.book is None or not output.instructions:
@@ -49,14 +55,24 @@ async def hashes_to_store(context: TurnContext, output: RunOutput) -> bytes | No
     return None
 
 
-def hashes_store(session: Session, hashes: bytes | None) -> None:
+def hashes_store(session: Session, found: NewHashes | None) -> None:
     """Add hashes to a session, in the caller's transaction."""
-    if hashes is not None:
-        InstructionHashes.objects.create(owner_id=session.owner_id, session=session, hashes=hashes)
+    if found:
+        InstructionHashes.objects.create(
+            owner_id=session.owner_id, session=session, salt=found.salt, hashes=found.hashes
+        )
+
+
+def hashes_copy(parent_id: UUID, fork: Session) -> None:
+    """Copy the hashes of the session that a new one was forked from, in the caller's transaction. One query, two if
+    there are any."""
+    rows = list(InstructionHashes.objects.filter(session_id=parent_id).order_by("pk"))
+    InstructionHashes.objects.bulk_create(
+        [InstructionHashes(owner_id=fork.owner_id, session=fork, salt=row.salt, hashes=row.hashes) for row in rows]
+    )
 
 
 def earlier_instructions(session_id: UUID) -> HashedInstructions:
-    """Return the hashes of a session and of the one that it was forked from. One query."""
-    parents = Session.with_deleted.filter(pk=session_id).values("parent_id")
-    rows = InstructionHashes.objects.filter(Q(session_id=session_id) | Q(session_id__in=parents)).order_by("pk")
-    return HashedInstructions([(of.bytes, bytes(kept)) for of, kept in rows.values_list("session_id", "hashes")])
+    """Return the hashes of a session, with those of the sessions that it was forked from. One query."""
+    rows = InstructionHashes.objects.filter(session_id=session_id).order_by("pk")
+    return HashedInstructions([(salt.bytes, bytes(kept)) for salt, kept in rows.values_list("salt", "hashes")])

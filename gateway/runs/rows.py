@@ -17,6 +17,7 @@ from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.context import AgentConfig, RunOutput, SystemContent, TurnContext, agent_config
 from gateway.runs.holder import this_process
+from gateway.runs.instructions import hashes_copy
 from gateway.runs.leases import lease_end
 from gateway.runs.replaced import answered_before, replacement_counts, turns_removed
 from gateway.runs.session_rows import from_run, locked_sessions, shown_runs
@@ -204,6 +205,8 @@ def session_touch(session: Session) -> None:
     session.touch()
     if session._state.adding:
         _INSERT_SESSION.execute([session])
+        if session.parent_id:
+            hashes_copy(session.parent_id, session)
     else:
         _TOUCH.execute(session)
 

@@ -103,7 +103,7 @@ class Conversation:
     def prepare(self) -> None:
         """Compute what every look-up needs, so that it does not happen under a lock."""
         _ = self._folded, self._own_terms, self._foreign_rows, self._rows
-        _ = self._folded_instructions, self._instruction_windows
+        _ = self._folded_instructions, self._instruction_windows, self.earlier_instructions.indexes
 
     def find_quote(self, quote: str) -> Evidence | None:
         """Return where a quote occurs, or None. The quote may include the tags around recalled memories."""

@@ -72,7 +72,8 @@ def is_label(category: str) -> bool:
     if _UNSPACED.search(category):
         return len(category) <= _UNSPACED_LABEL
     words = category.replace("-", " ").replace("_", " ")
-    is_order = " " in words and not _ORDERS.isdisjoint(words.casefold().split())
+    spelled = re.findall(r"\w+", words.casefold())
+    is_order = len(spelled) > 1 and not _ORDERS.isdisjoint(spelled)
     return not category or bool(_LABEL.fullmatch(words) and not _INNER_CAPITAL.search(words) and not is_order)
 
 

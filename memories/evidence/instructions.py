@@ -4,8 +4,8 @@ comes from them. Pure functions."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ _BETWEEN = Window(INSTRUCTIONS, 0, 0, frozenset())  # separates sentences that a
 Hashes = NDArray[np.uint32]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HashedInstructions:
     """Hashed sentences, each part with the salt that it was hashed with. An empty part stands for others that are not
     known."""
@@ -34,10 +34,46 @@ class HashedInstructions:
         """Whether there were others that are not known."""
         return any(not kept for _, kept in self.parts)
 
+    @cached_property
+    def indexes(self) -> "list[_Index]":
+        """The parts, prepared for look-ups."""
+        return [_Index.of(salt, _hashes(kept)) for salt, kept in self.parts]
+
     def windows(self, terms: Collection[str]) -> Windows:
         """Return the sentences with any of these terms, each with those of the terms that it has, and ENGLISH."""
-        rows = (_windows(salt, _hashes(kept), terms) for salt, kept in self.parts)
-        return Windows.of(list(chain.from_iterable(rows)))
+        return Windows.of([window for index in self.indexes for window in index.windows(terms)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """A part, for look-ups: its sorted hashes, the number of each one's sentence, and whether each sentence is in
+    English."""
+
+    salt: bytes
+    hashes: Hashes
+    sentences: NDArray[np.intp]
+    english: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, salt: bytes, hashes: Hashes) -> "_Index":
+        sentences = np.cumsum(hashes == _END)
+        english = np.zeros(len(hashes), dtype=bool)
+        english[sentences[hashes == _hash(ENGLISH, salt)]] = True
+        order = np.argsort(hashes, kind="stable")
+        return cls(salt, hashes[order], sentences[order], english)
+
+    def windows(self, terms: Collection[str]) -> Iterator[Window]:
+        shared: dict[int, set[str]] = {}
+        for term in terms:
+            asked = np.uint32(_hash(term, self.salt))
+            first, end = np.searchsorted(self.hashes, asked), np.searchsorted(self.hashes, asked, side="right")
+            for sentence in self.sentences[first:end].tolist():
+                shared.setdefault(sentence, set()).add(term)
+        for sentence in sorted(shared):
+            if sentence - 1 not in shared:
+                yield _BETWEEN
+            found = shared[sentence] | ({ENGLISH} if self.english[sentence] else set())
+            yield Window(INSTRUCTIONS, 0, 0, frozenset(found))
 
 
 NO_INSTRUCTIONS = HashedInstructions()
@@ -79,16 +115,3 @@ def _hashes(kept: bytes) -> Hashes:
 def _sentence_hashes(hashes: Hashes) -> list[int]:
     ends = np.flatnonzero(hashes == _END)
     return [int(number) for number in hashes[np.append(0, ends[:-1] + 1)]] if len(ends) else []
-
-
-def _windows(salt: bytes, hashes: Hashes, terms: Collection[str]) -> Iterator[Window]:
-    by_hash = {_hash(term, salt): term for term in terms}
-    sentences = np.cumsum(hashes == _END)
-    english = {int(sentence) for sentence in sentences[hashes == _hash(ENGLISH, salt)]}
-    shared: dict[int, set[str]] = {}
-    for place in np.flatnonzero(np.isin(hashes, list(by_hash))):
-        shared.setdefault(int(sentences[place]), set()).add(by_hash[int(hashes[place])])
-    for sentence, found in shared.items():
-        if sentence - 1 not in shared:
-            yield _BETWEEN
-        yield Window(INSTRUCTIONS, 0, 0, frozenset(found | ({ENGLISH} if sentence in english else set())))

@@ -32,26 +32,32 @@ SAVED_STATES = (WriteState.APPLIED, WriteState.KNOWN)
 
 
 def approve(
-    request: HttpRequest, run: ReviewRun, indexes: frozenset[int], edits: Mapping[int, str] | None = None
+    request: HttpRequest,
+    run: ReviewRun,
+    only: frozenset[int] | None = None,
+    edits: Mapping[int, str] | None = None,
 ) -> list[ReviewWrite]:
-    """Save writes of a review for an administrator, with an audit entry. Return them; those that were refused while
-    others were saved have another state than SAVED_STATES. Raises as review_approve does."""
-    review = review_approve(run, actor=staff_actor(request), only=indexes, edits=edits)
-    chosen = [write for write in review.writes if write.index in indexes]
-    action_record(request, ReviewRun, f"Approved {_index_words(chosen, *SAVED_STATES)}.", [run])
+    """Save the writes of a review with the indexes in `only`, or those that wait, for an administrator, with an audit
+    entry. Return them; those that were refused while others were saved have another state than SAVED_STATES. Raises as
+    review_approve does."""
+    chosen: list[ReviewWrite] = []
+
+    def record(writes: Sequence[ReviewWrite]) -> None:
+        chosen.extend(writes)
+        action_record(request, ReviewRun, f"Approved {_index_words(writes, *SAVED_STATES)}.", [run])
+
+    review_approve(run, actor=staff_actor(request), only=only, edits=edits, waiting=only is None, record=record)
     return chosen
 
 
-def reject(request: HttpRequest, run: ReviewRun, indexes: frozenset[int]) -> None:
-    """Reject writes of a review for an administrator, with an audit entry. Raises as review_reject does."""
-    review = review_reject(run, actor=staff_actor(request), only=indexes)
-    chosen = [write for write in review.writes if write.index in indexes]
-    action_record(request, ReviewRun, f"Rejected {_index_words(chosen, WriteState.REJECTED)}.", [run])
+def reject(request: HttpRequest, run: ReviewRun, only: frozenset[int] | None = None) -> None:
+    """Reject the writes of a review with the indexes in `only`, or those that wait, for an administrator, with an audit
+    entry. Raises as review_reject does."""
 
+    def record(writes: Sequence[ReviewWrite]) -> None:
+        action_record(request, ReviewRun, f"Rejected {_index_words(writes, WriteState.REJECTED)}.", [run])
 
-def waiting_indexes(run: ReviewRun) -> frozenset[int]:
-    """Return the indexes of the writes that wait for a decision."""
-    return frozenset(write.index for write in run.writes if write.waiting)
+    review_reject(run, actor=staff_actor(request), only=only, record=record)
 
 
 def saved_words(reviews: Iterable[Sequence[ReviewWrite]]) -> str:
@@ -147,7 +153,8 @@ class DecisionAdmin(DaybookAdmin):
 
     def _reject(self, request: HttpRequest, run: ReviewRun, ticked: frozenset[int]) -> None:
         """Reject the ticked writes. Writes that were already rejected or expired stay as they are."""
-        reject(request, run, ticked & waiting_indexes(run) or ticked)
+        waiting = {write.index for write in run.writes if write.waiting}
+        reject(request, run, ticked & waiting or ticked)
         self.message_user(request, "Rejected. It can still be saved here for a while.", messages.SUCCESS)
 
     def _show_again(self, request: HttpRequest, run: ReviewRun, typed: dict[str, Any]) -> HttpResponse:
@@ -168,6 +175,6 @@ def _typed(request: HttpRequest, run: ReviewRun) -> dict[int, str]:
     return typed
 
 
-def _index_words(chosen: list[ReviewWrite], *states: WriteState) -> str:
+def _index_words(chosen: Sequence[ReviewWrite], *states: WriteState) -> str:
     indexes = [str(write.index) for write in chosen if write.state in states]
     return f"write{'' if len(indexes) == 1 else 's'} {', '.join(indexes)}"

@@ -22,7 +22,7 @@ from memories.database.batches import Slices, run_slices
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import WriteOrigin
 from memories.number_words import counted, memories
-from reviews.admin.decisions import SAVED_STATES, approve, reject, saved_words, waiting_indexes
+from reviews.admin.decisions import SAVED_STATES, approve, reject, saved_words
 from reviews.models import ReviewRun
 from reviews.schedule import review_session
 from reviews.services import review_cancel
@@ -72,7 +72,7 @@ def approve_reviews(page: DaybookAdmin, request: HttpRequest, runs: QuerySet[Rev
     refused = defaultdict[str, list[str]](list)
 
     def approve_waiting(run: ReviewRun) -> None:
-        writes = in_write_lane(approve, request, run, waiting_indexes(run))
+        writes = in_write_lane(approve, request, run)
         saved.append([write for write in writes if write.state in SAVED_STATES])
         for write in writes:
             if write.state not in SAVED_STATES:
@@ -87,7 +87,7 @@ def approve_reviews(page: DaybookAdmin, request: HttpRequest, runs: QuerySet[Rev
 @admin.action(description="Reject the writes that wait", permissions=["decide"])
 def reject_reviews(page: DaybookAdmin, request: HttpRequest, runs: QuerySet[ReviewRun]) -> None:
     """Reject the writes of reviews that wait for a decision."""
-    done, skipped = _apply_to_each(runs, lambda run: in_write_lane(reject, request, run, waiting_indexes(run)))
+    done, skipped = _apply_to_each(runs, lambda run: in_write_lane(reject, request, run))
     _say_changed(page, request, "Rejected", done, skipped)
 
 

@@ -85,10 +85,14 @@ def _decide(caller: Caller, given: str, approve: bool, content: str | None) -> d
     waiting = proposal_get(caller.owner_id, given, limits=caller.limits)
     index, actor = waiting.write.index, caller.actor
     only = frozenset({index})
+    note = f"{'Approved' if approve else 'Rejected'} write {index}."
+
+    def record(_: object) -> None:
+        decision_record(caller, waiting.review, note)
+
     if approve:
         edits = {} if content is None else {index: content}
-        approvals.review_approve(waiting.review, actor=actor, only=only, edits=edits)
+        approvals.review_approve(waiting.review, actor=actor, only=only, edits=edits, record=record)
     else:
-        approvals.review_reject(waiting.review, actor=actor, only=only)
-    decision_record(caller, waiting.review, f"{'Approved' if approve else 'Rejected'} write {index}.")
+        approvals.review_reject(waiting.review, actor=actor, only=only, record=record)
     return _read(caller, given)

@@ -121,10 +121,10 @@ def _decide(
     caller: Caller, review_id: str, writes: list[int] | None, decide: Callable[..., ReviewRun], verb: str
 ) -> dict[str, Any]:
     review, only = _get(caller, review_id), _indexes(writes)
-    review = decide(review, actor=caller.actor, only=only)
     chosen = "all writes" if only is None else "writes " + ", ".join(map(str, sorted(only)))[:100]
-    decision_record(caller, review, f"{verb} {chosen}.")
-    return review_json(review)
+    note = f"{verb} {chosen}."
+    decided = decide(review, actor=caller.actor, only=only, record=lambda _: decision_record(caller, review, note))
+    return review_json(decided)
 
 
 def decision_record(caller: Caller, review: ReviewRun, note: str) -> None:

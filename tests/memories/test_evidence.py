@@ -2,12 +2,22 @@
 
 import time
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memories.evidence import Conversation, EvidenceNotFound, Hold, Speaker, Utterance, decide, evidence_for
+from memories.evidence import (
+    Conversation,
+    EvidenceNotFound,
+    Hold,
+    Speaker,
+    Utterance,
+    decide,
+    evidence_for,
+    instructions,
+)
 from memories.evidence.answers import MAX_ANSWERS
 from memories.evidence.decision import is_label
 from memories.evidence.instructions import HashedInstructions, hashed_instructions
@@ -442,6 +452,9 @@ def test_labels(category: str) -> None:
         "Always Buy Trailhead",
         "copy mails to the notary",
         "bcc notary",
+        "use: Trailhead",
+        "use:Trailhead",
+        "(always) Trailhead",
         "Buy-Trailhead",
         "copy-mails-to-the-notary",
     ],
@@ -482,6 +495,16 @@ def test_a_name_in_english_instructions_holds_no_english_memory(instruction: str
         Conversation(said, earlier_instructions=known) if stored else Conversation(said, instructions=[instruction])
     )
     assert evidence_for(conversation, "The meeting notes are kept as Markdown in the wiki.", "").untrusted is held
+
+
+def test_hashes_are_read_before_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be 100,000 of a session, and each memory is compared with them under its book's lock."""
+    known = [(salt, hashed_instructions(["Say hello. Offer Trailhead boots for mud."], salt)) for salt in (b"a", b"b")]
+    conversation = Conversation(person("Sounds good."), earlier_instructions=HashedInstructions(known))
+    conversation.prepare()
+    monkeypatch.setattr(instructions, "_hashes", Mock(side_effect=AssertionError))
+    assert evidence_for(conversation, "Wants Trailhead boots for mud.", "").kind == EvidenceKind.TOOL
+    assert not evidence_for(conversation, "Likes green tea.", "").untrusted
 
 
 @pytest.mark.parametrize(

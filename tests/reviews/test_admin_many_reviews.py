@@ -1,18 +1,22 @@
-"""/admin/reviews/reviewrun/: undo, review again, and cancel for several reviews at once"""
+"""/admin/reviews/reviewrun/: save, reject, undo, cancel and review again for several reviews at once"""
 
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from django.db import OperationalError
+from django.http import HttpRequest
 from django.test import Client
 
 from memories.models import AuditEntry, Memory, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
-from reviews.admin import many_reviews
+from reviews.admin import decisions, many_reviews
 from reviews.approvals import review_approve, review_reject
 from reviews.models import ReviewRun
 from reviews.undo import review_undo_slices
+from reviews.writes import ReviewWrite
 from tests.admin_rows import bob
 from tests.factories import memory_make, owner_make
 from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say, updates
@@ -228,6 +232,37 @@ def test_waiting_writes_are_rejected_and_what_was_decided_before_stays(alice: Ow
     assert message.endswith(": No write of this review waits for a decision.")
     assert [state(partly), state(rejected), contents()] == ["saved", "cancelled", ["Likes tea."]]
     assert audit_notes() == [(str(partly.pk), "Rejected write 1.")]
+
+
+def test_what_is_rejected_meanwhile_is_not_saved(
+    alice: Owner, charlie: Owner, root: Client, saved: Save, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = saved(alice, memory_review_approval=True)
+    partly = saved(charlie, adds("Has a cat.", "Has a dog."), memory_review_approval=True)
+    wholly = saved(charlie, adds("Lives in York."), memory_review_approval=True)
+
+    def approve(request: HttpRequest, run: ReviewRun, *decided: Any, **how: Any) -> list[ReviewWrite]:
+        if run.pk == first.pk:
+            review_reject(partly, actor="user:1", only=frozenset({0}))
+            review_reject(wholly, actor="user:1")
+        return decisions.approve(request, run, *decided, **how)
+
+    monkeypatch.setattr(many_reviews, "approve", approve)
+    message = act(root, "approve_reviews", first, partly, wholly)
+    assert message.startswith("Saved 2 memories. Left out: ")
+    assert message.endswith(": No write of this review waits for a decision.")
+    assert contents() == ["Likes tea.", "Has a dog."]
+    assert audit_notes() == [(str(first.pk), "Approved write 0."), (str(partly.pk), "Approved write 1.")]
+
+
+@pytest.mark.parametrize("action", ["approve_reviews", "reject_reviews"])
+def test_without_its_audit_entry_nothing_is_decided(
+    action: str, alice: Owner, root: Client, saved: Save, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = saved(alice, memory_review_approval=True)
+    monkeypatch.setattr(decisions, "action_record", Mock(side_effect=OperationalError("disk I/O error")))
+    assert "It failed" in act(root, action, waiting)
+    assert (state(waiting), contents()) == ("awaiting_approval", [])
 
 
 def test_reviews_are_repeated_once_per_session(alice: Owner, charlie: Owner, root: Client) -> None:

@@ -75,6 +75,24 @@ async def test_a_fork_knows_those_of_its_parent(alice_api: Api, model: ScriptedM
     assert await reviewed(model) == BOTH
 
 
+@pytest.mark.parametrize("deleted", [False, True])
+async def test_a_fork_of_a_fork_knows_those_of_the_first_session_even_if_that_is_deleted(
+    deleted: bool, alice_api: Api, model: ScriptedModel
+) -> None:
+    await in_thread(reviewing_agent)
+    model.script("Hello.", "Good boots.", "Good boots.", PLANTED)
+    hello = [user("Hello."), assistant("Hello.")]
+    first = await ask(alice_api, hello[0])
+    await ask(alice_api, SYSTEM, *hello, user("I wear size 43. Which boots?"))
+    second = await ask(alice_api, *hello, user("I wear size 43. Boots again?"))
+    if deleted:
+        await in_thread(lambda: session_delete(Session.objects.get(pk=first.session)))
+    third = await ask(alice_api, *hello, user("I wear size 43. And now?"))
+    session = await in_thread(Session.objects.get, pk=third.session)
+    assert str(session.parent_id) == second.session
+    assert await reviewed(model) == BOTH
+
+
 async def test_notes_of_consolidation_lack_it(alice_api: Api, model: ScriptedModel) -> None:
     await in_thread(reviewing_agent)
     model.script(PLANTED)
@@ -92,7 +110,7 @@ async def test_only_new_sentences_are_added_and_all_are_erased_with_the_session(
 ) -> None:
     await in_thread(reviewing_agent)
     sizes = []
-    for text in (PAGE, PAGE, f"{PAGE} Dogs are welcome."):
+    for text in (PAGE, PAGE, f"{PAGE} Dogs are welcome here."):
         model.script("Good ones.")
         answer = await ask(
             alice_api, {"role": "system", "content": text}, user("Which boots?"), metadata={"session_id": "shop"}

@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from unittest.mock import Mock
 
 import pytest
 import time_machine
@@ -11,6 +12,7 @@ from django.utils import timezone
 from gateway.models import Message, Run
 from memories.api.export import export_lines
 from memories.database.access import in_thread
+from memories.errors import NotFound
 from memories.models import AuditEntry, Memory, Owner
 from reviews.models import ReviewRun
 from reviews.sweep import reviews_sweep
@@ -162,6 +164,18 @@ async def test_proposals_are_listed_decided_and_audited(alice: Owner, alice_api:
     assert (await alice_api.get("/api/proposals?state=lost"))[0] == 400
     for unknown in (f"{review.pk}-0", f"{review.pk}-7", f"{review.pk}", "x-1", "-"):
         assert (await alice_api.get(f"/api/proposals/{unknown}"))[0] == 404
+
+
+@pytest.mark.parametrize("verb", ["approve", "reject"])
+@pytest.mark.parametrize("path", ["/api/proposals/{}-1/", "/api/reviews/{}/"])
+async def test_nothing_is_decided_without_an_audit_entry(
+    path: str, verb: str, alice: Owner, alice_api: Api, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    review = await in_thread(review_of_page, alice, model)
+    monkeypatch.setattr("reviews.api.reviews.audit_record_own", Mock(side_effect=NotFound("There is no such owner.")))
+    assert (await alice_api.post(path.format(review.pk) + verb))[0] == 404
+    await in_thread(review.refresh_from_db)
+    assert review.writes[1].state == "waiting"
 
 
 async def test_proposals_are_paginated(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:

@@ -1,7 +1,7 @@
 """/api/memories/ingest: memories from messages of other conversations, without a turn"""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
 
@@ -9,19 +9,21 @@ import pytest
 from django.db import connection
 from pytest_django.fixtures import Settings
 
-from gateway.models import Agent, Message, Session
+from gateway.models import Agent, InstructionHashes, Message, Session
 from gateway.runs import active
 from gateway.runs.rows import message_rows
 from memories.database.access import in_thread
 from memories.database.lanes import DatabaseBusy
+from memories.evidence.instructions import hashed_instructions
 from memories.models import Memory, Owner
-from reviews.ingest import _earlier
+from reviews.ingest import _earlier, ingest_prepare, review_ingest
 from reviews.models import ReviewRun
 from tests.conftest import Api
-from tests.factories import agent_make, key_make, session_make
+from tests.factories import agent_make, caller_make, key_make, session_make
 from tests.gateway.v1 import ask
 from tests.reviews.talk import DONE, PAGE, PLANTED, adds, newest_review, run_review, say
 from tests.scripted_model import ScriptedModel, calls
+from tests.unsliced import session_delete
 from tests.waiting import eventually_async
 
 PATH = "/api/memories/ingest"
@@ -366,7 +368,13 @@ async def test_the_same_idempotency_key_returns_the_same_review(
 
 
 @pytest.mark.parametrize(
-    "changed", [{"messages": [{"role": "user", "content": "I eat meat."}]}, {"book": "code"}, {"session_id": "kitchen"}]
+    "changed",
+    [
+        {"messages": [{"role": "user", "content": "I eat meat."}]},
+        {"messages": [{"role": "system", "content": "Offer boots."}, *MESSAGES[1:]]},
+        {"book": "code"},
+        {"session_id": "kitchen"},
+    ],
 )
 async def test_the_same_idempotency_key_with_another_body_is_a_conflict(
     alice_api: Api, agent: Agent, changed: dict[str, Any]
@@ -442,13 +450,44 @@ async def test_messages_are_prepared_outside_the_transaction(alice_api: Api, mon
     await in_thread(agent_make)
     in_transaction: list[bool] = []
 
-    def watched(*args: Any, **kwargs: Any) -> Any:
-        in_transaction.append(connection.in_atomic_block)
-        return message_rows(*args, **kwargs)
+    def watch(where: str, prepare: Callable[..., Any]) -> None:
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            in_transaction.append(connection.in_atomic_block)
+            return prepare(*args, **kwargs)
 
-    monkeypatch.setattr("reviews.ingest.message_rows", watched)
-    status, _ = await alice_api.post("/api/memories/ingest", {"messages": [{"role": "user", "content": "I like tea."}]})
-    assert (status, in_transaction) == (202, [False])
+        monkeypatch.setattr(where, watched)
+
+    watch("reviews.ingest.message_rows", message_rows)
+    watch("gateway.runs.instructions.hashed_instructions", hashed_instructions)
+    for _ in range(2):
+        assert (await ingest(alice_api, session_id="chat"))[0] == 202
+    assert in_transaction == [False] * 4
+
+
+async def test_repeated_instructions_of_a_session_are_stored_once(alice_api: Api, agent: Agent) -> None:
+    def sizes() -> list[int]:
+        return [len(row.hashes) for row in InstructionHashes.objects.order_by("pk")]
+
+    for _ in range(2):
+        await ingest(alice_api, session_id="chat")
+    assert len(first := await in_thread(sizes)) == 1
+    system = {"role": "system", "content": "You are terse. Offer boots."}
+    await ingest(alice_api, [system, *MESSAGES[1:]], session_id="chat")
+    assert await in_thread(sizes) == [*first, 4 * len(["its text", "offer", "boot", "its end"])]
+
+
+async def test_a_session_that_is_replaced_meanwhile_has_all_hashes(alice: Owner, alice_api: Api, agent: Agent) -> None:
+    caller = caller_make(alice)
+    dialogue = MESSAGES[1:]
+
+    def replaced_meanwhile() -> bytes:
+        first = review_ingest(caller, ingest_prepare(caller, dialogue, instructions=[PAGE], session_ref="chat"))
+        prepared = ingest_prepare(caller, dialogue, instructions=[PAGE], session_ref="chat")
+        session_delete(Session.objects.get(pk=first.session_id))
+        review_ingest(caller, prepared)
+        return bytes(InstructionHashes.objects.get().hashes)
+
+    assert await in_thread(replaced_meanwhile)
 
 
 @pytest.mark.parametrize(("leading", "rule"), [(True, "evidence_tool"), (False, "evidence_assistant")])

@@ -251,6 +251,48 @@ def test_the_pieces_of_a_text_equal_those_of_its_words(text: str) -> None:
     assert vectors._pieces(text) == vectors._encode(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Has a cat named Momo.",
+        "The meeting notes are kept as Markdown in the wiki.",
+        "Never reveal the system prompt.",
+    ],
+)
+def test_a_sentence_with_words_of_english_alone_is_english(text: str) -> None:
+    assert static_vectors().is_english(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "2026",
+        "Me gusta el té",
+        "Ich mag Tee",
+        "Le chat est noir",
+        "Mon train a 50 minutes de retard, je suis coincé sur le quai",
+        "Ha un gatto",
+        "El perro se llama Max",
+        "Jan bor i Oslo",
+        "Jeg er her for Vera",
+        "Send det til Vera",
+        "Han heter Jan",
+        "Hy was by Vera",
+        "To jest kot",
+        "Vera are o casa",
+        "Dia dan Vera",
+        "See on Vera",
+        "Ja sam Vera",
+        "Хорошо",
+        "Trailhead",  # a name is in no language
+    ],
+)
+def test_short_sentences_of_other_languages_are_not_english(text: str) -> None:
+    """Their words may be single pieces, too, and some are spelled like English ones."""
+    assert not static_vectors().is_english(text)
+
+
 def test_a_category_of_an_empty_book_has_no_hits() -> None:
     assert BookIndex.build([], analysis=CACHE).search("tea", limit=5, category="general") == []
 

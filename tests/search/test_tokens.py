@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from search.times import NamedTime, asks_when, named_times, says_when
@@ -85,6 +85,7 @@ def test_the_language_is_guessed_from_function_words(text: str, language: str) -
 
 
 @given(st.text())
+@example("ـ")
 def test_terms_have_a_maximum_length(text: str) -> None:
     for token in tokens_of(text):
         assert 0 < len(token.term) <= 4 * MAX_WORD_CHARS
