@@ -124,7 +124,7 @@ def _evidence(owner_id: UUID, session_id: UUID, known: QuerySet[Message], read: 
     return Conversation(
         [*before, *said[len(earlier) :]],
         answers=answers_elsewhere(owner_id, session_id),
-        earlier_instructions=earlier_instructions(session_id),
+        earlier_instructions=earlier_instructions(owner_id, session_id),
         unread=page_left or unread,
         unstored=unstored,
     )

@@ -56,7 +56,7 @@ def ingest_prepare(
         messages=message_rows(caller.owner_id, None, messages, history=len(messages)),
         instructions=instructions,
         session_id=session_id,
-        hashes=new_hashes(session_id or uuid7(), instructions),
+        hashes=new_hashes(caller.owner_id, session_id or uuid7(), instructions),
         book=book,
         session_ref=session_ref,
         idempotency_key=idempotency_key,
@@ -82,7 +82,7 @@ def _ingest(caller: Caller, ingest: Ingest) -> ReviewRun:
         return earlier
     session = messages_add(caller, ingest.messages, book=ingest.book, session_ref=ingest.session_ref)
     is_other = ingest.session_id not in (None, session.pk)  # the one that was looked up has been deleted
-    hashes_store(session, new_hashes(session.pk, ingest.instructions) if is_other else ingest.hashes)
+    hashes_store(session, new_hashes(caller.owner_id, session.pk, ingest.instructions) if is_other else ingest.hashes)
     review = review_session(caller.owner_id, session.pk, ReviewRun.Trigger.INGEST)
     if ingest.idempotency_key:
         review.idempotency_key, review.request_hash = ingest.idempotency_key, ingest.request_hash

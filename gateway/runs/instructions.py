@@ -5,8 +5,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.db.models import QuerySet
+
+from gateway.digests import digest
 from gateway.messages import text_of
 from gateway.models import InstructionHashes, Session
+from gateway.runs import active
 from gateway.runs.context import RunOutput, TurnContext
 from gateway.upstream.paths import texts_in
 from memories.database.access import in_read_thread
@@ -15,6 +19,9 @@ from memories.recall.failures import contained
 
 MAX_BYTES = 400_000
 """Hashes that are stored of a session, about 100,000 words without function words."""
+_MAX_REMEMBERED = 2_000
+_stored: dict[UUID, str] = {}
+"""Digests of the texts of sessions in this process whose hashes are all stored."""
 
 
 class NewHashes(NamedTuple):
@@ -29,12 +36,12 @@ def instructions_of(context: TurnContext, client_tools: Sequence[dict[str, Any]]
     return tuple(filter(None, [text_of(context.client_system), *texts_in(client_tools)]))
 
 
-def new_hashes(session_id: UUID, texts: Sequence[str]) -> NewHashes | None:
+def new_hashes(owner_id: UUID, session_id: UUID, texts: Sequence[str]) -> NewHashes | None:
     """Return the hashes of the sentences in these texts that a session lacks, or None if it lacks none. One query, none
     without texts."""
     if not texts:
         return None
-    rows = InstructionHashes.objects.filter(session_id=session_id).order_by("pk").values_list("salt", "hashes")
+    rows = _rows(owner_id, session_id).values_list("salt", "hashes")
     kept = [(salt, bytes(hashes)) for salt, hashes in rows]
     salt = kept[0][0] if kept else session_id
     if any(not hashes for _, hashes in kept):
@@ -47,11 +54,21 @@ def new_hashes(session_id: UUID, texts: Sequence[str]) -> NewHashes | None:
 
 async def hashes_to_store(context: TurnContext, output: RunOutput) -> NewHashes | None:
     """Return the hashes that a run adds to its session. They are computed in a reading thread, since a long text takes
-    40 ms. After an error a later turn adds them."""
-    if context.book is None or not output.instructions:
-        return None  # saves a thread hop
+    40 ms, and not again for the same texts, as in the steps of a tool loop. After an error, and at the end of the
+    process, a later turn adds them."""
+    if context.book is None or not output.instructions or active.is_ending():
+        return None
     with contained("instructions", output.trace):
-        return await in_read_thread(new_hashes, context.session_id, output.instructions)
+        texts = digest(*output.instructions)
+        if _stored.get(context.session_id) == texts:
+            return None
+        found = await in_read_thread(new_hashes, context.owner_id, context.session_id, output.instructions)
+        if found is None:
+            _stored.pop(context.session_id, None)
+            _stored[context.session_id] = texts
+            if len(_stored) > _MAX_REMEMBERED:
+                del _stored[next(iter(_stored))]
+        return found
     return None
 
 
@@ -66,13 +83,17 @@ def hashes_store(session: Session, found: NewHashes | None) -> None:
 def hashes_copy(parent_id: UUID, fork: Session) -> None:
     """Copy the hashes of the session that a new one was forked from, in the caller's transaction. One query, two if
     there are any."""
-    rows = list(InstructionHashes.objects.filter(session_id=parent_id).order_by("pk"))
+    rows = list(_rows(fork.owner_id, parent_id))
     InstructionHashes.objects.bulk_create(
         [InstructionHashes(owner_id=fork.owner_id, session=fork, salt=row.salt, hashes=row.hashes) for row in rows]
     )
 
 
-def earlier_instructions(session_id: UUID) -> HashedInstructions:
+def earlier_instructions(owner_id: UUID, session_id: UUID) -> HashedInstructions:
     """Return the hashes of a session, with those of the sessions that it was forked from. One query."""
-    rows = InstructionHashes.objects.filter(session_id=session_id).order_by("pk")
-    return HashedInstructions([(salt.bytes, bytes(kept)) for salt, kept in rows.values_list("salt", "hashes")])
+    rows = _rows(owner_id, session_id).values_list("salt", "hashes")
+    return HashedInstructions([(salt.bytes, bytes(kept)) for salt, kept in rows])
+
+
+def _rows(owner_id: UUID, session_id: UUID) -> QuerySet[InstructionHashes]:
+    return InstructionHashes.objects.filter(owner_id=owner_id, session_id=session_id).order_by("pk")

@@ -50,7 +50,7 @@ def conversation_of(
         missed=output.trace.get(MISSED_QUOTES, 0),
         answers=answers,
         instructions=output.instructions,
-        earlier_instructions=earlier_instructions(context.session_id),
+        earlier_instructions=earlier_instructions(context.owner_id, context.session_id),
         unread=page_left or has_picture or SEARCHED in noted or _has_earlier_media(rows),
         unstored=UNSTORED in noted,
     )

@@ -48,7 +48,7 @@ def read_record(owner_id: UUID, session_id: UUID, *, floor: int, token_limit: in
         conversation=Conversation(
             utterances_of(rows),
             answers=answers_elsewhere(owner_id, session_id),
-            earlier_instructions=earlier_instructions(session_id),
+            earlier_instructions=earlier_instructions(owner_id, session_id),
             unread=unread,
             unstored=unstored,
         ),

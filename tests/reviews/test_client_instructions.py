@@ -1,9 +1,12 @@
 """What a client tells the model around a conversation is not stored; reviews recognise it by its hashes."""
 
+from typing import Any
+
 import pytest
 
 from gateway.models import InstructionHashes, Session
 from gateway.runs import instructions
+from gateway.runs.instructions import new_hashes
 from memories.artifacts.cleaning import clean_output
 from memories.database.access import in_thread
 from memories.errors import UpstreamError
@@ -61,6 +64,22 @@ async def test_a_page_of_an_earlier_turn_is_still_known(alice_api: Api, model: S
     await ask(alice_api, SYSTEM, asked)
     await ask(alice_api, {"role": "system", "content": "No sources."}, asked, answer, user("Why?"))
     assert await reviewed(model) == BOTH
+
+
+async def test_the_same_texts_are_not_looked_up_in_every_turn(
+    alice_api: Api, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await in_thread(reviewing_agent)
+    looked_up: list[Any] = []
+    monkeypatch.setattr(instructions, "new_hashes", lambda *given: looked_up.append(given) or new_hashes(*given))
+    model.script("One.", "Two.", "Three.")
+    said = [SYSTEM]
+    for answer in ("One.", "Two.", "Three."):
+        said.append(user("Go on."))
+        await ask(alice_api, *said)
+        said.append(assistant(answer))
+    assert len(looked_up) == 2, "once to store the hashes, once to see that all are stored"
+    assert await in_thread(InstructionHashes.objects.count) == 1
 
 
 async def test_a_fork_knows_those_of_its_parent(alice_api: Api, model: ScriptedModel) -> None:
