@@ -2,6 +2,7 @@
 
 import { ApiError, attempt, call, fragment, tryFragment } from "../gateway/api.js";
 import { installKeys } from "../gateway/editor_keys.js";
+import { closeEditor } from "./list.js";
 
 const zone = document.querySelector("[data-memories]").dataset.zone;
 
@@ -43,14 +44,12 @@ export async function openEditor({ id, dataset: { memory } }, list) {
   if (!row || row.querySelector("[data-editor]")) return;
   const form = nodes.querySelector("form");
   const body = row.querySelector(".entry__body");
-  const before = [...body.children];
-  for (const child of before) child.hidden = true;
+  for (const child of body.children) child.hidden = true;
   body.append(form);
   form.elements.content.focus();
   form.scrollIntoView({ block: "nearest" });
   const close = () => {
-    form.remove();
-    for (const child of before) child.hidden = child.matches("[data-error]");
+    closeEditor(row);
     row.querySelector("[data-edit]")?.focus();
   };
   watch(form, async () => {

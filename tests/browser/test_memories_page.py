@@ -314,7 +314,7 @@ def test_a_late_row_does_not_take_the_focus_after_the_history_was_closed(alices:
 
 
 def test_a_late_history_neither_reopens_the_drawer_nor_replaces_another(alices: Visitor, tea: Memory) -> None:
-    memory_make(tea.owner, "Likes rum.")
+    rum = memory_make(tea.owner, "Likes rum.")
     page = open_memories(alices)
     page.get_by_role("button", name="History: Likes tea.").click()
     drawer = page.locator("#history")
@@ -338,17 +338,41 @@ def test_a_late_history_neither_reopens_the_drawer_nor_replaces_another(alices: 
         held_back[0].continue_()
     page.wait_for_timeout(200)
     expect(drawer).to_contain_text("Likes rum.")
+    page.unroute("**/history/")
+    requested: list[Route] = []
+    page.route(f"**/fragments/memories/{tea.number}/history/", lambda route: requested.append(route))
+    page.get_by_role("button", name="History: Likes coffee.").click()
+    write(rum, pinned=True)  # the open one
+    expect(row(page, "Likes rum.")).to_contain_text("Pinned")
+    page.wait_for_timeout(200)
+    requested[0].continue_()
+    expect(drawer).to_contain_text("Likes coffee.")
+    page.unroute("**/history/")
+    page.route("**/restore", lambda route: requested.append(route))
+    drawer.get_by_role("button", name="Restore this").click()
+    page.get_by_role("button", name="History: Likes rum.").click()
+    expect(drawer).to_contain_text("Likes rum.")
+    requested[-1].continue_()
+    expect(row(page, "Likes tea.")).to_be_visible()
+    page.wait_for_timeout(200)
+    expect(drawer).to_contain_text("Likes rum.")
 
 
 def test_a_memory_stays_listed_while_the_server_is_unreachable(alices: Visitor, tea: Memory) -> None:
     alices.expect_error("ERR_FAILED")
+    memory_make(tea.owner, "Likes rum.")
     page = open_memories(alices)
+    page.get_by_role("button", name="Edit: Likes rum.").click()
+    page.locator("[data-editor] textarea").fill("Likes port.")
     page.route("**/fragments/memories/**", lambda route: route.abort())
-    for name in ("Pin: Likes tea.", "Edit: Likes tea."):
+    for name in ("Pin: Likes tea.", "Edit: Likes tea.", "Save"):
         with page.expect_event("requestfailed"):
-            page.get_by_role("button", name=name).click()
+            page.get_by_role("button", name=name).first.click()
     page.wait_for_timeout(200)
     expect(row(page, "Likes tea.")).to_be_visible()
+    expect(page.get_by_role("button", name="Pin: Likes tea.")).to_be_enabled()
+    expect(page.locator("[data-editor]")).to_have_count(0)
+    expect(row(page, "Likes rum.").get_by_role("button", name="Edit: Likes rum.")).to_be_focused()
 
 
 def test_changes_elsewhere_appear_without_a_reload(visitor: NewVisitor, tea: Memory) -> None:
