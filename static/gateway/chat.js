@@ -113,7 +113,7 @@ main.addEventListener("click", (event) => {
     send(section.querySelector("[data-said]").content.textContent, { replaces: section.dataset.turn, again: true });
   }
   const example = event.target.closest("[data-example]");
-  if (example) send(example.textContent.trim());
+  if (example) composer.submit(example.textContent);
 });
 
 conversation.addEventListener("sent", () => {

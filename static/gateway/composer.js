@@ -17,6 +17,7 @@ export class Composer extends EventTarget {
     this.ask = form.querySelector("#ask");
     this.attachments = new Attachments(form);
     this.offline = false;
+    this.waiting = null; // sends the message once its files are read
     this.stored = false; // whether the draft has attachments in the browser's storage
     this.#install();
     const draft = draftOf(this.session);
@@ -44,7 +45,7 @@ export class Composer extends EventTarget {
   #install() {
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
-      this.#submit();
+      this.submit();
     });
     this.area.addEventListener("input", () => {
       this.keepDraft(this.text);
@@ -55,23 +56,31 @@ export class Composer extends EventTarget {
       if (event.defaultPrevented || event.isComposing) return;
       if (event.key === "Enter" && !event.shiftKey && !event.ctrlKey && !event.metaKey && !event.altKey) {
         event.preventDefault();
-        this.#submit();
+        this.submit();
       } else if (event.key === "ArrowUp" && !this.text) {
         event.preventDefault();
         this.dispatchEvent(new CustomEvent("edit-last"));
       }
     });
-    this.attachments.addEventListener("changed", () => this.#keepAttached());
+    this.attachments.addEventListener("changed", () => {
+      this.#keepAttached();
+      const submit = this.waiting;
+      this.waiting = null;
+      submit?.();
+    });
+    this.attachments.addEventListener("trouble", () => (this.waiting = null));
     this.attachments.addEventListener("removed", () => this.area.focus());
     this.stopButton.addEventListener("click", () => this.dispatchEvent(new CustomEvent("stop")));
     this.agent.addEventListener("change", () => this.#chosen({ agent: this.agent.value }));
     this.temporary.addEventListener("change", () => this.#chosen({ temporary: this.temporary.checked }));
   }
 
-  #submit() {
-    const text = this.text.trim();
+  // Sends the text of the composer, or the one given. It waits for files that are being read, and is not sent without one
+  // that is refused.
+  submit(given) {
+    const text = (given ?? this.text).trim();
     if (this.attachments.reading) {
-      this.attachments.addEventListener("changed", () => this.#submit(), { once: true });
+      this.waiting = () => this.submit(given);
       return;
     }
     if (!(text || this.attachments.items.length) || this.answering || this.offline || this.#isTooLong(text)) return;

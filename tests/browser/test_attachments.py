@@ -192,6 +192,12 @@ def test_a_message_waits_for_the_file_that_is_being_read(chat: Page, puppet: Pup
     puppet.answer("Notes.")
     chat.evaluate("() => { File.prototype.arrayBuffer = () => new Promise((done) => (window.read = done)) }")
     attach(chat, NOTES)
+    chat.locator("[data-example]").first.click()
+    chat.evaluate("() => read(new Uint8Array([255]).buffer)")
+    expect(chat.get_by_text("notes.txt cannot be attached.")).to_be_visible()
+    chat.wait_for_timeout(200)
+    expect(chat.locator(".turn")).to_have_count(0)  # it is not sent without the file
+    attach(chat, NOTES)
     chat.get_by_role("textbox", name="Message to").fill("What is this?")
     chat.keyboard.press("Enter")
     chat.evaluate("() => read(new TextEncoder().encode('Ada').buffer)")
