@@ -1,11 +1,11 @@
 // The composer: Enter sends, drafts are stored in this browser, agent and Temporary can be chosen for a new session.
 
 import { Attachments } from "./attachments.js";
-import { attachedOf, draftOf, keepAttached, keepDraft } from "./drafts.js";
+import { attachedOf, draftOf, hasArrived, keepAttached, keepDraft } from "./drafts.js";
 
 export class Composer extends EventTarget {
-  // `sent` is the last message of the session: it is no draft any more, even if the page was left before it knew that.
-  constructor(form, main, sent) {
+  // `last` is the last turn of the session.
+  constructor(form, main, last) {
     super();
     this.form = form;
     this.main = main;
@@ -20,12 +20,13 @@ export class Composer extends EventTarget {
     this.waiting = null; // sends the message once its files are read
     this.stored = false; // whether the draft has attachments in the browser's storage
     this.#install();
-    const draft = draftOf(this.session);
-    const isSent = draft !== "" && draft.trim() === sent;
+    if (hasArrived(this.session, last)) {
+      keepDraft(this.session, "");
+      keepAttached(this.session, []).catch(() => {});
+    }
     // Text typed before the script was loaded takes precedence over the draft.
-    this.text = this.text || (isSent ? "" : draft);
-    if (isSent) this.#forget(this.session);
-    else attachedOf(this.session).then((items) => this.attachments.putBack(items), () => {}); // nothing is stored here
+    this.text = this.text || draftOf(this.session);
+    attachedOf(this.session).then((items) => this.attachments.putBack(items), () => {}); // nothing is stored here
     this.setOffline(false);
   }
 
@@ -100,9 +101,10 @@ export class Composer extends EventTarget {
     return true;
   }
 
-  // Removes the sent text, but not what was typed meanwhile. Returns its attachments.
-  take(sent) {
+  // Removes the text that is sent after the turn `last`, but not what was typed meanwhile. Returns its attachments.
+  take(sent, last) {
     const typed = this.text.trim();
+    if (typed === sent) keepDraft(this.session, sent, last);
     if (typed.startsWith(sent)) this.text = typed.slice(sent.length).trimStart();
     return this.attachments.take();
   }
@@ -134,19 +136,15 @@ export class Composer extends EventTarget {
 
   // Moves the draft to the session that it creates, until the server has the message.
   beginSession() {
-    this.#forget("");
+    keepDraft("", "");
+    if (this.stored) keepAttached("", []).catch(() => {}); // otherwise they may be those of another tab
     this.forgetSent();
-  }
-
-  #forget(session) {
-    keepDraft(session, "");
-    keepAttached(session, []).catch(() => {});
   }
 
   // The server has the message, so the draft is what the composer contains now.
   forgetSent() {
     this.keepDraft(this.text);
-    if (this.stored) this.#keepAttached(); // otherwise they may be those of another tab
+    if (this.stored) this.#keepAttached();
   }
 
   setAnswering(answering) {

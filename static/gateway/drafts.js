@@ -8,8 +8,16 @@ const LONGEST = 7 * 24 * 3600 * 1000; // milliseconds for which attachments are 
 
 const keyOf = (session) => `draft:${document.body.dataset.owner}:${session || "new"}`;
 
-export function keepDraft(session, text) {
+// `sentAfter`: the last turn of the session when the draft was sent, or "" if it is not sent or that turn is not known.
+export function keepDraft(session, text, sentAfter = "") {
   keep(keyOf(session), text);
+  keep(`${keyOf(session)}:sent`, sentAfter);
+}
+
+// Whether the draft was sent and has become the `last` turn, even if the page was left before it knew that.
+export function hasArrived(session, last) {
+  const sentAfter = recall(`${keyOf(session)}:sent`);
+  return Boolean(sentAfter && last) && sentAfter !== last;
 }
 
 export function draftOf(session) {

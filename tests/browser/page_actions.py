@@ -24,6 +24,22 @@ def expect_status(page: Page, words: str) -> None:
     expect(page.locator("#status")).to_have_text(words, timeout=15_000)
 
 
+def expect_no_attachments(page: Page) -> None:
+    """Expect no attachments in the composer once the browser's stored ones have been read."""
+    expect(page.get_by_role("button", name="Send message")).to_be_enabled()  # the page's script has run
+    page.evaluate(
+        """() => new Promise((read, fail) => {
+          const opened = indexedDB.open("daybook");
+          opened.onerror = fail;
+          opened.onsuccess = () => {
+            const all = opened.result.transaction("attached").objectStore("attached").getAll();
+            all.onsuccess = () => { opened.result.close(); setTimeout(read); };
+          };
+        })"""
+    )
+    expect(page.locator("#attached li")).to_have_count(0)
+
+
 def ask(page: Page, text: str) -> None:
     """Send a message and wait for the complete answer."""
     send(page, text)
