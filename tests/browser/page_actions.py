@@ -27,17 +27,23 @@ def expect_status(page: Page, words: str) -> None:
 def expect_no_attachments(page: Page) -> None:
     """Expect no attachments in the composer once the browser's stored ones have been read."""
     expect(page.get_by_role("button", name="Send message")).to_be_enabled()  # the page's script has run
-    page.evaluate(
+    drafts_with_attachments(page)
+    expect(page.locator("#attached li")).to_have_count(0)
+
+
+def drafts_with_attachments(page: Page) -> int:
+    """Return how many drafts have attachments in the browser's storage, after what the page is doing with it."""
+    count: int = page.evaluate(
         """() => new Promise((read, fail) => {
           const opened = indexedDB.open("daybook");
           opened.onerror = fail;
           opened.onsuccess = () => {
-            const all = opened.result.transaction("attached").objectStore("attached").getAll();
-            all.onsuccess = () => { opened.result.close(); setTimeout(read); };
+            const count = opened.result.transaction("attached").objectStore("attached").count();
+            count.onsuccess = () => { opened.result.close(); setTimeout(() => read(count.result)); };
           };
         })"""
     )
-    expect(page.locator("#attached li")).to_have_count(0)
+    return count
 
 
 def ask(page: Page, text: str) -> None:
