@@ -18,7 +18,7 @@ export class Composer extends EventTarget {
     this.attachments = new Attachments(form);
     this.offline = false;
     this.waiting = null; // sends the message once its files are read
-    this.stored = false; // whether the draft has attachments in the browser's storage
+    this.stored = false; // whether the draft's attachments are this page's, not those of another tab
     this.#install();
     if (hasArrived(this.session, last)) {
       keepDraft(this.session, "");
@@ -121,16 +121,17 @@ export class Composer extends EventTarget {
     keepDraft(this.session, text);
   }
 
-  // The browser asks before it leaves a page whose attachments are not stored.
+  // The browser asks before it leaves a page whose attachments are not stored. Those of temporary sessions never are.
   async #keepAttached() {
     const { items, list } = this.attachments;
+    const temporary = "temporary" in this.main.dataset;
     this.stored = items.length > 0;
     list.dataset.unsaved = "";
     try {
-      await keepAttached(this.session, items);
-      delete list.dataset.unsaved;
+      await keepAttached(this.session, temporary ? [] : items);
+      list.toggleAttribute("data-unsaved", temporary);
     } catch {
-      // It is not allowed, or there is no room.
+      list.dataset.unsaved = ""; // it is not allowed, or there is no room; an earlier call may have succeeded meanwhile
     }
   }
 
@@ -185,13 +186,19 @@ export class Composer extends EventTarget {
     const start = this.#button("Start it", "btn btn--small", async () => {
       keepDraft("", this.text);
       this.keepDraft("");
-      if (this.stored) await keepAttached("", this.attachments.items).then(() => keepAttached(this.session, []), () => {});
+      if (this.stored) await this.#moveAttached().catch(() => {}); // the browser asks
       location.href = `/new/?${new URLSearchParams({ agent, ...(temporary && { temporary: "1" }) })}`;
     });
     const stay = this.#button("Stay here", "link", () => this.#askNothing());
     const words = document.createElement("span");
     words.textContent = what;
     this.ask.replaceChildren(words, start, stay);
+  }
+
+  async #moveAttached() {
+    await keepAttached("", this.attachments.items);
+    await keepAttached(this.session, []);
+    delete this.attachments.list.dataset.unsaved;
   }
 
   #button(label, className, act) {
@@ -213,6 +220,7 @@ export class Composer extends EventTarget {
   #apply() {
     this.main.dataset.agent = this.agent.value;
     this.main.toggleAttribute("data-temporary", this.temporary.checked);
+    if (this.stored) this.#keepAttached();
     document.body.classList.toggle("is-temporary", this.temporary.checked);
     document.getElementById("temporary-line").hidden = !this.temporary.checked;
     this.area.placeholder = `Message ${this.agent.value}`;

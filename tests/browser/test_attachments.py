@@ -188,6 +188,11 @@ def test_the_attachments_of_a_draft_stay_until_it_is_sent_and_are_its_authors_ow
     ask(second, "without a picture")
     first.reload()
     expect(first.get_by_role("button", name="Remove dot.png")).to_be_visible()
+    first.get_by_text("Temporary", exact=True).click()
+    expect(first.locator("#attached[data-unsaved] li")).to_have_count(1)  # the browser asks instead
+    expect_no_attachments(alices.open("/new/"))
+    first.get_by_text("Temporary", exact=True).click()
+    expect(first.locator("#attached:not([data-unsaved]) li")).to_have_count(1)
     assert asked == []
 
 
