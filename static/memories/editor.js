@@ -29,7 +29,7 @@ export function installAdd(form, list) {
       form.reset();
       form.querySelector("[data-count]").textContent = "0";
       show(false);
-      await list.refresh();
+      list.refresh(); // another memory can be added meanwhile
     });
   });
 }

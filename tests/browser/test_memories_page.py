@@ -74,6 +74,13 @@ def test_a_new_user_adds_the_first_memory(alices: Visitor) -> None:
     expect(page.get_by_text("1 memory, newest first")).to_be_visible()
     expect(page.get_by_role("meter", name="About you", exact=True)).to_have_attribute("aria-valuenow", "11")
     assert Memory.objects.get().write_origin == WriteOrigin.USER
+    page.route("**/fragments/memories/?**", lambda route: None)  # a slow network
+    for text in ("Keeps hens.", "Keeps ducks."):
+        page.get_by_role("button", name="Add memory").click()
+        form.get_by_label("Memory").fill(text)
+        page.keyboard.press("Control+Enter")
+        expect(form).to_be_hidden()
+    assert Memory.objects.count() == 3
 
 
 def test_adding_an_existing_memory_changes_only_the_filled_fields(alices: Visitor) -> None:
