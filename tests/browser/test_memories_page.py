@@ -354,7 +354,7 @@ def test_a_late_history_neither_reopens_the_drawer_nor_replaces_another(alices: 
     page.wait_for_timeout(200)
     requested[0].continue_()
     expect(drawer).to_contain_text("Likes coffee.")
-    page.unroute("**/history/")
+    page.unroute_all()
     page.route("**/restore", lambda route: requested.append(route))
     drawer.get_by_role("button", name="Restore this").click()
     page.get_by_role("button", name="History: Likes rum.").click()
