@@ -164,9 +164,8 @@ def delete(request: HttpRequest, viewer: Viewer) -> HttpResponse:
         run_slices_within(erasure_slices(erasure), DELETE_SECONDS)
     except OperationalError as error:
         logger.warning("Deletion %s continues in the background: %s", erasure.pk, error)
-    response = render(request, "gateway/account_deleted.html", _progress(erasure))
-    response.headers["Clear-Site-Data"] = '"storage"'  # drafts
-    return response
+    # The page deletes the person's drafts in the browser.
+    return render(request, "gateway/account_deleted.html", _progress(erasure) | {"former_owner": viewer.owner.pk})
 
 
 def _identity_refusal(request: HttpRequest, user: Any) -> str:

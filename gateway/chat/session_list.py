@@ -23,6 +23,7 @@ from memories.ids import parse_uuid
 
 PAGE_SESSIONS = 40
 PAGE_FOUND = 20
+MOST_PAGES = 10  # in one response
 _MAX_PINNED = 100
 _MAX_DERIVED_TITLE = 60
 
@@ -80,10 +81,16 @@ def page_cursor(text: str) -> PageCursor | None:
 
 
 def session_page(
-    owner_id: UUID, zone: ZoneInfo, *, before: PageCursor | None = None, archived: bool = False, tag: str = ""
+    owner_id: UUID,
+    zone: ZoneInfo,
+    *,
+    before: PageCursor | None = None,
+    archived: bool = False,
+    tag: str = "",
+    limit: int = PAGE_SESSIONS,
 ) -> SessionPage:
-    """Return up to PAGE_SESSIONS sessions after the cursor `before`, optionally only those with a tag. The first page
-    starts with the pinned ones. Temporary sessions are not listed."""
+    """Return up to `limit` sessions after the cursor `before`, optionally only those with a tag. The first page starts
+    with the pinned ones. Temporary sessions are not listed."""
     sessions = titled(Session.objects.filter(owner_id=owner_id, temporary=False, archived_at__isnull=not archived))
     if tag:
         sessions = tagged(sessions, tag)
@@ -95,12 +102,12 @@ def session_page(
             pinned = list(sessions.filter(pinned_at__isnull=False).order_by("-pinned_at", "-id")[:_MAX_PINNED])
     if before is not None:
         rows = rows.filter(Q(last_active_at__lt=before.at) | Q(last_active_at=before.at, pk__lt=before.id))
-    found = list(rows[: PAGE_SESSIONS + 1])
-    shown = found[:PAGE_SESSIONS]
+    found = list(rows[: limit + 1])
+    shown = found[:limit]
     groups = _by_period(shown, zone, before.at if before else None)
     if first := _with_titles(pinned):
         groups.insert(0, SessionGroup(label="Pinned", rows=first))
-    more = len(found) > PAGE_SESSIONS
+    more = len(found) > limit
     archived_sessions = Session.objects.filter(owner_id=owner_id, temporary=False, archived_at__isnull=False)
     return SessionPage(
         groups=groups,

@@ -1,5 +1,6 @@
 """The chat page and its fragments. All views are read-only; changes go through the native API."""
 
+from math import ceil
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +16,7 @@ from gateway.chat.held_notes import held_of_review
 from gateway.chat.labels import ERROR_WORDS, margin_day, review_words
 from gateway.chat.memory_notes import written_by_review
 from gateway.chat.pages import COMMAND_LINES
-from gateway.chat.session_list import found_page, page_cursor, session_page, title_of, titled
+from gateway.chat.session_list import MOST_PAGES, PAGE_SESSIONS, found_page, page_cursor, session_page, title_of, titled
 from gateway.chat.transcript import TranscriptPage, conversation, turn_of_run, turns_since
 from gateway.models import Agent, Message, Run, Session
 from gateway.sessions.search import MAX_QUERY
@@ -72,14 +73,17 @@ def chat_attachment(request: HttpRequest, viewer: Viewer, session_id: UUID, seq:
 @fragment_view
 def sessions_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """The list of sessions, or the results of a search (`q`). `before` selects the next page, `archived` the archived
-    sessions, and `tag` those with a tag."""
+    sessions, and `tag` those with a tag. `n` sessions are shown already: as many are returned, in whole pages."""
     search = " ".join(request.GET.get("q", "").split())[:MAX_QUERY]
     before, archived = request.GET.get("before", ""), request.GET.get("archived") == "1"
     tag = clean_tag(request.GET.get("tag", "")[: 2 * TAG_LENGTH])
     if search:
         listed = found_page(viewer.owner.pk, viewer.zone, search, after=parse_uuid(before), tag=tag)
     else:
-        listed = session_page(viewer.owner.pk, viewer.zone, before=page_cursor(before), archived=archived, tag=tag)
+        pages = ceil((parse_number(request.GET.get("n", "")) or 1) / PAGE_SESSIONS)
+        limit = min(pages, MOST_PAGES) * PAGE_SESSIONS
+        after = page_cursor(before)
+        listed = session_page(viewer.owner.pk, viewer.zone, before=after, archived=archived, tag=tag, limit=limit)
     context = {
         "sessions": listed,
         "search": search,

@@ -127,8 +127,7 @@ function isFormattedText(clipboard) {
 async function itemOf(file) {
   try {
     return await readItem(file);
-  } catch (error) {
-    if (!(error instanceof DOMException)) throw error;
+  } catch {
     return { refused: `${file.name} could not be read. It may be damaged, or a folder.` };
   }
 }

@@ -18,7 +18,7 @@ import { rememberTemporary } from "./temporary.js";
 
 const main = document.getElementById("main");
 const conversation = new Conversation(main);
-const composer = new Composer(document.getElementById("composer"), main, conversation.lastSaid);
+const composer = new Composer(document.getElementById("composer"), main, conversation.lastTurn);
 const sessions = new SessionList(main);
 
 installCommands(composer, document.getElementById("status"));
@@ -64,7 +64,7 @@ async function send(text, options = {}) {
   } finally {
     beginning = false;
   }
-  const attached = options.replaces ? [] : composer.take(text);
+  const attached = options.replaces ? [] : composer.take(text, conversation.lastTurn);
   await conversation.send(text, { attached, ...options });
 }
 
@@ -113,7 +113,7 @@ main.addEventListener("click", (event) => {
     send(section.querySelector("[data-said]").content.textContent, { replaces: section.dataset.turn, again: true });
   }
   const example = event.target.closest("[data-example]");
-  if (example) send(example.textContent.trim());
+  if (example) composer.submit(example.textContent);
 });
 
 conversation.addEventListener("sent", () => {

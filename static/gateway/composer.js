@@ -1,11 +1,11 @@
 // The composer: Enter sends, drafts are stored in this browser, agent and Temporary can be chosen for a new session.
 
 import { Attachments } from "./attachments.js";
-import { attachedOf, draftOf, keepAttached, keepDraft } from "./drafts.js";
+import { attachedOf, draftOf, hasArrived, keepAttached, keepDraft } from "./drafts.js";
 
 export class Composer extends EventTarget {
-  // `sent` is the last message of the session: it is no draft any more, even if the page was left before it knew that.
-  constructor(form, main, sent) {
+  // `last` is the last turn of the session.
+  constructor(form, main, last) {
     super();
     this.form = form;
     this.main = main;
@@ -17,14 +17,16 @@ export class Composer extends EventTarget {
     this.ask = form.querySelector("#ask");
     this.attachments = new Attachments(form);
     this.offline = false;
-    this.stored = false; // whether the draft has attachments in the browser's storage
+    this.waiting = null; // sends the message once its files are read
+    this.stored = false; // whether the draft's attachments are this page's, not those of another tab
     this.#install();
-    const draft = draftOf(this.session);
-    const isSent = draft !== "" && draft.trim() === sent;
+    if (hasArrived(this.session, last)) {
+      keepDraft(this.session, "");
+      keepAttached(this.session, []).catch(() => {});
+    }
     // Text typed before the script was loaded takes precedence over the draft.
-    this.text = this.text || (isSent ? "" : draft);
-    if (isSent) this.#forget(this.session);
-    else attachedOf(this.session).then((items) => this.attachments.putBack(items), () => {}); // nothing is stored here
+    this.text = this.text || draftOf(this.session);
+    attachedOf(this.session).then((items) => this.attachments.putBack(items), () => {}); // nothing is stored here
     this.setOffline(false);
   }
 
@@ -44,7 +46,7 @@ export class Composer extends EventTarget {
   #install() {
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
-      this.#submit();
+      this.submit();
     });
     this.area.addEventListener("input", () => {
       this.keepDraft(this.text);
@@ -55,23 +57,31 @@ export class Composer extends EventTarget {
       if (event.defaultPrevented || event.isComposing) return;
       if (event.key === "Enter" && !event.shiftKey && !event.ctrlKey && !event.metaKey && !event.altKey) {
         event.preventDefault();
-        this.#submit();
+        this.submit();
       } else if (event.key === "ArrowUp" && !this.text) {
         event.preventDefault();
         this.dispatchEvent(new CustomEvent("edit-last"));
       }
     });
-    this.attachments.addEventListener("changed", () => this.#keepAttached());
+    this.attachments.addEventListener("changed", () => {
+      this.#keepAttached();
+      const submit = this.waiting;
+      this.waiting = null;
+      submit?.();
+    });
+    this.attachments.addEventListener("trouble", () => (this.waiting = null));
     this.attachments.addEventListener("removed", () => this.area.focus());
     this.stopButton.addEventListener("click", () => this.dispatchEvent(new CustomEvent("stop")));
     this.agent.addEventListener("change", () => this.#chosen({ agent: this.agent.value }));
     this.temporary.addEventListener("change", () => this.#chosen({ temporary: this.temporary.checked }));
   }
 
-  #submit() {
-    const text = this.text.trim();
+  // Sends the text of the composer, or the one given. It waits for files that are being read, and is not sent without one
+  // that is refused.
+  submit(given) {
+    const text = (given ?? this.text).trim();
     if (this.attachments.reading) {
-      this.attachments.addEventListener("changed", () => this.#submit(), { once: true });
+      this.waiting = () => this.submit(given);
       return;
     }
     if (!(text || this.attachments.items.length) || this.answering || this.offline || this.#isTooLong(text)) return;
@@ -91,9 +101,10 @@ export class Composer extends EventTarget {
     return true;
   }
 
-  // Removes the sent text, but not what was typed meanwhile. Returns its attachments.
-  take(sent) {
+  // Removes the text that is sent after the turn `last`, but not what was typed meanwhile. Returns its attachments.
+  take(sent, last) {
     const typed = this.text.trim();
+    if (typed === sent) keepDraft(this.session, sent, last);
     if (typed.startsWith(sent)) this.text = typed.slice(sent.length).trimStart();
     return this.attachments.take();
   }
@@ -110,34 +121,31 @@ export class Composer extends EventTarget {
     keepDraft(this.session, text);
   }
 
-  // The browser asks before it leaves a page whose attachments are not stored.
+  // The browser asks before it leaves a page whose attachments are not stored. Those of temporary sessions never are.
   async #keepAttached() {
     const { items, list } = this.attachments;
+    const temporary = "temporary" in this.main.dataset;
     this.stored = items.length > 0;
     list.dataset.unsaved = "";
     try {
-      await keepAttached(this.session, items);
-      delete list.dataset.unsaved;
+      await keepAttached(this.session, temporary ? [] : items);
+      list.toggleAttribute("data-unsaved", temporary);
     } catch {
-      // It is not allowed, or there is no room.
+      list.dataset.unsaved = ""; // it is not allowed, or there is no room; an earlier call may have succeeded meanwhile
     }
   }
 
   // Moves the draft to the session that it creates, until the server has the message.
   beginSession() {
-    this.#forget("");
+    keepDraft("", "");
+    if (this.stored) keepAttached("", []).catch(() => {}); // otherwise they may be those of another tab
     this.forgetSent();
-  }
-
-  #forget(session) {
-    keepDraft(session, "");
-    keepAttached(session, []).catch(() => {});
   }
 
   // The server has the message, so the draft is what the composer contains now.
   forgetSent() {
     this.keepDraft(this.text);
-    if (this.stored) this.#keepAttached(); // otherwise they may be those of another tab
+    if (this.stored) this.#keepAttached();
   }
 
   setAnswering(answering) {
@@ -178,13 +186,19 @@ export class Composer extends EventTarget {
     const start = this.#button("Start it", "btn btn--small", async () => {
       keepDraft("", this.text);
       this.keepDraft("");
-      if (this.stored) await keepAttached("", this.attachments.items).then(() => keepAttached(this.session, []), () => {});
+      if (this.stored) await this.#moveAttached().catch(() => {}); // the browser asks
       location.href = `/new/?${new URLSearchParams({ agent, ...(temporary && { temporary: "1" }) })}`;
     });
     const stay = this.#button("Stay here", "link", () => this.#askNothing());
     const words = document.createElement("span");
     words.textContent = what;
     this.ask.replaceChildren(words, start, stay);
+  }
+
+  async #moveAttached() {
+    await keepAttached("", this.attachments.items);
+    await keepAttached(this.session, []);
+    delete this.attachments.list.dataset.unsaved;
   }
 
   #button(label, className, act) {
@@ -206,6 +220,7 @@ export class Composer extends EventTarget {
   #apply() {
     this.main.dataset.agent = this.agent.value;
     this.main.toggleAttribute("data-temporary", this.temporary.checked);
+    if (this.stored) this.#keepAttached();
     document.body.classList.toggle("is-temporary", this.temporary.checked);
     document.getElementById("temporary-line").hidden = !this.temporary.checked;
     this.area.placeholder = `Message ${this.agent.value}`;

@@ -49,8 +49,9 @@ export class Conversation extends EventTarget {
     return [...this.ledger.querySelectorAll("[data-last]:not([data-refused])")].at(-1);
   }
 
-  get lastSaid() {
-    return this.last?.querySelector("[data-said]")?.content.textContent ?? "";
+  // The last turn of the session, "none" if it has none yet, or "" if it is not loaded.
+  get lastTurn() {
+    return this.ledger.querySelector(".turn") ? (this.last?.dataset.turn ?? "") : "none";
   }
 
   // Sends a message and shows its answer. `again`: the message of the turn to replace; `edited`: its new text. Both keep

@@ -24,11 +24,12 @@ export class SessionList extends EventTarget {
     this.list.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
   }
 
-  // Renders the list again. It stays as it is while the server is unreachable.
+  // Renders the list again, with as many sessions as are shown. It stays as it is while the server is unreachable.
   async refresh() {
     this.asked += 1;
     const mine = this.asked;
-    const query = new URLSearchParams({ q: this.search.value, current: this.main.dataset.session, archived: this.archived, tag: this.tag.value });
+    const n = this.list.querySelectorAll(".session:not([data-pinned])").length;
+    const query = new URLSearchParams({ q: this.search.value, current: this.main.dataset.session, archived: this.archived, tag: this.tag.value, n });
     const nodes = await tryFragment(`${LIST_URL}?${query}`);
     if (!nodes || mine !== this.asked) return;
     this.outdated = this.list.querySelector(".session input") !== null;
@@ -183,6 +184,7 @@ export class SessionList extends EventTarget {
     this.aside.querySelector(".sessions__close button").addEventListener("click", () => set(false));
     document.addEventListener("keydown", (event) => {
       if (event.key !== "Escape" || event.defaultPrevented || !this.aside.hasAttribute("data-open")) return;
+      if (document.querySelector("dialog[open], :popover-open")) return; // it closes that
       event.preventDefault(); // it does not stop the answer, too
       this.closeDrawer();
     });

@@ -1,5 +1,6 @@
 // Features of every page: theme, shortcuts, dialogs, the connection, toasts, and the number of waiting reviews.
 
+import { forgetDrafts } from "./drafts.js";
 import { showHelp } from "./help.js";
 import { Notifications } from "./notifications.js";
 import { ReviewsWatch } from "./reviews_watch.js";
@@ -83,6 +84,9 @@ function loginEnded() {
 document.body.addEventListener("htmx:responseError", ({ detail }) => {
   if (detail.xhr.status === 401) loginEnded();
 });
+
+const { formerOwner } = document.getElementById("deletion")?.dataset ?? {};
+if (formerOwner) forgetDrafts(formerOwner).catch(() => {}); // nothing is stored here
 
 if (notifications) {
   // The login has ended. The page's unsaved text stays while the person signs in in another tab.

@@ -10,6 +10,17 @@ export function recall(key) {
   }
 }
 
+// Removes the values whose keys match.
+export function forget(pattern) {
+  try {
+    for (const key of Object.keys(localStorage)) {
+      if (key.startsWith(PREFIX) && pattern.test(key.slice(PREFIX.length))) localStorage.removeItem(key);
+    }
+  } catch {
+    // Not allowed.
+  }
+}
+
 export function keep(key, value) {
   try {
     if (value === null || value === "") localStorage.removeItem(PREFIX + key);

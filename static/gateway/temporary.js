@@ -2,7 +2,7 @@
 // within a day.
 
 import { ApiError, call } from "./api.js";
-import { keepAttached, keepDraft } from "./drafts.js";
+import { keepDraft } from "./drafts.js";
 
 const KEY = "daybook:temporary";
 
@@ -17,7 +17,6 @@ export async function leaveTemporary() {
   if (!left || left === session) return;
   if (sessionStorage.getItem(KEY) === left) sessionStorage.removeItem(KEY);
   keepDraft(left, "");
-  keepAttached(left, []).catch(() => {});
   try {
     await call("DELETE", `/api/sessions/${left}`);
   } catch (error) {

@@ -106,6 +106,8 @@ function installForget(dialog, list) {
       dialog.querySelector("[data-done]").focus();
       await list.narrow();
       list.refreshSummary();
+    }).finally(() => {
+      button.disabled = !ready(); // the dialog may have been opened again, maybe for another book
     }),
   );
 }

@@ -2,6 +2,7 @@
 
 import { ApiError, attempt, call, fragment, tryFragment } from "../gateway/api.js";
 import { installKeys } from "../gateway/editor_keys.js";
+import { closeEditor } from "./list.js";
 
 const zone = document.querySelector("[data-memories]").dataset.zone;
 
@@ -28,7 +29,7 @@ export function installAdd(form, list) {
       form.reset();
       form.querySelector("[data-count]").textContent = "0";
       show(false);
-      await list.refresh();
+      list.refresh(); // another memory can be added meanwhile
     });
   });
 }
@@ -43,14 +44,12 @@ export async function openEditor({ id, dataset: { memory } }, list) {
   if (!row || row.querySelector("[data-editor]")) return;
   const form = nodes.querySelector("form");
   const body = row.querySelector(".entry__body");
-  const before = [...body.children];
-  for (const child of before) child.hidden = true;
+  for (const child of body.children) child.hidden = true;
   body.append(form);
   form.elements.content.focus();
   form.scrollIntoView({ block: "nearest" });
   const close = () => {
-    form.remove();
-    for (const child of before) child.hidden = child.matches("[data-error]");
+    closeEditor(row);
     row.querySelector("[data-edit]")?.focus();
   };
   watch(form, async () => {

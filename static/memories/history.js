@@ -1,7 +1,7 @@
 // The history drawer: beside the list, or over the page on narrow screens, where the page behind it is inert. Escape
 // closes it and restores the focus.
 
-import { ApiError, call, tryFragment } from "../gateway/api.js";
+import { attempt, call, tryFragment } from "../gateway/api.js";
 
 const OVER = matchMedia("(max-width: 74.99rem)");
 
@@ -44,26 +44,22 @@ export class History {
 
   // The memory may have been changed elsewhere while its history is open.
   refresh(numbers) {
-    if (this.number && (!numbers.length || numbers.map(String).includes(this.number))) this.#load(this.number);
+    if (!this.number || this.wanted !== this.number) return;
+    if (!numbers.length || numbers.map(String).includes(this.number)) this.#load(this.number);
   }
 
   async restore(button) {
     const number = this.number;
-    button.disabled = true;
-    try {
+    await attempt(this.drawer, button, async () => {
       await call("POST", `/api/memories/${number}/restore`, { revision: button.dataset.restore });
-      await this.#load(number);
-      this.drawer.querySelector("[data-close]")?.focus();
+      if (this.wanted === number) {
+        await this.#load(number);
+        this.drawer.querySelector("[data-close]")?.focus();
+      }
       await this.list.refreshRow(number);
       this.#button?.setAttribute("aria-expanded", "true");
       this.list.refreshSummary();
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      button.disabled = false;
-      const said = this.drawer.querySelector("[data-error]");
-      said.textContent = error.message;
-      said.hidden = false;
-    }
+    });
   }
 
   // Finds the button of the open memory; its row may have been rendered again.
@@ -75,7 +71,11 @@ export class History {
   async #load(number) {
     this.wanted = String(number);
     const nodes = await tryFragment(`/fragments/memories/${number}/history/`);
-    if (!nodes || this.wanted !== String(number)) return false;
+    if (this.wanted !== String(number)) return false;
+    if (!nodes) {
+      this.wanted = this.number;
+      return false;
+    }
     const close = this.drawer.contains(document.activeElement) && document.activeElement.matches("[data-close]");
     this.number = this.wanted;
     this.drawer.replaceChildren(nodes);

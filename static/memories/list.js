@@ -8,6 +8,14 @@ const TYPING = 250;
 const PAUSE = 3000; // milliseconds between polls of a running consolidation
 const LONGEST = 30000;
 
+// Shows a row as it was before it was edited.
+export function closeEditor(row) {
+  const editor = row?.querySelector("[data-editor]");
+  if (!editor) return;
+  for (const part of editor.parentElement.children) part.hidden = part.matches("[data-error]");
+  editor.remove();
+}
+
 export class List {
   constructor(root, filters, summary) {
     this.root = root;
@@ -133,7 +141,7 @@ export class List {
 
   async refreshRow(number) {
     const id = `memory-${number}`;
-    document.getElementById(id)?.querySelector("[data-editor]")?.remove();
+    closeEditor(document.getElementById(id));
     if (this.query().has("q")) {
       await this.refresh();
       return document.getElementById(id);

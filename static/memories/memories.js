@@ -80,12 +80,13 @@ async function act(row, button, next, write) {
     list.refreshSummary();
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    button.disabled = false;
     const fresh = error.code === "conflict" ? await list.refreshRow(row.dataset.memory) : row;
     const said = fresh?.querySelector("[data-error]");
     if (!said) return;
     said.textContent = error.code === "conflict" ? "It was changed elsewhere in the meantime. This is the current text." : error.message;
     said.hidden = false;
+  } finally {
+    button.disabled = false; // the row may not have been rendered again
   }
 }
 

@@ -12,7 +12,7 @@ export class Documents extends EventTarget {
     this.drawer = drawer;
     this.panel = panel;
     this.opener = "";
-    this.wanted = ""; // the path that was asked for last
+    this.asked = 0;
     drawer.addEventListener("click", (event) => {
       const button = event.target.closest("button, [data-close]");
       if (!button) return;
@@ -55,7 +55,7 @@ export class Documents extends EventTarget {
   }
 
   #close() {
-    this.wanted = "";
+    this.asked += 1;
     this.drawer.hidden = true;
     this.drawer.replaceChildren();
     this.#rest();
@@ -63,11 +63,12 @@ export class Documents extends EventTarget {
     this.#address("");
   }
 
-  // Shown only if the drawer was neither closed nor opened for another document meanwhile.
+  // Shown only if the drawer was neither closed nor asked for something else meanwhile.
   async #load(path, view = "") {
-    this.wanted = path;
+    this.asked += 1;
+    const mine = this.asked;
     const nodes = await tryFragment(`/fragments/document/?book=${this.#book}&path=${encodeURIComponent(path)}&view=${view}`);
-    if (this.wanted !== path) return;
+    if (mine !== this.asked) return;
     if (!nodes) {
       if (!this.drawer.hidden) this.#close();
       return;
@@ -93,7 +94,7 @@ export class Documents extends EventTarget {
     const path = form.dataset.documentForm;
     const content = form.elements.content.value;
     await attempt(this.drawer, form.querySelector("[type=submit]"), async () => {
-      await this.#put(path, content, form.dataset.version);
+      if (!(await this.#put(path, content, form.dataset.version))) return;
       if (content.trim()) await this.#load(path);
       else this.#close();
     });
@@ -105,16 +106,18 @@ export class Documents extends EventTarget {
     await attempt(this.drawer, button, async () => {
       const query = `book=${this.#book}&path=${encodeURIComponent(path)}&revision=${button.dataset.restoreDocument}`;
       const content = await (await request("GET", `/fragments/document/?${query}`)).text();
-      await this.#put(path, content, steps.dataset.version);
-      await this.#load(path, "history");
+      if (await this.#put(path, content, steps.dataset.version)) await this.#load(path, "history");
     });
   }
 
+  // Returns whether the drawer was neither closed nor asked for something else meanwhile.
   async #put(path, content, version) {
+    const { asked } = this;
     const headers = { "If-Match": `"${version}"` };
     const place = path.split("/").map(encodeURIComponent).join("/");
     await call("PUT", `/api/books/${this.#book}/artifacts/${place}`, { content }, { headers });
     this.dispatchEvent(new CustomEvent("changed"));
+    return asked === this.asked;
   }
 
   #rest() {

@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 from gateway.models import Message
 from tests.browser.axe import serious_findings
 from tests.browser.conftest import NewVisitor, Visitor, sign_in
+from tests.browser.page_actions import ask, expect_no_attachments
 from tests.browser.puppet_model import PuppetModel
 
 pytestmark = pytest.mark.browser
@@ -168,10 +169,8 @@ def test_the_attachments_of_a_draft_stay_until_it_is_sent_and_are_its_authors_ow
     expect(attached.locator("li")).to_have_text(["×", "notes.txt×"])
     sign_in(alices, "charlie")
     other = alices.open("/")
-    expect(other.get_by_role("button", name="Send message")).to_be_enabled()
-    assert other.evaluate("indexedDB.databases().then((all) => all.length)") == 1
+    expect_no_attachments(other)
     expect(other.get_by_role("textbox", name="Message to")).to_have_value("")
-    expect(other.locator("#attached li")).to_have_count(0)
     sign_in(alices, "alice")
     chat.reload()
     chat.get_by_role("button", name="Remove dot.png").click()
@@ -181,16 +180,31 @@ def test_the_attachments_of_a_draft_stay_until_it_is_sent_and_are_its_authors_ow
     expect(chat.locator("[data-prose]").last).to_have_text("Notes.")
     assert [part["type"] for part in Message.objects.get(role="user").parts] == ["text", "text"]
     for path in (chat.url.removeprefix(alices.address), "/new/"):
-        page = alices.open(path)
-        expect(page.get_by_role("button", name="Send message")).to_be_enabled()
-        page.evaluate("indexedDB.databases()")
-        expect(page.locator("#attached li")).to_have_count(0)
+        expect_no_attachments(alices.open(path))
+    first, second = alices.open("/new/"), alices.open("/new/")
+    attach(first, DOT)
+    expect(first.locator("#attached:not([data-unsaved]) li")).to_have_count(1)
+    puppet.answer("Fine.")
+    ask(second, "without a picture")
+    first.reload()
+    expect(first.get_by_role("button", name="Remove dot.png")).to_be_visible()
+    first.get_by_text("Temporary", exact=True).click()
+    expect(first.locator("#attached[data-unsaved] li")).to_have_count(1)  # the browser asks instead
+    expect_no_attachments(alices.open("/new/"))
+    first.get_by_text("Temporary", exact=True).click()
+    expect(first.locator("#attached:not([data-unsaved]) li")).to_have_count(1)
     assert asked == []
 
 
 def test_a_message_waits_for_the_file_that_is_being_read(chat: Page, puppet: PuppetModel) -> None:
     puppet.answer("Notes.")
     chat.evaluate("() => { File.prototype.arrayBuffer = () => new Promise((done) => (window.read = done)) }")
+    attach(chat, NOTES)
+    chat.locator("[data-example]").first.click()
+    chat.evaluate("() => read(new Uint8Array([255]).buffer)")
+    expect(chat.get_by_text("notes.txt cannot be attached.")).to_be_visible()
+    chat.wait_for_timeout(200)
+    expect(chat.locator(".turn")).to_have_count(0)  # it is not sent without the file
     attach(chat, NOTES)
     chat.get_by_role("textbox", name="Message to").fill("What is this?")
     chat.keyboard.press("Enter")

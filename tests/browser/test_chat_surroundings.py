@@ -221,6 +221,10 @@ def test_on_a_phone_the_sessions_are_a_drawer_and_nothing_scrolls_sideways(
         opener.click()
         expect(sessions.get_by_role("button", name="Close sessions")).to_be_focused()
         assert page.locator("main").evaluate("main => main.inert")
+        sessions.get_by_role("button", name="More for ").click()
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("menuitem", name="Rename")).to_be_hidden()
+        expect(sessions).to_be_visible()
         page.keyboard.press("Escape")
         expect(sessions).to_be_hidden()
         expect(opener).to_be_focused()
@@ -278,6 +282,12 @@ def test_the_list_of_sessions_loads_more_at_its_end(alices: Visitor) -> None:
     rows.last.scroll_into_view_if_needed()
     expect(rows).to_have_count(45)
     expect(page.locator("#session-list h2")).to_have_count(1)
+    rows.last.get_by_role("link").focus()
+    session_make(owner_of("alice"), agent, title="A session of the phone")
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.get_by_role("link", name="A session of the phone")).to_have_count(1)
+    expect(rows).to_have_count(46)
+    expect(rows.last.get_by_role("link")).to_be_focused()
 
 
 def test_an_answer_and_its_code_can_be_copied(alices: Visitor) -> None:

@@ -8,7 +8,7 @@ from memories.models import Memory
 from reviews.models import ReviewRun
 from reviews.tasks import review_execute
 from tests.browser.conftest import run_in_thread
-from tests.browser.page_actions import ask, send
+from tests.browser.page_actions import ask, expect_no_attachments, send
 from tests.browser.puppet_model import PuppetModel
 
 pytestmark = pytest.mark.browser
@@ -50,21 +50,29 @@ def test_text_typed_while_a_session_is_created_is_kept(chat: Page, puppet: Puppe
 
 
 def test_a_message_that_arrived_before_a_reload_is_no_draft_any_more(chat: Page, puppet: PuppetModel) -> None:
-    puppet.answer("Fine.")
-    chat.evaluate(
-        """() => {
-          const { fetch } = window;
-          window.fetch = async (path, ...rest) => {
-            const response = await fetch(path, ...rest);
-            return path.endsWith("/turns") ? new Promise(() => {}) : response;  // a slow network
-          };
-        }"""
-    )
-    with chat.expect_response("**/turns"):
-        send(chat, "only once")
-    chat.reload()
-    expect(chat.locator("[data-prose]").last).to_have_text("Fine.")
-    expect(chat.get_by_label(BOX)).to_have_value("")
+    for turns, text in enumerate(("only once", ""), 1):
+        puppet.answer("Fine.")
+        chat.evaluate(
+            """() => {
+              const { fetch } = window;
+              window.fetch = async (path, ...rest) => {
+                const response = await fetch(path, ...rest);
+                return path.endsWith("/turns") ? new Promise(() => {}) : response;  // a slow network
+              };
+            }"""
+        )
+        chat.locator("#files").set_input_files({"name": "a.txt", "mimeType": "text/plain", "buffer": b"a"})
+        expect(chat.locator("#attached:not([data-unsaved]) li")).to_have_count(1)
+        with chat.expect_response("**/turns"):
+            send(chat, text)
+        chat.reload()
+        expect(chat.locator("[data-prose]")).to_have_text(["Fine."] * turns)
+        expect(chat.get_by_label(BOX)).to_have_value("")
+        expect_no_attachments(chat)
+        send_again = "only once" if text else ""
+        chat.get_by_label(BOX).fill(send_again)
+        chat.reload()
+        expect(chat.get_by_label(BOX)).to_have_value(send_again)  # a draft may repeat the last message
 
 
 def test_editing_a_message_is_not_interrupted_by_a_review(chat: Page) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from gateway.models import Agent, Configuration, Message, Run, Session
 from memories.artifacts.store import artifact_put
@@ -328,9 +328,17 @@ def test_a_document_is_read_edited_and_restored(alices: Visitor, book: Book) -> 
     page.get_by_role("link", name="MEMORY.md").click()
     drawer = page.locator("#document")
     expect(drawer.get_by_role("heading", name="Home server")).to_be_visible()
+    held_back: list[Route] = []
+    page.route(
+        re.compile("view=history"), lambda route: held_back.append(route) if not held_back else route.continue_()
+    )
+    drawer.get_by_role("button", name="History").click()
     drawer.get_by_role("button", name="Edit").click()
     words = drawer.get_by_label("Text, as Markdown")
     words.fill("# Home server\n\nDumps at 03:15 daily.")
+    with page.expect_response(re.compile("view=history")):
+        held_back[0].continue_()
+    page.wait_for_timeout(200)  # the late history does not replace the editor
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog", name="Discard your changes?")).to_be_visible()
     page.keyboard.press("Escape")
