@@ -83,9 +83,9 @@ export async function comesBack(error, failures) {
   return true;
 }
 
-// Returns the nodes of a fragment that is rendered and escaped by the server; requested by POST if there is a `body`.
-export async function fragment(path, body) {
-  const response = await request(body === undefined ? "GET" : "POST", path, body);
+// Returns the nodes of a fragment that is rendered and escaped by the server.
+export async function fragment(path) {
+  const response = await request("GET", path);
   const holder = document.createElement("template");
   holder.innerHTML = await response.text();
   return holder.content;

@@ -49,7 +49,7 @@ export class Attachments extends EventTarget {
     this.#changed();
   }
 
-  // Puts attachments of a draft, or of a message that was taken back, before those that were added since.
+  // Puts attachments of a message that was taken back before those that were added since.
   putBack(items) {
     if (!items.length) return;
     this.items.unshift(...items);

@@ -18,7 +18,7 @@ import { rememberTemporary } from "./temporary.js";
 
 const main = document.getElementById("main");
 const conversation = new Conversation(main);
-const composer = new Composer(document.getElementById("composer"), main, conversation.lastTurn);
+const composer = new Composer(document.getElementById("composer"), main, conversation.lastSaid);
 const sessions = new SessionList(main);
 
 installCommands(composer, document.getElementById("status"));
@@ -64,7 +64,7 @@ async function send(text, options = {}) {
   } finally {
     beginning = false;
   }
-  const attached = options.replaces ? [] : composer.take(text, conversation.lastTurn);
+  const attached = options.replaces ? [] : composer.take(text);
   await conversation.send(text, { attached, ...options });
 }
 
@@ -170,7 +170,7 @@ notifications?.addEventListener("lost", () => composer.setOffline(true));
 // Shows what another device did meanwhile.
 function catchUp() {
   conversation.catchUp();
-  sessions.refresh();
+  if (!sessions.search.value.trim()) sessions.refresh();
 }
 
 notifications?.addEventListener("regained", () => {

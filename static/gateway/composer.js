@@ -1,11 +1,11 @@
 // The composer: Enter sends, drafts are stored in this browser, agent and Temporary can be chosen for a new session.
 
 import { Attachments } from "./attachments.js";
-import { attachedOf, draftOf, hasArrived, keepAttached, keepDraft } from "./drafts.js";
+import { draftOf, keepDraft } from "./drafts.js";
 
 export class Composer extends EventTarget {
-  // `last` is the last turn of the session.
-  constructor(form, main, last) {
+  // `said` is the last message of the session.
+  constructor(form, main, said) {
     super();
     this.form = form;
     this.main = main;
@@ -18,15 +18,11 @@ export class Composer extends EventTarget {
     this.attachments = new Attachments(form);
     this.offline = false;
     this.waiting = null; // sends the message once its files are read
-    this.stored = false; // whether the draft's attachments are this page's, not those of another tab
     this.#install();
-    if (hasArrived(this.session, last)) {
-      keepDraft(this.session, "");
-      keepAttached(this.session, []).catch(() => {});
-    }
+    // It arrived, although the page was left before it knew that.
+    if (said && draftOf(this.session).trim() === said) this.keepDraft("");
     // Text typed before the script was loaded takes precedence over the draft.
     this.text = this.text || draftOf(this.session);
-    attachedOf(this.session).then((items) => this.attachments.putBack(items), () => {}); // nothing is stored here
     this.setOffline(false);
   }
 
@@ -64,7 +60,6 @@ export class Composer extends EventTarget {
       }
     });
     this.attachments.addEventListener("changed", () => {
-      this.#keepAttached();
       const submit = this.waiting;
       this.waiting = null;
       submit?.();
@@ -101,10 +96,9 @@ export class Composer extends EventTarget {
     return true;
   }
 
-  // Removes the text that is sent after the turn `last`, but not what was typed meanwhile. Returns its attachments.
-  take(sent, last) {
+  // Removes the sent text, but not what was typed meanwhile. Returns its attachments.
+  take(sent) {
     const typed = this.text.trim();
-    if (typed === sent) keepDraft(this.session, sent, last);
     if (typed.startsWith(sent)) this.text = typed.slice(sent.length).trimStart();
     return this.attachments.take();
   }
@@ -121,31 +115,15 @@ export class Composer extends EventTarget {
     keepDraft(this.session, text);
   }
 
-  // The browser asks before it leaves a page whose attachments are not stored. Those of temporary sessions never are.
-  async #keepAttached() {
-    const { items, list } = this.attachments;
-    const temporary = "temporary" in this.main.dataset;
-    this.stored = items.length > 0;
-    list.dataset.unsaved = "";
-    try {
-      await keepAttached(this.session, temporary ? [] : items);
-      list.toggleAttribute("data-unsaved", temporary);
-    } catch {
-      list.dataset.unsaved = ""; // it is not allowed, or there is no room; an earlier call may have succeeded meanwhile
-    }
-  }
-
   // Moves the draft to the session that it creates, until the server has the message.
   beginSession() {
     keepDraft("", "");
-    if (this.stored) keepAttached("", []).catch(() => {}); // otherwise they may be those of another tab
     this.forgetSent();
   }
 
   // The server has the message, so the draft is what the composer contains now.
   forgetSent() {
     this.keepDraft(this.text);
-    if (this.stored) this.#keepAttached();
   }
 
   setAnswering(answering) {
@@ -183,22 +161,15 @@ export class Composer extends EventTarget {
       return;
     }
     const what = choice.agent ? `This starts a new session with ${agent}.` : temporary ? "This starts a new, temporary session." : "This starts a new session that may use memories.";
-    const start = this.#button("Start it", "btn btn--small", async () => {
+    const start = this.#button("Start it", "btn btn--small", () => {
       keepDraft("", this.text);
       this.keepDraft("");
-      if (this.stored) await this.#moveAttached().catch(() => {}); // the browser asks
       location.href = `/new/?${new URLSearchParams({ agent, ...(temporary && { temporary: "1" }) })}`;
     });
     const stay = this.#button("Stay here", "link", () => this.#askNothing());
     const words = document.createElement("span");
     words.textContent = what;
     this.ask.replaceChildren(words, start, stay);
-  }
-
-  async #moveAttached() {
-    await keepAttached("", this.attachments.items);
-    await keepAttached(this.session, []);
-    delete this.attachments.list.dataset.unsaved;
   }
 
   #button(label, className, act) {
@@ -220,7 +191,6 @@ export class Composer extends EventTarget {
   #apply() {
     this.main.dataset.agent = this.agent.value;
     this.main.toggleAttribute("data-temporary", this.temporary.checked);
-    if (this.stored) this.#keepAttached();
     document.body.classList.toggle("is-temporary", this.temporary.checked);
     document.getElementById("temporary-line").hidden = !this.temporary.checked;
     this.area.placeholder = `Message ${this.agent.value}`;

@@ -49,9 +49,8 @@ export class Conversation extends EventTarget {
     return [...this.ledger.querySelectorAll("[data-last]:not([data-refused])")].at(-1);
   }
 
-  // The last turn of the session, "none" if it has none yet, or "" if it is not loaded.
-  get lastTurn() {
-    return this.ledger.querySelector(".turn") ? (this.last?.dataset.turn ?? "") : "none";
+  get lastSaid() {
+    return this.last?.querySelector("[data-said]")?.content.textContent ?? "";
   }
 
   // Sends a message and shows its answer. `again`: the message of the turn to replace; `edited`: its new text. Both keep

@@ -51,12 +51,15 @@ document.addEventListener("click", (event) => {
   }
 });
 
-// Whether text on this page is written nowhere else. The composer keeps its draft, usually with its attachments.
+// Whether text on this page is written nowhere else. The composer keeps its draft.
 const hasUnsaved = () => [...document.querySelectorAll("textarea:not(#message)")].some((area) => area.checkVisibility() && area.value !== area.defaultValue);
 
-// The browser asks before it drops what is not saved.
+// Attachments in the composer, and of a message that the server does not have.
+const UNSENT = "#attached li, .turn:is([data-refused], [data-turn='']) [data-attached] li";
+
+// The browser asks before it drops unsaved text, or attachments.
 addEventListener("beforeunload", (event) => {
-  if (document.querySelector("#attached[data-unsaved] li") || hasUnsaved()) event.preventDefault();
+  if (document.querySelector(UNSENT) || hasUnsaved()) event.preventDefault();
 });
 
 document.addEventListener("keydown", (event) => {
@@ -86,7 +89,7 @@ document.body.addEventListener("htmx:responseError", ({ detail }) => {
 });
 
 const { formerOwner } = document.getElementById("deletion")?.dataset ?? {};
-if (formerOwner) forgetDrafts(formerOwner).catch(() => {}); // nothing is stored here
+if (formerOwner) forgetDrafts(formerOwner);
 
 if (notifications) {
   // The login has ended. The page's unsaved text stays while the person signs in in another tab.

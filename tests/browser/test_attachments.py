@@ -8,8 +8,7 @@ from playwright.sync_api import Page, expect
 
 from gateway.models import Message
 from tests.browser.axe import serious_findings
-from tests.browser.conftest import NewVisitor, Visitor, sign_in
-from tests.browser.page_actions import ask, expect_no_attachments
+from tests.browser.conftest import Visitor
 from tests.browser.puppet_model import PuppetModel
 
 pytestmark = pytest.mark.browser
@@ -152,48 +151,6 @@ def test_regenerating_and_editing_keep_the_image(chat: Page, puppet: PuppetModel
     content = puppet.requests[-1].messages[-1]["content"]
     assert (content[0]["text"], content[1]["type"]) == ("Its colour?", "image_url")
     expect(chat.locator(".entry--you").last.get_by_role("img")).to_be_visible()
-
-
-def test_the_attachments_of_a_draft_stay_until_it_is_sent_and_are_its_authors_own(
-    visitor: NewVisitor, puppet: PuppetModel
-) -> None:
-    alices = visitor("alice")
-    asked: list[str] = []
-    chat = alices.open("/")
-    chat.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
-    box, attached = chat.get_by_role("textbox", name="Message to"), chat.locator("#attached:not([data-unsaved])")
-    attach(chat, DOT, NOTES)
-    box.fill("What is this?")
-    expect(attached.locator("li")).to_have_count(2)
-    chat.reload()
-    expect(attached.locator("li")).to_have_text(["×", "notes.txt×"])
-    sign_in(alices, "charlie")
-    other = alices.open("/")
-    expect_no_attachments(other)
-    expect(other.get_by_role("textbox", name="Message to")).to_have_value("")
-    sign_in(alices, "alice")
-    chat.reload()
-    chat.get_by_role("button", name="Remove dot.png").click()
-    expect(attached.locator("li")).to_have_count(1)
-    puppet.answer("Notes.")
-    chat.keyboard.press("Enter")
-    expect(chat.locator("[data-prose]").last).to_have_text("Notes.")
-    assert [part["type"] for part in Message.objects.get(role="user").parts] == ["text", "text"]
-    for path in (chat.url.removeprefix(alices.address), "/new/"):
-        expect_no_attachments(alices.open(path))
-    first, second = alices.open("/new/"), alices.open("/new/")
-    attach(first, DOT)
-    expect(first.locator("#attached:not([data-unsaved]) li")).to_have_count(1)
-    puppet.answer("Fine.")
-    ask(second, "without a picture")
-    first.reload()
-    expect(first.get_by_role("button", name="Remove dot.png")).to_be_visible()
-    first.get_by_text("Temporary", exact=True).click()
-    expect(first.locator("#attached[data-unsaved] li")).to_have_count(1)  # the browser asks instead
-    expect_no_attachments(alices.open("/new/"))
-    first.get_by_text("Temporary", exact=True).click()
-    expect(first.locator("#attached:not([data-unsaved]) li")).to_have_count(1)
-    assert asked == []
 
 
 def test_a_message_waits_for_the_file_that_is_being_read(chat: Page, puppet: PuppetModel) -> None:

@@ -7,8 +7,8 @@ from gateway.models import Message
 from memories.models import Memory
 from reviews.models import ReviewRun
 from reviews.tasks import review_execute
-from tests.browser.conftest import run_in_thread
-from tests.browser.page_actions import ask, expect_no_attachments, send
+from tests.browser.conftest import NewVisitor, run_in_thread, sign_in
+from tests.browser.page_actions import ask, send
 from tests.browser.puppet_model import PuppetModel
 
 pytestmark = pytest.mark.browser
@@ -50,29 +50,34 @@ def test_text_typed_while_a_session_is_created_is_kept(chat: Page, puppet: Puppe
 
 
 def test_a_message_that_arrived_before_a_reload_is_no_draft_any_more(chat: Page, puppet: PuppetModel) -> None:
-    for turns, text in enumerate(("only once", ""), 1):
-        puppet.answer("Fine.")
-        chat.evaluate(
-            """() => {
-              const { fetch } = window;
-              window.fetch = async (path, ...rest) => {
-                const response = await fetch(path, ...rest);
-                return path.endsWith("/turns") ? new Promise(() => {}) : response;  // a slow network
-              };
-            }"""
-        )
-        chat.locator("#files").set_input_files({"name": "a.txt", "mimeType": "text/plain", "buffer": b"a"})
-        expect(chat.locator("#attached:not([data-unsaved]) li")).to_have_count(1)
-        with chat.expect_response("**/turns"):
-            send(chat, text)
-        chat.reload()
-        expect(chat.locator("[data-prose]")).to_have_text(["Fine."] * turns)
-        expect(chat.get_by_label(BOX)).to_have_value("")
-        expect_no_attachments(chat)
-        send_again = "only once" if text else ""
-        chat.get_by_label(BOX).fill(send_again)
-        chat.reload()
-        expect(chat.get_by_label(BOX)).to_have_value(send_again)  # a draft may repeat the last message
+    puppet.answer("Fine.")
+    chat.evaluate(
+        """() => {
+          const { fetch } = window;
+          window.fetch = async (path, ...rest) => {
+            const response = await fetch(path, ...rest);
+            return path.endsWith("/turns") ? new Promise(() => {}) : response;  // a slow network
+          };
+        }"""
+    )
+    with chat.expect_response("**/turns"):
+        send(chat, "only once")
+    chat.reload()
+    expect(chat.locator("[data-prose]")).to_have_text(["Fine."])
+    expect(chat.get_by_label(BOX)).to_have_value("")
+
+
+def test_the_draft_of_a_new_session_is_its_authors_own(visitor: NewVisitor) -> None:
+    alices = visitor("alice")
+    page = alices.open("/")
+    page.get_by_label(BOX).fill("my secret")
+    sign_in(alices, "charlie")
+    page.goto(page.url)
+    expect(page.get_by_role("button", name="Send message")).to_be_enabled()  # the page's script has run
+    expect(page.get_by_label(BOX)).to_have_value("")
+    sign_in(alices, "alice")
+    page.goto(page.url)
+    expect(page.get_by_label(BOX)).to_have_value("my secret")
 
 
 def test_editing_a_message_is_not_interrupted_by_a_review(chat: Page) -> None:
@@ -176,3 +181,7 @@ def test_the_browser_asks_before_what_is_being_edited_is_lost(chat: Page, puppet
     chat.reload()
     assert asked == ["beforeunload"]
     expect(chat.get_by_label(BOX)).to_have_value("a draft is kept")
+    chat.locator("#files").set_input_files({"name": "a.txt", "mimeType": "text/plain", "buffer": b"bees"})
+    expect(chat.get_by_text("a.txt")).to_be_visible()
+    chat.reload()
+    assert asked == ["beforeunload", "beforeunload"]
