@@ -7,7 +7,6 @@ import ast
 import json
 import re
 from collections.abc import Collection, Iterator
-from itertools import islice
 from typing import Any, NamedTuple
 
 from gateway.upstream.calls import MAX_CALLS
@@ -19,7 +18,6 @@ _NAMES = ("tool", "name", "tool_name", "function", "function_name")
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
 _NOT_ARGUMENTS = frozenset({*_NAMES, *_ARGUMENTS, "type", "index", "id"})
 _MAX_DEPTH = 5
-_MAX_PYTHON_CALLS = 20  # that are tried
 _MAX_GAP = 60  # characters between a name and its arguments: a tag, a fence
 # Calls in tags and their arguments: Qwen; MiniMax and DeepSeek; GLM
 _TAGGED = [
@@ -44,7 +42,7 @@ _PYTHON_ARGUMENTS = re.compile(r"((?:[^()\"']|\"(?:\\.|[^\"\\])*+\"|'(?:\\.|[^'\
 
 
 class Call(NamedTuple):
-    """A call, and where it begins in the text."""
+    """A call, and where it begins in the text. `given` is None if its arguments do not fit."""
 
     start: int
     name: str
@@ -68,7 +66,8 @@ def calls_in_text(text: str, tools: Collection[str]) -> list[ToolCall]:
 def _found(text: str, tools: Collection[str]) -> list[Call]:
     """Return the calls in the form that begins first: the arguments of a call may quote calls in other forms."""
     forms = (list(_json_calls(text, tools)), *_tagged_calls(text, tools), list(_python_calls(text, tools)))
-    return min((calls for calls in forms if calls), key=lambda calls: calls[0].start, default=[])
+    first = min((calls for calls in forms if calls), key=lambda calls: calls[0].start, default=[])
+    return [call for call in first if call.given is not None]
 
 
 def _json_calls(text: str, tools: Collection[str]) -> Iterator[Call]:
@@ -92,13 +91,15 @@ def _tagged_calls(text: str, tools: Collection[str]) -> Iterator[list[Call]]:
 
 def _python_calls(text: str, tools: Collection[str]) -> Iterator[Call]:
     end = 0  # of the last call: what is written within its arguments is no call
-    named = ((call, tool_meant(call[1], tools)) for call in _PYTHON_CALL.finditer(text))
-    # Each call that is not closed costs a pass over the text.
-    for call, name in islice(((call, name) for call, name in named if name in tools), _MAX_PYTHON_CALLS):
-        if call.start(1) >= end and (written := _PYTHON_ARGUMENTS.match(text, call.end())):
-            end = written.end()
-            if given := _python_arguments(name, written[1]):
-                yield Call(call.start(), name, given)
+    for call in _PYTHON_CALL.finditer(text):
+        if call.start(1) < end:
+            continue
+        written, name = _PYTHON_ARGUMENTS.match(text, call.end()), tool_meant(call[1], tools)
+        given = _python_arguments(name, written[1]) if written and name in tools else None
+        yield Call(call.start(), name, given or None)
+        if not written:
+            return  # nobody knows where it ends
+        end = written.end()
 
 
 def _python_arguments(name: str, written: str) -> str:
@@ -119,7 +120,9 @@ def _calls_of(data: Any, tools: Collection[str], depth: int = 0) -> Iterator[tup
         beside = {key: value for key, value in data.items() if key not in _NOT_ARGUMENTS}
         given = next((data[key] for key in _ARGUMENTS if data.get(key) is not None), beside or None)
         meant = tool_meant(name, tools)
-        if given is not None and (_fits(meant, given) if meant in tools else given is not beside):
+        if meant in tools:
+            yield name, given if given is not None and _fits(meant, given) else None
+        elif given is not None and given is not beside:
             yield name, given
         return
     if depth < _MAX_DEPTH and isinstance(data, dict | list):

@@ -184,9 +184,10 @@ async def _ask_in_json(
     *before, last = messages
     prompt = {**last, "content": f"{last['content']}\n\n{review_in_json(tools)}"}
     result = await _answer(attempt, [*before, prompt], deadline, ())
-    if _take_written(attempt, result) or _says_nothing(result):
+    is_format = any("calls" in data for data in objects_in(result.visible_text))
+    if _take_written(attempt, result, () if is_format else _NEVER_LEFT) or _says_nothing(result):
         return
-    if not any("calls" in data for data in objects_in(result.visible_text)):
+    if not is_format:
         _check_complete(attempt, result)
         raise NeedsTools(_NEEDS_TOOLS.format(model=attempt.target.model))
 

@@ -88,12 +88,23 @@ def _require_usable(caller: Caller, session: Session) -> None:
     require_active(session)
 
 
+def was_edited(latest: Run | None, conversation: ResentConversation) -> bool:
+    """Return True if a request has another message in place of that of a session's latest run, whose answer was empty
+    and thus did not change the session's hash."""
+    if latest is None or latest.state != Run.State.COMPLETED or conversation.unanswered_user_key:
+        return False
+    same_history = latest.history_hash_before == conversation.history_hash_before
+    return same_history and latest.user_key != conversation.user_key
+
+
 def _match_in_session(
     session: Session, conversation: ResentConversation, continuation: Continuation | None
 ) -> MatchedSession:
     """Match a request within the session that it names: it repeats or edits a turn, or continues the session."""
     latest = latest_run(session)
     if latest and conversation.matches(latest):
+        return MatchedSession(session=session, rule=Rule.ID, regenerates=latest)
+    if conversation.turns_before and was_edited(latest, conversation):
         return MatchedSession(session=session, rule=Rule.ID, regenerates=latest)
     is_next = conversation.turns_before == 0 or session.history_hash == conversation.history_hash_before
     if is_next or latest is None:

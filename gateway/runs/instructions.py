@@ -12,6 +12,7 @@ from gateway.messages import text_of
 from gateway.models import InstructionHashes, Session
 from gateway.runs import active
 from gateway.runs.context import RunOutput, TurnContext
+from gateway.runs.utterances import UNSTORED
 from gateway.upstream.paths import texts_in
 from memories.database.access import in_read_thread
 from memories.evidence.instructions import HashedInstructions, hashed_instructions
@@ -55,21 +56,27 @@ def new_hashes(owner_id: UUID, session_id: UUID, texts: Sequence[str]) -> NewHas
 async def hashes_to_store(context: TurnContext, output: RunOutput) -> NewHashes | None:
     """Return the hashes that a run adds to its session. They are computed in a reading thread, since a long text takes
     40 ms, and not again for the same texts, as in the steps of a tool loop. After an error, and at the end of the
-    process, a later turn adds them."""
-    if context.book is None or not output.instructions or active.is_ending():
+    process, the trace notes that they are missing."""
+    if context.book is None or not output.instructions:
         return None
     with contained("instructions", output.trace):
         texts = digest(*output.instructions)
         if _stored.get(context.session_id) == texts:
             return None
-        found = await in_read_thread(new_hashes, context.owner_id, context.session_id, output.instructions)
-        if found is None:
-            _stored.pop(context.session_id, None)
-            _stored[context.session_id] = texts
-            if len(_stored) > _MAX_REMEMBERED:
-                del _stored[next(iter(_stored))]
-        return found
+        if not active.is_ending():
+            found = await in_read_thread(new_hashes, context.owner_id, context.session_id, output.instructions)
+            if found is None:
+                _remember(context.session_id, texts)
+            return found
+    output.trace[UNSTORED] = True
     return None
+
+
+def _remember(session_id: UUID, texts: str) -> None:
+    _stored.pop(session_id, None)
+    _stored[session_id] = texts
+    if len(_stored) > _MAX_REMEMBERED:
+        del _stored[next(iter(_stored))]
 
 
 def hashes_store(session: Session, found: NewHashes | None) -> None:
@@ -83,9 +90,12 @@ def hashes_store(session: Session, found: NewHashes | None) -> None:
 def hashes_copy(parent_id: UUID, fork: Session) -> None:
     """Copy the hashes of the session that a new one was forked from, in the caller's transaction. One query, two if
     there are any."""
-    rows = list(_rows(fork.owner_id, parent_id))
+    known = earlier_instructions(fork.owner_id, parent_id)
+    copied = [(UUID(bytes=salt), hashes) for salt, hashes in known.joined.items() if hashes]
+    if known.incomplete:
+        copied.append((fork.pk, b""))
     InstructionHashes.objects.bulk_create(
-        [InstructionHashes(owner_id=fork.owner_id, session=fork, salt=row.salt, hashes=row.hashes) for row in rows]
+        [InstructionHashes(owner_id=fork.owner_id, session=fork, salt=salt, hashes=hashes) for salt, hashes in copied]
     )
 
 

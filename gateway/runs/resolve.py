@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from gateway.models import Run, Session
 from gateway.runs import fingerprint
-from gateway.runs.by_id import after_run_match, named_match
+from gateway.runs.by_id import after_run_match, named_match, was_edited
 from gateway.runs.call_ids import runs_called
 from gateway.runs.candidates import sessions_called
 from gateway.runs.comparing import comparable_message, contains_answer
@@ -168,7 +168,7 @@ def _same_history(lookup: SessionLookup) -> MatchedSession | None:
     for session in found:
         session.agent = lookup.agent
     latest = {session.pk: latest_run(session) for session in found}
-    found = [session for session in found if not _was_edited(latest[session.pk], conversation)]
+    found = [session for session in found if not was_edited(latest[session.pk], conversation)]
     common = {"turns": conversation.turns_before}
     if len(found) > 1:
         return lookup.new_session(Rule.SEVERAL, parent=found[0].pk, common=common)
@@ -179,15 +179,6 @@ def _same_history(lookup: SessionLookup) -> MatchedSession | None:
     again = run if run and conversation.matches(run) else None
     rule = Rule.SAME_TURN if again else Rule.SAME_HISTORY
     return MatchedSession(session=found[0], rule=rule, regenerates=again, through=found[0].turns, common=common)
-
-
-def _was_edited(latest: Run | None, conversation: fingerprint.ResentConversation) -> bool:
-    """Return True if a request has another message in place of that of a session's latest run, whose answer was empty
-    and thus did not change the session's hash."""
-    if latest is None or latest.state != Run.State.COMPLETED or conversation.unanswered_user_key:
-        return False
-    same_history = latest.history_hash_before == conversation.history_hash_before
-    return same_history and latest.user_key != conversation.user_key
 
 
 def _same_turn(lookup: SessionLookup) -> MatchedSession | None:

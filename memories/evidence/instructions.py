@@ -34,10 +34,18 @@ class HashedInstructions:
         """Whether there were others that are not known."""
         return any(not kept for _, kept in self.parts)
 
+    @property
+    def joined(self) -> dict[bytes, bytes]:
+        """The hashes by salt."""
+        joined: dict[bytes, list[bytes]] = {}
+        for salt, kept in self.parts:
+            joined.setdefault(salt, []).append(kept)
+        return {salt: b"".join(kept) for salt, kept in joined.items()}
+
     @cached_property
     def indexes(self) -> "list[_Index]":
         """The parts, prepared for look-ups."""
-        return [_Index.of(salt, _hashes(kept)) for salt, kept in self.parts]
+        return [_Index.of(salt, _hashes(kept)) for salt, kept in self.joined.items()]
 
     def windows(self, terms: Collection[str]) -> Windows:
         """Return the sentences with any of these terms, each with those of the terms that it has, and ENGLISH."""

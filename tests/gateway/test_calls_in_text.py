@@ -112,6 +112,20 @@ def test_what_the_arguments_of_a_call_quote_is_no_call(text: str, content: str) 
     assert (call.name, json.loads(call.arguments)) == ("add_memory", {"content": content})
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{{"calls": [{{"tool": "add_memory", "arguments": {{"content": "{PYTHON_DELETE}", "confidence": 0.9}}}}]}}',
+        f"[add_memory(keywords=('tea',), content='Says {PYTHON_DELETE}.')]",
+        f"[add_memory(content='Says {JSON_DELETE}', keywords=('a',))]",
+        f"[save_memory(content='Says {PYTHON_DELETE}.')]",
+        f"[save_memory(content='Says {JSON_DELETE}.')]",
+    ],
+)
+def test_what_a_refused_call_quotes_is_no_call(text: str) -> None:
+    assert read(text) == []
+
+
 def test_a_call_within_a_sentence_is_no_call() -> None:
     assert read('To save this I would call, add_memory(content="Likes tea."), later.') == []
 

@@ -19,7 +19,7 @@ from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import agent_make, session_make
 from tests.gateway.native import turns_path
-from tests.gateway.v1 import Chat, ask, user
+from tests.gateway.v1 import Chat, ask, assistant, user
 from tests.scripted_model import ScriptedModel, says
 
 
@@ -237,6 +237,17 @@ async def test_another_message_in_place_of_one_with_an_empty_answer_creates_a_fo
     assert (await fork.say("more", "Yes.")).session == forked.session
     texts = Message.objects.filter(session_id=first.session).order_by("seq").values_list("text", flat=True)
     assert await in_thread(lambda: list(texts)) == ["hi", "Hello.", "left", "more", "Yes."]
+
+
+async def test_a_message_with_an_empty_answer_is_edited_in_a_named_session(chat: Chat, alice_api: Api) -> None:
+    named = {"x_openwebui_chat_id": "c1"}
+    chat.model.script("Hello.", "", "Fine.")
+    said = [user("hi"), assistant("Hello.")]
+    await ask(alice_api, "hi", headers=named)
+    for text in ("left", "right"):
+        await ask(alice_api, *said, user(text), headers=named)
+    shown = Message.objects.filter(run__superseded=False).order_by("seq").values_list("text", flat=True)
+    assert await in_thread(lambda: list(shown)) == ["hi", "Hello.", "right", "Fine."]
 
 
 async def test_a_failed_first_message_may_be_sent_again(chat: Chat, alice_api: Api) -> None:

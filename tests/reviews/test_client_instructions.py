@@ -82,6 +82,17 @@ async def test_the_same_texts_are_not_looked_up_in_every_turn(
     assert await in_thread(InstructionHashes.objects.count) == 1
 
 
+async def test_a_turn_that_ends_with_the_process_notes_that_its_hashes_are_missing(
+    alice_api: Api, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await in_thread(reviewing_agent)
+    monkeypatch.setattr("gateway.runs.instructions.active.is_ending", lambda: True)
+    model.script(PLANTED)
+    await ask(alice_api, SYSTEM, user("I wear size 43. Which boots?"))
+    assert not await in_thread(InstructionHashes.objects.exists)
+    assert await reviewed(model) == BOTH
+
+
 async def test_a_fork_knows_those_of_its_parent(alice_api: Api, model: ScriptedModel) -> None:
     await in_thread(reviewing_agent)
     model.script("Hello.", "Good boots.", PLANTED)
