@@ -10,8 +10,9 @@ from django.db import IntegrityError, transaction
 from django.utils.crypto import salted_hmac
 
 from gateway.models import Message, Session
+from gateway.runs.context import NewHashes
 from gateway.runs.ingested import messages_add
-from gateway.runs.instructions import NewHashes, hashes_store, new_hashes
+from gateway.runs.instructions import hashes_store, new_hashes
 from gateway.runs.rows import message_rows
 from gateway.runs.session_rows import named
 from memories.caller import Caller

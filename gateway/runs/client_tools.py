@@ -151,16 +151,16 @@ def open_continued(
     messages_insert(session, run.pk, results)
     session_touch(session)
     loop = loop_messages(steps, messages[start:], client_ids)
-    return turn_context(
+    context = turn_context(
         session,
         run,
         messages=(*with_kept_fields(caller.owner_id, before), *loop),
-        stored=steps,
         client_system=client_system,
         user=user,
         user_canonical=fingerprint.read_conversation(caller.owner_id, session.agent.name, before).user,
         agent=agent,
     )
+    return replace(context, stored=steps)
 
 
 def _agent_of_step(caller: Caller, session: Session, name: str) -> Agent:

@@ -19,7 +19,7 @@ from gateway.messages import text_of
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.context import STORED_OUTPUT, RunOutput, TurnContext
-from gateway.runs.instructions import NewHashes, hashes_store
+from gateway.runs.instructions import hashes_store
 from gateway.runs.rows import messages_insert
 from gateway.tokens import estimate
 from memories.database.shared import after_commit, shareable
@@ -53,19 +53,12 @@ _END_RUN = Update(
 _STORE_SESSION = UpdateRow(Session, *_COUNTS)
 
 
-def close(
-    context: TurnContext,
-    output: RunOutput,
-    *,
-    state: Run.State,
-    error: dict[str, Any] | None = None,
-    hashes: NewHashes | None = None,
-) -> int:
-    """Store the output, and `hashes` of the client's instructions, end the run, and return the session's turns since
-    the last review. Only a completed run is counted, recorded and passed to the hook.
+def close(context: TurnContext, output: RunOutput, *, state: Run.State, error: dict[str, Any] | None = None) -> int:
+    """Store the output, end the run, and return the session's turns since the last review. Only a completed run is
+    counted, recorded and passed to the hook.
 
     Raises RunSuperseded if another process has taken over the lease. Then only the text is stored, with the run."""
-    closed = run_end(context, output, state=state, error=error, hashes=hashes)
+    closed = run_end(context, output, state=state, error=error)
     if closed is None:
         raise RunSuperseded(
             "This turn took too long and was given up; its text is kept with the run.", run_id=str(context.run_id)
@@ -103,15 +96,10 @@ def _last_text(*parts: Sequence[dict[str, Any]]) -> str:
 
 @shareable
 def run_end(
-    context: TurnContext,
-    output: RunOutput,
-    *,
-    state: Run.State,
-    error: dict[str, Any] | None = None,
-    hashes: NewHashes | None = None,
+    context: TurnContext, output: RunOutput, *, state: Run.State, error: dict[str, Any] | None = None
 ) -> tuple[int, UUID | None] | None:
-    """Execute the transaction of `close`. `hashes` are those of the client's instructions to add. Return the turns
-    since the last review and the record's id, or None if the lease was lost."""
+    """Execute the transaction of `close`. Return the turns since the last review and the record's id, or None if the
+    lease was lost."""
     now = timezone.now()
     session = _LOCK_SESSION.instance(pk=context.session_id)
     history_hash_after = ""
@@ -139,7 +127,7 @@ def run_end(
     output.closed_at = now
     if output.messages:
         messages_insert(session, context.run_id, output.messages, created_at=now)
-    hashes_store(session, hashes)
+    hashes_store(session, output.hashes)
     record_id = _complete_turn(context, session, output, history_hash_after) if state == Run.State.COMPLETED else None
     session.touch()
     _STORE_SESSION.execute(session)

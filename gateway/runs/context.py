@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from gateway.agents.configuration import consolidation_settings_of, prices_of
@@ -44,6 +44,13 @@ STORED_OUTPUT = ("text", "reasoning", "usage", "model", "recalled", "trace")
 """The fields of a RunOutput that its run's row has, too."""
 
 
+class NewHashes(NamedTuple):
+    """Hashes to add to a session, with their salt. Empty ones stand for others that are not stored."""
+
+    salt: UUID
+    hashes: bytes
+
+
 @dataclass(slots=True, kw_only=True)
 class RunOutput:
     """The output of a run so far. It is stored when the run closes."""
@@ -58,6 +65,7 @@ class RunOutput:
     uses: list[ModelUse] = field(default_factory=list)  # model requests since the run was opened or resumed
     injected: dict[str, Any] | None = None  # stored only while the run waits for its client's tools
     instructions: Sequence[str] = ()  # what the client told the model around the messages; only hashes are stored
+    hashes: NewHashes | None = None  # of the instructions, if the session lacks some
     closed_at: datetime | None = None  # when the messages were stored
 
     @classmethod

@@ -2,7 +2,7 @@
 repeat a page, but is not stored: its hashes let later turns, reviews and consolidation recognise what comes from it."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -11,25 +11,20 @@ from gateway.digests import digest
 from gateway.messages import text_of
 from gateway.models import InstructionHashes, Session
 from gateway.runs import active
-from gateway.runs.context import RunOutput, TurnContext
+from gateway.runs.context import NewHashes, RunOutput, TurnContext
 from gateway.runs.utterances import UNSTORED
 from gateway.upstream.paths import texts_in
 from memories.database.access import in_read_thread
 from memories.evidence.instructions import HashedInstructions, hashed_instructions
+from memories.lru_cache import LRUCache
 from memories.recall.failures import contained
 
 MAX_BYTES = 400_000
 """Hashes that are stored of a session, about 100,000 words without function words."""
 _MAX_REMEMBERED = 2_000
-_stored: dict[UUID, str] = {}
-"""Digests of the texts of sessions in this process whose hashes are all stored."""
-
-
-class NewHashes(NamedTuple):
-    """Hashes to add to a session, with their salt. Empty ones stand for others that are not stored."""
-
-    salt: UUID
-    hashes: bytes
+_IDLE_SECONDS = 3600
+_stored: LRUCache[UUID, str] = LRUCache()
+"""Digests of the texts of sessions in this process whose hashes are all stored. Used on the event loop."""
 
 
 def instructions_of(context: TurnContext, client_tools: Sequence[dict[str, Any]]) -> tuple[str, ...]:
@@ -53,30 +48,23 @@ def new_hashes(owner_id: UUID, session_id: UUID, texts: Sequence[str]) -> NewHas
     return NewHashes(salt, found) if found else None
 
 
-async def hashes_to_store(context: TurnContext, output: RunOutput) -> NewHashes | None:
-    """Return the hashes that a run adds to its session. They are computed in a reading thread, since a long text takes
+async def hashes_gather(context: TurnContext, output: RunOutput) -> None:
+    """Add to the output the hashes that its run stores. They are computed in a reading thread, since a long text takes
     40 ms, and not again for the same texts, as in the steps of a tool loop. After an error, and at the end of the
     process, the trace notes that they are missing."""
     if context.book is None or not output.instructions:
-        return None
+        return
     with contained("instructions", output.trace):
         texts = digest(*output.instructions)
-        if _stored.get(context.session_id) == texts:
-            return None
+        if _stored.touch(context.session_id) == texts:
+            return
         if not active.is_ending():
-            found = await in_read_thread(new_hashes, context.owner_id, context.session_id, output.instructions)
-            if found is None:
-                _remember(context.session_id, texts)
-            return found
+            output.hashes = await in_read_thread(new_hashes, context.owner_id, context.session_id, output.instructions)
+            if output.hashes is None:
+                _stored.put(context.session_id, texts)
+                _stored.trim(_IDLE_SECONDS, _MAX_REMEMBERED)
+            return
     output.trace[UNSTORED] = True
-    return None
-
-
-def _remember(session_id: UUID, texts: str) -> None:
-    _stored.pop(session_id, None)
-    _stored[session_id] = texts
-    if len(_stored) > _MAX_REMEMBERED:
-        del _stored[next(iter(_stored))]
 
 
 def hashes_store(session: Session, found: NewHashes | None) -> None:

@@ -94,7 +94,8 @@ def open_answered(
         summary, rows = window_rows(session)
         user = next(row for row in stored if row.role == Message.Role.USER)
         canonical = fingerprint.canonical_content(user.parts or user.text)
-        context = turn_context(session, run, stored=list(map(as_openai, stored)), user=user, user_canonical=canonical)
+        context = turn_context(session, run, user=user, user_canonical=canonical)
+        context = replace(context, stored=list(map(as_openai, stored)))
     parts_read(rows)
     return _with_window(context, summary, rows)
 

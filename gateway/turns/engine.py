@@ -21,7 +21,7 @@ from gateway.runs import active, closing
 from gateway.runs.attempts import RunAttempts
 from gateway.runs.client_tools import ClientCalls
 from gateway.runs.context import TurnContext
-from gateway.runs.instructions import hashes_to_store, instructions_of
+from gateway.runs.instructions import hashes_gather, instructions_of
 from gateway.steps import (
     ENDED,
     ModelStep,
@@ -304,9 +304,9 @@ class Turn:
         self.output.trace = self._attempts.with_attempts(self.output.trace)
         if self.context.injected is None:  # done last: explaining the matches costs half as much as a search
             self.output.recalled = [item.as_json() for item in self._injection.recalled]
-        hashes = await hashes_to_store(self.context, self.output)
+        await hashes_gather(self.context, self.output)
         turns_since_review = await active.in_closing_thread(
-            closing.close, self.context, self.output, state=state, error=error, hashes=hashes
+            closing.close, self.context, self.output, state=state, error=error
         )
         self._stored = True
         self.context.allowance.leave()  # before the client learns of the end and sends its next request
