@@ -25,6 +25,7 @@ _SECONDS = 5.0
 
 
 def upstreams() -> Iterator[Finding]:
+    """Yield whether each upstream answers, and that the demo model does if there is none."""
     if is_demo():
         yield Finding("upstream", Level.OK, "none is configured: the built-in demo model answers")
     for name, upstream in sorted(settings.DAYBOOK_UPSTREAMS.items()):

@@ -288,6 +288,17 @@ async def test_the_turn_runs_again_if_the_first_client_disconnects(chat: Chat, m
     assert await counts() == (1, 3, 2)
 
 
+async def expect_one_result_before(response: str, alice_api: Api, model: GatedModel) -> None:
+    """Expect that a response, and a conversation that continues after it, contain the call with its result once."""
+    _, given = await alice_api.get(f"/v1/responses/{response}/input_items?order=asc")
+    kinds = ["message", "message", "function_call", "function_call_output"]
+    assert ([item["type"] for item in given["data"]], given["data"][-1]["output"]) == (kinds, "found")
+    following = {"model": "assistant", "input": "And for tea?", "previous_response_id": response}
+    assert (await alice_api.post("/v1/responses", following))[0] == 200
+    roles = [message["role"] for message in model.calls[-1].messages if message["role"] != "system"]
+    assert roles == ["user", "assistant", "tool", "assistant", "user"]
+
+
 async def test_results_repeated_after_a_stop_stay_in_the_conversation_of_their_response(
     alice_api: Api, agent: Agent, model: GatedModel
 ) -> None:
@@ -304,13 +315,7 @@ async def test_results_repeated_after_a_stop_stay_in_the_conversation_of_their_r
         model.may_answer.set()
         assert (await unheard)[0] == 409
     _, answer = await alice_api.post("/v1/responses", request)
-    _, given = await alice_api.get(f"/v1/responses/{answer['id']}/input_items?order=asc")
-    kinds = ["message", "message", "function_call", "function_call_output"]
-    assert ([item["type"] for item in given["data"]], given["data"][-1]["output"]) == (kinds, "found")
-    following = {"model": "assistant", "input": "And for tea?", "previous_response_id": answer["id"]}
-    assert (await alice_api.post("/v1/responses", following))[0] == 200
-    roles = [message["role"] for message in model.calls[-1].messages if message["role"] != "system"]
-    assert roles == ["user", "assistant", "tool", "assistant", "user"]
+    await expect_one_result_before(answer["id"], alice_api, model)
 
 
 @pytest.mark.parametrize("unseen", [calls(SECOND), calls(ADD, SECOND)])
@@ -325,13 +330,7 @@ async def test_a_call_that_the_client_never_saw_is_not_in_the_conversation_of_a_
     request = {"model": "assistant", "input": [output], "previous_response_id": called["id"], "tools": [tool]}
     await alice_api.post("/v1/responses", request)  # its answer, the second call, is lost
     _, answer = await alice_api.post("/v1/responses", request)
-    _, given = await alice_api.get(f"/v1/responses/{answer['id']}/input_items?order=asc")
-    kinds = ["message", "message", "function_call", "function_call_output"]
-    assert ([item["type"] for item in given["data"]], given["data"][-1]["output"]) == (kinds, "found")
-    following = {"model": "assistant", "input": "And for tea?", "previous_response_id": answer["id"]}
-    assert (await alice_api.post("/v1/responses", following))[0] == 200
-    roles = [message["role"] for message in model.calls[-1].messages if message["role"] != "system"]
-    assert roles == ["user", "assistant", "tool", "assistant", "user"]
+    await expect_one_result_before(answer["id"], alice_api, model)
 
 
 async def test_another_message_is_not_joined(chat: Chat, model: GatedModel) -> None:
