@@ -6,11 +6,12 @@ import re
 from dataclasses import dataclass
 
 # Instructions that clients append to the message: aider for edits, Open WebUI for running code.
-TRAILING_RULES = (
+_TRAILING_RULES = re.compile(
     r"^# (?:\*SEARCH/REPLACE block\*|V4A Diff Format) Rules:[ \t]*$"
     r"|^# File editing rules:\n\nReturn edits similar to unified diffs"
     r"|^To suggest changes to a file you MUST return the entire content of the updated file\.\nYou MUST use this "
-    r"|^#### Code Interpreter\n\nYou have access to a Python code interpreter via:"
+    r"|^#### Code Interpreter\n\nYou have access to a Python code interpreter via:",
+    re.MULTILINE,
 )
 # Messages that clients write themselves and send as the user: files and examples (aider), descriptions of the
 # environment (Gemini CLI, Qwen Code), command output (aider, Open Interpreter, AutoGen), a tool's pictures (Agno) or
@@ -53,7 +54,6 @@ _OUTPUT_PREFIX, _OUTPUT_SUFFIX = (
     "Code output: ",
     "What does this output mean / what's next (if anything, or are we done)?",
 )
-_RULES_PATTERN = re.compile(TRAILING_RULES, re.MULTILINE)
 # Tags in which clients wrap a person's message; their content is the person's own.
 MESSAGE_TAGS = frozenset({"user_input", "user_message", "user_query", "task", "feedback"})
 _QUESTION_PREFIX, _QUESTION_MARKER = "### Task:", "</context>"
@@ -136,5 +136,5 @@ def question_span(text: str) -> tuple[int, int]:
 
 def without_rules(text: str) -> str:
     """Return a message without the instructions that a client appended to it."""
-    rules = _RULES_PATTERN.search(text)
+    rules = _TRAILING_RULES.search(text)
     return text[: rules.start()] if rules else text

@@ -9,10 +9,10 @@ from itertools import pairwise
 
 from memories.evidence.client_texts import (
     MESSAGE_TAGS,
-    TRAILING_RULES,
     begins_with_summary,
     is_written_by_client,
     question_span,
+    without_rules,
     written_results_start,
 )
 from scanning.authorship import pasted_spans, sentences_of
@@ -61,7 +61,6 @@ _FOREIGN_FROM = re.compile(
             r"^BEGIN:V[A-Z]+[ \t]*$",
             r"^\[[^\]\n]{2,200}\](?: Result:)?[ \t]*$",  # [File notes.txt], [read_file for 'a.py'] Result:
             r"^Traceback \(most recent call last\):",
-            TRAILING_RULES,
         )
     ),
     re.MULTILINE,
@@ -95,6 +94,7 @@ def foreign_spans(text: str) -> list[Span]:
     if is_written_by_client(text) or begins_with_summary(text):
         return [(0, len(text))]
     begins, ends = question_span(text)
+    ends = begins + len(without_rules(text[begins:ends]))
     within = _foreign_spans_within(text[begins:ends])
     return merge_spans([(0, begins), *((begins + start, begins + end) for start, end in within), (ends, len(text))])
 

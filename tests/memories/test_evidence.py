@@ -43,6 +43,14 @@ REACT_PROMPT = (
     "Final Answer: the final answer\n\nBegin!\n\n"
 )
 
+AIDER_RULES = (
+    "To suggest changes to a file you MUST return the entire content of the updated file.\nYou MUST use this *file "
+    "listing* format:\n\npath/to/filename.js\n```\n// entire file content ...\n```\n\nEvery *file listing* MUST use "
+    "this format:\n- First line: the filename with any originally provided path.\n- Second line: opening ```\n"
+    "- Final line: closing ```\n\nTo suggest changes to a file you MUST return a *file listing* that contains the "
+    "entire content of the file.\n\nReply in English.\n\n"
+)
+
 
 def own_text(text: str) -> str:
     """Return the message without foreign text."""
@@ -129,6 +137,11 @@ def own_text(text: str) -> str:
             "Use tabs\n\nTo suggest changes to a file you MUST return the entire content of the updated file.\nYou "
             "MUST use this *file listing* format:\n\nI want all of it.",
             "Use tabs",
+        ),
+        # The rules say nothing about the words before them.
+        (
+            f"Please remember this: My cat is called Biscuit.\n\n{AIDER_RULES}",
+            "Please remember this: My cat is called Biscuit.",
         ),
     ],
 )
