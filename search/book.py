@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
@@ -14,7 +14,7 @@ from search.analysis import KEYWORD_SHARE, Analysis, AnalysisCache, BookKey, Int
 from search.context_window import ContextWindow, context_window_of, smoothed, spread_counts
 from search.entries import Entry
 from search.postings import Postings, Triples, build_postings, idf_of, merged, term_major
-from search.vectors import Floats, StaticVectors, static_vectors, unit
+from search.vectors import Floats, Sized, StaticVectors, static_vectors, unit
 
 CONTEXT_SATURATION: Final = 0.8
 """k1 for words of neighbouring entries: whether a word occurs matters more than how often."""
@@ -28,7 +28,7 @@ TermsOf = Callable[[int], tuple[frozenset[int], frozenset[int]]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EntryFacts:
+class EntryFacts(Sized):
     """Properties of each entry other than its terms; arrays of length N."""
 
     lengths: Floats
@@ -44,14 +44,9 @@ class EntryFacts:
     """Year * 12 + month - 1, 0 if unknown."""
     languages: tuple[str, ...]
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the arrays."""
-        return 38 * len(self.lengths)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BookArrays:
+class BookArrays(Sized):
     """Everything about a book that does not depend on the query. N entries, T terms, P (entry, term) pairs."""
 
     static: StaticVectors
@@ -87,12 +82,6 @@ class BookArrays:
     centre: Floats
     window: ContextWindow
     facts: EntryFacts
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        values = [getattr(self, field.name) for field in fields(self)]
-        return sum(value.nbytes for value in values if hasattr(value, "nbytes"))
 
     def places_of(self, terms: Sequence[str]) -> Ints:
         """Return the indexes of terms, -1 for terms that the book does not contain."""

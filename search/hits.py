@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -33,39 +34,27 @@ class Reason(NamedTuple):
     """For `neighbour`: `before` or `after`."""
 
 
+@dataclass(frozen=True)
 class Hit:
-    """One found entry. `reasons` and `why` are computed lazily."""
+    """One found entry."""
 
-    def __init__(self, number: int, score: float, place: int, explain: Callable[[int], tuple[Reason, ...]]) -> None:
-        self.number = number
-        self.score = score
-        """Only comparable within one search; never increases down the list."""
-        self._place = place
-        self._explain = explain
+    number: int
+    score: float
+    """Only comparable within one search; never increases down the list."""
+    explain: Callable[[], tuple[Reason, ...]] = field(repr=False, compare=False)
 
     @cached_property
     def reasons(self) -> tuple[Reason, ...]:
-        """Why the entry was found, strongest kinds first; never empty."""
-        return self._explain(self._place)
+        """Why the entry was found, strongest kinds first; never empty. Computed when it is first read."""
+        return self.explain()
 
     @property
     def why(self) -> str:
         """The reasons as a sentence for people. It may quote keywords, so it must not be shown to a model."""
         return sentence(self.reasons)
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Hit):
-            return NotImplemented
-        return (self.number, self.score, self.reasons) == (other.number, other.score, other.reasons)
 
-    def __hash__(self) -> int:
-        return hash((self.number, self.score))
-
-    def __repr__(self) -> str:
-        return f"Hit(number={self.number}, score={self.score}, why={self.why!r})"
-
-
-def strict_reasons(has_keywords: bool, at: int) -> tuple[Reason, ...]:
+def strict_reasons(has_keywords: bool) -> tuple[Reason, ...]:
     """Explain a hit of the strict search."""
     return (Reason("all_keywords" if has_keywords else "no_keywords"),)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from search import Entry
+from search import Entry, Hit
 from search.keywords import fold, holds_all
 
 START = datetime(2025, 3, 1, 9, 0, tzinfo=UTC)
@@ -38,6 +38,11 @@ def talk(*turns: tuple[str, str], session: str = "s1", first: int = 1, day: date
         Entry(number=first + at, content=text, speaker=speaker, session_id=session, said_at=day)
         for at, (speaker, text) in enumerate(turns)
     ]
+
+
+def explained(hits: Sequence[Hit]) -> list[tuple[int, float, str]]:
+    """Return all that is known of hits, to compare them."""
+    return [(hit.number, hit.score, hit.why) for hit in hits]
 
 
 def match_all(
