@@ -220,7 +220,9 @@ async def _search_terms(
     if not settings.EMBEDDING_MODEL:
         keywords, vector = await _keywords(context), None
     else:
-        keywords, vector = await asyncio.gather(_keywords(context), _vector(context, snapshot.view.vector_model, trace))
+        keywords, vector = await asyncio.gather(
+            _keywords(context), _vector(context, snapshot.view.vectors.model, trace)
+        )
     if keywords.trace:
         trace["keywords"] = keywords.trace
         fallback = keywords.trace.get("fallback", "ok")

@@ -4,7 +4,7 @@ A view is shared by all sessions of one book and generation (memories.recall.boo
 generation when it opens: if it equals that of the snapshot, injection needs no query; otherwise the snapshot is stale,
 whichever process wrote. So correctness does not depend on hints between processes."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from uuid import UUID
 
 from django.conf import settings
@@ -17,8 +17,6 @@ from memories.recall.session_cache import SessionCache
 from memories.tokens import cut_to_tokens
 from prompts.consolidation import guidance
 
-_MAX_TOOL_NAMES = 4  # cached guidance texts per session; the name depends on the client's tools
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSnapshot:
@@ -28,16 +26,10 @@ class SessionSnapshot:
     version: tuple[int, ...]  # of its other inputs: the agent's settings, the session's compactions
     frozen: FrozenBlock
     summary: str = ""  # truncated to the session's limit
-    _guidance: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def guidance(self, read_tool: str) -> str:
-        """Return the Memory Guidance block that names this tool, or "". The result for a name never changes."""
-        text = self._guidance.get(read_tool)
-        if text is None:
-            text = guidance(self.summary, read_tool=read_tool)
-            if len(self._guidance) < _MAX_TOOL_NAMES:
-                self._guidance[read_tool] = text
-        return text
+        """Return the Memory Guidance block that names this tool, or ""."""
+        return guidance(self.summary, read_tool=read_tool)
 
     def is_current(self, state: BookState, version: tuple[int, ...]) -> bool:
         """Return True if the snapshot is of this state of the book and this version."""

@@ -84,18 +84,13 @@ class _PartsIndex:
 
     def __init__(self, turns: Sequence[ThreadTurn]) -> None:
         self.parts = _parts_of(turns)
-        self._numbers = {(turn.record_id, speaker): at for at, (turn, _, speaker) in enumerate(self.parts)}
+        self._numbers = {(turn.record_id, *side): at for at, (turn, *side) in enumerate(self.parts)}
         self.built: BookIndex | None = None
 
     def numbers_of(self, parts: Sequence[_Part]) -> list[int] | None:
         """Return the numbers of these parts in the index, or None if it lacks one of them."""
-        numbers = []
-        for turn, text, speaker in parts:
-            number = self._numbers.get((turn.record_id, speaker))
-            if number is None or self.parts[number][1] != text:
-                return None
-            numbers.append(number)
-        return numbers
+        numbers = [self._numbers.get((turn.record_id, *side), -1) for turn, *side in parts]
+        return None if -1 in numbers else numbers
 
     def index(self) -> BookIndex:
         if self.built is None:
