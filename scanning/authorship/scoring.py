@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scanning.authorship.features import MAX_SENTENCES, Sentence, Span, places_of, sentences_of
+from scanning.made_from import arrays_of
 from scanning.model.features import Floats
 
 WEIGHTS: Final = Path(__file__).with_name("weights.npz")
@@ -85,8 +86,7 @@ def best_path(scores: Floats, sentences: Sequence[Sentence]) -> tuple[list[bool]
 @cache
 def model() -> Model:
     """Return the packaged model, loaded on first use."""
-    with np.load(WEIGHTS) as stored:
-        return model_of({name: stored[name] for name in stored.files})
+    return model_of(arrays_of(WEIGHTS))
 
 
 def model_of(arrays: dict[str, NDArray[Any]]) -> Model:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from scanning.made_from import arrays_of, version_of
 from scanning.model.features import (
     SHRINK,
     SIZES,
@@ -103,8 +103,7 @@ def _highest_by_window(scores: Floats, step_of: Numbers, steps: int) -> Floats:
 @cache
 def model() -> Model:
     """Return the packaged model, loaded on first use (20 ms)."""
-    with np.load(WEIGHTS) as stored:
-        return model_of({name: stored[name] for name in stored.files})
+    return model_of(arrays_of(WEIGHTS))
 
 
 def model_of(arrays: dict[str, NDArray[Any]]) -> Model:
@@ -116,11 +115,3 @@ def model_of(arrays: dict[str, NDArray[Any]]) -> Model:
 def _weights(arrays: dict[str, NDArray[Any]], name: str) -> Weights:
     bias, *scales = map(float, arrays[f"{name}_scales"])
     return Weights(tuple(arrays[f"{name}{block}"] for block in range(len(SIZES))), tuple(scales), bias)
-
-
-def version_of(arrays: dict[str, NDArray[Any]]) -> str:
-    """Return the SHA-256 of a model's arrays, in hex, independent of their compression."""
-    digest = hashlib.sha256()
-    for name in sorted(arrays):
-        digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode() + arrays[name].tobytes())
-    return digest.hexdigest()
