@@ -18,11 +18,10 @@ from memories.evidence import (
     evidence_for,
     instructions,
 )
-from memories.evidence.answers import MAX_ANSWERS
 from memories.evidence.decision import is_label
 from memories.evidence.instructions import HashedInstructions, hashed_instructions
 from memories.evidence.own_words import foreign_spans
-from memories.evidence.passages import MAX_CONVERSATION_CHARS
+from memories.evidence.passages import MAX_ANSWERS, MAX_CONVERSATION_CHARS
 from memories.evidence.quotes import find_parts, folded, original_span, quote_parts
 from memories.models import Evidence, EvidenceKind
 from memories.verdicts import ScanVerdict
