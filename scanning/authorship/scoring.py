@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scanning.authorship.features import MAX_SENTENCES, Sentence, Span, places_of, sentences_of
-from scanning.made_from import arrays_of
 from scanning.model.features import Floats
+from scanning.model.scoring import arrays_of
 
 WEIGHTS: Final = Path(__file__).with_name("weights.npz")
 _CHANGE_COSTS: Final = (4.0, 1.0, 0.5)

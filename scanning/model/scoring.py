@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,7 +12,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scanning.made_from import arrays_of, version_of
 from scanning.model.features import (
     SHRINK,
     SIZES,
@@ -107,7 +107,7 @@ def model() -> Model:
 
 
 def model_of(arrays: dict[str, NDArray[Any]]) -> Model:
-    """Return the model with these arrays, as `training.packed` makes them."""
+    """Return the model with these arrays, as the training packs them."""
     hold_from, block_from = map(float, arrays["levels"])
     return Model(_weights(arrays, "text"), _weights(arrays, "sentence"), hold_from, block_from, version_of(arrays))
 
@@ -115,3 +115,17 @@ def model_of(arrays: dict[str, NDArray[Any]]) -> Model:
 def _weights(arrays: dict[str, NDArray[Any]], name: str) -> Weights:
     bias, *scales = map(float, arrays[f"{name}_scales"])
     return Weights(tuple(arrays[f"{name}{block}"] for block in range(len(SIZES))), tuple(scales), bias)
+
+
+def arrays_of(weights: Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a model, by name."""
+    with np.load(weights) as stored:
+        return {name: stored[name] for name in stored.files}
+
+
+def version_of(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """Return the SHA-256 of a model's arrays, in hex, independent of their compression."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode() + arrays[name].tobytes())
+    return digest.hexdigest()

@@ -1,7 +1,7 @@
 """Trains the packaged model, or checks that it was made from the current rows and code.
 
-    python -m scanning.authorship.training            train, report and write weights.npz and made_from.json (a minute)
-    python -m scanning.authorship.training --check    compare hashes of rows, code and weights (no training)
+    python -m bench.training.authorship_model          train, report and write weights.npz and made_from.json (a minute)
+    python -m bench.training.authorship_model --check  compare hashes of rows, code and weights (no training)
 
 The same rows give the same weights on the same machine."""
 
@@ -16,17 +16,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.training import fitting
+from bench.training.fitting import Rows
+from bench.training.made_from import ROOT, TRAINING, hashes_of, rows_to_train, write
+from bench.training.made_from import outdated as outdated_by
 from scanning.authorship.features import BITS, Sentence, places_of, sentences_of
 from scanning.authorship.scoring import WEIGHTS, best_path
-from scanning.made_from import hashes_of, rows_to_train, write
-from scanning.made_from import outdated as outdated_by
-from scanning.model import fitting
 from scanning.model.features import Floats
-from scanning.model.fitting import Rows
 
-PACKAGE = Path(__file__).resolve().parent
-ROWS = PACKAGE.parents[1] / "bench" / "authorship_rows"
-MADE_FROM = PACKAGE / "made_from.json"
+ROWS = ROOT / "bench" / "authorship_rows"
+MADE_FROM = WEIGHTS.with_name("made_from.json")
+CODE = (*(WEIGHTS.with_name(f"{name}.py") for name in ("features", "scoring")), TRAINING / "authorship_model.py")
 PENALTY = 2.5
 """Factor of half the squared weights (L2), relative to the sum of the sentences' losses."""
 CAUTION = 0.5
@@ -159,7 +159,7 @@ def outdated(rows: Path) -> str:
 
 def made_from(rows: Path) -> dict[str, str]:
     """Return the hash of every file that the model depends on, and of the model's arrays."""
-    return hashes_of(PACKAGE, ("features.py", "scoring.py", "training.py"), rows, WEIGHTS)
+    return hashes_of(CODE, rows, WEIGHTS)
 
 
 if __name__ == "__main__":

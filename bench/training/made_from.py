@@ -1,5 +1,4 @@
-"""Packaged models: reading their arrays, and hashes of what they were made from, to check that rows, code and weights
-still belong together."""
+"""Hashes of what a packaged model was made from, to check that rows, code and weights still belong together."""
 
 from __future__ import annotations
 
@@ -9,30 +8,17 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from scanning.model.scoring import arrays_of, version_of
 
-
-def arrays_of(weights: Path) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a model, by name."""
-    with np.load(weights) as stored:
-        return {name: stored[name] for name in stored.files}
+ROOT = Path(__file__).resolve().parents[2]
+TRAINING = ROOT / "bench" / "training"
 
 
-def version_of(arrays: Mapping[str, NDArray[Any]]) -> str:
-    """Return the SHA-256 of a model's arrays, in hex, independent of their compression."""
-    digest = hashlib.sha256()
-    for name in sorted(arrays):
-        digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode() + arrays[name].tobytes())
-    return digest.hexdigest()
-
-
-def hashes_of(folder: Path, code: Iterable[str], rows: Path, weights: Path) -> dict[str, str]:
-    """Return the SHA-256, in hex, of the files of code in `folder` and of the rows, by name, and of the weights."""
-    files = {name: folder / name for name in code} | {path.name: path for path in sorted(rows.glob("*.jsonl"))}
-    hashes = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
+def hashes_of(code: Iterable[Path], rows: Path, weights: Path) -> dict[str, str]:
+    """Return the SHA-256, in hex, of the weights, of the files of code by path, and of the rows by name."""
+    files = {str(path.relative_to(ROOT)): path for path in code} | {path.name: path for path in rows.glob("*.jsonl")}
+    hashes = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in sorted(files.items())}
     return hashes | {"weights": version_of(arrays_of(weights))}
 
 
