@@ -34,7 +34,7 @@ class Reason(NamedTuple):
     """For `neighbour`: `before` or `after`."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Hit:
     """One found entry."""
 

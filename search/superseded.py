@@ -62,7 +62,7 @@ def newest_first(
     if not (pairs := _candidate_pairs(facts, book)):
         return order
     moved, places, rarities = list(order), facts.tolist(), book.rarity[:, facts].tolist()
-    names = set() if asks_about_now(query.text) else {word.term for word in query.words if word.is_named}
+    names: set[int] | None = None
     for first, second, cosine in pairs:
         one, other = places[first], places[second]
         older, newer = (one, other) if is_newer(other, one, entries) else (other, one)
@@ -71,6 +71,9 @@ def newest_first(
         smaller = [min(rarity[first], rarity[second]) for rarity in rarities]
         if cosine + _overlap(terms_of(one), terms_of(other), smaller, book) < SAME_SUBJECT:
             continue
+        if names is None:
+            now = asks_about_now(query.text)
+            names = set() if now else {word.term for word in query.words if word.is_named}
         if not names & terms_of(older)[0] - set().union(*terms_of(newer)):
             moved.remove(newer)
             moved.insert(moved.index(older), newer)
