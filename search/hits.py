@@ -28,8 +28,6 @@ class Reason(NamedTuple):
     `no_keywords` or `rest`."""
     words: tuple[str, ...] = ()
     """The words concerned; for `speaker` the name, for `date` the day."""
-    number: int | None = None
-    """For `neighbour`: the neighbouring entry."""
     side: str = "before"
     """For `neighbour`: `before` or `after`."""
 
@@ -72,7 +70,7 @@ def ranked_reasons(
         found.append(Reason("keywords", by_keywords))
     if near := _near(content_terms | keyword_terms if keyword_terms else content_terms, query, book, entries[at]):
         found.append(Reason("near_words", near))
-    if book.window.has_neighbours and (neighbour := _neighbour(at, query, entries, book, terms_of, shared)):
+    if book.window.has_neighbours and (neighbour := _neighbour(at, query, book, terms_of, shared)):
         found.append(neighbour)
     if evidence.meaning[at] >= CLEAR_MEANING:
         found.append(Reason("meaning"))
@@ -133,14 +131,7 @@ def _near(terms: Set[int], query: Query, book: BookArrays, entry: Entry) -> tupl
     return tuple(dict.fromkeys(word for word in found if word and not word.isdecimal()))
 
 
-def _neighbour(
-    at: int,
-    query: Query,
-    entries: Sequence[Entry],
-    book: BookArrays,
-    terms_of: TermsOf,
-    shared: tuple[str, ...],
-) -> Reason | None:
+def _neighbour(at: int, query: Query, book: BookArrays, terms_of: TermsOf, shared: tuple[str, ...]) -> Reason | None:
     """Return the nearest neighbour that contains message words which this entry does not."""
     for side, neighbours in (("before", book.window.before), ("after", book.window.after)):
         place = at
@@ -150,5 +141,5 @@ def _neighbour(
                 break
             words = tuple(word for word in _spelled(query, terms_of(place)[0]) if word not in shared)
             if words:
-                return Reason("neighbour", words, entries[place].number, side)
+                return Reason("neighbour", words, side)
     return None

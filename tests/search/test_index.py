@@ -148,7 +148,7 @@ def test_why_names_the_neighbour_the_speaker_and_the_date() -> None:
     hit = next(h for h in BookIndex.build(book, analysis=CACHE).search(query, limit=3) if h.number == 2)
     assert {"neighbour", "speaker", "date", "time"} <= reason_kinds(hit)
     neighbour = next(reason for reason in hit.reasons if reason.kind == "neighbour")
-    assert (neighbour.number, neighbour.side) == (1, "before")
+    assert (neighbour.words, neighbour.side) == (("adopt", "greyhound"), "before")
     assert "said by Ben" in hit.why
 
 
