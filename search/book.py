@@ -209,11 +209,11 @@ def _context_postings(
     if not window.has_neighbours:
         return content, None
     spread, spread_lengths = spread_counts(content_triples, lengths, window)
-    context = build_postings(merged(spread, len(lengths)), spread_lengths, content.idf, saturation=CONTEXT_SATURATION)
+    context = build_postings(merged(spread), spread_lengths, content.idf, saturation=CONTEXT_SATURATION)
     terms, documents, counts = content_triples
     session = window.session_of[documents]
     in_session = session >= 0
-    session_triples = merged((terms[in_session], session[in_session], counts[in_session]), window.n_sessions)
+    session_triples = merged((terms[in_session], session[in_session], counts[in_session]))
     in_session_entries = window.session_of >= 0
     session_lengths = np.bincount(
         window.session_of[in_session_entries], weights=lengths[in_session_entries], minlength=window.n_sessions

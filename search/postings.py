@@ -92,7 +92,7 @@ def term_major(triples: Triples, idf: Floats, size: int) -> Postings:
     return Postings(starts, documents[order].astype(np.int32), impacts[order].astype(np.float32), idf, size)
 
 
-def merged(triples: Triples, size: int) -> Triples:
+def merged(triples: Triples) -> Triples:
     """Return the triples sorted by document, with the counts of repeated pairs added up."""
     terms, documents, counts = triples
     n_terms = int(terms.max()) + 1 if len(terms) else 1
