@@ -6,7 +6,7 @@ import re
 import sys
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -57,8 +57,7 @@ class Analysis:
 
 class AnalysisCache:
     """An LRU cache of analyses by hash of content and keywords, and the vectors of their spellings, which are the same
-    in every book. Thread-safe. When a text leaves the cache, so do the vectors of its spellings, even if other texts
-    have them, too: they are computed again when they are needed."""
+    in every book. Thread-safe. Vectors that are missing are computed when they are needed."""
 
     def __init__(self, *, max_texts: int = 50_000) -> None:
         self._max = max_texts
@@ -86,7 +85,7 @@ class AnalysisCache:
             for key, analysis in fresh.items():
                 self._cache[key], self._book_of[key] = analysis, book
             while len(self._cache) > self._max:
-                self._evict(next(iter(self._cache)))
+                self._drop_vectors(self._drop(next(iter(self._cache))).spellings)
         analyses |= fresh
         return [analyses[key] for key in keys]
 
@@ -104,16 +103,22 @@ class AnalysisCache:
         return joined_rows([vectors[word] for word in spellings])
 
     def forget(self, matches: Callable[[BookKey | None], bool]) -> None:
-        """Drop the texts of the books for which `matches` returns True, with their words. This includes texts that
-        another book contains, too: they are analysed again when that book is next built."""
+        """Drop the texts of the books for which `matches` returns True, with the words that no other text uses. This
+        includes texts that another book contains, too: they are analysed again when that book is next built."""
         with self._lock:
             forgotten = {book for book in set(self._book_of.values()) if matches(book)}
-            for key in [key for key, book in self._book_of.items() if book in forgotten]:
-                self._evict(key)
+            keys = [key for key, book in self._book_of.items() if book in forgotten]
+            words = {word for key in keys for word in self._drop(key).spellings}
+            for analysis in self._cache.values():
+                words.difference_update(analysis.spellings)
+            self._drop_vectors(words)
 
-    def _evict(self, key: bytes) -> None:
+    def _drop(self, key: bytes) -> Analysis:
         del self._book_of[key]
-        for word in self._cache.pop(key).spellings:
+        return self._cache.pop(key)
+
+    def _drop_vectors(self, words: Iterable[str]) -> None:
+        for word in words:
             self._word_vectors.pop(word, None)
 
 
