@@ -63,7 +63,7 @@ async def prepare(context: TurnContext, *, read_tool: str = READ.name) -> Inject
     snapshot = await _snapshot(context, context.book, trace)
     guidance_text = ""
     with contained("guidance", trace):
-        guidance_text = snapshot.guidance(read_tool)
+        guidance_text = guidance(snapshot.summary, read_tool=read_tool)
     if not agent.inject_memories:
         return Injection(guidance=guidance_text, trace=trace)
     thread = await _thread(context, trace)

@@ -15,7 +15,6 @@ from memories.recall.book_views import BookState, BookView, load_view
 from memories.recall.frozen import FrozenBlock, freeze
 from memories.recall.session_cache import SessionCache
 from memories.tokens import cut_to_tokens
-from prompts.consolidation import guidance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,25 +26,13 @@ class SessionSnapshot:
     frozen: FrozenBlock
     summary: str = ""  # truncated to the session's limit
 
-    def guidance(self, read_tool: str) -> str:
-        """Return the Memory Guidance block that names this tool, or ""."""
-        return guidance(self.summary, read_tool=read_tool)
-
-    def is_current(self, state: BookState, version: tuple[int, ...]) -> bool:
-        """Return True if the snapshot is of this state of the book and this version."""
-        return self.view.state == state and self.version == version
-
 
 class Snapshots(SessionCache[SessionSnapshot, BookView]):
     """The snapshots of this process by session, and the shared views by book."""
 
     def warm(self, session_id: UUID, state: BookState, version: tuple[int, ...]) -> SessionSnapshot | None:
         """Return the session's snapshot if it is current. No query."""
-        with self._lock:
-            found = self._sessions.peek(session_id)
-            if found is None or not found.is_current(state, version):
-                return None
-            return self._sessions.put(session_id, found)
+        return self._current(session_id, lambda found: found.view.state == state and found.version == version)
 
     def build(
         self,

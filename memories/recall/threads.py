@@ -168,11 +168,8 @@ class ThreadCache(SessionCache[CachedThread, ThreadView]):
     def known(self, session_id: UUID, newest: UUID) -> tuple[ThreadTurn, ...] | None:
         """Return the session's turns if they were read with `newest` as the newest record; no query. They may include
         turns that were superseded since, with the number of the current turn or a higher one."""
-        with self._lock:
-            cached = self._sessions.peek(session_id)
-            if cached is None or cached.newest != newest:
-                return None
-            return self._sessions.put(session_id, cached).turns
+        cached = self._current(session_id, lambda cached: cached.newest == newest)
+        return None if cached is None else cached.turns
 
     def view(self, session_id: UUID, view: ThreadView) -> ThreadView:
         """Return the view, with the index of the session's last turn if that has all of its parts, and keep it for the
