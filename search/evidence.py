@@ -31,6 +31,10 @@ class Evidence:
     graded: Floats
     """Rows: BM25 with neighbours and keywords; the closest word to each query word, weighted by idf; the cosine of
     static embeddings; and, if the book has sessions, BM25 of the whole session."""
+    shared_words: Floats
+    """The first row of `graded`."""
+    meaning: Floats
+    """The third row of `graded`."""
     speaker: Floats
     """The message names the entry's speaker, 0 to 1."""
     time: Floats
@@ -39,14 +43,6 @@ class Evidence:
     """The entry was said on or near a date in the message, 0 to 1."""
     upstream: Closeness | None
     """Closeness by an embedding model, if there are vectors of the entries and of the message."""
-
-    @property
-    def shared_words(self) -> Floats:
-        return self.graded[0]
-
-    @property
-    def meaning(self) -> Floats:
-        return self.graded[2]
 
 
 def gather_evidence(query: Query, book: BookArrays, upstream: Closeness | None = None) -> Evidence:
@@ -63,6 +59,8 @@ def gather_evidence(query: Query, book: BookArrays, upstream: Closeness | None =
         graded[3] = session_words(query, book, book.sessions.size)
     return Evidence(
         graded=graded,
+        shared_words=graded[0],
+        meaning=meaning,
         speaker=said_by_named(query, book) if query.speakers else none,
         time=book.facts.says_when.astype(np.float32) if query.asks_when else none,
         date=said_near(query.times, book) if query.times else none,
