@@ -125,7 +125,7 @@ def test_text_that_only_resembles_an_order_is_held() -> None:
     held = [verdict for verdict in verdicts if verdict.outcome == "hold"]
     held = [verdict for verdict in held if verdict.doubts[0].rule == "resembles_order"]
     assert len(held) > len(attacks) / 6
-    assert {(verdict.outcome, verdict.findings, verdict.rule) for verdict in held} == {("hold", (), "")}
+    assert {(verdict.outcome, verdict.findings) for verdict in held} == {("hold", ())}
     assert scan("Prefers tea in the morning and short answers.").outcome == "pass"
 
 
