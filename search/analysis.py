@@ -106,6 +106,8 @@ class AnalysisCache:
         """Drop the texts of the books for which `matches` returns True, with the words that no other text uses. This
         includes texts that another book contains, too: they are analysed again when that book is next built."""
         with self._lock:
+            if len(self._cache) >= self._max:  # there may be words of texts that have left the cache
+                self._word_vectors.clear()
             forgotten = {book for book in set(self._book_of.values()) if matches(book)}
             keys = [key for key, book in self._book_of.items() if book in forgotten]
             words = {word for key in keys for word in self._drop(key).spellings}

@@ -90,8 +90,11 @@ def test_search_results_do_not_depend_on_the_cache() -> None:
 
 def test_the_cache_has_a_maximum_size() -> None:
     cache = AnalysisCache(max_texts=4)
-    BookIndex.build(facts(*FACTS), analysis=cache)
+    BookIndex.build(facts(*FACTS), analysis=cache, book=("alice", "main"))
     assert len(cache) == 4
+    assert "parrot" in cache._word_vectors  # of a text that has left the cache
+    cache.forget(lambda book: book == ("alice", "main"))
+    assert not cache._word_vectors
 
 
 def test_nbytes_grows_with_the_book() -> None:
