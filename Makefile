@@ -61,8 +61,8 @@ check-rest:
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/lint-imports
 	$(PY) manage.py makemigrations --check --dry-run
-	$(PY) -m scanning.model.training --check
-	$(PY) -m scanning.authorship.training --check
+	$(PY) -m bench.training.scanner_model --check
+	$(PY) -m bench.training.authorship_model --check
 	$(DEPLOYED) $(PY) manage.py check --deploy --fail-level WARNING
 
 format: install-dev ## Fix what can be fixed automatically
@@ -75,8 +75,8 @@ bench: install-dev ## Run the benchmarks that need no data (minutes; the others:
 	$(PY) bench/gateway.py --against litellm
 
 scan-model: install-dev ## Train the models from bench/scanner_rows and authorship_rows (minutes), print their figures
-	OMP_NUM_THREADS=1 $(PY) -m scanning.model.training
-	OMP_NUM_THREADS=1 $(PY) -m scanning.authorship.training
+	OMP_NUM_THREADS=1 $(PY) -m bench.training.scanner_model
+	OMP_NUM_THREADS=1 $(PY) -m bench.training.authorship_model
 
 lock: install-dev ## Renew the locked dependencies
 	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --strip-extras --upgrade -o requirements/runtime.txt requirements/runtime.in

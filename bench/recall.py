@@ -20,6 +20,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -147,17 +148,14 @@ def content_keywords(text: str) -> list[str]:
     return [word for word in extract_keywords(text) if word not in QUESTION_WORDS]
 
 
-def match_all(book: Book) -> Search:
-    index = BookIndex.build(book.entries, analysis=CACHE)
-    return lambda question: [hit.number for hit in index.search(question.text, limit=K, strategy="match_all")]
-
-
-def match_content_words(book: Book) -> Search:
-    index = BookIndex.build(book.entries, analysis=CACHE)
+def by_index(book: Book, words_of: Callable[[str], list[str]] | None = None, **options: Any) -> Search:
+    """Return the shipped search with these options; `words_of` extracts the keywords of a message."""
+    vectors = None if book.vectors is None else dict(enumerate(book.vectors))
+    index = BookIndex.build(book.entries, analysis=CACHE, vectors=vectors)
 
     def search(question: Question) -> list[int]:
-        keywords = content_keywords(question.text)
-        hits = index.search(question.text, limit=K, keywords=keywords, strategy="match_all")
+        keywords = words_of(question.text) if words_of else None
+        hits = index.search(question.text, limit=K, keywords=keywords, query_vector=question.vector, **options)
         return [hit.number for hit in hits]
 
     return search
@@ -204,17 +202,6 @@ def bm25(book: Book) -> Search:
     return search
 
 
-def ranked(book: Book, *, threshold: bool = True) -> Search:
-    vectors = None if book.vectors is None else dict(enumerate(book.vectors))
-    index = BookIndex.build(book.entries, analysis=CACHE, vectors=vectors)
-
-    def search(question: Question) -> list[int]:
-        hits = index.search(question.text, limit=K, threshold=threshold, query_vector=question.vector)
-        return [hit.number for hit in hits]
-
-    return search
-
-
 def vectors_only(book: Book) -> Search:
     rows = book.vectors
     if rows is None:
@@ -229,13 +216,13 @@ def vectors_only(book: Book) -> Search:
 
 CACHE = AnalysisCache()
 STRATEGIES: dict[str, Callable[[Book], Search]] = {
-    "match_all": match_all,
-    "match_all_no_question_words": match_content_words,
+    "match_all": partial(by_index, strategy="match_all"),
+    "match_all_no_question_words": partial(by_index, words_of=content_keywords, strategy="match_all"),
     "any_by_count": any_by_count,
     "fts5_porter": fts5_porter,
     "bm25": bm25,
-    "ranked": ranked,
-    "ranked_without_threshold": lambda book: ranked(book, threshold=False),
+    "ranked": by_index,
+    "ranked_without_threshold": partial(by_index, threshold=False),
     "vectors_only": vectors_only,
 }
 

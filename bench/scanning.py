@@ -24,11 +24,11 @@ from unittest.mock import patch
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # ahead of this folder, where scanning.py shadows the package
 
+from bench.training.rows import Corpus, read_rows  # noqa: E402
+from bench.training.scanner_model import ROWS, packed  # noqa: E402
 from scanning import RULES_VERSION, redact, scan, warm  # noqa: E402
 from scanning.model import Model, model  # noqa: E402
-from scanning.model.rows import Corpus, read_rows  # noqa: E402
 from scanning.model.scoring import model_of  # noqa: E402
-from scanning.model.training import ROWS, packed  # noqa: E402
 
 SCANS = 3  # per row; the median counts
 

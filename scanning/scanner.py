@@ -6,23 +6,40 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from scanning import commands, markup
 from scanning.decoding import decoded_views
+from scanning.formats import format_spans
 from scanning.hidden import hidden_findings
 from scanning.judging import judged_orders
 from scanning.patterns import pattern_findings
+from scanning.personal_numbers import number_spans
+from scanning.program_secrets import program_spans
+from scanning.provider_keys import Span, provider_spans
 from scanning.rejoining import joined_view, rejoined_view
 from scanning.respelling import respelled_views
 from scanning.rules_version import rules_version
-from scanning.secret_rules import spoken_findings, written_findings
+from scanning.spoken import spoken_spans
 from scanning.verdict import Finding, Redaction, Verdict
 from scanning.views import View, cleaned_view, folded_view, raw_view
 
 SCAN_LIMIT = 32_000
 """Characters of a content that are scanned. The caller must refuse longer contents."""
 
+_SECRET_REASONS = {
+    "provider_key": "contains a key or token of a service",
+    "private_key": "contains a private key",
+    "json_web_token": "contains a signed token (JWT)",
+    "url_password": "contains an address with a password in it",
+    "card_number": "contains a payment card number",
+    "bank_account": "contains a bank account number",
+    "identity_number": "contains the number of a passport, a tax file or an identity card",
+    "seed_phrase": "contains a wallet's recovery phrase",
+    "password": "contains a password",
+    "pin": "contains a PIN or an access code",
+    "token": "contains an access key or token",
+}
 _PATTERN_RULES = (*markup.RULES, *commands.RULES)
 
 RULES_VERSION: str = rules_version()
@@ -67,9 +84,9 @@ def _findings(text: str) -> Iterator[Finding]:
 
 def _readable_findings(view: View) -> Iterator[Finding]:
     """Yield the findings in a text and its disguises: look-alikes, spaced-out letters, digits for letters, and more."""
-    yield from written_findings(view)
+    yield from _written_findings(view)
     if clean := cleaned_view(view):
-        yield from written_findings(clean)
+        yield from _written_findings(clean)
     plain = folded_view(view)
     yield from _folded_findings(plain, view.text, is_disguise=view.decoded)
     for disguise in _disguises(plain):
@@ -86,7 +103,26 @@ def _disguises(plain: View) -> Iterator[View]:
 def _folded_findings(view: View, original: str, *, is_disguise: bool) -> Iterator[Finding]:
     yield from pattern_findings(view, _PATTERN_RULES)
     yield from judged_orders(view, is_disguise=is_disguise)
-    yield from spoken_findings(view, original)
+    yield from _spoken_findings(view, original)
+
+
+def _written_findings(view: View) -> list[Finding]:
+    """Return secrets with a known format in a view with its original case."""
+    spans = (provider_spans, format_spans, program_spans, number_spans)
+    return _secret_findings(view, (span for find in spans for span in find(view.text)))
+
+
+def _spoken_findings(view: View, original: str) -> list[Finding]:
+    """Return secrets announced by words in a folded view of `original`."""
+    return _secret_findings(view, spoken_spans(view, original))
+
+
+def _secret_findings(view: View, spans: Iterable[Span]) -> list[Finding]:
+    found = []
+    for start, end, rule in spans:
+        first, last = view.located(start, end)
+        found.append(Finding(kind="secret", rule=rule, start=first, end=last, reason=_SECRET_REASONS[rule]))
+    return found
 
 
 _MAX_PASSES = 8
@@ -114,11 +150,11 @@ def _redact_once(text: str) -> tuple[str, list[str]]:
     unredacted = _REDACTED.sub(lambda mark: "…" * len(mark[0]), text)
     view = raw_view(unredacted)
     plain = folded_view(view)
-    found = written_findings(view)
+    found = _written_findings(view)
     if clean := cleaned_view(view):
-        found += written_findings(clean)
+        found += _written_findings(clean)
     for read in (plain, *_disguises(plain)):
-        found += spoken_findings(read, unredacted)
+        found += _spoken_findings(read, unredacted)
     spans = [
         (start, end, rule)
         for start, end, rule in _merged(found)

@@ -10,7 +10,6 @@ from itertools import chain
 
 from scanning import secret_words
 from scanning.formats import is_placeholder
-from scanning.password_sentences import sentence_spans
 from scanning.provider_keys import Span
 from scanning.secret_values import (
     is_plain_password,
@@ -49,6 +48,25 @@ _CONNECTOR = re.compile(
     |是|为|為|就是|设为|改为|は|が|을|를|는|은|가|이)[\s"'`*:]{0,4}""",
     re.VERBOSE,
 )
+# Passwords in the middle of sentences, without a label directly before them.
+_LABEL = (
+    r"(?:passwor[dt]|passcode|passphrase|kennwort|mot de passe|mdp|contrasena|senha|palavra-passe|wachtwoord"
+    r"|haslo|heslo|losenord|adgangskode|passord|salasana|jelszo|parola|lozinka|sifre|парол\w{0,3})"
+)
+_IN_SENTENCE = r"[\"'`]?(?P<v>[^\s\"'`,;<>(){}]{8,64}[^\s\"'`,;<>(){}.!?:])"
+_SENTENCES = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"\b(?:logs?|logged|logging|signs?|signed|signing) (?:in|on) (?:with|using|by) {_IN_SENTENCE}",
+        r"\b(?:set|sets|changed?|changes|reset|switched|updated|renamed) (?:[\w\-']{1,20} ){1,4}?(?:to|as) "
+        rf"{_IN_SENTENCE}(?=[^\n]{{0,60}}{_LABEL})",
+        rf"{_LABEL}[^\n.]{{0,50}}? (?:auf|in|to|en|a|por|op|til|na|на) {_IN_SENTENCE}"
+        r" (?:geandert|gesetzt|gestellt|changed|set|cambiad\w|gewijzigd|gezet|zmienion\w|изменен\w?)",
+        rf"\b(?:type|enter|user(?:name)? is|user) (?:[\w.\-]{{1,30}} ){{1,2}}(?:and|,) (?:then )?{_IN_SENTENCE}",
+        rf"\bparole(?: ir|:) {_IN_SENTENCE}",
+    )
+)
+_DIGIT = re.compile(r"\d")
 _WORD = re.compile(r"[^\s\"'`“”„«»「」『』<>，。、；,;()\[\]{}]+")
 _QUOTED = re.compile(r"[\"'`“„«「『](?P<value>[^\"'`“”„«»「」『』\n]{3,60})[\"'`”“»」』]")
 _STOP = re.compile(r"[.!。]\s|\n|; ")
@@ -86,9 +104,10 @@ _NETWORK = re.compile(r"wi-?fi|ssid|wlan|wpa|network|hotspot|router|netzwerk|res
 def spoken_spans(view: View, original: str) -> Iterator[Span]:
     """Yield values announced by a label, as spans of a folded view; `original` is the text it was made from."""
     text = view.text
-    for start, end in sentence_spans(text):
-        if is_strong_password(_cased(view, original, start, end)):
-            yield start, end, "password"
+    if _DIGIT.search(text):  # passwords without digits are not found in the middle of sentences
+        for match in chain.from_iterable(pattern.finditer(text) for pattern in _SENTENCES):
+            if is_strong_password(_cased(view, original, *match.span("v"))):
+                yield *match.span("v"), "password"
     for match in _PASSWORD.finditer(text):
         yield from _values_after(view, original, match, "password")
     for match in (*_PIN.finditer(text), *_DEVICE_CODE.finditer(text)):

@@ -38,10 +38,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The findings of a scan, in order of position: certain ones, and doubts.
-
-    `findings` block the text. `doubts` require a person's decision, which is up to the caller: `blocked`, `rule`,
-    `kind` and `reason` do not include them."""
+    """The findings of a scan, in order of position: certain ones, which block the text, and `doubts`, which require a
+    person's decision."""
 
     findings: tuple[Finding, ...] = ()
     doubts: tuple[Finding, ...] = ()
@@ -54,24 +52,9 @@ class Verdict:
         return Outcome.HOLD if self.doubts else Outcome.PASS
 
     @property
-    def blocked(self) -> bool:
-        """True if there are certain findings."""
-        return bool(self.findings)
-
-    @property
-    def rule(self) -> str:
-        """The rule of the first finding, or ""."""
-        return self.findings[0].rule if self.findings else ""
-
-    @property
-    def kind(self) -> str:
-        """The kind of the first finding, `injection` or `secret`, or ""."""
-        return self.findings[0].kind if self.findings else ""
-
-    @property
-    def reason(self) -> str:
-        """The reason of the first finding, or ""."""
-        return self.findings[0].reason if self.findings else ""
+    def has_secret(self) -> bool:
+        """Whether a secret is among the findings, so that the text should not be shown."""
+        return any(finding.kind == "secret" for finding in self.findings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

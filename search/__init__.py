@@ -15,8 +15,7 @@ listed above it. docs/search.md explains the design.
     book             the arrays of one book, built from the analyses of its entries
     upstream         vectors of an embedding model, and their closeness to a message
     term_similarity  the words of a book that are close to a word of a message
-    parts            splits a long message into parts that are searched separately
-    query            analysis of a message
+    query            analysis of a message, and of the parts of a long one
     evidence         how well each entry answers, by kind of evidence
     ranking          the combined score, the cut-off, and the best entries
     superseded       moves newer facts before the older ones that they replace
@@ -32,7 +31,7 @@ from search.entries import Entry
 from search.hits import Hit, Reason
 from search.index import BookIndex
 from search.keywords import extract_keywords
-from search.parts import PART_CHARS as LONG_MESSAGE
+from search.query import PART_CHARS as LONG_MESSAGE
 
 
 def forget(matches: Callable[[BookKey | None], bool]) -> None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from search.analysis import KEYWORD_SHARE, Analysis, AnalysisCache, BookKey, Ints
+from search.analysis import KEYWORD_SHARE, Analysis, AnalysisCache, BookKey, Ints, joined_rows
 from search.context_window import ContextWindow, context_window_of, smoothed, spread_counts
 from search.entries import Entry
 from search.postings import Postings, Triples, build_postings, idf_of, merged, term_major
-from search.vectors import DIMENSIONS, Floats, StaticVectors, unit
+from search.vectors import Floats, Sized, StaticVectors, static_vectors, unit
 
 CONTEXT_SATURATION: Final = 0.8
 """k1 for words of neighbouring entries: whether a word occurs matters more than how often."""
@@ -28,7 +28,7 @@ TermsOf = Callable[[int], tuple[frozenset[int], frozenset[int]]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EntryFacts:
+class EntryFacts(Sized):
     """Properties of each entry other than its terms; arrays of length N."""
 
     lengths: Floats
@@ -44,14 +44,9 @@ class EntryFacts:
     """Year * 12 + month - 1, 0 if unknown."""
     languages: tuple[str, ...]
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the arrays."""
-        return 38 * len(self.lengths)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BookArrays:
+class BookArrays(Sized):
     """Everything about a book that does not depend on the query. N entries, T terms, P (entry, term) pairs."""
 
     static: StaticVectors
@@ -88,12 +83,6 @@ class BookArrays:
     window: ContextWindow
     facts: EntryFacts
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        values = [getattr(self, field.name) for field in fields(self)]
-        return sum(value.nbytes for value in values if hasattr(value, "nbytes"))
-
     def places_of(self, terms: Sequence[str]) -> Ints:
         """Return the indexes of terms, -1 for terms that the book does not contain."""
         return np.array([self.places.get(term, -1) for term in terms], dtype=np.int64)
@@ -115,17 +104,16 @@ class BookArrays:
 
 def build_arrays(entries: Sequence[Entry], cache: AnalysisCache, book: BookKey | None = None) -> BookArrays:
     """Analyse new entries and build the arrays of the book."""
-    vocabulary, analyses = cache.analyse(entries, book)
-    pairs = np.concatenate([np.zeros((4, 0), dtype=np.int32), *(analysis.terms for analysis in analyses)], axis=1)
-    words = list(chain.from_iterable(analysis.words for analysis in analyses))
+    analyses = cache.analyse(entries, book)
+    counts = np.concatenate([np.zeros((3, 0), dtype=np.int32), *(analysis.terms for analysis in analyses)], axis=1)
     # In the order of the book, so that the cache's other books can change neither sums nor ties.
-    places = {word: place for place, word in enumerate(dict.fromkeys(words))}
-    local = np.fromiter(map(places.__getitem__, words), dtype=np.int64, count=len(words))
-    sizes = np.array([analysis.terms.shape[1] for analysis in analyses], dtype=np.int64)
+    places, local = _numbered([analysis.words for analysis in analyses])
+    spellings, numbers = _numbered([analysis.spellings for analysis in analyses])
+    sizes = np.array([len(analysis.words) for analysis in analyses], dtype=np.int64)
     documents = np.repeat(np.arange(len(entries)), sizes)
-    in_content, in_keywords, named = pairs[1:] > 0
-    content_triples: Triples = (local[in_content], documents[in_content], pairs[1][in_content].astype(np.float32))
-    keyword_triples: Triples = (local[in_keywords], documents[in_keywords], pairs[2][in_keywords].astype(np.float32))
+    in_content, in_keywords, named = counts > 0
+    content_triples: Triples = (local[in_content], documents[in_content], counts[0][in_content].astype(np.float32))
+    keyword_triples: Triples = (local[in_keywords], documents[in_keywords], counts[1][in_keywords].astype(np.float32))
     idf = idf_of(np.bincount(local, minlength=len(places)), len(entries), at_least=SMALL_BOOK)
     facts = _entry_facts(entries, analyses)
     window = context_window_of(entries)
@@ -133,11 +121,13 @@ def build_arrays(entries: Sequence[Entry], cache: AnalysisCache, book: BookKey |
     context, sessions = _context_postings(content_triples, facts.lengths, window, content)
     sources = (content_triples, keyword_triples) if len(keyword_triples[0]) else (content_triples,)
     rarity, shareable = np.stack([_rarity(triples, idf, len(entries)) for triples in sources], axis=1)
-    word_vectors, word_centre = _centred(vocabulary.word_vectors(_spellings(pairs, local, len(places))))
-    vectors, centre = _centred(_text_vectors(analyses))
+    spelled = list(spellings)
+    common = _most_common(numbers, local, counts, len(places)).tolist()
+    word_vectors, word_centre = _centred(cache.word_vectors([spelled[number] for number in common]))
+    vectors, centre = _centred(joined_rows([analysis.vector for analysis in analyses]))
     keyword_lengths = np.array([analysis.keywords_length for analysis in analyses], dtype=np.float32)
     return BookArrays(
-        static=vocabulary.vectors,
+        static=static_vectors(),
         places=places,
         named=np.bincount(local[named], minlength=len(places)) > 0,
         word_vectors=word_vectors,
@@ -160,16 +150,24 @@ def build_arrays(entries: Sequence[Entry], cache: AnalysisCache, book: BookKey |
     )
 
 
-def _spellings(pairs: NDArray[np.int32], local: Ints, count: int) -> Ints:
-    """Return the number of each term's most common spelling in the book's contents, or else in its keywords."""
-    numbers, spellings = pairs[0], np.empty(count, dtype=np.int64)
-    frequencies = np.minimum(np.bincount(numbers), 2**16 - 1).astype(np.uint16)
-    for times in (pairs[2], pairs[1]):
+def _numbered(words_by_entry: Sequence[Sequence[str]]) -> tuple[dict[str, int], Ints]:
+    """Return the numbers of the distinct words, in their order, and the number of each word of each entry."""
+    words = list(chain.from_iterable(words_by_entry))
+    numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
+    return numbers, np.fromiter(map(numbers.__getitem__, words), dtype=np.int64, count=len(words))
+
+
+def _most_common(spellings: Ints, terms: Ints, counts: NDArray[np.int32], size: int) -> Ints:
+    """Return each term's most common spelling in the book's contents, or else in its keywords (`size`). The arguments
+    have a column per pair of entry and term."""
+    common = np.empty(size, dtype=np.int64)
+    frequencies = np.minimum(np.bincount(spellings), 2**16 - 1).astype(np.uint16)
+    for times in (counts[1], counts[0]):
         used = times.nonzero()[0][::-1]
         # The last assignment wins, hence the order: of equally common spellings, the first in the book.
-        used = used[frequencies[numbers[used]].argsort(kind="stable")]
-        spellings[local[used]] = numbers[used]
-    return spellings
+        used = used[frequencies[spellings[used]].argsort(kind="stable")]
+        common[terms[used]] = spellings[used]
+    return common
 
 
 def _rarity(triples: Triples, idf: Floats, size: int) -> Floats:
@@ -196,11 +194,6 @@ def _entry_facts(entries: Sequence[Entry], analyses: Sequence[Analysis]) -> Entr
     )
 
 
-def _text_vectors(analyses: Sequence[Analysis]) -> Floats:
-    rows = [analysis.vector for analysis in analyses]
-    return np.concatenate(rows).reshape(-1, DIMENSIONS) if rows else np.zeros((0, DIMENSIONS), dtype=np.float32)
-
-
 def _centred(rows: Floats) -> tuple[Floats, Floats]:
     """Subtract the mean (shrunk for few rows) from the rows in place and normalise them. Return rows and mean."""
     centre = np.asarray(rows.sum(axis=0) / (len(rows) + CENTRE_SHRINK), dtype=np.float32)
@@ -216,11 +209,11 @@ def _context_postings(
     if not window.has_neighbours:
         return content, None
     spread, spread_lengths = spread_counts(content_triples, lengths, window)
-    context = build_postings(merged(spread, len(lengths)), spread_lengths, content.idf, saturation=CONTEXT_SATURATION)
+    context = build_postings(merged(spread), spread_lengths, content.idf, saturation=CONTEXT_SATURATION)
     terms, documents, counts = content_triples
     session = window.session_of[documents]
     in_session = session >= 0
-    session_triples = merged((terms[in_session], session[in_session], counts[in_session]), window.n_sessions)
+    session_triples = merged((terms[in_session], session[in_session], counts[in_session]))
     in_session_entries = window.session_of >= 0
     session_lengths = np.bincount(
         window.session_of[in_session_entries], weights=lengths[in_session_entries], minlength=window.n_sessions

@@ -11,7 +11,7 @@ import numpy as np
 from search.analysis import Ints
 from search.entries import Entry
 from search.postings import Triples
-from search.vectors import Floats
+from search.vectors import Floats, Sized
 
 BACKWARD_WEIGHTS: Final = (0.8, 0.48, 0.29, 0.17, 0.10)
 """Weights of words from one, two … entries earlier, which give an entry its context."""
@@ -24,7 +24,7 @@ UPSTREAM_VECTOR_WEIGHTS: Final = (0.3,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ContextWindow:
+class ContextWindow(Sized):
     """Indexes of neighbouring entries, -1 for none; arrays of length N."""
 
     session_of: Ints
@@ -33,11 +33,6 @@ class ContextWindow:
     n_sessions: int
     has_neighbours: bool
     """True if any entry has a neighbour."""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the arrays."""
-        return self.session_of.nbytes + self.before.nbytes + self.after.nbytes
 
 
 def context_window_of(entries: Sequence[Entry]) -> ContextWindow:

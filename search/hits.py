@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -27,45 +28,31 @@ class Reason(NamedTuple):
     `no_keywords` or `rest`."""
     words: tuple[str, ...] = ()
     """The words concerned; for `speaker` the name, for `date` the day."""
-    number: int | None = None
-    """For `neighbour`: the neighbouring entry."""
     side: str = "before"
     """For `neighbour`: `before` or `after`."""
 
 
+@dataclass
 class Hit:
-    """One found entry. `reasons` and `why` are computed lazily."""
+    """One found entry."""
 
-    def __init__(self, number: int, score: float, place: int, explain: Callable[[int], tuple[Reason, ...]]) -> None:
-        self.number = number
-        self.score = score
-        """Only comparable within one search; never increases down the list."""
-        self._place = place
-        self._explain = explain
+    number: int
+    score: float
+    """Only comparable within one search; never increases down the list."""
+    explain: Callable[[], tuple[Reason, ...]] = field(repr=False, compare=False)
 
     @cached_property
     def reasons(self) -> tuple[Reason, ...]:
-        """Why the entry was found, strongest kinds first; never empty."""
-        return self._explain(self._place)
+        """Why the entry was found, strongest kinds first; never empty. Computed when it is first read."""
+        return self.explain()
 
     @property
     def why(self) -> str:
         """The reasons as a sentence for people. It may quote keywords, so it must not be shown to a model."""
         return sentence(self.reasons)
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Hit):
-            return NotImplemented
-        return (self.number, self.score, self.reasons) == (other.number, other.score, other.reasons)
 
-    def __hash__(self) -> int:
-        return hash((self.number, self.score))
-
-    def __repr__(self) -> str:
-        return f"Hit(number={self.number}, score={self.score}, why={self.why!r})"
-
-
-def strict_reasons(has_keywords: bool, at: int) -> tuple[Reason, ...]:
+def strict_reasons(has_keywords: bool) -> tuple[Reason, ...]:
     """Explain a hit of the strict search."""
     return (Reason("all_keywords" if has_keywords else "no_keywords"),)
 
@@ -83,7 +70,7 @@ def ranked_reasons(
         found.append(Reason("keywords", by_keywords))
     if near := _near(content_terms | keyword_terms if keyword_terms else content_terms, query, book, entries[at]):
         found.append(Reason("near_words", near))
-    if book.window.has_neighbours and (neighbour := _neighbour(at, query, entries, book, terms_of, shared)):
+    if book.window.has_neighbours and (neighbour := _neighbour(at, query, book, terms_of, shared)):
         found.append(neighbour)
     if evidence.meaning[at] >= CLEAR_MEANING:
         found.append(Reason("meaning"))
@@ -144,14 +131,7 @@ def _near(terms: Set[int], query: Query, book: BookArrays, entry: Entry) -> tupl
     return tuple(dict.fromkeys(word for word in found if word and not word.isdecimal()))
 
 
-def _neighbour(
-    at: int,
-    query: Query,
-    entries: Sequence[Entry],
-    book: BookArrays,
-    terms_of: TermsOf,
-    shared: tuple[str, ...],
-) -> Reason | None:
+def _neighbour(at: int, query: Query, book: BookArrays, terms_of: TermsOf, shared: tuple[str, ...]) -> Reason | None:
     """Return the nearest neighbour that contains message words which this entry does not."""
     for side, neighbours in (("before", book.window.before), ("after", book.window.after)):
         place = at
@@ -161,5 +141,5 @@ def _neighbour(
                 break
             words = tuple(word for word in _spelled(query, terms_of(place)[0]) if word not in shared)
             if words:
-                return Reason("neighbour", words, entries[place].number, side)
+                return Reason("neighbour", words, side)
     return None

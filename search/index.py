@@ -16,8 +16,7 @@ from search.entries import Entry
 from search.evidence import gather_evidence
 from search.hits import Hit, ranked_reasons, strict_reasons
 from search.keywords import FoldedContents, extract_keywords
-from search.parts import parts_of
-from search.query import analyse_query, searched_part
+from search.query import analyse_query, parts_of, searched_part
 from search.ranking import best_places, min_score, spread_over_sessions, total_score
 from search.superseded import newest_first
 from search.term_similarity import TermSimilarity
@@ -99,7 +98,7 @@ class BookIndex:
         strict = [at for at in self._folded.holding(wanted) if allowed[at]]
         if strategy == "match_all" or not wanted:
             explain = partial(strict_reasons, bool(wanted))
-            return [Hit(self.entries[at].number, 1.0, at, explain) for at in strict[:limit]]
+            return [Hit(self.entries[at].number, 1.0, explain) for at in strict[:limit]]
         rank = partial(self._ranked, places=places, limit=limit, threshold=threshold, query_vector=query_vector)
         found = rank(query, wanted if keywords is not None else (), strict)
         parts = [part for part in parts_of(searched_part(query)) if extract_keywords(part)]
@@ -153,9 +152,8 @@ class BookIndex:
         count = wanted * 4 + 20 if book.window.has_neighbours else wanted
         best = places[best_places(found, count)]
         if threshold:
-            best_scores = score[best]
-            threshold_score = min_score(query, evidence, found, best, best_scores, book, exact=bool(strict))
-            best = best[best_scores >= threshold_score]
+            threshold_score = min_score(query, evidence, found, best, book)
+            best = best[score[best] >= threshold_score]
             if strict:
                 best = np.concatenate([best, _below(threshold_score, strict, score)])
         order = spread_over_sessions(best, score, book, wanted) if book.window.has_neighbours else best.tolist()
@@ -164,7 +162,8 @@ class BookIndex:
         explain = partial(ranked_reasons, query, evidence, self.entries, book, self._terms_of)
         scores = np.minimum.accumulate(score[order]).tolist()
         return [
-            Hit(self.entries[at].number, round(value, 4), at, explain) for at, value in zip(order, scores, strict=True)
+            Hit(self.entries[at].number, round(value, 4), partial(explain, at))
+            for at, value in zip(order, scores, strict=True)
         ]
 
 

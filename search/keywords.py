@@ -8,9 +8,8 @@ and this module agree, texts are folded by one function, `fold`, and then compar
 from __future__ import annotations
 
 import unicodedata
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 _STOP_WORD_LIST = "the a an and or but in on at to for of as by is was are were be been"
@@ -91,52 +90,23 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
-def holds_all(folded_content: str, folded_keywords: Sequence[str]) -> bool:
-    """Return True if every folded keyword is a substring of the folded content."""
-    return all(keyword in folded_content for keyword in folded_keywords)
-
-
 class FoldedContents:
-    """The folded contents of a book, joined so that a word can be searched in all of them at once."""
+    """The folded contents of a book."""
 
     def __init__(self, contents: Sequence[str]) -> None:
         self._texts = tuple(fold(content) for content in contents)
         self._joined = _SEPARATOR.join(self._texts)
-        self._ends = list(accumulate(len(text) + 1 for text in self._texts))
-        self._contained: dict[str, bool] = {}
-        self.nbytes = 2 * len(self._joined) + 8 * len(self._ends)
+        # Messages repeat words, and searching a whole book is slow.
+        self._occurs = lru_cache(_CACHE_SIZE)(self._joined.__contains__)
+        self.nbytes = 2 * len(self._joined)
 
     def holding(self, keywords: Sequence[str]) -> list[int]:
         """Return the indexes of the contents that contain every keyword, ascending; all without keywords."""
         folded = sorted((fold(keyword) for keyword in keywords if keyword), key=len, reverse=True)
-        if not folded:
-            return list(range(len(self._texts)))
         # Most messages have a word that does not occur in the book, most likely a long one.
-        if not all(map(self._contains, folded)):
+        if not all(map(self._occurs, folded)):
             return []
-        if _SEPARATOR in folded[0]:
-            return [at for at, text in enumerate(self._texts) if holds_all(text, folded)]
-        return list(self._matches(folded[0], folded[1:]))
-
-    def _contains(self, keyword: str) -> bool:
-        """Return True if any content contains the keyword. Cached, since messages repeat words and searching a whole
-        book is slow."""
-        contained = self._contained.get(keyword)
-        if contained is None:
-            contained = keyword in self._joined
-            if len(self._contained) >= _CACHE_SIZE:
-                self._contained = {}
-            self._contained[keyword] = contained
-        return contained
-
-    def _matches(self, first: str, others: Sequence[str]) -> Iterator[int]:
-        found = self._joined.find(first)
-        while found >= 0:
-            place = bisect_right(self._ends, found)
-            text = self._texts[place]
-            for other in others:
-                if other not in text:
-                    break
-            else:
-                yield place
-            found = self._joined.find(first, self._ends[place])
+        found = list(range(len(self._texts)))
+        for keyword in folded:
+            found = [at for at in found if keyword in self._texts[at]]
+        return found

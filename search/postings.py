@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from search.analysis import Ints
-from search.vectors import Floats
+from search.vectors import Floats, Sized
 
 SATURATION: Final = 1.2
 """k1 of BM25: how quickly repeats of a term stop mattering (Robertson and Zaragoza, 2009)."""
@@ -26,7 +26,7 @@ NO_CONTRIBUTIONS: Final[Contributions] = (np.empty(0, dtype=np.int32), np.empty(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Postings:
+class Postings(Sized):
     """A term-major sparse matrix: term t occurs in `documents[starts[t]:starts[t + 1]]`."""
 
     starts: Ints
@@ -37,11 +37,6 @@ class Postings:
     """The idf of every term, see `idf_of`."""
     size: int
     """Number of documents."""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the arrays."""
-        return self.starts.nbytes + self.documents.nbytes + self.impacts.nbytes + self.idf.nbytes
 
     def contributions(self, terms: Ints, weights: Floats) -> Contributions:
         """Return the BM25 contribution of each posting of weighted terms."""
@@ -97,7 +92,7 @@ def term_major(triples: Triples, idf: Floats, size: int) -> Postings:
     return Postings(starts, documents[order].astype(np.int32), impacts[order].astype(np.float32), idf, size)
 
 
-def merged(triples: Triples, size: int) -> Triples:
+def merged(triples: Triples) -> Triples:
     """Return the triples sorted by document, with the counts of repeated pairs added up."""
     terms, documents, counts = triples
     n_terms = int(terms.max()) + 1 if len(terms) else 1

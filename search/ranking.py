@@ -66,7 +66,6 @@ CHANCE_POINTS: Final = 0.23
 close by chance. Not needed in conversations, where a message usually continues the topic."""
 TOP_ENTRIES: Final = 5
 """Number of best entries whose evidence is considered."""
-_ROUNDING: Final = 1e-3
 GROUPS_PER_RESULT: Final = 8
 """Groups per wanted entry when the cut-off is estimated from group maxima."""
 TAIL_SHARE: Final = 0.06
@@ -103,25 +102,17 @@ def _standard(scores: Floats, weights: NDArray[np.float64]) -> Floats:
     return np.asarray(np.add.reduce((weights / spread)[:, None] * deviations, axis=0), dtype=np.float32)
 
 
-def min_score(
-    query: Query, evidence: Evidence, scores: Floats, best: Ints, best_scores: Floats, book: BookArrays, *, exact: bool
-) -> np.float32:
+def min_score(query: Query, evidence: Evidence, scores: Floats, best: Ints, book: BookArrays) -> np.float32:
     """Return the score from which an entry is relevant enough; infinity if the book has no answer.
 
-    `scores` are those of the allowed entries, `best` the indexes of the best of these, best first, and `best_scores`
-    their scores. Unless the `exact` value is needed, the last of `best_scores` is returned if all of them suffice.
+    `scores` are those of the allowed entries, `best` the indexes of the best of these, best first.
     """
     if not has_enough_evidence(query, evidence, best[:TOP_ENTRIES], chance_points(book)):
         return np.float32(np.inf)
-    first, last = best_scores.item(0), best_scores.item(-1)
-    # Finding the median of a large book is slow; usually even the last entry is clearly far above it.
-    highest = (last - TAIL_SHARE * first) / (1 - TAIL_SHARE) - _ROUNDING
-    if not exact and 2 * np.count_nonzero(scores <= highest) > len(scores):
-        return np.float32(last)
     half = len(scores) // 2
     ordered = np.partition(scores, [half, -half - 1])
     middle = (float(ordered[half]) + float(ordered[-half - 1])) / 2
-    return np.float32(middle + TAIL_SHARE * (first - middle))
+    return np.float32(middle + TAIL_SHARE * (float(scores.max()) - middle))
 
 
 def chance_points(book: BookArrays) -> float:

@@ -8,7 +8,7 @@ fact contains.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 from typing import Final
 
 import numpy as np
@@ -58,13 +58,15 @@ def newest_first(
     """Return the order of entry indexes with every newer fact moved before the older one it replaces."""
     if asks_about_past(query.text):
         return order
-    moved, names = list(order), None
     facts = _facts(np.array(order[:MAX_COMPARED], dtype=np.int64), book)
-    places, rarities = facts.tolist(), book.rarity[:, facts].tolist()
-    for first, second, cosine in _candidate_pairs(facts, book):
+    if not (pairs := _candidate_pairs(facts, book)):
+        return order
+    moved, places, rarities = list(order), facts.tolist(), book.rarity[:, facts].tolist()
+    names: set[int] | None = None
+    for first, second, cosine in pairs:
         one, other = places[first], places[second]
         older, newer = (one, other) if is_newer(other, one, entries) else (other, one)
-        if newer == one if names is None else moved.index(newer) < moved.index(older):
+        if moved.index(newer) < moved.index(older):
             continue
         smaller = [min(rarity[first], rarity[second]) for rarity in rarities]
         if cosine + _overlap(terms_of(one), terms_of(other), smaller, book) < SAME_SUBJECT:
@@ -86,7 +88,7 @@ def is_newer(one: int, other: int, entries: Sequence[Entry]) -> bool:
     return one > other
 
 
-def _candidate_pairs(facts: Ints, book: BookArrays) -> Iterator[tuple[int, int, float]]:
+def _candidate_pairs(facts: Ints, book: BookArrays) -> list[tuple[int, int, float]]:
     """Return the pairs of facts that may be about the same subject, as positions in `facts`, with their cosine.
 
     The measure is the cosine (-1 to 1) plus the share of common rare words (0 to 1). Content is compared with content
@@ -100,7 +102,7 @@ def _candidate_pairs(facts: Ints, book: BookArrays) -> Iterator[tuple[int, int, 
     candidates = _PAIRS[: len(facts), : len(facts)] & (cosine >= MIN_COSINE)
     candidates &= cosine + np.maximum(shareable[:, None], shareable) >= SAME_SUBJECT - _ROUNDING
     ones, others = candidates.nonzero()
-    return zip(ones.tolist(), others.tolist(), cosine[candidates].tolist(), strict=True)
+    return list(zip(ones.tolist(), others.tolist(), cosine[candidates].tolist(), strict=True))
 
 
 def _overlap(one: Sequence[Set[int]], other: Sequence[Set[int]], smaller: Sequence[float], book: BookArrays) -> float:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from search.book import CENTRE_SHRINK, BookArrays
 from search.context_window import UPSTREAM_VECTOR_WEIGHTS, smoothed
 from search.entries import Entry
-from search.vectors import Floats, cosines, unit
+from search.vectors import Floats, Sized, cosines, unit
 
 Vector = Sequence[float] | NDArray[np.floating[Any]]
 """A vector as returned by the embedding model, or as stored."""
@@ -43,7 +43,7 @@ class Closeness:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class UpstreamVectors:
+class UpstreamVectors(Sized):
     """The vectors of a book, prepared for comparison."""
 
     rows: Floats
@@ -55,11 +55,6 @@ class UpstreamVectors:
     """Mean cosine of two entries."""
     spread: float
     """Standard deviation of the cosines of two entries."""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the arrays."""
-        return self.rows.nbytes + self.known.nbytes + sum(centre.nbytes for centre in self.centres.values())
 
     def closeness(self, query: Vector, language: str) -> Closeness | None:
         """Return how close each entry is to a message in `language`.

@@ -4,8 +4,9 @@ of rows."""
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -48,10 +49,10 @@ class StaticVectors:
         model = WordLlama.load(cache_dir=folder, dim=DIMENSIONS, disable_download=True)
         self._table: Floats = np.ascontiguousarray(model.embedding, dtype=np.float32)
         self._norms: Floats = np.sqrt(np.vecdot(self._table, self._table))
-        self._cache: dict[str, list[int]] = {}
         self._tokenizer = model.tokenizer
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
+        self._pieces_of_word = lru_cache(_CACHE_SIZE)(self._encode)
 
     def embed(self, texts: Sequence[str]) -> Floats:
         """Return one row of 256 numbers per text, see `vector`."""
@@ -70,18 +71,9 @@ class StaticVectors:
         text = text.casefold()[:MAX_TEXT_CHARS]
         if _NEEDS_WHOLE_TEXT.search(text):
             return self._encode(text)
-        return list(chain.from_iterable(map(self._pieces_of_word, text.split(" "))))
-
-    def _pieces_of_word(self, word: str) -> list[int]:
-        known = self._cache.get(word)
-        if known is None:
-            known = self._encode(word)
-            if len(word) > _MAX_CACHED_WORD:
-                return known
-            if len(self._cache) >= _CACHE_SIZE:
-                self._cache = {}
-            self._cache[word] = known
-        return known
+        words = text.split(" ")
+        pieces = (self._pieces_of_word(word) if len(word) <= _MAX_CACHED_WORD else self._encode(word) for word in words)
+        return list(chain.from_iterable(pieces))
 
     def _encode(self, text: str) -> list[int]:
         # One by one: a batch would start the tokenizer's thread pool, which does not survive a fork.
@@ -108,26 +100,29 @@ class StaticVectors:
 
     def forget_words(self) -> None:
         """Clear the cache of words."""
-        self._cache = {}
+        self._pieces_of_word.cache_clear()
 
 
-_lock = threading.Lock()
-_loaded: list[StaticVectors] = []
-
-
+@cache
 def static_vectors() -> StaticVectors:
     """Return the process's table, which is loaded on first use (about 0.15 s, 35 MB)."""
-    if not _loaded:
-        with _lock:
-            if not _loaded:
-                _loaded.append(StaticVectors())
-    return _loaded[0]
+    return StaticVectors()
 
 
 def forget_words() -> None:
     """Clear the word cache of the process's table."""
-    for table in _loaded:
-        table.forget_words()
+    if static_vectors.cache_info().currsize:
+        static_vectors().forget_words()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sized:
+    """Base class of dataclasses with arrays."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(getattr(getattr(self, field.name), "nbytes", 0) for field in fields(self))
 
 
 def unit(rows: Floats) -> Floats:

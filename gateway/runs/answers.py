@@ -1,12 +1,12 @@
 """Reads an owner's latest answers from other sessions. Text of theirs that a client sends as a user message does not
-count as the person's own words (`memories.evidence.answers`). Used only when a model writes to memory."""
+count as the person's own words (`memories.evidence.passages`). Used only when a model writes to memory."""
 
 from uuid import UUID
 
 from django.db.models.functions import Left, Length
 
 from gateway.models import Run, Session
-from memories.evidence.answers import MAX_ANSWER_CHARS, MAX_ANSWERS, MIN_ANSWER_CHARS
+from memories.evidence.passages import MAX_ANSWER_CHARS, MAX_ANSWERS, MIN_ANSWER_CHARS
 
 _MAX_SESSIONS = 8  # the latest sessions, since a client passes an answer on immediately
 

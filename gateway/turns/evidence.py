@@ -42,7 +42,8 @@ def conversation_of(
     memories = [Utterance(speaker=Speaker.MEMORY, text=text) for text in recalled if text]
     summary = [Utterance(speaker=Speaker.ASSISTANT, text=context.summary)] if context.summary else []
     answers = answers_elsewhere(context.owner_id, context.session_id)
-    earlier, page_left = _earlier(stored, spoken)
+    known = {(said.speaker, said.text) for said in spoken}
+    earlier, page_left = newest_within([said for said in stored if (said.speaker, said.text) not in known])
     has_picture = any(has_media(message.get("content")) for message in messages if message.get("role") != "assistant")
     noted = {*output.trace, *noted_in(rows, SEARCHED, UNSTORED)}
     conversation = Conversation(
@@ -56,12 +57,6 @@ def conversation_of(
     )
     conversation.prepare()
     return conversation
-
-
-def _earlier(stored: Sequence[Utterance], spoken: Sequence[Utterance]) -> tuple[list[Utterance], bool]:
-    """Return the newest stored messages that are not among `spoken`, as `newest_within` does."""
-    known = {(said.speaker, said.text) for said in spoken}
-    return newest_within([said for said in stored if (said.speaker, said.text) not in known])
 
 
 def _has_earlier_media(rows: Sequence[Message]) -> bool:

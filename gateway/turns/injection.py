@@ -63,7 +63,7 @@ async def prepare(context: TurnContext, *, read_tool: str = READ.name) -> Inject
     snapshot = await _snapshot(context, context.book, trace)
     guidance_text = ""
     with contained("guidance", trace):
-        guidance_text = snapshot.guidance(read_tool)
+        guidance_text = guidance(snapshot.summary, read_tool=read_tool)
     if not agent.inject_memories:
         return Injection(guidance=guidance_text, trace=trace)
     thread = await _thread(context, trace)
@@ -220,7 +220,9 @@ async def _search_terms(
     if not settings.EMBEDDING_MODEL:
         keywords, vector = await _keywords(context), None
     else:
-        keywords, vector = await asyncio.gather(_keywords(context), _vector(context, snapshot.view.vector_model, trace))
+        keywords, vector = await asyncio.gather(
+            _keywords(context), _vector(context, snapshot.view.vectors.model, trace)
+        )
     if keywords.trace:
         trace["keywords"] = keywords.trace
         fallback = keywords.trace.get("fallback", "ok")

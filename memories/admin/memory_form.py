@@ -2,11 +2,13 @@
 error beside the field; a secret is not shown again."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
 from unfold.widgets import UnfoldAdminExpandableTextareaWidget, UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
+import scanning
 from memories.admin.badges import TARGETS
 from memories.admin.base import RefusableForm
 from memories.errors import BlockedByScan, DomainError, InvalidRequest, OverBudget, TooLarge
@@ -50,8 +52,7 @@ class MemoryForm(RefusableForm):
         if memory is not None and memory.pk and memory.number:
             metadata = json.dumps(memory.metadata, ensure_ascii=False) if memory.metadata else ""
             initial.update(keywords=", ".join(memory.keywords), metadata=metadata, version=memory.version)
-        secret = isinstance(self.refusal, BlockedByScan) and self.refusal.details.get("kind") == "secret"
-        if data is not None and secret:
+        if data is not None and isinstance(self.refusal, BlockedByScan) and _has_secret(data):
             data = data.copy()
             data["content"] = memory.content if memory is not None else ""
             for name in ("keywords", "metadata"):
@@ -79,3 +80,9 @@ class MemoryForm(RefusableForm):
         if "expires_at" in values and values["expires_at"] is None:
             values["clear_expiry"] = True
         return MemoryFields(**values)
+
+
+def _has_secret(data: Mapping[str, Any]) -> bool:
+    """Whether there is a secret in the typed words. A refusal may name another rule first."""
+    words = [str(data.get(name, "")) for name in ("content", "keywords", "metadata")]
+    return scanning.scan(words[0], words[1:]).has_secret

@@ -2,9 +2,7 @@
 
 own_words      which parts of a person's message are their own words
 client_texts   what clients write around a person's message, or in the person's place
-answers        model answers that a client sends back as user messages
 quotes         finding a quote in a text
-recalled       the text of recalled memories, without tags and JSON
 instructions   hashes of what clients tell models around a conversation
 support        which sentences support a memory
 passages       who said what: messages, split where the person's own words end

@@ -30,7 +30,7 @@ from memories.evidence.support import (
 )
 from memories.models import Evidence, EvidenceKind
 from prompts.memory import without_tags
-from search.vectors import Floats, static_vectors
+from search.vectors import static_vectors
 
 MAX_QUOTE_CHARS = 300  # a longer quote is truncated when it is stored
 MIN_FOREIGN_SHARE = 0.3
@@ -102,7 +102,7 @@ class Conversation:
 
     def prepare(self) -> None:
         """Compute what every look-up needs, so that it does not happen under a lock."""
-        _ = self._folded, self._own_terms, self._foreign_rows, self._rows
+        _ = self._folded, self._foreign.vectors, [windows.vectors for windows in self._windows.values()]
         _ = self._folded_instructions, self._instruction_windows, self.earlier_instructions.indexes
 
     def find_quote(self, quote: str) -> Evidence | None:
@@ -144,7 +144,7 @@ class Conversation:
         if not self._foreign.rows and not self._is_instructed:
             return None
         memory_terms = MemoryTerms.of(content)
-        own = self._own_terms | terms_of(previous)
+        own = self._windows[EvidenceKind.OWN_WORDS].by_term.keys() | terms_of(previous)
         window = self._closest_message(content, memory_terms, own, previous)
         window = window or self._closest_instruction(content, memory_terms, own)
         return self._of_window(window) if window else None
@@ -160,8 +160,8 @@ class Conversation:
             return None
         if window := next(self._foreign.sharing(memory_terms.names - own), None):
             return window  # only names and numbers survive a translation
-        far, place = closest_by_meaning(content, self._foreign_rows)
-        near, _ = closest_by_meaning(content, self._rows[EvidenceKind.OWN_WORDS])
+        far, place = closest_by_meaning(content, self._foreign.vectors)
+        near, _ = closest_by_meaning(content, self._windows[EvidenceKind.OWN_WORDS].vectors)
         before, _ = closest_by_meaning(content, vectors_of([previous]))
         return self._foreign.rows[place] if far >= MIN_SIMILARITY and far > max(near, before) else None
 
@@ -199,7 +199,7 @@ class Conversation:
             return True
         if not has_known_meaning(content):
             return False
-        rows = (*(self._rows[kind] for kind in _VOUCHING), vectors_of([previous]))
+        rows = (*(windows.vectors for windows in vouching), vectors_of([previous]))
         return max(closest_by_meaning(content, said)[0] for said in rows) >= SAME_MEANING
 
     def lacks_names(self, content: str, *, previous: str = "") -> bool:
@@ -217,7 +217,7 @@ class Conversation:
             coverage, window = closest_by_terms(memory_terms, windows)
             if window and coverage >= MIN_OWN_SHARE:
                 return self._of_window(window)
-            near, place = closest_by_meaning(content, self._rows[kind])
+            near, place = closest_by_meaning(content, windows.vectors)
             if is_known and near >= MIN_SIMILARITY:
                 return self._of_window(windows.rows[place])
         return Evidence()
@@ -232,11 +232,15 @@ class Conversation:
 
     @cached_property
     def _foreign(self) -> Windows:
-        return Windows.of([window for window in self._all_windows if self.passages[window.passage].foreign])
+        return self._windows_of([passage.foreign for passage in self.passages])
 
     @cached_property
-    def _foreign_rows(self) -> Floats:
-        return vectors_of(self._texts(self._foreign.rows))
+    def _windows(self) -> dict[EvidenceKind, Windows]:
+        return {kind: self._windows_of([passage.kind == kind for passage in self.passages]) for kind in _SUPPORTING}
+
+    def _windows_of(self, chosen: Sequence[bool]) -> Windows:
+        rows = [window for window in self._all_windows if chosen[window.passage]]
+        return Windows.of(rows, [self.passages[row.passage].text[row.start : row.end] for row in rows])
 
     @cached_property
     def _instructions(self) -> Passage:
@@ -250,25 +254,6 @@ class Conversation:
     @cached_property
     def _instruction_windows(self) -> Windows:
         return Windows.of(list(windows_of(INSTRUCTIONS, self._instructions.text, instruction_terms)))
-
-    @cached_property
-    def _rows(self) -> dict[EvidenceKind, Floats]:
-        return {kind: vectors_of(self._texts(windows.rows)) for kind, windows in self._windows.items()}
-
-    @cached_property
-    def _own_terms(self) -> frozenset[str]:
-        return frozenset(self._windows[EvidenceKind.OWN_WORDS].by_term)
-
-    @cached_property
-    def _windows(self) -> dict[EvidenceKind, Windows]:
-        kinds = [self.passages[window.passage].kind for window in self._all_windows]
-        return {
-            wanted: Windows.of([row for row, kind in zip(self._all_windows, kinds, strict=True) if kind == wanted])
-            for wanted in _SUPPORTING
-        }
-
-    def _texts(self, windows: Sequence[Window]) -> list[str]:
-        return [self.passages[window.passage].text[window.start : window.end] for window in windows]
 
     def _of_window(self, window: Window) -> Evidence:
         passage = self._instructions if window.passage == INSTRUCTIONS else self.passages[window.passage]

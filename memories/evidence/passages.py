@@ -1,18 +1,27 @@
-"""Splits the messages of a conversation into passages of one kind: where the person's own words end, and where results
-of tools begin."""
+"""Splits the messages of a conversation into passages of one kind: where the person's own words end, where results of
+tools begin, what is an answer that a client sent back, and what is remembered text."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
-from memories.evidence.answers import MAX_ANSWERS, EarlierAnswer, earlier_answer, find_answers
+from memories.errors import InvalidRequest
 from memories.evidence.client_texts import WrittenCall, written_results_start
 from memories.evidence.own_words import Span, foreign_spans, merge_spans
-from memories.evidence.recalled import recalled_words
+from memories.evidence.quotes import folded, original_span
+from memories.json_input import read_json
 from memories.models import EvidenceKind
+from prompts.memory import texts_in_blocks
 
+# Clients send model answers back as user messages, as aider's architect mode does with a plan for another agent. Text
+# found in such an answer does not count as the person's own.
+MIN_ANSWER_CHARS = 24  # letters and digits; people also write shorter texts themselves
+MAX_ANSWER_CHARS = 16_000  # only the first characters of a longer answer are compared
+MAX_ANSWERS = 32  # the latest ones of a conversation, and of others: each is looked up in each message
+_TEXT_FIELDS = frozenset({"content", "text"})  # fields of tool results that contain remembered text
 MAX_CONVERSATION_CHARS = 200_000  # only the newest part of a longer conversation is examined
 
 
@@ -47,17 +56,27 @@ class Passage:
     utterance: Utterance
 
 
+@dataclass(frozen=True, slots=True)
+class EarlierAnswer:
+    """A model answer in folded form. `foreign`: it may repeat foreign text. `truncated`: `key` is only its
+    beginning."""
+
+    key: str
+    foreign: bool
+    truncated: bool
+
+
 def passages_of(utterances: Sequence[Utterance], answers: Sequence[str], *, foreign: bool = False) -> list[Passage]:
     """Return the newest messages, oldest first, split where the person's own words end and foreign text begins.
     `answers` are model answers from other conversations. `foreign`: the model has seen foreign text before or beside
     these messages, which its answers may repeat."""
     found: list[Passage] = []
     call = WrittenCall()  # of the latest answer
-    elsewhere = [key for text in answers[:MAX_ANSWERS] if (key := earlier_answer(text, foreign=True))]
+    elsewhere = [key for text in answers[:MAX_ANSWERS] if (key := _earlier_answer(text, foreign=True))]
     here: deque[EarlierAnswer] = deque(maxlen=MAX_ANSWERS)
     for utterance in newest(utterances):
         if utterance.speaker == Speaker.MEMORY:
-            for text, ours in recalled_words(utterance.text):
+            for text, ours in _recalled_words(utterance.text):
                 foreign = foreign or not ours
                 kind = EvidenceKind.RECALLED if ours else EvidenceKind.TOOL
                 found.append(Passage(kind, not ours, text, 0, utterance))
@@ -75,7 +94,7 @@ def passages_of(utterances: Sequence[Utterance], answers: Sequence[str], *, fore
             found.append(Passage(EvidenceKind.ASSISTANT, foreign, answer[:results], 0, utterance))
             found.append(Passage(EvidenceKind.TOOL, True, answer[results:], results, utterance))
             foreign = foreign or results < len(answer)
-            if key := earlier_answer(answer, foreign=foreign):
+            if key := _earlier_answer(answer, foreign=foreign):
                 here.append(key)
         else:
             foreign = foreign or bool(utterance.text)
@@ -85,7 +104,7 @@ def passages_of(utterances: Sequence[Utterance], answers: Sequence[str], *, fore
 
 def _split_person_message(utterance: Utterance, answers: Sequence[EarlierAnswer]) -> list[Passage]:
     """Split a message of the person into their own words, foreign text, and model answers that a client sent back."""
-    returned = find_answers(utterance.text, answers)
+    returned = _find_answers(utterance.text, answers)
     elsewhere = foreign_spans(utterance.text)
     repeated: list[Span] = []
     for start, end, answer in returned:
@@ -102,6 +121,47 @@ def _split_person_message(utterance: Utterance, answers: Sequence[EarlierAnswer]
         found.append(Passage(kind, kind == EvidenceKind.PASTED, utterance.text[start:end], start, utterance))
         at = end
     return [*found, Passage(EvidenceKind.OWN_WORDS, False, utterance.text[at:], at, utterance)]
+
+
+def _earlier_answer(text: str, *, foreign: bool) -> EarlierAnswer | None:
+    """Return the folded form used for matching, or None if the text is too short."""
+    key = folded(text[:MAX_ANSWER_CHARS])
+    return EarlierAnswer(key, foreign, len(text) >= MAX_ANSWER_CHARS) if len(key) >= MIN_ANSWER_CHARS else None
+
+
+def _find_answers(text: str, answers: Sequence[EarlierAnswer]) -> list[tuple[int, int, EarlierAnswer]]:
+    """Return `(start, end, answer)` for each answer that a message contains in full; of overlapping ones only the
+    longest."""
+    possible = [answer for answer in answers if len(answer.key) <= len(text)]
+    key = folded(text) if possible else ""
+    found: list[tuple[int, int, EarlierAnswer]] = []
+    for answer in sorted(possible, key=lambda answer: -len(answer.key)):
+        start = key.find(answer.key)
+        end = start + len(answer.key)
+        if start < 0 or any(begins < end and start < ends for begins, ends, _ in found):
+            continue
+        found.append((start, len(key) if answer.truncated else end, answer))
+    return [(*original_span(text, start, end), answer) for start, end, answer in found]
+
+
+def _recalled_words(text: str) -> list[tuple[str, bool]]:
+    """Return each memory's text in an injected block or the result of a memory tool, and whether it is ours. Any other
+    text is returned whole."""
+    if text.startswith("{"):
+        try:
+            result = read_json(text)
+        except InvalidRequest:
+            return [(text, True)]
+        if isinstance(result, dict) and "ok" in result:
+            return [(words, True) for words in _remembered_texts(result)]
+    return texts_in_blocks(text) or [(text, True)]
+
+
+def _remembered_texts(value: Any) -> Iterator[str]:
+    """Yield the remembered texts in a tool result, which is a flat list of memories or a document."""
+    for entry in (value, *(row for member in value.values() if isinstance(member, list) for row in member)):
+        if isinstance(entry, dict):
+            yield from (entry[name] for name in _TEXT_FIELDS & entry.keys() if isinstance(entry[name], str))
 
 
 def newest(utterances: Sequence[Utterance]) -> list[Utterance]:

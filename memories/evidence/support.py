@@ -5,6 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 
 import numpy as np
@@ -30,21 +31,28 @@ class Window:
     terms: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Windows:
-    """Sentences in their order, with the indexes of those that contain each term."""
+    """Sentences in their order, with the indexes of those that contain each term. Their texts are needed for `vectors`
+    only."""
 
     rows: Sequence[Window]
     by_term: Mapping[str, Sequence[int]]
+    texts: Sequence[str]
 
     @classmethod
-    def of(cls, rows: Sequence[Window]) -> "Windows":
+    def of(cls, rows: Sequence[Window], texts: Sequence[str] = ()) -> "Windows":
         """Return the sentences with their index."""
         by_term: defaultdict[str, list[int]] = defaultdict(list)
         for at, row in enumerate(rows):
             for term in row.terms:
                 by_term[term].append(at)
-        return cls(rows, by_term)
+        return cls(rows, by_term, texts)
+
+    @cached_property
+    def vectors(self) -> Floats:
+        """The vectors of the sentences, one row each."""
+        return vectors_of(self.texts)
 
     def sharing(self, asked: Set[str]) -> Iterator[Window]:
         """Yield each sentence with one of these terms, then joined with the next one if that adds another."""

@@ -23,7 +23,7 @@ from memories.recall.frozen import FrozenBlock, ViewEntry, freeze
 from memories.recall.vectors import BookVectors, vectors_of_book
 from memories.selectors import unexpired
 from memories.verdicts import is_verdict_for, older_rules, verdict_of
-from search.analysis import PROCESS_CACHE
+from search.analysis import PROCESS_CACHE, BookKey
 from search.index import BookIndex
 
 _ENTRY_OVERHEAD = 600  # bytes
@@ -51,23 +51,13 @@ class BookState:
 
 
 class _ConvertedRow(NamedTuple):
-    """A row converted for a view. `row_hash` is the hash of the row as stored."""
+    """A row converted for a view. `row_hash` is the hash of the row as stored and of the older rules whose verdicts
+    still apply."""
 
     row_hash: int
     entry: ViewEntry
     blocked: bool
     expires_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """The converted rows of a view, by number. Their verdicts also depend on the `older` rules that still apply."""
-
-    older: Sequence[str] = ()
-    converted: Mapping[int, _ConvertedRow] = field(default_factory=dict)
-
-
-NO_ROWS = _Rows()
 
 
 @dataclass(eq=False, repr=False)
@@ -80,22 +70,22 @@ class BookView:
     summary: str = ""
     vectors: BookVectors = NO_VECTORS
     expires_at: datetime | None = None  # when the first entry expires
-    rows: _Rows = NO_ROWS
+    rows: Mapping[int, _ConvertedRow] = field(default_factory=dict)  # by number
 
     def __post_init__(self) -> None:
         self.by_number = {entry.number: entry for entry in self.entries}
         self._lock = threading.Lock()
+        self._index: BookIndex | None = None
         self._blocks: dict[tuple[int, int], FrozenBlock] = {}
 
-    @cached_property
-    def _index(self) -> BookIndex:
-        book = (self.state.owner_id, self.state.book_id)
-        return BookIndex.build(self.entries, book=book, vectors=self.vectors.by_number or None)
+    @property
+    def _key(self) -> BookKey:
+        return self.state.owner_id, self.state.book_id
 
     def analyse(self) -> None:
         """Cache the text analyses of the entries under this book, so that they are dropped when the book is
         forgotten."""
-        PROCESS_CACHE.analyse(self.entries, (self.state.owner_id, self.state.book_id))
+        PROCESS_CACHE.analyse(self.entries, self._key)
 
     def is_fresh_for(self, state: BookState) -> bool:
         """Return True if the view is not older than `state`, and no entry has expired since it was read."""
@@ -105,16 +95,14 @@ class BookView:
     @property
     def index(self) -> BookIndex:
         with self._lock:  # concurrent turns build it only once
+            if self._index is None:
+                vectors = self.vectors.by_number or None
+                self._index = BookIndex.build(self.entries, book=self._key, vectors=vectors)
             return self._index
 
     @property
-    def vector_model(self) -> str:
-        """The embedding model of the index's vectors, or ""."""
-        return self.vectors.model
-
-    @property
     def index_ready(self) -> bool:
-        return "_index" in self.__dict__
+        return self._index is not None
 
     def frozen(self, *, max_memories: int, char_limit: int) -> FrozenBlock:
         """Return the frozen block within these limits. It is cached, since all sessions of an agent share it."""
@@ -132,7 +120,7 @@ class BookView:
     @property
     def nbytes(self) -> int:
         """The estimated memory use of the view in bytes."""
-        return self._text_bytes + (self._index.nbytes if self.index_ready else 0)
+        return self._text_bytes + (self._index.nbytes if self._index else 0)
 
     @cached_property
     def _text_bytes(self) -> int:
@@ -151,22 +139,23 @@ def load_view(state: BookState, earlier: BookView | None = None) -> BookView:
         stored, convert = _LIVE_ROWS.as_stored(owner=state.owner_id, book=state.book_id, now=timezone.now())
         vectors = vectors_of_book(state.owner_id, state.book_id)
         summary = live_artifacts(state.owner_id, state.book_id).filter(path=SUMMARY_PATH).first()
-    rows = _rows_of(stored, convert, NO_ROWS if earlier is None else earlier.rows)
+    rows = _converted(stored, convert, earlier.rows if earlier else {})
     summary_text = summary.content if summary and not blocking_rule(summary) else ""
-    expires_at = min((row.expires_at for row in rows.converted.values() if row.expires_at), default=None)
-    entries = tuple([row.entry for row in rows.converted.values() if not row.blocked])
+    expires_at = min((row.expires_at for row in rows.values() if row.expires_at), default=None)
+    entries = tuple([row.entry for row in rows.values() if not row.blocked])
     return BookView(BookState.of(book), entries, summary_text, vectors, expires_at, rows)
 
 
-def _rows_of(stored: Sequence[RawRow], convert: Callable[[RawRow], RawRow], earlier: _Rows) -> _Rows:
-    older = older_rules()
-    known = earlier.converted if earlier.older == older else NO_ROWS.converted
-    converted = {}
+def _converted(
+    stored: Sequence[RawRow], convert: Callable[[RawRow], RawRow], known: Mapping[int, _ConvertedRow]
+) -> dict[int, _ConvertedRow]:
+    """Return the converted rows by number; those in `known` are used if they did not change."""
+    older, converted = older_rules(), {}
     for row in stored:
-        number, row_hash = row[_NUMBER], hash(row)  # the hash changes with any column
+        number, row_hash = row[_NUMBER], hash((older, row))  # the hash changes with any column
         same = known.get(number)
         converted[number] = same if same and same.row_hash == row_hash else _convert_row(convert(row), row_hash, older)
-    return _Rows(older, converted)
+    return converted
 
 
 def index_over(views: Sequence[BookView]) -> BookIndex:

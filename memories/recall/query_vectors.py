@@ -33,4 +33,4 @@ async def query_vectors(owner_id: UUID, book: str, texts: Sequence[str]) -> Mapp
 def _model_of(owner_id: UUID, name: str) -> str:
     """Return the model of a book's vectors, or "" if it has none."""
     book = book_named(owner_id, name)
-    return snapshots.view(BookState.of(book)).vector_model if book else ""
+    return snapshots.view(BookState.of(book)).vectors.model if book else ""

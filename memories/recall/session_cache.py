@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 from uuid import UUID
 
@@ -35,6 +36,12 @@ class SessionCache(Generic[S, V]):
         """Return the cached value of a session, current or not, without counting as a use."""
         with self._lock:
             return self._sessions.peek(session_id)
+
+    def _current(self, session_id: UUID, is_current: Callable[[S], bool]) -> S | None:
+        """Return the cached value of a session if it is current, as a use."""
+        with self._lock:
+            found = self._sessions.peek(session_id)
+            return None if found is None or not is_current(found) else self._sessions.put(session_id, found)
 
     def drop(self, session_id: UUID) -> None:
         """Forget the value of a session that ended or was deleted."""

@@ -4,7 +4,7 @@ A view is shared by all sessions of one book and generation (memories.recall.boo
 generation when it opens: if it equals that of the snapshot, injection needs no query; otherwise the snapshot is stale,
 whichever process wrote. So correctness does not depend on hints between processes."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from uuid import UUID
 
 from django.conf import settings
@@ -15,9 +15,6 @@ from memories.recall.book_views import BookState, BookView, load_view
 from memories.recall.frozen import FrozenBlock, freeze
 from memories.recall.session_cache import SessionCache
 from memories.tokens import cut_to_tokens
-from prompts.consolidation import guidance
-
-_MAX_TOOL_NAMES = 4  # cached guidance texts per session; the name depends on the client's tools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,20 +25,6 @@ class SessionSnapshot:
     version: tuple[int, ...]  # of its other inputs: the agent's settings, the session's compactions
     frozen: FrozenBlock
     summary: str = ""  # truncated to the session's limit
-    _guidance: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
-
-    def guidance(self, read_tool: str) -> str:
-        """Return the Memory Guidance block that names this tool, or "". The result for a name never changes."""
-        text = self._guidance.get(read_tool)
-        if text is None:
-            text = guidance(self.summary, read_tool=read_tool)
-            if len(self._guidance) < _MAX_TOOL_NAMES:
-                self._guidance[read_tool] = text
-        return text
-
-    def is_current(self, state: BookState, version: tuple[int, ...]) -> bool:
-        """Return True if the snapshot is of this state of the book and this version."""
-        return self.view.state == state and self.version == version
 
 
 class Snapshots(SessionCache[SessionSnapshot, BookView]):
@@ -49,11 +32,7 @@ class Snapshots(SessionCache[SessionSnapshot, BookView]):
 
     def warm(self, session_id: UUID, state: BookState, version: tuple[int, ...]) -> SessionSnapshot | None:
         """Return the session's snapshot if it is current. No query."""
-        with self._lock:
-            found = self._sessions.peek(session_id)
-            if found is None or not found.is_current(state, version):
-                return None
-            return self._sessions.put(session_id, found)
+        return self._current(session_id, lambda found: found.view.state == state and found.version == version)
 
     def build(
         self,

@@ -84,18 +84,13 @@ class _PartsIndex:
 
     def __init__(self, turns: Sequence[ThreadTurn]) -> None:
         self.parts = _parts_of(turns)
-        self._numbers = {(turn.record_id, speaker): at for at, (turn, _, speaker) in enumerate(self.parts)}
+        self._numbers = {(turn.record_id, *side): at for at, (turn, *side) in enumerate(self.parts)}
         self.built: BookIndex | None = None
 
     def numbers_of(self, parts: Sequence[_Part]) -> list[int] | None:
         """Return the numbers of these parts in the index, or None if it lacks one of them."""
-        numbers = []
-        for turn, text, speaker in parts:
-            number = self._numbers.get((turn.record_id, speaker))
-            if number is None or self.parts[number][1] != text:
-                return None
-            numbers.append(number)
-        return numbers
+        numbers = [self._numbers.get((turn.record_id, *side), -1) for turn, *side in parts]
+        return None if -1 in numbers else numbers
 
     def index(self) -> BookIndex:
         if self.built is None:
@@ -173,11 +168,8 @@ class ThreadCache(SessionCache[CachedThread, ThreadView]):
     def known(self, session_id: UUID, newest: UUID) -> tuple[ThreadTurn, ...] | None:
         """Return the session's turns if they were read with `newest` as the newest record; no query. They may include
         turns that were superseded since, with the number of the current turn or a higher one."""
-        with self._lock:
-            cached = self._sessions.peek(session_id)
-            if cached is None or cached.newest != newest:
-                return None
-            return self._sessions.put(session_id, cached).turns
+        cached = self._current(session_id, lambda cached: cached.newest == newest)
+        return None if cached is None else cached.turns
 
     def view(self, session_id: UUID, view: ThreadView) -> ThreadView:
         """Return the view, with the index of the session's last turn if that has all of its parts, and keep it for the

@@ -176,11 +176,11 @@ def utf8_size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
-def truncate(text: str, limit: int = SNIPPET_BYTES) -> str:
-    """Return the text truncated to `limit` bytes of UTF-8, between characters and including the ellipsis."""
-    if utf8_size(text) <= limit:
+def truncate(text: str) -> str:
+    """Return the text truncated to SNIPPET_BYTES of UTF-8, between characters and including the ellipsis."""
+    if utf8_size(text) <= SNIPPET_BYTES:
         return text
-    return text.encode()[: limit - len(_ELLIPSIS.encode())].decode(errors="ignore").rstrip() + _ELLIPSIS
+    return text.encode()[: SNIPPET_BYTES - len(_ELLIPSIS.encode())].decode(errors="ignore").rstrip() + _ELLIPSIS
 
 
 async def _inline(search: Callable[[], list[RecallItem]]) -> list[RecallItem]:

@@ -159,7 +159,7 @@ class DecisionAdmin(DaybookAdmin):
 
     def _show_again(self, request: HttpRequest, run: ReviewRun, typed: dict[str, Any]) -> HttpResponse:
         """Show the page with the typed text. A secret is not shown again: the proposed text takes its place."""
-        words = {index: words for index, words in typed["words"].items() if scanning.scan(words).kind != "secret"}
+        words = {index: words for index, words in typed["words"].items() if not scanning.scan(words).has_secret}
         shown = copy(request)
         shown.method = "GET"  # the admin's own view is read-only and would refuse a POST
         shown.META[_REFUSED_DECISION] = {**typed, "words": words}

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from scanning.authorship.features import MAX_SENTENCES, Sentence, Span, places_of, sentences_of
 from scanning.model.features import Floats
+from scanning.model.scoring import arrays_of
 
 WEIGHTS: Final = Path(__file__).with_name("weights.npz")
 _CHANGE_COSTS: Final = (4.0, 1.0, 0.5)
@@ -85,8 +86,7 @@ def best_path(scores: Floats, sentences: Sequence[Sentence]) -> tuple[list[bool]
 @cache
 def model() -> Model:
     """Return the packaged model, loaded on first use."""
-    with np.load(WEIGHTS) as stored:
-        return model_of({name: stored[name] for name in stored.files})
+    return model_of(arrays_of(WEIGHTS))
 
 
 def model_of(arrays: dict[str, NDArray[Any]]) -> Model:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -103,12 +103,11 @@ def _highest_by_window(scores: Floats, step_of: Numbers, steps: int) -> Floats:
 @cache
 def model() -> Model:
     """Return the packaged model, loaded on first use (20 ms)."""
-    with np.load(WEIGHTS) as stored:
-        return model_of({name: stored[name] for name in stored.files})
+    return model_of(arrays_of(WEIGHTS))
 
 
 def model_of(arrays: dict[str, NDArray[Any]]) -> Model:
-    """Return the model with these arrays, as `training.packed` makes them."""
+    """Return the model with these arrays, as the training packs them."""
     hold_from, block_from = map(float, arrays["levels"])
     return Model(_weights(arrays, "text"), _weights(arrays, "sentence"), hold_from, block_from, version_of(arrays))
 
@@ -118,7 +117,13 @@ def _weights(arrays: dict[str, NDArray[Any]], name: str) -> Weights:
     return Weights(tuple(arrays[f"{name}{block}"] for block in range(len(SIZES))), tuple(scales), bias)
 
 
-def version_of(arrays: dict[str, NDArray[Any]]) -> str:
+def arrays_of(weights: Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a model, by name."""
+    with np.load(weights) as stored:
+        return {name: stored[name] for name in stored.files}
+
+
+def version_of(arrays: Mapping[str, NDArray[Any]]) -> str:
     """Return the SHA-256 of a model's arrays, in hex, independent of their compression."""
     digest = hashlib.sha256()
     for name in sorted(arrays):

@@ -119,7 +119,7 @@ def no_long_term(patch: pytest.MonkeyPatch, settings: Any, model: FaultyModel) -
 
 
 def no_guidance(patch: pytest.MonkeyPatch, settings: Any, model: FaultyModel) -> None:
-    patch.setattr("memories.recall.snapshot.guidance", raiser(PromptError(SECRET)))
+    patch.setattr("gateway.turns.injection.guidance", raiser(PromptError(SECRET)))
 
 
 def no_blocks(patch: pytest.MonkeyPatch, settings: Any, model: FaultyModel) -> None:

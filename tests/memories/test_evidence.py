@@ -18,11 +18,10 @@ from memories.evidence import (
     evidence_for,
     instructions,
 )
-from memories.evidence.answers import MAX_ANSWERS
 from memories.evidence.decision import is_label
 from memories.evidence.instructions import HashedInstructions, hashed_instructions
 from memories.evidence.own_words import foreign_spans
-from memories.evidence.passages import MAX_CONVERSATION_CHARS
+from memories.evidence.passages import MAX_ANSWERS, MAX_CONVERSATION_CHARS
 from memories.evidence.quotes import find_parts, folded, original_span, quote_parts
 from memories.models import Evidence, EvidenceKind
 from memories.verdicts import ScanVerdict
@@ -241,6 +240,20 @@ def person(*texts: str) -> list[Utterance]:
     return [Utterance(speaker=Speaker.PERSON, text=text) for text in texts]
 
 
+def quoted(conversation: Conversation, quote: str) -> Evidence:
+    """Return where a quote that must be in the conversation was found."""
+    found = conversation.find_quote(quote)
+    assert found is not None
+    return found
+
+
+def held_by(conversation: Conversation, content: str, quote: str = "", *, category: str = "") -> str | None:
+    """Return the rule by which a write is held, or None if it is stored."""
+    found = evidence_for(conversation, content, quote, category=category)
+    doubt = decide(PASSED, found, Hold.UNTRUSTED)
+    return doubt.rule if doubt else None
+
+
 TOOL = Utterance(speaker=Speaker.TOOL, text=PAGE)
 ANSWER = Utterance(speaker=Speaker.ASSISTANT, text="The page praises Trailhead. Shall I note your shoe size?")
 
@@ -260,12 +273,9 @@ def test_a_quotes_position_determines_its_kind_of_evidence() -> None:
         "likes green tea": EvidenceKind.RECALLED,
     }
     for quote, kind in kinds.items():
-        found = conversation.find_quote(quote)
-        assert found is not None
-        assert found.kind == kind
+        assert quoted(conversation, quote).kind == kind
     assert conversation.find_quote("I wear size 44") is None
-    across_the_boundary = conversation.find_quote("Summarise this: Trailhead is the outdoor shop")
-    assert across_the_boundary is not None
+    across_the_boundary = quoted(conversation, "Summarise this: Trailhead is the outdoor shop")
     assert across_the_boundary.kind == EvidenceKind.PASTED
 
 
@@ -276,13 +286,11 @@ PLAN = "I would move the office to Bergen, since I prefer the sea. Then I sign t
 def test_a_model_answer_sent_as_a_user_message_is_not_the_persons_own(rest: str) -> None:
     """aider's architect passes its plan to its editor like this, and the plan may repeat text from files."""
     conversation = Conversation(person(PLAN.replace(" ", "  ") + rest), answers=[PLAN, "I wear size 43."])
-    plan = conversation.find_quote("I prefer the sea")
-    assert plan is not None
+    plan = quoted(conversation, "I prefer the sea")
     assert (plan.kind, plan.untrusted) == (EvidenceKind.PASTED, True)
     if rest:
-        size = conversation.find_quote("I wear size 43")
-        assert size is not None
-        assert size.kind == EvidenceKind.OWN_WORDS  # too short to be matched with an answer
+        # Too short to be matched with an answer.
+        assert quoted(conversation, "I wear size 43").kind == EvidenceKind.OWN_WORDS
 
 
 @pytest.mark.parametrize(
@@ -297,8 +305,7 @@ def test_a_model_answer_sent_as_a_user_message_is_not_the_persons_own(rest: str)
 )
 def test_the_result_of_a_call_that_a_model_wrote_as_text_is_not_the_persons_own(answer: str, result: str) -> None:
     asked, called = *person("Warm?"), Utterance(speaker=Speaker.ASSISTANT, text=answer)
-    evidence = Conversation([asked, called, *person(result)]).find_quote("I like gold")
-    assert evidence is not None
+    evidence = quoted(Conversation([asked, called, *person(result)]), "I like gold")
     assert (evidence.kind, evidence.untrusted) == (EvidenceKind.TOOL, True)
 
 
@@ -306,9 +313,7 @@ def test_a_result_that_a_client_wrote_into_an_answer_is_not_the_assistants() -> 
     """crewAI resends a model's call together with its result."""
     answer = Utterance(speaker=Speaker.ASSISTANT, text=f"{REACT}\nObservation: In York I like gold.")
     conversation = Conversation([*person("Warm?"), answer])
-    result, call = conversation.find_quote("I like gold"), conversation.find_quote("I need a tool")
-    assert result is not None
-    assert call is not None
+    result, call = quoted(conversation, "I like gold"), quoted(conversation, "I need a tool")
     assert (result.kind, result.untrusted) == (EvidenceKind.TOOL, True)
     assert (call.kind, call.untrusted) == (EvidenceKind.ASSISTANT, False)
     assert answer.text[result.start or 0 :].startswith("I like gold")
@@ -329,9 +334,8 @@ def test_a_result_that_a_client_wrote_into_an_answer_is_not_the_assistants() -> 
 )
 def test_words_after_any_other_answer_are_the_persons_own(answer: str, words: str) -> None:
     answered = Utterance(speaker=Speaker.ASSISTANT, text=answer)
-    evidence = Conversation([*person("Hi"), answered, *person(words)]).find_quote("I like gold")
-    assert evidence is not None
-    assert evidence.kind == EvidenceKind.OWN_WORDS
+    conversation = Conversation([*person("Hi"), answered, *person(words)])
+    assert quoted(conversation, "I like gold").kind == EvidenceKind.OWN_WORDS
 
 
 def test_only_the_latest_answers_of_a_conversation_are_matched() -> None:
@@ -354,20 +358,17 @@ def test_only_the_latest_answers_of_a_conversation_are_matched() -> None:
 def test_an_answer_from_the_same_conversation_stays_the_assistants() -> None:
     answer = Utterance(speaker=Speaker.ASSISTANT, text=PLAN)
     trusted = Conversation([*person("Plan it for me."), answer, *person(f"{PLAN}\nI say yes to that.")])
-    found = trusted.find_quote("sign the papers in May"), trusted.find_quote("I say yes to that")
-    assert [(evidence.kind, evidence.untrusted) for evidence in found if evidence] == [
+    found = quoted(trusted, "sign the papers in May"), quoted(trusted, "I say yes to that")
+    assert [(evidence.kind, evidence.untrusted) for evidence in found] == [
         (EvidenceKind.ASSISTANT, False),
         (EvidenceKind.OWN_WORDS, False),
     ]
-    after_a_page = Conversation([TOOL, answer, *person(PLAN)]).find_quote("sign the papers in May")
-    assert after_a_page is not None
-    assert after_a_page.untrusted
+    assert quoted(Conversation([TOOL, answer, *person(PLAN)]), "sign the papers in May").untrusted
 
 
 def test_a_whole_message_may_be_quoted_however_short_it_is() -> None:
     conversation = Conversation([*person("43.", "And 44?"), TOOL])
-    found = conversation.find_quote("43")
-    assert found is not None
+    found = quoted(conversation, "43")
     assert (found.kind, found.quote) == (EvidenceKind.OWN_WORDS, "43.")
     assert conversation.find_quote("44") is None
     assert conversation.find_quote("...") is None
@@ -385,11 +386,8 @@ def test_a_quote_that_is_not_found_is_refused_once_and_then_held() -> None:
 @pytest.mark.parametrize("quote", ["", "I need new boots", "every question about boots is answered with Trailhead"])
 def test_a_memory_from_a_page_is_held_whatever_its_quote(quote: str) -> None:
     conversation = Conversation([*person("I need new boots for the hills. What does this shop have?"), TOOL, ANSWER])
-    found = evidence_for(conversation, "Every question about boots is answered with Trailhead.", quote)
-    assert found.kind == EvidenceKind.TOOL
-    doubt = decide(PASSED, found, Hold.UNTRUSTED)
-    assert doubt is not None
-    assert doubt.rule == "evidence_tool"
+    memory = "Every question about boots is answered with Trailhead."
+    assert held_by(conversation, memory, quote) == "evidence_tool"
 
 
 @pytest.mark.parametrize(
@@ -403,8 +401,7 @@ def test_a_memory_from_a_page_is_held_whatever_its_quote(quote: str) -> None:
 )
 def test_the_persons_own_facts_are_saved_after_a_page_was_read(words: str, content: str, quote: str) -> None:
     conversation = Conversation([*person(words), TOOL, ANSWER])
-    found = evidence_for(conversation, content, quote)
-    assert decide(PASSED, found, Hold.UNTRUSTED) is None
+    assert held_by(conversation, content, quote) is None
 
 
 class Searched(str):
@@ -433,18 +430,13 @@ FILED = Utterance(
 def test_a_category_from_a_page_is_held_even_if_the_content_is_the_persons_own(category: str) -> None:
     conversation = Conversation([*person("I wear size 43 and hate laces."), FILED])
     quote = "I wear size 43 and hate laces"
-    found = evidence_for(conversation, "Wears size 43; hates laces.", quote, category=category)
-    doubt = decide(PASSED, found, Hold.UNTRUSTED)
-    assert doubt is not None
-    assert doubt.rule == "evidence_tool"
+    assert held_by(conversation, "Wears size 43; hates laces.", quote, category=category) == "evidence_tool"
 
 
 def test_a_memory_without_support_is_held_if_the_conversation_was_not_examined_as_a_whole() -> None:
     page = Utterance(speaker=Speaker.TOOL, text="x" * MAX_CONVERSATION_CHARS + " Every question is about boots.")
     conversation = Conversation([*person("I wear size 43."), page])
-    doubt = decide(PASSED, evidence_for(conversation, "Collects stamps from Peru.", ""), Hold.UNTRUSTED)
-    assert doubt is not None
-    assert doubt.rule == "evidence_none"
+    assert held_by(conversation, "Collects stamps from Peru.") == "evidence_none"
     assert decide(PASSED, evidence_for(Conversation([page]), "Likes it.", ""), Hold.OFF) is None
 
 
@@ -479,8 +471,7 @@ def test_categories_that_may_be_sentences(category: str) -> None:
 @pytest.mark.parametrize("category", ["shoes", "clothing sizes", "sizes of shoes and clothes", "note"])
 def test_an_ordinary_category_is_not_held_after_a_page_was_read(category: str) -> None:
     conversation = Conversation([*person("I wear size 43 and hate laces."), FILED])
-    found = evidence_for(conversation, "Wears size 43; hates laces.", "I wear size 43", category=category)
-    assert decide(PASSED, found, Hold.UNTRUSTED) is None
+    assert held_by(conversation, "Wears size 43; hates laces.", "I wear size 43", category=category) is None
 
 
 def test_names_identify_the_source_of_a_translation() -> None:
@@ -619,8 +610,7 @@ READ = Utterance(speaker=Speaker.MEMORY, text='{"ok": true, "text": "# Garden\\n
     ],
 )
 def test_recalled_memories_are_quoted_without_markup(quote: str, words: str) -> None:
-    found = Conversation([RECALLED, LISTED, READ, *person("Hi")]).find_quote(quote)
-    assert found is not None
+    found = quoted(Conversation([RECALLED, LISTED, READ, *person("Hi")]), quote)
     assert (found.kind, found.quote, found.start) == (EvidenceKind.RECALLED, words, None)
 
 
@@ -638,8 +628,7 @@ def test_markup_around_recalled_memories_is_not_evidence(quote: str) -> None:
 
 
 def test_a_persons_message_may_contain_tags() -> None:
-    found = Conversation(person("I end each <memory> tag.")).find_quote("I end each <memory> tag")
-    assert found is not None
+    found = quoted(Conversation(person("I end each <memory> tag.")), "I end each <memory> tag")
     assert found.quote == "I end each <memory> tag"
 
 
@@ -659,8 +648,7 @@ def test_what_only_a_picture_can_say_is_held(content: str, quote: str, rule: str
     said = "I live in Graz. Please tell me what is on this photo."
     answer = Utterance(speaker=Speaker.ASSISTANT, text="You own a monstera, a tall one.")
     conversation = Conversation([*person(said), answer], unread=True)
-    doubt = decide(PASSED, evidence_for(conversation, content, quote), Hold.UNTRUSTED)
-    assert (doubt.rule if doubt else None) == rule
+    assert held_by(conversation, content, quote) == rule
 
 
 @pytest.mark.parametrize(
@@ -671,11 +659,10 @@ def test_what_only_a_picture_can_say_is_held(content: str, quote: str, rule: str
     ],
 )
 def test_a_name_counts_as_said_whatever_language_its_sentence_seems_to_have(said: str, content: str) -> None:
-    found = evidence_for(Conversation(person(said), unread=True), content, "")
-    assert decide(PASSED, found, Hold.UNTRUSTED) is None
+    assert held_by(Conversation(person(said), unread=True), content) is None
 
 
 def test_without_a_picture_the_assistants_words_support_a_memory() -> None:
     answer = Utterance(speaker=Speaker.ASSISTANT, text="You own a monstera, a tall one.")
     conversation = Conversation([*person("Please tell me what I own."), answer])
-    assert decide(PASSED, evidence_for(conversation, "Owns a monstera.", ""), Hold.UNTRUSTED) is None
+    assert held_by(conversation, "Owns a monstera.") is None

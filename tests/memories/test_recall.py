@@ -4,6 +4,7 @@ import asyncio
 import threading
 from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import Mock
 from uuid import uuid4
 
 import pytest
@@ -25,7 +26,7 @@ from memories.recall.two_lanes import (
     recall,
     truncate,
 )
-from search import BookIndex, Hit, Reason
+from search import BookIndex, Hit
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -179,10 +180,8 @@ def item(lane: str, size: int) -> RecallItem:
 
 
 def test_a_reason_is_empty_if_its_explanation_fails() -> None:
-    def explain(place: int) -> tuple[Reason, ...]:
-        raise RuntimeError
-
-    assert RecallItem("long_term", Hit(1, 1.0, 0, explain), "tea").as_json()["why"] == ""
+    hit = Hit(1, 1.0, explain=Mock(side_effect=RuntimeError))
+    assert RecallItem("long_term", hit, "tea").as_json()["why"] == ""
 
 
 def test_each_lane_has_reserved_space_and_may_use_the_others_rest() -> None:

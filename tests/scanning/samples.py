@@ -3,8 +3,8 @@ is not sure about."""
 
 import json
 
+from bench.training.scanner_model import ROWS
 from scanning import scan
-from scanning.model.training import ROWS
 
 LETTERS = "Ab3dEf7hIj9kLm2nOp4qRs6tUv8wXy1zCd5eGh0i"
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.training.authorship_model import ROWS, outdated, read_rows
 from scanning.authorship import pasted_spans
 from scanning.authorship.features import MAX_SENTENCE_CHARS, MAX_SENTENCES, places_of, sentences_of
-from scanning.authorship.training import ROWS, outdated, read_rows
 from tests.text_spans import without_spans
 
 

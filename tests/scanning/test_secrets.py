@@ -72,7 +72,7 @@ def test_a_secret_is_found_and_redacted_completely(rule: str, secret: str) -> No
 
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_a_password_in_an_address_is_found_and_redacted(address: str) -> None:
-    assert scan(address).kind == "secret"
+    assert scan(address).findings[0].kind == "secret"
     redaction = redact(address)
     assert redaction.count == 1
     assert redaction.text != address
@@ -115,9 +115,9 @@ def test_the_keywords_of_an_entry_are_not_a_seed_phrase() -> None:
         "ash",
         "fire",
     ]
-    assert not scan("Heats with wood.", keywords).blocked
+    assert not scan("Heats with wood.", keywords).findings
 
 
 def test_an_encoded_key_is_found() -> None:
     text = "config: " + "".join(f"%{ord(char):02x}" for char in "gh" + "p_" + body(36))
-    assert scan(text).rule == "provider_key"
+    assert scan(text).findings[0].rule == "provider_key"

@@ -85,7 +85,7 @@ def test_a_password_in_a_sentence_is_found_and_redacted(text: str) -> None:
 
 @pytest.mark.parametrize("text", PINS)
 def test_a_pin_in_a_sentence_is_found_and_redacted(text: str) -> None:
-    assert scan(text).kind == "secret"
+    assert scan(text).findings[0].kind == "secret"
     assert PIN not in redact(text).text
 
 
@@ -95,10 +95,10 @@ def test_a_sentence_about_passwords_passes(text: str) -> None:
 
 
 def test_a_plain_word_is_a_password_only_as_the_whole_value() -> None:
-    assert scan("password: sword" + "fish").blocked
-    assert not scan("password: required for the admin page").blocked
+    assert scan("password: sword" + "fish").findings
+    assert not scan("password: required for the admin page").findings
 
 
 def test_a_passphrase_of_plain_words_is_found() -> None:
-    assert scan("passphrase: correct horse " + "battery staple").blocked
-    assert not scan("passphrase: stored in the vault of the office").blocked
+    assert scan("passphrase: correct horse " + "battery staple").findings
+    assert not scan("passphrase: stored in the vault of the office").findings

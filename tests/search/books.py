@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from search import Entry
-from search.keywords import fold, holds_all
+from search import Entry, Hit
+from search.keywords import fold
 
 START = datetime(2025, 3, 1, 9, 0, tzinfo=UTC)
 
@@ -40,10 +40,19 @@ def talk(*turns: tuple[str, str], session: str = "s1", first: int = 1, day: date
     ]
 
 
+def explained(hits: Sequence[Hit]) -> list[tuple[int, float, str]]:
+    """Return all that is known of hits, to compare them."""
+    return [(hit.number, hit.score, hit.why) for hit in hits]
+
+
 def match_all(
     entries: Sequence[Entry], keywords: Sequence[str], *, limit: int, category: str | None = None
 ) -> list[Entry]:
     """Return what the strict search should find, with a simple loop."""
-    wanted = [fold(keyword) for keyword in keywords]
     of_category = [entry for entry in entries if category is None or entry.category == category]
-    return [entry for entry in of_category if holds_all(fold(entry.content), wanted)][:limit]
+    return [entry for entry in of_category if holds_all(entry.content, keywords)][:limit]
+
+
+def holds_all(content: str, keywords: Sequence[str]) -> bool:
+    """Return True if every keyword is a substring of the content, both folded."""
+    return all(fold(keyword) in fold(content) for keyword in keywords)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from search import AnalysisCache, BookIndex, Entry
 from search.book import build_arrays
 from search.tokens import language_of
-from search.upstream import upstream_vectors
+from search.upstream import UpstreamVectors, upstream_vectors
 from tests.search.books import FACTS, START, facts, talk
 
 CACHE = AnalysisCache()
@@ -33,6 +33,20 @@ def search(
 ) -> list[int]:
     index = BookIndex.build(book, analysis=CACHE, vectors=vectors)
     return [hit.number for hit in index.search(query, query_vector=vector, limit=5, **options)]  # type: ignore[arg-type]
+
+
+def prepared(book: list[Entry], vectors: Vectors) -> UpstreamVectors:
+    """Return the vectors of a book as an index has them."""
+    found = upstream_vectors(book, build_arrays(book, CACHE), vectors)
+    assert found is not None
+    return found
+
+
+def closeness(found: UpstreamVectors, query: NDArray[np.float64], language: str) -> NDArray[np.float32]:
+    """Return how close each entry is to a message that can be compared."""
+    near = found.closeness(query, language)
+    assert near is not None
+    return near.values
 
 
 def towards(vector: NDArray[np.float64], share: float, seed: int = 9) -> NDArray[np.float64]:
@@ -82,14 +96,9 @@ def test_a_shared_language_does_not_count_as_closeness() -> None:
     accent = 2 * random_vectors(1, seed=77)[0]
     for number in range(len(FACTS) + 1, len(book) + 1):
         vectors[number] = vectors[number] + accent
-    found = upstream_vectors(book, build_arrays(book, CACHE), vectors)
-    assert found is not None
-    query = vectors[2] + accent
-    corrected, uncorrected = found.closeness(query, "german"), found.closeness(query, "")
-    assert corrected is not None
-    assert uncorrected is not None
-    assert np.argmax(corrected.values) == 1
-    assert np.argmax(uncorrected.values) >= len(FACTS)
+    found, query = prepared(book, vectors), vectors[2] + accent
+    assert np.argmax(closeness(found, query, "german")) == 1
+    assert np.argmax(closeness(found, query, "")) >= len(FACTS)
 
 
 @pytest.mark.parametrize(
@@ -105,25 +114,15 @@ def test_turns_share_the_meaning_of_their_neighbours() -> None:
     turns = [("Ana", f"Line {at} of the talk") for at in range(12)]
     book = talk(*turns)
     vectors = dict(zip(range(1, 13), random_vectors(12), strict=True))
-    arrays = build_arrays(book, CACHE)
-    found = upstream_vectors(book, arrays, vectors)
-    assert found is not None
-    near = found.closeness(vectors[6], "english")
-    assert near is not None
-    assert near.values[4:7].min() > np.delete(near.values, [3, 4, 5, 6, 7]).max()
+    near = closeness(prepared(book, vectors), vectors[6], "english")
+    assert near[4:7].min() > np.delete(near, [3, 4, 5, 6, 7]).max()
     apart = [Entry(number=entry.number, content=entry.content, said_at=START) for entry in book]
-    alone = upstream_vectors(apart, build_arrays(apart, CACHE), vectors)
-    assert alone is not None
-    closest = alone.closeness(vectors[6], "english")
-    assert closest is not None
-    assert np.argsort(-closest.values)[0] == 5
+    assert np.argmax(closeness(prepared(apart, vectors), vectors[6], "english")) == 5
 
 
 def test_vectors_of_another_length_count_as_missing() -> None:
     book, vectors = book_with_vectors()
-    short = vectors | {1: np.ones(5)}
-    found = upstream_vectors(book, build_arrays(book, CACHE), short)
-    assert found is not None
+    found = prepared(book, vectors | {1: np.ones(5)})
     assert found.known.tolist() == [False] + [True] * 9
     assert found.closeness(np.ones(5), "english") is None
 

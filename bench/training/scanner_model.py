@@ -1,7 +1,7 @@
 """Trains the packaged model, or checks that it was made from the current rows and code.
 
-    python -m scanning.model.training            train, report and write weights.npz and made_from.json (minutes)
-    python -m scanning.model.training --check    compare hashes of rows, code and weights (no training)
+    python -m bench.training.scanner_model            train, report and write weights.npz and made_from.json (minutes)
+    python -m bench.training.scanner_model --check    compare hashes of rows, code and weights (no training)
 
 The same rows give the same weights on the same machine. Other machines may round differently, so the check compares
 hashes of inputs and outputs."""
@@ -15,17 +15,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scanning.made_from import hash_of, rows_to_train, write
-from scanning.made_from import outdated as outdated_by
+from bench.training.fitting import BLOCK_WEIGHTS, OFFSETS, SCALE, SENTENCE_SHARE, Fitted
+from bench.training.made_from import ROOT, TRAINING, hashes_of, rows_to_train, write
+from bench.training.made_from import outdated as outdated_by
+from bench.training.rows import Corpus, read_rows
+from bench.training.validation import out_of_author, report
 from scanning.model.features import Floats
-from scanning.model.fitting import BLOCK_WEIGHTS, OFFSETS, SCALE, SENTENCE_SHARE, Fitted
-from scanning.model.rows import Corpus, read_rows
-from scanning.model.scoring import WEIGHTS, version_of
-from scanning.model.validation import out_of_author, report
+from scanning.model.scoring import WEIGHTS
 
-PACKAGE = Path(__file__).resolve().parents[1]
-ROWS = PACKAGE.parent / "bench" / "scanner_rows"
+ROWS = ROOT / "bench" / "scanner_rows"
 MADE_FROM = WEIGHTS.with_name("made_from.json")
+PACKAGE = ROOT / "scanning"
+CODE = (
+    *(PACKAGE / "vocabulary").glob("*.py"),
+    *(PACKAGE / f"{name}.py" for name in ("characters", "sentences", "views", "words")),
+    *(PACKAGE / "model" / f"{name}.py" for name in ("features", "scoring")),
+    *(TRAINING / f"{name}.py" for name in ("fitting", "rows", "scanner_model")),
+)
 MAX_HELD_SHARE = 0.0225
 """Share of harmless rows, each scored by a model that was not trained on its author, that the score alone may hold.
 These rows were written to be hard; far fewer ordinary texts reach the threshold."""
@@ -79,17 +85,8 @@ def outdated(rows: Path) -> str:
 
 
 def made_from(rows: Path) -> dict[str, str]:
-    """Return the SHA-256 of every file that the model depends on, and of the model's arrays."""
-    code = [
-        *sorted((PACKAGE / "vocabulary").glob("*.py")),
-        *(PACKAGE / "model" / f"{name}.py" for name in ("features", "fitting", "rows", "scoring", "training")),
-        *(PACKAGE / f"{name}.py" for name in ("characters", "sentences", "views", "words")),
-    ]
-    hashes = {str(path.relative_to(PACKAGE)): hash_of(path) for path in code}
-    hashes |= {path.name: hash_of(path) for path in sorted(rows.glob("*.jsonl"))}
-    with np.load(WEIGHTS) as stored:
-        hashes["weights"] = version_of({name: stored[name] for name in stored.files})
-    return hashes
+    """Return the hash of every file that the model depends on, and of the model's arrays."""
+    return hashes_of(CODE, rows, WEIGHTS)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Trains the packaged model, or checks that it was made from the current rows and code.
 
-    python -m scanning.authorship.training            train, report and write weights.npz and made_from.json (a minute)
-    python -m scanning.authorship.training --check    compare hashes of rows, code and weights (no training)
+    python -m bench.training.authorship_model          train, report and write weights.npz and made_from.json (a minute)
+    python -m bench.training.authorship_model --check  compare hashes of rows, code and weights (no training)
 
 The same rows give the same weights on the same machine."""
 
@@ -12,22 +12,21 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.training import fitting
+from bench.training.fitting import Rows
+from bench.training.made_from import ROOT, TRAINING, hashes_of, rows_to_train, write
+from bench.training.made_from import outdated as outdated_by
 from scanning.authorship.features import BITS, Sentence, places_of, sentences_of
 from scanning.authorship.scoring import WEIGHTS, best_path
-from scanning.made_from import hash_of, rows_to_train, write
-from scanning.made_from import outdated as outdated_by
 from scanning.model.features import Floats
-from scanning.model.fitting import Rows, minimize
-from scanning.model.scoring import version_of
 
-PACKAGE = Path(__file__).resolve().parent
-ROWS = PACKAGE.parents[1] / "bench" / "authorship_rows"
-MADE_FROM = PACKAGE / "made_from.json"
+ROWS = ROOT / "bench" / "authorship_rows"
+MADE_FROM = WEIGHTS.with_name("made_from.json")
+CODE = (*(WEIGHTS.with_name(f"{name}.py") for name in ("features", "scoring")), TRAINING / "authorship_model.py")
 PENALTY = 2.5
 """Factor of half the squared weights (L2), relative to the sum of the sentences' losses."""
 CAUTION = 0.5
@@ -90,27 +89,13 @@ def read_rows(folder: Path) -> list[Message]:
 
 
 def fitted(messages: Sequence[Message]) -> Model:
-    """Return weights that separate pasted sentences from own ones, by logistic regression."""
+    """Return weights that separate pasted sentences from own ones."""
     places = [np.array(sorted(found)) for message in messages for found in message.places]
+    joined = np.concatenate(places)
     begins = np.cumsum([0, *map(len, places)])
-    used, compact = np.unique(np.concatenate(places), return_inverse=True)
-    rows = Rows(compact.astype(np.int32), np.ones(len(compact), dtype=np.float32), begins)
-    row_of = np.repeat(np.arange(len(rows)), np.diff(begins))
-    sign = np.where(np.concatenate([message.pasted for message in messages]), 1.0, -1.0)
-
-    def loss(point: Floats) -> tuple[float, Floats]:
-        weights, bias = point[:-1], point[-1]
-        margin = sign * (rows.times(weights) + bias)
-        slope = -sign * np.exp(-np.logaddexp(0, margin))
-        gradient = np.bincount(rows.places, weights=slope[row_of], minlength=len(used)) + PENALTY * weights
-        return float(np.logaddexp(0, -margin).sum() + PENALTY / 2 * (weights @ weights)), np.append(
-            gradient, slope.sum()
-        )
-
-    point = minimize(loss, np.zeros(len(used) + 1))
-    weights = np.zeros(1 << BITS)
-    weights[used] = point[:-1]
-    return Model(weights, float(point[-1]))
+    rows = Rows(joined.astype(np.int32), np.ones(len(joined), dtype=np.float32), begins)
+    pasted = np.concatenate([message.pasted for message in messages])
+    return Model(*fitting.fitted(rows, pasted, np.ones(len(rows)), size=1 << BITS, penalty=PENALTY))
 
 
 def unseen_scores(messages: Sequence[Message]) -> list[Floats]:
@@ -173,12 +158,8 @@ def outdated(rows: Path) -> str:
 
 
 def made_from(rows: Path) -> dict[str, str]:
-    """Return the SHA-256 of every file that the model depends on, and of the model's arrays."""
-    code = [PACKAGE / f"{name}.py" for name in ("features", "scoring", "training")]
-    hashes = {path.name: hash_of(path) for path in (*code, *sorted(rows.glob("*.jsonl")))}
-    with np.load(WEIGHTS) as stored:
-        arrays: dict[str, NDArray[Any]] = {name: stored[name] for name in stored.files}
-    return hashes | {"weights": version_of(arrays)}
+    """Return the hash of every file that the model depends on, and of the model's arrays."""
+    return hashes_of(CODE, rows, WEIGHTS)
 
 
 if __name__ == "__main__":

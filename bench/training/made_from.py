@@ -6,13 +6,20 @@ import argparse
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from scanning.model.scoring import arrays_of, version_of
 
-def hash_of(path: Path) -> str:
-    """Return the SHA-256 of a file, in hex."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+ROOT = Path(__file__).resolve().parents[2]
+TRAINING = ROOT / "bench" / "training"
+
+
+def hashes_of(code: Iterable[Path], rows: Path, weights: Path) -> dict[str, str]:
+    """Return the SHA-256, in hex, of the weights, of the files of code by path, and of the rows by name."""
+    files = {str(path.relative_to(ROOT)): path for path in code} | {path.name: path for path in rows.glob("*.jsonl")}
+    hashes = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in sorted(files.items())}
+    return hashes | {"weights": version_of(arrays_of(weights))}
 
 
 def write(path: Path, current: Mapping[str, str]) -> None:

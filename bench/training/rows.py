@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.training.fitting import Fitted, Rows, RowsBuilder, fitted_with_sentences
 from scanning.judging import orders_in
 from scanning.model.features import Numbers, occurrences, sentence_begins, sentence_of
-from scanning.model.fitting import Fitted, Rows, RowsBuilder, fitted_with_sentences
 from scanning.sentences import Sentence, sentences_of
 from scanning.views import folded_view, raw_view
 

@@ -14,7 +14,7 @@ from scanning.model.features import SHRINK, SIZES, Floats, Numbers, Occurrences,
 BLOCK_WEIGHTS = (1.0, 0.7, 1.0)
 OFFSETS = (0, SIZES[0], SIZES[0] + SIZES[1])
 PENALTY = 3e-5
-"""Factor of the squared weights (L2), for values that are multiplied by SCALE."""
+"""Factor of half the squared weights (L2), for values that are multiplied by SCALE."""
 SCALE = 6.0
 _MAX_ITERATIONS = 120
 _HISTORY = 8
@@ -110,34 +110,38 @@ def highest_of(scores: Floats, text_of: Numbers, texts: int) -> Floats:
 def fitted_with_sentences(texts: Rows, sentences: Rows, text_of: Numbers, attacks: NDArray[np.bool_]) -> Fitted:
     """Fit the weights of texts, then those of sentences: of an attack, the sentence with the highest score by the first
     weights is the order; all sentences of harmless texts are none (multiple instance learning)."""
-    weights, bias = fitted(texts, attacks, np.ones(len(texts)))
+    weights, bias = fitted(texts, attacks, np.full(len(texts), 1 / len(texts)), size=sum(SIZES), penalty=PENALTY)
     scores = sentences.times(weights)
     of_attack = attacks[text_of]
     used = np.flatnonzero(~of_attack | (scores == highest_of(scores, text_of, len(texts))[text_of]))
     row_weights = np.where(of_attack[used], ATTACK_SENTENCE_WEIGHT, 1.0)
-    return Fitted(weights, bias, *fitted(sentences.only(used), of_attack[used], row_weights))
+    row_weights /= row_weights.sum()
+    of_sentences = fitted(sentences.only(used), of_attack[used], row_weights, size=sum(SIZES), penalty=PENALTY)
+    return Fitted(weights, bias, *of_sentences)
 
 
-def fitted(rows: Rows, attacks: NDArray[np.bool_], row_weights: Floats) -> tuple[Floats, float]:
-    """Return weights and bias that separate attacks from harmless rows; `row_weights` are the weights of the rows."""
+def fitted(
+    rows: Rows, positive: NDArray[np.bool_], row_weights: Floats, *, size: int, penalty: float
+) -> tuple[Floats, float]:
+    """Return the weights of `size` columns, and the bias, that separate the positive rows from the others, by logistic
+    regression. `row_weights` are factors of the rows' losses, `penalty` is that of half the squared weights (L2)."""
     used, compact = np.unique(rows.places, return_inverse=True)
     rows = Rows(compact.astype(np.int32), rows.values, rows.begins)
     row_of = np.repeat(np.arange(len(rows)), np.diff(rows.begins))
-    sign = np.where(attacks, 1.0, -1.0)
-    row_weights = row_weights / row_weights.sum()
+    sign = np.where(positive, 1.0, -1.0)
 
     def loss(point: Floats) -> tuple[float, Floats]:
         weights, bias = point[:-1], point[-1]
         margin = sign * (rows.times(weights) + bias)
         slope = -sign * row_weights * np.exp(-np.logaddexp(0, margin))
         gradient = (
-            np.bincount(rows.places, weights=rows.values * slope[row_of], minlength=len(used)) + PENALTY * weights
+            np.bincount(rows.places, weights=rows.values * slope[row_of], minlength=len(used)) + penalty * weights
         )
-        value = float(row_weights @ np.logaddexp(0, -margin) + PENALTY / 2 * (weights @ weights))
+        value = float(row_weights @ np.logaddexp(0, -margin) + penalty / 2 * (weights @ weights))
         return value, np.append(gradient, slope.sum())
 
     point = minimize(loss, np.zeros(len(used) + 1))
-    weights = np.zeros(sum(SIZES))
+    weights = np.zeros(size)
     weights[used] = point[:-1]
     return weights, float(point[-1])
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.training.rows import Corpus
 from scanning.model.features import Floats
-from scanning.model.rows import Corpus
 
 FALSE_ALARMS = 0.02
 _AUTHOR_GROUPS = 8
