@@ -16,7 +16,7 @@ class GatewayConfig(AppConfig):
         from gateway.keys import key_facts, key_names
         from gateway.oauth.connections import erase_tokens
         from gateway.portability import erase_traces, export_conversations
-        from gateway.runs.imported import STORE
+        from gateway.runs.ingested import STORE
         from gateway.sessions.message_index import triggers_ensure
         from gateway.sockets import close_login
         from gateway.thread_reader import read_turns

@@ -24,16 +24,16 @@ from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.candidates import find_continuation
 from gateway.runs.context import AgentConfig, RunOutput, TurnContext, agent_config
+from gateway.runs.ending import release_lapsed
 from gateway.runs.joined import RunResult, placeholder_context
-from gateway.runs.lapsed import release_lapsed
 from gateway.runs.matching import Continuation
 from gateway.runs.requested import SessionLookup, V1Request
 from gateway.runs.resolve import command_session
 from gateway.runs.rows import messages_insert
 from gateway.runs.session_rows import lock
 from gateway.services import require_active, session_get
+from gateway.turns.events import done_json
 from gateway.turns.injection import injected_blocks
-from gateway.turns.serializing import done_json
 from memories.books import book_state
 from memories.caller import UNLIMITED, Caller, KeyLimits
 from memories.database.batches import Slices

@@ -22,10 +22,9 @@ from gateway.errors import SessionBusy
 from gateway.hooks import review_position
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
-from gateway.runs.lapsed import release_lapsed
+from gateway.runs.ending import end_waiting, release_lapsed
 from gateway.runs.rows import TURNS_AT_ONCE
 from gateway.runs.session_rows import from_run, latest_run, lock, locked_sessions, shown_runs
-from gateway.runs.waiting import end_waiting
 from memories.clocks import lease_over
 from memories.database.access import only_row
 from memories.database.batches import BatchSize, Slices, run_slices

@@ -10,9 +10,8 @@ from django.db.models import Exists, OuterRef, Q
 
 from gateway.models import Run, Session
 from gateway.runs.branch_lease import BranchLease, Tree, path_in, read_tree
-from gateway.runs.lapsed import release_lapsed
-from gateway.runs.rows import session_lock
-from gateway.runs.waiting import end_waiting
+from gateway.runs.ending import end_waiting, release_lapsed
+from gateway.runs.session_rows import session_lock
 from memories.caller import Caller
 from memories.database.access import only_row
 from memories.database.batches import Slices

@@ -15,10 +15,10 @@ from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.call_ids import call_id, call_ids, run_of_call
 from gateway.runs.context import SystemContent, TurnContext
-from gateway.runs.lapsed import release_lapsed
+from gateway.runs.ending import release_lapsed
 from gateway.runs.leases import reopen
-from gateway.runs.rows import messages_insert, session_lock, session_touch, turn_context
-from gateway.runs.session_rows import messages_of
+from gateway.runs.rows import messages_insert, session_touch, turn_context
+from gateway.runs.session_rows import messages_of, session_lock
 from gateway.runs.tool_loop import loop_messages, loop_start
 from gateway.runs.window import as_openai
 from gateway.services import require_active

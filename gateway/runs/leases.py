@@ -10,10 +10,7 @@ from django.utils import timezone
 
 from gateway.models import Run
 from gateway.runs.holder import this_process
-from gateway.runs.session_rows import runs_within
-from memories.caller import UNLIMITED, KeyLimits
 from memories.clocks import CLOCK_SKEW
-from memories.errors import NotFound
 from memories.ids import uuid7
 
 LEASE = timedelta(seconds=30)  # time without renewal after which a run counts as left behind
@@ -52,22 +49,6 @@ def _store(texts: Mapping[UUID, str]) -> None:
             "WHERE gateway_run.lease_token = changed.token AND gateway_run.state = 'running'",
             values,
         )
-
-
-def request_stop(owner_id: UUID, session_id: UUID | None, run_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> Run:
-    """Request a run's process to stop it, and return the run. Raises NotFound."""
-    run = run_get(owner_id, session_id, run_id, limits=limits)
-    Run.objects.filter(pk=run.pk, state=Run.State.RUNNING).update(stop_requested=True)
-    return run
-
-
-def run_get(owner_id: UUID, session_id: UUID | None, run_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> Run:
-    """Return a turn of the owner's session. Raises NotFound."""
-    rows = runs_within(owner_id, limits)
-    run = rows.filter(session_id=session_id, pk=run_id).first() if session_id and run_id else None
-    if run is None:
-        raise NotFound("There is no such turn in this session.")
-    return run
 
 
 def reopen(run: Run) -> bool:

@@ -14,11 +14,10 @@ from gateway.digests import digest
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.context import TurnContext
-from gateway.runs.lapsed import release_lapsed
+from gateway.runs.ending import end_waiting, missing_results, release_lapsed, unanswered_calls
 from gateway.runs.leases import reopen
-from gateway.runs.rows import messages_insert, run_open, session_lock, session_touch, title_of, turn_context
-from gateway.runs.session_rows import messages_of, shown_runs
-from gateway.runs.waiting import end_waiting, missing_results, unanswered_calls
+from gateway.runs.rows import messages_insert, run_open, session_touch, title_of, turn_context
+from gateway.runs.session_rows import messages_of, session_lock, shown_runs
 from gateway.runs.window import as_openai, parts_read, window_rows
 from gateway.services import require_active
 from memories.caller import Caller

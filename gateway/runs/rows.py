@@ -6,12 +6,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, Subquery
+from django.db.models import Subquery
 from django.utils import timezone
 
-from gateway.agents.rows import KEY_REVOKED
 from gateway.attachments.uses import uses_add
-from gateway.keys import keys_of
 from gateway.messages import text_of
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
@@ -19,15 +17,13 @@ from gateway.runs.context import AgentConfig, RunOutput, SystemContent, TurnCont
 from gateway.runs.holder import this_process
 from gateway.runs.instructions import hashes_copy
 from gateway.runs.leases import lease_end
-from gateway.runs.replaced import answered_before, replacement_counts, turns_removed
-from gateway.runs.session_rows import from_run, locked_sessions, shown_runs
+from gateway.runs.session_rows import from_run, shown_runs
 from gateway.runs.wrappers import own_words
 from gateway.upstream.kept import kept_of
 from memories.books import book_state
 from memories.caller import Caller
-from memories.database.access import only_row
 from memories.database.statements import Insert, RowFactory, Select, UpdateRow, given
-from memories.errors import Conflict, NotFound, Unauthorized
+from memories.errors import Conflict
 from memories.ids import uuid7, uuid7_after
 from memories.models import ThreadRecord
 from memories.recall.book_views import BookState
@@ -37,7 +33,7 @@ MAX_CALL_ID = 128
 TURNS_AT_ONCE = 200
 """About how many turns one transaction hides or shows: their rows are wide."""
 
-_NEW_RUN, _NEW_MESSAGE = RowFactory(Run), RowFactory(Message)
+_NEW_RUN, NEW_MESSAGE = RowFactory(Run), RowFactory(Message)
 _INSERT_RUN: Insert[Run] = Insert(Run)
 # The database looks up the run that a new one follows in the insert statement.
 _INSERT_NEXT_RUN: Insert[Run] = Insert(
@@ -48,8 +44,8 @@ _INSERT_NEXT_RUN: Insert[Run] = Insert(
         )
     },
 )
-_INSERT_MESSAGES: Insert[Message] = Insert(Message)
-_INSERT_SESSION: Insert[Session] = Insert(Session)
+INSERT_MESSAGES: Insert[Message] = Insert(Message)
+INSERT_SESSIONS: Insert[Session] = Insert(Session)
 _TOUCH = UpdateRow(
     Session, "title", "turns", "turns_since_memory_review", "message_seq", "reviewed_through", "last_active_at"
 )
@@ -69,19 +65,6 @@ class LaterTurnsShown(Conflict):
     def __init__(self, replaced: Run) -> None:
         super().__init__("Many turns follow this one. Send the request again.")
         self.replaced = replaced
-
-
-def session_lock(caller: Caller, session_id: UUID | None) -> Session:
-    """Return the owner's session, locked, with its agent, and check the key again. Raises NotFound, Unauthorized."""
-    rows = caller.limits.filter(locked_sessions(caller.owner_id), agent="agent__name")
-    if caller.key_id:
-        rows = rows.annotate(key_valid=Exists(keys_of(caller)))
-    session = only_row(rows.filter(pk=session_id)) if session_id else None
-    if session is None:
-        raise NotFound("There is no such session. It may have been deleted.")
-    if caller.key_id and not getattr(session, "key_valid", False):
-        raise Unauthorized(KEY_REVOKED)
-    return session
 
 
 def run_open(
@@ -111,7 +94,7 @@ def run_open(
         session_id=session.pk,
         follows=replaces.follows if replaces else None,
         turn=replaces.turn if replaces else session.turns + 1,
-        counted=replaces is None or replacement_counts(replaces, session, user_key, content),
+        counted=replaces is None or _replacement_counts(replaces, session, user_key, content),
         temporary=session.temporary or temporary,
         lease_token=uuid7(),
         lease_expires_at=lease_end(),
@@ -142,8 +125,39 @@ def _leave_branch(session: Session, replaces: Run) -> None:
     """Hide a replaced run and those after it, and take their turns from the session's counters."""
     abandoned = shown_runs(session).filter(from_run(replaces)).exclude(state=Run.State.RUNNING)
     abandoned.update(superseded=True)
-    session.turns_since_memory_review = max(0, session.turns_since_memory_review - turns_removed(replaces, session))
+    session.turns_since_memory_review = max(0, session.turns_since_memory_review - _turns_removed(replaces, session))
     session.turns = replaces.turn - 1
+
+
+def _turns_removed(replaced: Run, session: Session) -> int:
+    """Return how many completed turns leave the branch that is shown when a run is replaced."""
+    return max(0, session.turns - replaced.turn + 1)
+
+
+def _replacement_counts(replaced: Run, session: Session, user_key: str, content: Any) -> bool:
+    """Return True if a run that replaces another one counts as a turn since the last review once it completes: its
+    message has other words, or the other run was such a turn, and is subtracted, or never completed. A message that a
+    review has read is not counted again, however often it is answered and whatever becomes of the answers."""
+    if user_key != replaced.user_key and _has_other_words(replaced, content):
+        return True
+    if replaced.state != Run.State.COMPLETED:
+        return replaced.counted
+    return session.turns_since_memory_review >= _turns_removed(replaced, session)
+
+
+def _has_other_words(replaced: Run, content: Any) -> bool:
+    """Return True if a message says something that the message of a replaced run does not. What clients wrap around a
+    person's words does not matter, and neither does white space: resent messages differ in both."""
+    rows = Message.objects.filter(owner_id=replaced.owner_id, run=replaced, role=Message.Role.USER).order_by("seq")
+    before = rows.values_list("text", flat=True).first() or ""
+    words = fingerprint.strip_whitespace(own_words(text_of(content)))
+    return bool(words) and words != fingerprint.strip_whitespace(own_words(before))
+
+
+def _answered_before(replaced: Run) -> bool:
+    """Return True if the turn of a replaced run has had an answer, from that run or an earlier one."""
+    same = Run.objects.filter(session=replaced.session_id, turn=replaced.turn, follows=replaced.follows)
+    return same.filter(state=Run.State.COMPLETED).exists()
 
 
 def messages_insert(
@@ -174,7 +188,7 @@ def message_rows(
     created_at = created_at or timezone.now()
     called = any(message.get("tool_calls") for message in messages)
     return [
-        _NEW_MESSAGE.row(
+        NEW_MESSAGE.row(
             owner_id=owner_id,
             run_id=None if index < history else run_id,
             role=message["role"],
@@ -196,7 +210,7 @@ def messages_append(session: Session, rows: Sequence[Message]) -> None:
     for row in rows:
         session.message_seq += 1
         row.session_id, row.seq = session.pk, session.message_seq
-    _INSERT_MESSAGES.execute(rows)
+    INSERT_MESSAGES.execute(rows)
     uses_add(session, rows)
 
 
@@ -204,7 +218,7 @@ def session_touch(session: Session) -> None:
     """Save a session as active now: insert a new one; of another, update the fields that a turn changes."""
     session.touch()
     if session._state.adding:
-        _INSERT_SESSION.execute([session])
+        INSERT_SESSIONS.execute([session])
         if session.parent_id:
             hashes_copy(session.parent_id, session)
     else:
@@ -245,7 +259,7 @@ def turn_context(
         lease_token=run.lease_token,
         turn=run.turn,
         counted=run.counted,
-        answered_before=replaced is not None and answered_before(replaced),
+        answered_before=replaced is not None and _answered_before(replaced),
         temporary=run.temporary,
         agent=config,
         book=book,

@@ -2,11 +2,15 @@
 
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, Q, QuerySet
 
+from gateway.agents.rows import KEY_REVOKED
+from gateway.keys import keys_of
 from gateway.models import Message, Run, Session
-from memories.caller import KeyLimits
+from memories.caller import UNLIMITED, Caller, KeyLimits
+from memories.database.access import only_row
 from memories.database.statements import Select, given
+from memories.errors import NotFound, Unauthorized
 from memories.ids import parse_uuid
 
 OPEN = (Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS)
@@ -30,6 +34,19 @@ def locked_sessions(owner_id: UUID) -> "QuerySet[Session]":
     return rows.select_related("agent").filter(owner_id=owner_id)
 
 
+def session_lock(caller: Caller, session_id: UUID | None) -> Session:
+    """Return the owner's session, locked, with its agent, and check the key again. Raises NotFound, Unauthorized."""
+    rows = caller.limits.filter(locked_sessions(caller.owner_id), agent="agent__name")
+    if caller.key_id:
+        rows = rows.annotate(key_valid=Exists(keys_of(caller)))
+    session = only_row(rows.filter(pk=session_id)) if session_id else None
+    if session is None:
+        raise NotFound("There is no such session. It may have been deleted.")
+    if caller.key_id and not getattr(session, "key_valid", False):
+        raise Unauthorized(KEY_REVOKED)
+    return session
+
+
 def with_agent(ref: str, agent_name: str) -> str:
     """Return the external id of an agent's session in a chat in which the client talks to several agents."""
     return f"{ref} {agent_name}"
@@ -50,6 +67,15 @@ def lock(session: Session) -> Session:
 def runs_within(owner_id: UUID, limits: KeyLimits) -> "QuerySet[Run]":
     """Return the owner's runs that a key may see, without those of deleted sessions."""
     return limits.filter(Run.objects.filter(owner_id=owner_id, session__deleted_at=None), agent="session__agent__name")
+
+
+def run_get(owner_id: UUID, session_id: UUID | None, run_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> Run:
+    """Return a turn of the owner's session. Raises NotFound."""
+    rows = runs_within(owner_id, limits)
+    run = rows.filter(session_id=session_id, pk=run_id).first() if session_id and run_id else None
+    if run is None:
+        raise NotFound("There is no such turn in this session.")
+    return run
 
 
 def shown_runs(session: Session) -> "QuerySet[Run]":

@@ -14,22 +14,21 @@ from django.utils import timezone
 from gateway.agents.rows import agent_find
 from gateway.attachments.in_message import text_without_files
 from gateway.attachments.storing import has_large_data
+from gateway.digests import digest
 from gateway.errors import SessionBusy
 from gateway.messages import SYSTEM_ROLES, joined_content, last_user_index, text_of
-from gateway.models import Message
+from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.client_tools import named_run_id, open_continued, with_kept_fields
 from gateway.runs.context import SystemContent, TurnContext
-from gateway.runs.history import known_message_count
+from gateway.runs.ending import end_waiting, release_lapsed
 from gateway.runs.joined import require_not_running
-from gateway.runs.lapsed import release_lapsed
 from gateway.runs.matching import Continuation
 from gateway.runs.renamed_calls import with_our_ids
 from gateway.runs.requested import AttachmentsNotStored, MatchedSession, Rule, SessionLookup, V1Request
 from gateway.runs.resolve import keeps_waiting_run, session_match
 from gateway.runs.responses import response_store
 from gateway.runs.rows import messages_insert, run_open, session_touch, title_of, turn_context
-from gateway.runs.waiting import end_waiting
 from gateway.runs.wrappers import own_words
 from memories.caller import Caller
 from memories.database.shared import is_shared, shareable
@@ -38,6 +37,8 @@ from memories.limits import INGEST_MESSAGES
 
 _ROLES = frozenset(Message.Role.values)
 _TEXT_PART = frozenset({"type", "text"})
+# If a client changes a conversation while continuing it, several sessions begin alike.
+_MAX_LIKE = 5
 
 
 def open_v1(
@@ -148,7 +149,7 @@ def _open_in(
     )
     stored = messages_insert(session, run.pk, [*history, request.messages[last_user]], history=len(history))
     if history:
-        session.reviewed_through = known_message_count(session, history)
+        session.reviewed_through = _known_message_count(session, history)
     if not session.title:
         session.title = title_of(text_without_files(stored[-1].parts or ()) or stored[-1].text)
     session_touch(session)
@@ -162,6 +163,47 @@ def _open_in(
         answer_prefix=conversation.answer,
         replaced=match.regenerates,
     )
+
+
+def _known_message_count(session: Session, history: Sequence[dict[str, Any]]) -> int:
+    """Return how many messages at the beginning of a new session's history are not reviewed with it, since another
+    session contains them. For a fork that is all of them; otherwise it is the turns whose user messages also begin an
+    earlier session with this agent, whatever the answers. Two queries, none for a fork."""
+    if session.parent_id is not None:
+        return len(history)
+    user_texts = ["".join(texts) for role, texts in fingerprint.canonical(history) if role == "user"]
+    return _before_turn(history, _known_turns(session.owner_id, session.agent.name, user_texts)) if user_texts else 0
+
+
+def _known_turns(owner_id: UUID, agent_name: str, texts: Sequence[str]) -> int:
+    runs = Run.objects.filter(owner_id=owner_id, superseded=False, temporary=False)
+    first = runs.filter(
+        history_hash_before=fingerprint.first_history_hash(owner_id, agent_name), user_key=digest(texts[0])
+    ).order_by("-id")
+    sessions = list(first.values_list("session_id", flat=True)[:_MAX_LIKE])
+    if not sessions:
+        return 0
+    rows = runs.filter(session_id__in=sessions, state=Run.State.COMPLETED, turn__lte=len(texts)).order_by("turn")
+    known: dict[UUID, list[str]] = {}
+    for session_id, key in rows.values_list("session_id", "user_key"):
+        known.setdefault(session_id, []).append(key)
+    user_keys = list(map(digest, texts))
+    alike = (takewhile(lambda pair: pair[0] == pair[1], zip(keys, user_keys, strict=False)) for keys in known.values())
+    return max((len(list(pairs)) for pairs in alike), default=0)
+
+
+def _before_turn(messages: Sequence[dict[str, Any]], turns: int) -> int:
+    """Return the number of messages in the first `turns` turns. Consecutive unanswered user messages are one turn."""
+    count, answered = 0, True
+    for place, message in enumerate(messages):
+        if message.get("role") == "user":
+            count += answered
+            if count > turns:
+                return place
+            answered = False
+        elif message.get("role") == "assistant" and fingerprint.canonical_content(message.get("content")):
+            answered = True
+    return len(messages)
 
 
 def split_client_notes(messages: Sequence[dict[str, Any]]) -> tuple[Sequence[dict[str, Any]], Sequence[dict[str, Any]]]:

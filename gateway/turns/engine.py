@@ -18,7 +18,6 @@ from gateway.messages import ChatMessage
 from gateway.metrics import TurnClock
 from gateway.models import Run
 from gateway.runs import active, closing
-from gateway.runs.attempts import RunAttempts
 from gateway.runs.client_tools import ClientCalls
 from gateway.runs.context import TurnContext
 from gateway.runs.instructions import hashes_gather, instructions_of
@@ -32,13 +31,12 @@ from gateway.steps import (
     step_use,
     stream_step,
 )
-from gateway.turns.answer_text import AnswerText
 from gateway.turns.events import Delta, Done, Event, Recalled, ToolUsed, TurnOptions
 from gateway.turns.evidence import note_foreign_texts
 from gateway.turns.injection import build_messages, prepare, provider_scope, stored_injection
+from gateway.turns.output import AnswerText, RunAttempts, Thinking
 from gateway.turns.own_tools import OwnTools
 from gateway.turns.searched import note_answer, note_request
-from gateway.turns.thinking import Thinking
 from gateway.turns.written_calls import WrittenCalls
 from gateway.upstream import ModelRequest
 from gateway.upstream.calls import StepCall
