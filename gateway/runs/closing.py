@@ -174,11 +174,10 @@ def _answer(context: TurnContext, output: RunOutput) -> str:
 
 
 def _compact_if_large(context: TurnContext, output: RunOutput) -> None:
-    if not context.message_seqs:  # the client sends its own context
+    if not context.is_native:
         return
-    target = agent_target(context.agent.settings)
     tokens = output.usage.get("total_tokens")
     if not tokens:
-        tokens = estimate(context.messages, (target.upstream, target.model)) + text_tokens(output.text)
+        tokens = estimate(context.messages, agent_target(context.agent.settings)) + text_tokens(output.text)
     if tokens > context.agent.settings.context_token_limit * COMPACTION_SHARE:
         transaction.on_commit(partial(enqueue, COMPACTION_TASK, context.session_id), robust=True)
