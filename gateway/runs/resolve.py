@@ -250,18 +250,15 @@ def _after_unanswered(lookup: SessionLookup) -> MatchedSession | None:
 
 def _by_comparison(lookup: SessionLookup, continuation: Continuation) -> MatchedSession | None:
     """Return the session that was found before the transaction. Raises ComparisonNeeded if it has changed since."""
+    rule, common = continuation.rule, continuation.common
     if continuation.session_id is None:
-        if continuation.parent is None:
-            return None
-        rule = Rule.SEVERAL if continuation.rivals else Rule.EDITED
-        return lookup.new_session(rule, parent=continuation.parent, common=continuation.common)
+        return None
+    if rule in {Rule.EDITED, Rule.SEVERAL}:
+        return lookup.new_session(rule, parent=continuation.session_id, common=common)
     session = lookup.sessions(pk=continuation.session_id).first()
     if session is None or session.message_seq != continuation.message_seq:
         raise ComparisonNeeded
     again = lookup.runs(session=session, pk=continuation.again).first() if continuation.again else None
-    if continuation.by_summary and (latest := latest_run(session)) and lookup.conversation.matches(latest):
+    if rule == Rule.SUMMARY and (latest := latest_run(session)) and lookup.conversation.matches(latest):
         again = latest
-    rule = Rule.SUMMARY if continuation.by_summary else Rule.ALIKE
-    return MatchedSession(
-        session=session, rule=rule, regenerates=again, through=continuation.through, common=continuation.common
-    )
+    return MatchedSession(session=session, rule=rule, regenerates=again, through=continuation.through, common=common)
