@@ -17,8 +17,7 @@ from gateway.models import Message, Run, Session
 from gateway.runs import active, fingerprint
 from gateway.runs.active import StoppedBy
 from gateway.runs.closing import CLIENT_TOOLS_WAIT, run_end
-from gateway.runs.holder import delete_ended, has_ended
-from gateway.runs.leases import LEASE, limit_leases, reopen
+from gateway.runs.leases import LEASE, delete_ended, has_ended, limit_leases, reopen
 from gateway.runs.rows import messages_insert, turn_context
 from gateway.runs.session_rows import lock, messages_of, open_runs, run_get, steps_of
 from gateway.runs.window import as_openai
@@ -39,7 +38,7 @@ def release_lapsed(session: Session, *, lease: datetime | None = None) -> list[R
     """Stop an open run of the session, whose row is locked, if its process is gone. Return the runs that wait for tool
     results of clients, oldest first. Raises SessionBusy if a run is really open; details: run_id, retry_after (seconds
     until its lease ends, unless it is renewed). Also raises it while another branch is being shown in parts, unless
-    that happens under the given `lease` (gateway.runs.branch_lease)."""
+    that happens under the given `lease` (gateway.runs.branches)."""
     if session.branch_until not in {None, lease}:
         raise SessionBusy("Another version of this conversation is being shown. Try again in a moment.", retry_after=1)
     found = open_runs(session)

@@ -14,10 +14,9 @@ from gateway.messages import text_of
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.context import AgentConfig, RunOutput, SystemContent, TurnContext, agent_config
-from gateway.runs.holder import this_process
 from gateway.runs.instructions import hashes_copy
-from gateway.runs.leases import lease_end
-from gateway.runs.session_rows import from_run, shown_runs
+from gateway.runs.leases import lease_end, this_process
+from gateway.runs.session_rows import from_run, shown_runs, user_message
 from gateway.runs.wrappers import own_words
 from gateway.upstream.kept import kept_of
 from memories.books import book_state
@@ -60,7 +59,7 @@ _NEWEST_RECORD = Select(
 
 class LaterTurnsShown(Conflict):
     """More turns follow a replaced one than one transaction hides: the caller has to hide them first, and try again
-    (`gateway.runs.branch_lease`). Raised before anything is stored."""
+    (`gateway.runs.branches`). Raised before anything is stored."""
 
     def __init__(self, replaced: Run) -> None:
         super().__init__("Many turns follow this one. Send the request again.")
@@ -148,10 +147,9 @@ def _replacement_counts(replaced: Run, session: Session, user_key: str, content:
 def _has_other_words(replaced: Run, content: Any) -> bool:
     """Return True if a message says something that the message of a replaced run does not. What clients wrap around a
     person's words does not matter, and neither does white space: resent messages differ in both."""
-    rows = Message.objects.filter(owner_id=replaced.owner_id, run=replaced, role=Message.Role.USER).order_by("seq")
-    before = rows.values_list("text", flat=True).first() or ""
+    before = user_message(replaced)
     words = fingerprint.strip_whitespace(own_words(text_of(content)))
-    return bool(words) and words != fingerprint.strip_whitespace(own_words(before))
+    return bool(words) and words != fingerprint.strip_whitespace(own_words(before.text if before else ""))
 
 
 def _answered_before(replaced: Run) -> bool:

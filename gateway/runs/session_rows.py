@@ -71,10 +71,14 @@ def runs_within(owner_id: UUID, limits: KeyLimits) -> "QuerySet[Run]":
 
 def run_get(owner_id: UUID, session_id: UUID | None, run_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> Run:
     """Return a turn of the owner's session. Raises NotFound."""
-    rows = runs_within(owner_id, limits)
-    run = rows.filter(session_id=session_id, pk=run_id).first() if session_id and run_id else None
+    return run_in(runs_within(owner_id, limits).filter(session_id=session_id), run_id)
+
+
+def run_in(runs: "QuerySet[Run]", run_id: UUID | None, purpose: str = "") -> Run:
+    """Return the run with this id among the runs of a session. Raises NotFound, which mentions the purpose."""
+    run = only_row(runs.filter(pk=run_id)) if run_id else None
     if run is None:
-        raise NotFound("There is no such turn in this session.")
+        raise NotFound(f"There is no such turn in this session{purpose}.")
     return run
 
 
@@ -97,6 +101,11 @@ def messages_of(run: Run) -> list[Message]:
     """Return the messages of a run, in their order."""
     # Not filtered by session: SQLite would use that index, and read all of the session's messages.
     return list(Message.objects.filter(owner_id=run.owner_id, run=run).order_by("seq"))
+
+
+def user_message(run: Run) -> Message | None:
+    """Return the user message of a run."""
+    return Message.objects.filter(owner_id=run.owner_id, run=run, role=Message.Role.USER).order_by("seq").first()
 
 
 def steps_of(run: Run) -> list[Message]:

@@ -24,7 +24,7 @@ from gateway.runs import active, ending, leases
 from gateway.runs.active import ActiveRun, StoppedBy
 from gateway.runs.context import RunOutput
 from gateway.runs.ending import release_lapsed, stop_lapsed, stop_left_behind, stop_run
-from gateway.runs.holder import has_ended, this_process
+from gateway.runs.leases import has_ended, this_process
 from gateway.runs.native import open_native
 from gateway.runs.opening import open_run
 from gateway.turns.events import TurnOptions
@@ -418,7 +418,7 @@ def test_a_run_without_text_leaves_no_message(session: Session) -> None:
 @pytest.mark.django_db
 def test_the_end_of_a_process_is_detected_at_once() -> None:
     program = (
-        "import sys; from gateway.runs.holder import this_process; print(this_process(), flush=True); sys.stdin.read()"
+        "import sys; from gateway.runs.leases import this_process; print(this_process(), flush=True); sys.stdin.read()"
     )
     other = warm_process.start(
         [str(MANAGE), "shell", "--no-imports", "-c", program],
