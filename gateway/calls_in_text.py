@@ -116,7 +116,7 @@ def _python_arguments(name: str, written: str) -> str:
 
 def _calls_of(data: Any, tools: Collection[str], depth: int = 0) -> Iterator[tuple[str, Any]]:
     """Yield the calls in a JSON value: itself, or those nested in it."""
-    if isinstance(data, dict) and (name := _name_of(data)):
+    if isinstance(data, dict) and (name := next((data[key] for key in _NAMES if isinstance(data.get(key), str)), "")):
         beside = {key: value for key, value in data.items() if key not in _NOT_ARGUMENTS}
         given = next((data[key] for key in _ARGUMENTS if data.get(key) is not None), beside or None)
         meant = tool_meant(name, tools)
@@ -128,10 +128,6 @@ def _calls_of(data: Any, tools: Collection[str], depth: int = 0) -> Iterator[tup
     if depth < _MAX_DEPTH and isinstance(data, dict | list):
         for value in data.values() if isinstance(data, dict) else data:
             yield from _calls_of(value, tools, depth + 1)
-
-
-def _name_of(data: dict[str, Any]) -> str:
-    return next((data[key] for key in _NAMES if isinstance(data.get(key), str)), "")
 
 
 def _fits(name: str, given: Any) -> bool:

@@ -25,7 +25,6 @@ from memories.database.statements import Insert, RowFactory, Select, UpdateRow, 
 from memories.errors import Conflict
 from memories.ids import uuid7, uuid7_after
 from memories.models import ThreadRecord
-from memories.recall.book_views import BookState
 
 TITLE_CHARS = 60
 MAX_CALL_ID = 128
@@ -113,15 +112,11 @@ def run_open(
 
 
 def _run_insert(session: Session, run: Run, replaces: Run | None) -> None:
-    if replaces:
-        _INSERT_RUN.execute([run])
-        _leave_branch(session, replaces)
-    else:
+    """Insert a run; hide the one that it replaces and those after, and take their turns from the session's counters."""
+    if replaces is None:
         _INSERT_NEXT_RUN.execute([run], owner=run.owner_id, session=session.pk)
-
-
-def _leave_branch(session: Session, replaces: Run) -> None:
-    """Hide a replaced run and those after it, and take their turns from the session's counters."""
+        return
+    _INSERT_RUN.execute([run])
     abandoned = shown_runs(session).filter(from_run(replaces)).exclude(state=Run.State.RUNNING)
     abandoned.update(superseded=True)
     session.turns_since_memory_review = max(0, session.turns_since_memory_review - _turns_removed(replaces, session))
@@ -245,7 +240,9 @@ def turn_context(
     session's, `replaced` is the run that the turn replaces."""
     agent = agent or session.agent
     book = None if run.temporary else book_state(session.owner_id, agent.book)
-    injected = _valid_injection(run, book)
+    # A resumed run keeps what it was given, unless its book was cleared or forgotten meanwhile.
+    is_valid = run.injected is not None and run.injected["epoch"] == (book.epoch if book else None)
+    injected = run.injected if is_valid else None
     config = _config_of(agent, injected if agent == session.agent else None)
     remembers = book is not None and config.settings.inject_memories and session.turns
     newest = _NEWEST_RECORD.row(owner_id=session.owner_id, session_id=session.pk) if remembers else None
@@ -283,11 +280,3 @@ def _config_of(agent: Agent, injected: dict[str, Any] | None) -> AgentConfig:
         return config
     stored = {name: injected[name] for name in ("instructions", "recall_role")}
     return replace(config, settings=config.settings.model_copy(update=stored))
-
-
-def _valid_injection(run: Run, book: BookState | None) -> dict[str, Any] | None:
-    """Return the stored injection of a resumed run, or None if its book was cleared or forgotten meanwhile."""
-    injected: dict[str, Any] | None = run.injected
-    if injected is None or injected["epoch"] != (book.epoch if book else None):
-        return None
-    return injected

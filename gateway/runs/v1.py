@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from itertools import islice, takewhile
 from typing import Any
 from uuid import UUID
@@ -60,13 +61,13 @@ def open_v1(
     while another run of the session is open. With `fork_if_busy` the conversation then continues in a new session that
     remembers its parent."""
     conversation = conversation or fingerprint.read_conversation(caller.owner_id, request.agent, request.messages)
+    opening = partial(_open, caller, request, conversation, continuation, fork_if_busy=fork_if_busy, lease=lease)
     try:
-        return _open(caller, request, conversation, continuation, fork_if_busy=fork_if_busy, lease=lease)
+        return opening()
     except IntegrityError:
         if is_shared():  # the shared transaction still contains the earlier inserts
             raise
-        # Another request created the session of that name, or opened a run in it, after our query.
-        return _open(caller, request, conversation, continuation, fork_if_busy=fork_if_busy, lease=lease)
+        return opening()  # another request created the session of that name, or opened a run in it, after our query
 
 
 @shareable
@@ -103,7 +104,7 @@ def _open(
         # The client continues without the results that this run waits for.
         results = [message for message in request.messages if message.get("role") == "tool"]
         end_waiting(run, match.session, results, keep=keeps_waiting_run(run, match, conversation))
-    return _open_in(caller, match, request, conversation)
+    return _open_in(match, lookup)
 
 
 def _resumed(
@@ -113,7 +114,8 @@ def _resumed(
     messages: Sequence[dict[str, Any]],
     notes: Sequence[dict[str, Any]],
 ) -> TurnContext | None:
-    """Resume the run that waits for the results at the end of `messages`, or return None."""
+    """Resume the run that waits for the results at the end of `messages`, or return None. `notes` are those that the
+    client added to the results."""
     resumed = run_id and open_continued(caller, run_id, request.agent, messages, request.client_system)
     if not resumed:
         return None
@@ -122,10 +124,8 @@ def _resumed(
     return replace(resumed, messages=(*resumed.messages, *notes))
 
 
-def _open_in(
-    caller: Caller, match: MatchedSession, request: V1Request, conversation: fingerprint.ResentConversation
-) -> TurnContext:
-    session = match.session
+def _open_in(match: MatchedSession, lookup: SessionLookup) -> TurnContext:
+    caller, request, conversation, session = lookup.caller, lookup.request, lookup.conversation, match.session
     last_user = last_user_index(request.messages)
     # Earlier messages of a conversation that began elsewhere become history, so that the transcript is complete
     # and the first review reads them: only the latest, to keep the transaction short.
