@@ -17,7 +17,7 @@ from gateway.runs.candidates import sessions_called
 from gateway.runs.comparing import comparable_message, contains_answer
 from gateway.runs.matching import Continuation
 from gateway.runs.requested import ComparisonNeeded, MatchedSession, Rule, SessionLookup, V1Request
-from gateway.runs.session_rows import OPEN_ENDED, UNFINISHED, latest_run, lock, locked_sessions
+from gateway.runs.session_rows import OPEN_ENDED, UNFINISHED, idempotency_lock, latest_run, lock, locked_sessions
 from gateway.runs.summaries import may_contain_summary
 from memories.database.statements import Select, given
 
@@ -117,6 +117,8 @@ def _resent_with_answer(lookup: SessionLookup) -> MatchedSession | None:
 def _retry(lookup: SessionLookup) -> MatchedSession | None:
     """Find the session of a first message that repeats an earlier request; None for a new session."""
     request, now = lookup.request, timezone.now()
+    if request.idempotency_key:
+        idempotency_lock(lookup.caller.owner_id, request.idempotency_key)
     earlier = _SAME_FIRST_MESSAGE.rows(owner=lookup.caller.owner_id, **lookup.same_turn())
     for pk, state, key, started in earlier:
         same_key = request.idempotency_key and key == request.idempotency_key and started > now - IDEMPOTENCY_WINDOW

@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import Exists, Q, QuerySet
 
 from gateway.agents.rows import KEY_REVOKED
@@ -57,6 +58,14 @@ def named(ref: str, *more: str) -> Q:
     own_id = parse_uuid(ref)
     external = Q(external_id__in={ref, *more})
     return external | Q(pk=own_id) if own_id else external
+
+
+def idempotency_lock(owner_id: UUID, key: str) -> None:
+    """Let the owner's other requests with this key wait for the end of the transaction, since a first message has no
+    row to lock yet. On SQLite a transaction is the only writer anyway."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"{owner_id} {key}"])
 
 
 def lock(session: Session) -> Session:

@@ -13,15 +13,18 @@ from gateway.limits import watchers
 from gateway.models import Agent, Run, Session
 from gateway.runs.active import StoppedBy, stop
 from gateway.runs.context import TurnContext
+from gateway.runs.requested import SameTurnRunning, V1Request
+from gateway.runs.v1 import open_v1
 from gateway.turns import joined
 from gateway.upstream import Chunk, ModelRequest
 from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
-from tests.factories import key_make
+from tests.factories import caller_make, key_make
 from tests.gateway import messages
 from tests.gateway.client_tools import ADD, FIRST, LOOKUP, SECOND, USER, results
-from tests.gateway.v1 import Answer, Chat, ask, stream
+from tests.gateway.v1 import Answer, Chat, ask, stream, user
+from tests.overlapping import only_postgresql, overlap
 from tests.queries import statements
 from tests.scripted_model import Says, ScriptedModel, calls
 from tests.waiting import eventually_async
@@ -343,3 +346,23 @@ async def test_another_message_is_not_joined(chat: Chat, model: GatedModel) -> N
     await asyncio.sleep(0.1)
     model.may_answer.set()
     assert [(await first).text, (await second).text] == ["Fine.", "Tea."]
+
+
+@only_postgresql
+@pytest.mark.django_db(transaction=True)
+def test_two_first_requests_with_one_key_at_the_same_time_open_one_run(alice: Owner, agent: Agent) -> None:
+    request = V1Request(
+        agent="assistant", messages=(user("hi"),), client_system="", idempotency_key="k1", request_id="r"
+    )
+
+    def send() -> TurnContext | SameTurnRunning:
+        try:
+            return open_v1(caller_make(alice), request)
+        except SameTurnRunning as running:
+            return running
+
+    first, second = overlap(send, send, pause_after="INSERT gateway_run")
+    assert isinstance(first, TurnContext)
+    assert isinstance(second, SameTurnRunning)
+    assert second.context.run_id == first.run_id
+    assert Run.objects.count() == 1
