@@ -329,14 +329,22 @@ def test_a_process_that_lost_its_lease_changes_nothing_more(alice: Owner, monkey
     assert shown_of(session) == runs
 
 
+def hide_at_once(turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in ("rows", "branches"):
+        monkeypatch.setattr(f"gateway.runs.{place}.TURNS_AT_ONCE", turns)
+
+
+async def seven_turns(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Have more turns than one transaction hides, and return the first."""
+    hide_at_once(2, monkeypatch)
+    first, *_ = [await talk.say(f"Turn {number}") for number in range(1, 8)]
+    return first
+
+
 async def test_replacing_a_turn_that_very_many_follow_hides_these_first(
     talk: Talk, alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = await talk.say("One")
-    for number in range(2, 8):
-        await talk.say(f"Turn {number}")
-    for place in ("rows", "branches"):
-        monkeypatch.setattr(f"gateway.runs.{place}.TURNS_AT_ONCE", 2)
+    first = await seven_turns(talk, monkeypatch)
     with pytest.raises(LaterTurnsShown):
         await in_thread(
             lambda: open_native(
@@ -356,11 +364,7 @@ async def test_replacing_a_turn_that_very_many_follow_hides_these_first(
 async def test_if_the_new_turn_is_refused_the_later_ones_are_shown_again(
     talk: Talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = await talk.say("One")
-    for number in range(2, 8):
-        await talk.say(f"Turn {number}")
-    for place in ("rows", "branches"):
-        monkeypatch.setattr(f"gateway.runs.{place}.TURNS_AT_ONCE", 2)
+    first = await seven_turns(talk, monkeypatch)
     opened = native.messages_insert  # type: ignore[attr-defined]
     calls = iter((RuntimeError("the disk failed"),))
 
@@ -380,11 +384,7 @@ async def test_if_the_new_turn_is_refused_the_later_ones_are_shown_again(
 async def test_if_the_client_disconnects_while_later_turns_are_hidden_they_are_shown_again(
     talk: Talk, alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = await talk.say("One")
-    for number in range(2, 8):
-        await talk.say(f"Turn {number}")
-    for place in ("rows", "branches"):
-        monkeypatch.setattr(f"gateway.runs.{place}.TURNS_AT_ONCE", 2)
+    first = await seven_turns(talk, monkeypatch)
     loop, leases = asyncio.get_running_loop(), []
 
     def disconnected(replaced: Run) -> Slices[BranchLease | None]:
@@ -415,8 +415,7 @@ async def test_a_client_that_edits_an_early_message_of_a_long_session_replaces_i
         model.script(f"Answer {number}.")
         await ask(alice_api, *messages, headers=headers)
         messages.append({"role": "assistant", "content": f"Answer {number}."})
-    for place in ("rows", "branches"):
-        monkeypatch.setattr(f"gateway.runs.{place}.TURNS_AT_ONCE", 2)
+    hide_at_once(2, monkeypatch)
     model.script("Again.")
     await ask(alice_api, *messages[:2], {"role": "user", "content": "Edited"}, headers=headers)
     runs = await in_thread(lambda: list(Run.objects.filter(superseded=False).values_list("turn", "text")))
