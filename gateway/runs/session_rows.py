@@ -80,7 +80,8 @@ def runs_within(owner_id: UUID, limits: KeyLimits) -> "QuerySet[Run]":
 
 def run_get(owner_id: UUID, session_id: UUID | None, run_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> Run:
     """Return a turn of the owner's session. Raises NotFound."""
-    return run_in(runs_within(owner_id, limits).filter(session_id=session_id), run_id)
+    runs = runs_within(owner_id, limits)
+    return run_in(runs.filter(session_id=session_id) if session_id else runs.none(), run_id)
 
 
 def run_in(runs: "QuerySet[Run]", run_id: UUID | None, purpose: str = "") -> Run:
