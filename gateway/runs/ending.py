@@ -148,12 +148,7 @@ def _end_waited(run_id: UUID, stopped_by: StoppedBy | None = None) -> bool:
 
 
 def end_waiting(
-    run: Run,
-    session: Session,
-    results: Sequence[dict[str, Any]],
-    *,
-    keep: bool,
-    stopped_by: StoppedBy | None = None,
+    run: Run, session: Session, results: Sequence[dict[str, Any]], *, keep: bool, stopped_by: StoppedBy | None = None
 ) -> bool:
     """End a run that waits for results of client tools, in the caller's transaction, with the session locked and
     without a running run. With `keep` the run ends as completed, or as stopped if `stopped_by` is given; otherwise as
