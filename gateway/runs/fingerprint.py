@@ -97,11 +97,6 @@ def commands_key(owner_id: UUID, agent_name: str, command: str, answer: str) -> 
     )
 
 
-def fold(text: str) -> str:
-    """Return the text with runs of white space replaced by single spaces."""
-    return " ".join(text.split())
-
-
 def strip_whitespace(text: str) -> str:
     """Return the canonical text: without any white space, so that the way in which steps are joined does not matter."""
     return "".join(text.split())

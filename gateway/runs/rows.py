@@ -220,7 +220,7 @@ def session_touch(session: Session) -> None:
 
 def title_of(content: str) -> str:
     """Return an initial title: the beginning of the first message, of the user's own words if it has any."""
-    words = fingerprint.fold(own_words(content)) or fingerprint.fold(content)
+    words = " ".join((own_words(content) or content).split())
     return words if len(words) <= TITLE_CHARS else words[: TITLE_CHARS - 1].rsplit(" ", 1)[0] + "…"
 
 
