@@ -19,11 +19,11 @@ from gateway.agents.rows import agent_settings
 from gateway.agents.settings import AgentSettings
 from gateway.jobs import run_async
 from gateway.messages import text_of
-from gateway.model_call import ask
 from gateway.models import Compaction, Session
 from gateway.runs.closing import COMPACTION_SHARE
 from gateway.runs.context import TurnContext
 from gateway.runs.window import as_openai, parts_read, window_rows
+from gateway.steps import ask
 from gateway.tokens import estimate
 from gateway.upstream import ModelTarget
 from memories.database.access import in_thread

@@ -14,9 +14,9 @@ from django.conf import settings
 from gateway.agents.model_choice import agent_target, agent_upstreams
 from gateway.embeddings import query_vector
 from gateway.messages import joined_content, last_user_index, text_of
-from gateway.model_call import ask
 from gateway.runs.call_ids import runs_called
 from gateway.runs.context import AgentConfig, TurnContext
+from gateway.steps import ask
 from gateway.upstream.dialects import dialect_of
 from memories.counters import recall_lanes
 from memories.database.access import in_read_thread
