@@ -5,10 +5,11 @@ The user's words alone prove little, since many people write the same. Both side
 tool call with an id of ours."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
+from itertools import groupby
 from uuid import UUID
 
 from gateway.runs.comparing import LITERAL, SAME, ComparableMessage, one_is_prefix, shares_sample, similarity
@@ -171,7 +172,7 @@ class Alignment:
 
 def align(before: Sequence[ComparableMessage], candidate: Candidate) -> Alignment | None:
     """Return the alignment of messages with a recorded conversation, or None if nothing matches."""
-    chain = _best_chain(list(_matches(before, candidate)), len(candidate.turns))
+    chain = _best_chain(_matches(before, candidate), len(candidate.turns))
     return Alignment(before, candidate, chain) if chain else None
 
 
@@ -197,7 +198,8 @@ def may_be_similar(before: Sequence[ComparableMessage], candidate: Candidate) ->
 
 
 def _matches(before: Sequence[ComparableMessage], candidate: Candidate) -> Iterator[Match]:
-    """Yield every possible match. A message that equals a recorded one is matched only with that."""
+    """Yield every possible match, in the order of the messages. A message that equals a recorded one is matched only
+    with that."""
     by_key: dict[tuple[bool, str], list[int]] = defaultdict(list)
     for place, turn in enumerate(candidate.turns):
         by_key[True, turn.user.key].append(place)
@@ -229,16 +231,13 @@ def _match(at: int, place: int, message: ComparableMessage, share: float, size: 
     return Match(at, place, not message.from_user, share, share * min(size, _MAX_WEIGHT), longer=longer)
 
 
-def _best_chain(found: Sequence[Match], turns: int) -> list[Match]:
+def _best_chain(found: Iterable[Match], turns: int) -> Sequence[Match]:
     """Return the chain of matches with the largest total weight that is in the same order on both sides; of equal
     chains the latest. Several messages, the steps of one answer, may match the same turn."""
     best: list[tuple[float, tuple[Match, ...]]] = [(0.0, ())] * (2 * turns)
-    by_message: dict[int, list[Match]] = defaultdict(list)
-    for match in found:
-        by_message[match.at].append(match)
-    for at in sorted(by_message):
+    for _, matches in groupby(found, key=lambda match: match.at):
         extended: list[tuple[int, float, tuple[Match, ...]]] = []
-        for match in by_message[at]:
+        for match in matches:
             place = 2 * match.turn + match.is_answer
             weight, chain = max(
                 best[: place + 1 if match.is_answer else place], key=lambda pair: pair[0], default=(0.0, ())
@@ -248,4 +247,4 @@ def _best_chain(found: Sequence[Match], turns: int) -> list[Match]:
             if weight >= best[place][0]:
                 best[place] = (weight, chain)
     _, _, chain = max(((weight, place, chain) for place, (weight, chain) in enumerate(best)), default=(0.0, 0, ()))
-    return list(chain)
+    return chain

@@ -14,7 +14,6 @@ from gateway.limits.spending import ModelUse
 from gateway.models import Agent, Run
 from memories.recall.book_views import BookState
 
-_OFF = ConsolidationSettings()
 SystemContent = str | list[dict[str, Any]]  # content of a system message: text, or parts if they have other fields
 
 
@@ -25,8 +24,8 @@ class AgentConfig:
     name: str
     version: int
     settings: AgentSettings
-    consolidation: ConsolidationSettings = _OFF
-    prices: Mapping[str, Price] = field(default_factory=dict)
+    consolidation: ConsolidationSettings
+    prices: Mapping[str, Price]
 
 
 def agent_config(agent: Agent) -> AgentConfig:
