@@ -108,12 +108,10 @@ def unregister(run: ActiveRun) -> None:
         _keeper.cancel()
 
 
-def stop(run_id: UUID, by: StoppedBy) -> bool:
-    """Stop a run of this process. Return False if it is not executed here, or has ended."""
-    run = _active.get(run_id)
-    if run is not None:
+def stop(run_id: UUID, by: StoppedBy) -> None:
+    """Stop a run, unless it is not executed in this process or has ended."""
+    if run := _active.get(run_id):
         run.stop(by)
-    return run is not None
 
 
 def is_idle() -> bool:
