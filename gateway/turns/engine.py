@@ -34,9 +34,8 @@ from gateway.steps import (
 from gateway.turns.events import Delta, Done, Event, Recalled, ToolUsed, TurnOptions
 from gateway.turns.evidence import note_foreign_texts
 from gateway.turns.injection import build_messages, notify_providers, prepare, stored_injection
-from gateway.turns.output import AnswerText, RunAttempts, Thinking
+from gateway.turns.output import AnswerText, RunAttempts, Thinking, note_answer, note_request
 from gateway.turns.own_tools import OwnTools
-from gateway.turns.searched import note_answer, note_request
 from gateway.turns.written_calls import WrittenCalls
 from gateway.upstream import ModelRequest
 from gateway.upstream.calls import StepCall
