@@ -51,7 +51,6 @@ def open_native(
         canonical = given if given is not None and final is content else fingerprint.canonical_content(final)
         summary, rows = window_rows(session, before=replaced)
         run = run_open(
-            caller,
             session,
             replaces=replaced,
             content=final,

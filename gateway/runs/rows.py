@@ -20,7 +20,6 @@ from gateway.runs.session_rows import from_run, shown_runs, user_message
 from gateway.runs.wrappers import own_words
 from gateway.upstream.kept import kept_of
 from memories.books import book_state
-from memories.caller import Caller
 from memories.database.statements import Insert, RowFactory, Select, UpdateRow, given
 from memories.errors import Conflict
 from memories.ids import uuid7, uuid7_after
@@ -66,29 +65,18 @@ class LaterTurnsShown(Conflict):
 
 
 def run_open(
-    caller: Caller,
-    session: Session,
-    *,
-    replaces: Run | None,
-    content: Any,
-    history_hash_before: str,
-    user_key: str,
-    temporary: bool,
-    request_id: str,
-    idempotency_key: str = "",
-    responses: dict[str, Any] | None = None,
-    trace: dict[str, Any] | None = None,
+    session: Session, *, replaces: Run | None, content: Any, user_key: str, temporary: bool, **fields: Any
 ) -> Run:
-    """Insert and return a running run of the session, with its own lease, for a message with this content. It follows
-    the last run of the branch that is shown, which the database looks up, or the predecessor of the run that it
-    replaces. A replaced run and those after it leave that branch but stay readable; their turns no longer count. Raises
-    LaterTurnsShown if these are too many for a transaction and were not hidden before."""
+    """Insert and return a running run of the session with these fields and its own lease, for a message with this
+    content. It follows the last run of the branch that is shown, which the database looks up, or the predecessor of the
+    run that it replaces. A replaced run and those after it leave that branch but stay readable; their turns no longer
+    count. Raises LaterTurnsShown if these are too many for a transaction and were not hidden before."""
     hidden = session.branch_end is not None  # under the lease of this request, or the session would be busy
     if replaces and not hidden and session.turns - replaces.turn > TURNS_AT_ONCE:
         raise LaterTurnsShown(replaces)
     run = _NEW_RUN.row(
         id=uuid7_after(session.last_active_at),  # the newest run of a session must have the greatest id
-        owner_id=caller.owner_id,
+        owner_id=session.owner_id,
         session_id=session.pk,
         follows=replaces.follows if replaces else None,
         turn=replaces.turn if replaces else session.turns + 1,
@@ -97,12 +85,8 @@ def run_open(
         lease_token=uuid7(),
         lease_expires_at=lease_end(),
         holder=this_process(),
-        history_hash_before=history_hash_before,
         user_key=user_key,
-        request_id=request_id,
-        idempotency_key=idempotency_key,
-        responses=responses,
-        trace=trace or {},
+        **fields,
     )
     _run_insert(session, run, replaces)
     if hidden:
@@ -154,16 +138,10 @@ def _answered_before(replaced: Run) -> bool:
 
 
 def messages_insert(
-    session: Session,
-    run_id: UUID | None,
-    messages: Sequence[dict[str, Any]],
-    *,
-    history: int = 0,
-    kind: Message.Kind = Message.Kind.CHAT,
-    created_at: datetime | None = None,
+    session: Session, run_id: UUID | None, messages: Sequence[dict[str, Any]], **more: Any
 ) -> list[Message]:
-    """Append messages to a session. The first `history` of them are the client's history and belong to no run."""
-    rows = message_rows(session.owner_id, run_id, messages, history=history, kind=kind, created_at=created_at)
+    """Append messages to a session. `more` are arguments of `message_rows`."""
+    rows = message_rows(session.owner_id, run_id, messages, **more)
     messages_append(session, rows)
     return rows
 
@@ -173,11 +151,12 @@ def message_rows(
     run_id: UUID | None,
     messages: Sequence[dict[str, Any]],
     *,
-    history: int,
+    history: int = 0,
     kind: Message.Kind = Message.Kind.CHAT,
     created_at: datetime | None = None,
 ) -> list[Message]:
-    """Return rows for `messages_append`. Needs no transaction."""
+    """Return rows for `messages_append`. The first `history` messages are the client's history and belong to no run.
+    Needs no transaction."""
     created_at = created_at or timezone.now()
     called = any(message.get("tool_calls") for message in messages)
     return [

@@ -135,7 +135,6 @@ def _open_in(match: MatchedSession, lookup: SessionLookup) -> TurnContext:
     if not request.history_kept and any(has_large_data(message.get("content")) for message in history):
         raise AttachmentsNotStored
     run = run_open(
-        caller,
         session,
         replaces=match.regenerates,
         content=request.messages[last_user].get("content"),
