@@ -41,7 +41,7 @@ def _new_named_session(lookup: SessionLookup, continuation: Continuation | None,
         return lookup.new_session(Rule.ID, external_id=ref)
     if continuation is None:
         raise ComparisonNeeded
-    return lookup.new_session(Rule.ID, external_id=ref, parent=continuation.session_id, common=continuation.common)
+    return lookup.new_session(Rule.ID, external_id=ref, parent_id=continuation.session_id, common=continuation.common)
 
 
 def after_run_match(lookup: SessionLookup, after: UUID) -> MatchedSession:
@@ -52,13 +52,13 @@ def after_run_match(lookup: SessionLookup, after: UUID) -> MatchedSession:
         raise NotFound("The conversation of this response has been deleted.")
     require_active(named)
     if named.agent_id != lookup.agent.pk:
-        return lookup.new_session(parent=named.pk)
+        return lookup.new_session(parent_id=named.pk)
     later = lookup.runs(session=named, pk__gt=after)
     if again := later.filter(**lookup.same_turn()).first():
         return MatchedSession(session=named, rule=Rule.SAME_TURN, regenerates=again)
     superseded = Run.objects.filter(owner_id=lookup.caller.owner_id, pk=after, superseded=True).exists()
     if superseded or later.exclude(state__in=UNFINISHED).exists():
-        return lookup.new_session(Rule.EDITED, parent=named.pk)
+        return lookup.new_session(Rule.EDITED, parent_id=named.pk)
     return MatchedSession(session=named, rule=Rule.PREVIOUS_RESPONSE)
 
 

@@ -150,17 +150,10 @@ def open_continued(
     before = list(messages[:start]) or [as_openai(user)]
     messages_insert(session, run.pk, results)
     session_touch(session)
-    loop = loop_messages(steps, messages[start:], client_ids)
-    context = turn_context(
-        session,
-        run,
-        messages=(*with_kept_fields(caller.owner_id, before), *loop),
-        client_system=client_system,
-        user=user,
-        user_canonical=fingerprint.read_conversation(caller.owner_id, session.agent.name, before).user,
-        agent=agent,
-    )
-    return replace(context, stored=steps)
+    sent = (*with_kept_fields(caller.owner_id, before), *loop_messages(steps, messages[start:], client_ids))
+    canonical = fingerprint.read_conversation(caller.owner_id, session.agent.name, before).user
+    context = turn_context(session, run, user=user, user_canonical=canonical, agent=agent)
+    return replace(context, messages=sent, client_system=client_system, stored=steps)
 
 
 def _agent_of_step(caller: Caller, session: Session, name: str) -> Agent:

@@ -87,7 +87,7 @@ class TurnContext:
     temporary: bool
     agent: AgentConfig
     book: BookState | None  # None: the run neither reads nor writes memory
-    messages: tuple[dict[str, Any], ...]  # the transcript to send, the new user message last
+    messages: tuple[dict[str, Any], ...] = ()  # the transcript to send, the new user message last
     stored: Sequence[dict[str, Any]] = ()  # of a resumed run: its messages so far, which the client may not send again
     message_seqs: tuple[int, ...] = ()  # their numbers in a native session
     summary: str = ""  # summary of the conversation before `messages`, in a compacted native session

@@ -20,7 +20,6 @@ from gateway.runs.closing import CLIENT_TOOLS_WAIT, run_end
 from gateway.runs.leases import LEASE, delete_ended, has_ended, limit_leases, reopen
 from gateway.runs.rows import messages_insert, turn_context
 from gateway.runs.session_rows import lock, messages_of, open_runs, run_get, steps_of
-from gateway.runs.window import as_openai
 from memories.caller import UNLIMITED, KeyLimits
 from memories.clocks import lease_over, set_forward_within
 from memories.database.access import in_read_thread, in_thread, only_row
@@ -160,13 +159,8 @@ def end_waiting(
     user = next((row for row in stored if row.role == Message.Role.USER), None)
     if user is None or not reopen(run):
         return False
-    context = turn_context(
-        session,
-        run,
-        messages=(as_openai(user),),
-        user=user,
-        user_canonical=fingerprint.canonical_content(user.parts or user.text),
-    )
+    canonical = fingerprint.canonical_content(user.parts or user.text)
+    context = turn_context(session, run, user=user, user_canonical=canonical)
     output = context.output_so_far()
     output.messages = missing_results(stored, results)
     if not keep:

@@ -76,7 +76,6 @@ def placeholder_context(
         temporary=session.temporary,
         agent=agent_config(session.agent),
         book=None,
-        messages=(),
         user_text="",
         user_canonical="",
         request_id=request_id,

@@ -173,7 +173,7 @@ def _same_history(lookup: SessionLookup) -> MatchedSession | None:
     found = [session for session in found if not was_edited(latest[session.pk], conversation)]
     common = {"turns": conversation.turns_before}
     if len(found) > 1:
-        return lookup.new_session(Rule.SEVERAL, parent=found[0].pk, common=common)
+        return lookup.new_session(Rule.SEVERAL, parent_id=found[0].pk, common=common)
     if not found:
         return None
     run = latest[found[0].pk]
@@ -204,7 +204,7 @@ def _same_turn(lookup: SessionLookup) -> MatchedSession | None:
     rule = Rule.NEW
     if any(map(_contains_our_answers, runs)):
         rule = Rule.SEVERAL if same else Rule.EDITED
-    return lookup.new_session(rule, parent=runs[0].session_id, common=common)
+    return lookup.new_session(rule, parent_id=runs[0].session_id, common=common)
 
 
 def _continued_at_end(lookup: SessionLookup, run: Run) -> MatchedSession | None:
@@ -256,7 +256,7 @@ def _by_comparison(lookup: SessionLookup, continuation: Continuation) -> Matched
     if continuation.session_id is None:
         return None
     if rule in {Rule.EDITED, Rule.SEVERAL}:
-        return lookup.new_session(rule, parent=continuation.session_id, common=common)
+        return lookup.new_session(rule, parent_id=continuation.session_id, common=common)
     session = lookup.sessions(pk=continuation.session_id).first()
     if session is None or session.message_seq != continuation.message_seq:
         raise ComparisonNeeded

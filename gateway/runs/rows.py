@@ -13,7 +13,7 @@ from gateway.attachments.uses import uses_add
 from gateway.messages import text_of
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
-from gateway.runs.context import AgentConfig, RunOutput, SystemContent, TurnContext, agent_config
+from gateway.runs.context import AgentConfig, RunOutput, TurnContext, agent_config
 from gateway.runs.instructions import hashes_copy
 from gateway.runs.leases import lease_end, this_process
 from gateway.runs.session_rows import from_run, shown_runs, user_message
@@ -209,14 +209,11 @@ def turn_context(
     *,
     user: Message,
     user_canonical: str,
-    answer_prefix: str = "",
-    messages: tuple[dict[str, Any], ...] = (),
-    client_system: SystemContent = "",
     agent: Agent | None = None,
     replaced: Run | None = None,
 ) -> TurnContext:
-    """Return the context of a turn, in the transaction that opens or resumes its run. `agent` is given if it is not the
-    session's, `replaced` is the run that the turn replaces."""
+    """Return the context of a turn, without its transcript, in the transaction that opens or resumes its run. `agent`
+    is given if it is not the session's, `replaced` is the run that the turn replaces."""
     agent = agent or session.agent
     book = None if run.temporary else book_state(session.owner_id, agent.book)
     # A resumed run keeps what it was given, unless its book was cleared or forgotten meanwhile.
@@ -237,12 +234,9 @@ def turn_context(
         temporary=run.temporary,
         agent=config,
         book=book,
-        messages=messages,
-        client_system=client_system,
         compaction_epoch=session.compaction_epoch,
         user_text=own_words(user.text) or user.text,
         user_canonical=user_canonical,
-        answer_prefix=answer_prefix,
         newest_record=newest[0] if newest else None,
         history_hash_before=run.history_hash_before,
         request_id=run.request_id,

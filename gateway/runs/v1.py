@@ -99,7 +99,7 @@ def _open(
     except SessionBusy:
         if run_id or not fork_if_busy:  # tool results belong to this session: no fork can take them
             raise
-        match, waiting = lookup.new_session(Rule.BUSY, parent=match.session.pk), []
+        match, waiting = lookup.new_session(Rule.BUSY, parent_id=match.session.pk), []
     for run in waiting:
         # The client continues without the results that this run waits for.
         results = [message for message in request.messages if message.get("role") == "tool"]
@@ -152,16 +152,9 @@ def _open_in(match: MatchedSession, lookup: SessionLookup) -> TurnContext:
     if not session.title:
         session.title = title_of(text_without_files(stored[-1].parts or ()) or stored[-1].text)
     session_touch(session)
-    return turn_context(
-        session,
-        run,
-        messages=with_kept_fields(caller.owner_id, request.messages),
-        client_system=request.client_system,
-        user=stored[-1],
-        user_canonical=conversation.user,
-        answer_prefix=conversation.answer,
-        replaced=match.regenerates,
-    )
+    messages, user = with_kept_fields(caller.owner_id, request.messages), stored[-1]
+    context = turn_context(session, run, user=user, user_canonical=conversation.user, replaced=match.regenerates)
+    return replace(context, messages=messages, client_system=request.client_system, answer_prefix=conversation.answer)
 
 
 def _known_message_count(session: Session, history: Sequence[dict[str, Any]]) -> int:
