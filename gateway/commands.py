@@ -158,8 +158,7 @@ def _execute(caller: Caller, agent: Agent, command: ParsedCommand, *, temporary:
 def _store(session: Session, text: str, reply: CommandReply, *, commands_key: str = "") -> CommandTurn:
     """Store a command and its answer. `commands_key` identifies a session that holds only commands so far."""
     row = lock(session)
-    pairs = ((Message.Role.USER, text.strip()), (Message.Role.ASSISTANT, reply.text))
-    exchange = [{"role": role, "content": text} for role, text in pairs]
+    exchange = [{"role": "user", "content": text.strip()}, {"role": "assistant", "content": reply.text}]
     messages = messages_insert(row, None, exchange, kind=Message.Kind.COMMAND)
     if commands_key and (row.message_seq == len(messages) or row.history_hash.startswith(fingerprint.COMMANDS_ONLY)):
         row.history_hash = commands_key

@@ -62,15 +62,9 @@ def _store(texts: Mapping[UUID, str]) -> None:
 def reopen(run: Run) -> bool:
     """Resume a run that waits for client tools. Return False if another request was first."""
     run.lease_token, run.lease_expires_at, run.holder = uuid7(), lease_end(), this_process()
+    lease = {name: getattr(run, name) for name in ("lease_token", "lease_expires_at", "holder")}
     waiting = Run.objects.filter(pk=run.pk, state=Run.State.AWAITING_CLIENT_TOOLS)
-    taken = waiting.update(
-        state=Run.State.RUNNING,
-        lease_token=run.lease_token,
-        lease_expires_at=run.lease_expires_at,
-        holder=run.holder,
-        stop_requested=False,
-    )
-    return taken == 1
+    return waiting.update(state=Run.State.RUNNING, stop_requested=False, **lease) == 1
 
 
 def lease_end() -> datetime:
