@@ -16,10 +16,10 @@ class GatewayConfig(AppConfig):
         from gateway.keys import key_facts, key_names
         from gateway.oauth.connections import erase_tokens
         from gateway.portability import erase_traces, export_conversations
-        from gateway.runs.imported import STORE
+        from gateway.runs.closing import read_turns
+        from gateway.runs.ingested import STORE
         from gateway.sessions.message_index import triggers_ensure
         from gateway.sockets import close_login
-        from gateway.thread_reader import read_turns
         from memories.api.export import register_exporter
         from memories.forgetting import Eraser, register_eraser
         from memories.health import register_facts_reader

@@ -50,9 +50,12 @@ class Call(NamedTuple):
 
 
 def calls_in_text(text: str, tools: Collection[str]) -> list[ToolCall]:
-    """Return the calls in a text, at most MAX_CALLS. `tools` are the names of the offered tools; a call of another tool
-    is only recognised by its form, as JSON."""
-    found = _found(text, tools)[:MAX_CALLS]
+    """Return the calls in a text, at most MAX_CALLS, in the form that begins first: the arguments of a call may quote
+    calls in other forms. `tools` are the names of the offered tools; a call of another tool is only recognised by its
+    form, as JSON."""
+    forms = (list(_json_calls(text, tools)), *_tagged_calls(text, tools), list(_python_calls(text, tools)))
+    first = min((calls for calls in forms if calls), key=lambda calls: calls[0].start, default=[])
+    found = [call for call in first if call.given is not None][:MAX_CALLS]
     return [
         ToolCall(
             id=str(number),
@@ -61,13 +64,6 @@ def calls_in_text(text: str, tools: Collection[str]) -> list[ToolCall]:
         )
         for number, (_, name, given) in enumerate(found)
     ]
-
-
-def _found(text: str, tools: Collection[str]) -> list[Call]:
-    """Return the calls in the form that begins first: the arguments of a call may quote calls in other forms."""
-    forms = (list(_json_calls(text, tools)), *_tagged_calls(text, tools), list(_python_calls(text, tools)))
-    first = min((calls for calls in forms if calls), key=lambda calls: calls[0].start, default=[])
-    return [call for call in first if call.given is not None]
 
 
 def _json_calls(text: str, tools: Collection[str]) -> Iterator[Call]:
@@ -116,7 +112,7 @@ def _python_arguments(name: str, written: str) -> str:
 
 def _calls_of(data: Any, tools: Collection[str], depth: int = 0) -> Iterator[tuple[str, Any]]:
     """Yield the calls in a JSON value: itself, or those nested in it."""
-    if isinstance(data, dict) and (name := _name_of(data)):
+    if isinstance(data, dict) and (name := next((data[key] for key in _NAMES if isinstance(data.get(key), str)), "")):
         beside = {key: value for key, value in data.items() if key not in _NOT_ARGUMENTS}
         given = next((data[key] for key in _ARGUMENTS if data.get(key) is not None), beside or None)
         meant = tool_meant(name, tools)
@@ -128,10 +124,6 @@ def _calls_of(data: Any, tools: Collection[str], depth: int = 0) -> Iterator[tup
     if depth < _MAX_DEPTH and isinstance(data, dict | list):
         for value in data.values() if isinstance(data, dict) else data:
             yield from _calls_of(value, tools, depth + 1)
-
-
-def _name_of(data: dict[str, Any]) -> str:
-    return next((data[key] for key in _NAMES if isinstance(data.get(key), str)), "")
 
 
 def _fits(name: str, given: Any) -> bool:

@@ -50,10 +50,12 @@ class KnownRequest:
     ends: tuple[str, ...]
     signs: tuple[frozenset[str], ...]
 
-    def fits(self, head: str, tail: str) -> bool:
-        """Return True if a message with this folded beginning and end has the words of this task."""
+    def fits(self, signs: frozenset[str], head: str, tail: str) -> bool:
+        """Return True if a request with these signs has the words of this task in a message with this folded beginning
+        and end."""
         return (
-            (not self.starts or head.startswith(self.starts))
+            any(wanted <= signs for wanted in self.signs)
+            and (not self.starts or head.startswith(self.starts))
             and all(words in head for words in self.holds)
             and (not self.ends or tail.endswith(self.ends))
         )
@@ -75,7 +77,7 @@ def is_client_task(
     for where, message in _places(messages):
         text = without_reminders(text_of(message.get("content")))
         head, tail = _folded(text[:_HEAD]), _folded(text[-_TAIL:])
-        if any(known.fits(head, tail) for known in _possible(where, signs)):
+        if any(known.where == where and known.fits(signs, head, tail) for known in known_requests()):
             return True
     return False
 
@@ -104,14 +106,6 @@ def known_requests() -> tuple[KnownRequest, ...]:
             **{name: tuple(map(_folded, row.get(name, ()))) for name in ("starts", "holds", "ends")},
         )
         for row in rows
-    )
-
-
-@cache
-def _possible(where: str, signs: frozenset[str]) -> tuple[KnownRequest, ...]:
-    """Return the known tasks at a place in requests with these signs."""
-    return tuple(
-        known for known in known_requests() if known.where == where and any(wanted <= signs for wanted in known.signs)
     )
 
 

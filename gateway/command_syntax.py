@@ -85,9 +85,7 @@ def command_text(content: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
-def without_commands(
-    messages: Sequence[dict[str, Any]],
-) -> tuple[tuple[dict[str, Any], ...], tuple[str, str] | None]:
+def without_commands(messages: Sequence[dict[str, Any]]) -> tuple[tuple[dict[str, Any], ...], tuple[str, str] | None]:
     """Return a conversation without commands and their answers, which are never sent upstream, and the last answered
     command with its answer."""
     others, last = [], None

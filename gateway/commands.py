@@ -24,16 +24,16 @@ from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.candidates import find_continuation
 from gateway.runs.context import AgentConfig, RunOutput, TurnContext, agent_config
+from gateway.runs.ending import release_lapsed
 from gateway.runs.joined import RunResult, placeholder_context
-from gateway.runs.lapsed import release_lapsed
 from gateway.runs.matching import Continuation
 from gateway.runs.requested import SessionLookup, V1Request
 from gateway.runs.resolve import command_session
 from gateway.runs.rows import messages_insert
 from gateway.runs.session_rows import lock
 from gateway.services import require_active, session_get
+from gateway.turns.events import done_json
 from gateway.turns.injection import injected_blocks
-from gateway.turns.serializing import done_json
 from memories.books import book_state
 from memories.caller import UNLIMITED, Caller, KeyLimits
 from memories.database.batches import Slices
@@ -158,8 +158,7 @@ def _execute(caller: Caller, agent: Agent, command: ParsedCommand, *, temporary:
 def _store(session: Session, text: str, reply: CommandReply, *, commands_key: str = "") -> CommandTurn:
     """Store a command and its answer. `commands_key` identifies a session that holds only commands so far."""
     row = lock(session)
-    pairs = ((Message.Role.USER, text.strip()), (Message.Role.ASSISTANT, reply.text))
-    exchange = [{"role": role, "content": text} for role, text in pairs]
+    exchange = [{"role": "user", "content": text.strip()}, {"role": "assistant", "content": reply.text}]
     messages = messages_insert(row, None, exchange, kind=Message.Kind.COMMAND)
     if commands_key and (row.message_seq == len(messages) or row.history_hash.startswith(fingerprint.COMMANDS_ONLY)):
         row.history_hash = commands_key

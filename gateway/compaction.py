@@ -5,7 +5,7 @@ finds them, and the run's trace records the failure."""
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -19,12 +19,13 @@ from gateway.agents.rows import agent_settings
 from gateway.agents.settings import AgentSettings
 from gateway.jobs import run_async
 from gateway.messages import text_of
-from gateway.model_call import ask
 from gateway.models import Compaction, Session
 from gateway.runs.closing import COMPACTION_SHARE
 from gateway.runs.context import TurnContext
 from gateway.runs.window import as_openai, parts_read, window_rows
+from gateway.steps import ask
 from gateway.tokens import estimate
+from gateway.upstream import ModelTarget
 from memories.database.access import in_thread
 from memories.errors import DomainError
 from memories.recall.two_lanes import TOTAL_BYTES
@@ -39,70 +40,48 @@ SUMMARY_SHARE = 0.1
 WORDS_PER_TOKEN = 0.6
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """The number of messages that leave the window, and the `seq` of the last of them."""
-
-    count: int
-    up_to: int
-
-
-def choose_cut(
-    messages: Sequence[dict[str, Any]], seqs: Sequence[int], *, limit: int, target: tuple[str, str] = ("", "")
-) -> Cut | None:
-    """Return a cut before a user message, such that the newest turns take at most KEPT_SHARE of the limit; the last
-    turn always stays. Return None if there is nothing to cut."""
+def choose_cut(messages: Sequence[dict[str, Any]], *, limit: int, target: ModelTarget | None = None) -> int:
+    """Return how many messages leave the window, up to a user message, so that the newest turns take at most KEPT_SHARE
+    of the limit; the last turn always stays. Return 0 if there is nothing to cut."""
     starts = [index for index, message in enumerate(messages) if message["role"] == "user"]
-    kept = 0
-    chosen: int | None = None
-    end = len(messages)
+    kept, count, end = 0, 0, len(messages)
     for start in reversed(starts):
         kept += estimate(messages[start:end], target)
         end = start
         if start == starts[-1] or kept <= limit * KEPT_SHARE:
-            chosen = start
-    return Cut(chosen, seqs[chosen - 1]) if chosen else None
+            count = start
+    return count
 
 
 async def fit_context(context: TurnContext) -> tuple[TurnContext, dict[str, Any]]:
     """Return the context of a native turn, compacted if it would exceed its limit, and entries for the trace."""
-    if not context.message_seqs:  # the client sends the whole conversation itself
+    if not context.is_native:
         return context, {}
     agent = context.agent.settings
-    limit, target = agent.context_token_limit, _target_of(agent)
+    limit, target = agent.context_token_limit, agent_target(agent)
     taken = text_tokens(agent.instructions) + estimate(context.messages, target) + text_tokens(context.summary)
     if context.book is not None and agent.inject_memories:
         taken += min((agent.frozen_char_limit + TOTAL_BYTES) // CHARS_PER_TOKEN, limit // 4)
     if taken <= limit:
         return context, {}
-    cut = choose_cut(context.messages, context.message_seqs, limit=limit, target=target)
-    if cut is None:
+    count, seqs, summary = (
+        choose_cut(context.messages, limit=limit, target=target),
+        context.message_seqs,
+        context.summary,
+    )
+    if not count:
         return context, {"compaction": {"state": "nothing_to_cut"}}
-    trace: dict[str, Any] = {"state": "ok", "messages": cut.count}
-    summary = context.summary
+    trace: dict[str, Any] = {"state": "ok", "messages": count}
+    caller = {"owner": str(context.owner_id), "request_id": context.request_id}
     try:
-        summary = await summarise(
-            agent,
-            context.summary,
-            context.messages[: cut.count],
-            owner=str(context.owner_id),
-            request_id=context.request_id,
+        summary = await summarise(agent, summary, context.messages[:count], **caller)
+        trace["stored"] = await in_thread(
+            compaction_store, context.session_id, epoch=context.compaction_epoch, up_to=seqs[count - 1], summary=summary
         )
-        stored = await in_thread(
-            compaction_store, context.session_id, epoch=context.compaction_epoch, up_to=cut.up_to, summary=summary
-        )
-        trace["stored"] = stored
     except (DomainError, DatabaseError) as error:
         trace |= {"state": "failed", "kind": getattr(error, "code", type(error).__name__)}
-    shorter = replace(
-        context, messages=context.messages[cut.count :], message_seqs=context.message_seqs[cut.count :], summary=summary
-    )
+    shorter = replace(context, messages=context.messages[count:], message_seqs=seqs[count:], summary=summary)
     return shorter, {"compaction": trace}
-
-
-def _target_of(agent: AgentSettings) -> tuple[str, str]:
-    target = agent_target(agent)
-    return target.upstream, target.model
 
 
 async def summarise(
@@ -145,23 +124,16 @@ def compact_session(session_id: str) -> None:
     summary, rows = window_rows(session)
     parts_read(rows)
     messages = [as_openai(row) for row in rows]
-    target = _target_of(agent)
-    if estimate(messages, target) <= agent.context_token_limit * (COMPACTION_SHARE - SUMMARY_SHARE):
+    limit, target = agent.context_token_limit, agent_target(agent)
+    if estimate(messages, target) <= limit * (COMPACTION_SHARE - SUMMARY_SHARE):
         return
-    cut = choose_cut(messages, [row.seq for row in rows], limit=agent.context_token_limit, target=target)
-    if cut is None:
+    count = choose_cut(messages, limit=limit, target=target)
+    if not count:
         return
+    caller = {"owner": str(session.owner_id), "request_id": f"compaction-{session_id}"}
     try:
-        made = run_async(
-            summarise(
-                agent,
-                summary,
-                messages[: cut.count],
-                owner=str(session.owner_id),
-                request_id=f"compaction-{session_id}",
-            )
-        )
+        made = run_async(summarise(agent, summary, messages[:count], **caller))
     except DomainError as error:
         logger.warning("session %s was not compacted: %s", session_id, type(error).__name__)
         return
-    compaction_store(session.pk, epoch=session.compaction_epoch, up_to=cut.up_to, summary=made)
+    compaction_store(session.pk, epoch=session.compaction_epoch, up_to=rows[count - 1].seq, summary=made)

@@ -11,7 +11,7 @@ from django.conf import settings
 from gateway.agents.model_choice import BackgroundModels, UpstreamUndecided
 from gateway.errors import RequestRefused, UpstreamSilent
 from gateway.jobs import Throttle, enqueue_books, run_async
-from gateway.model_call import ask
+from gateway.steps import ask
 from gateway.upstream import ModelTarget, is_demo
 from memories.errors import DomainError, UpstreamTimeout
 from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN

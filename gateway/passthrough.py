@@ -90,7 +90,7 @@ class PlainCall:
             return
         try:
             continuation = await in_read_thread(find_continuation, self.caller, self.conversation)
-            if session_id := continuation.session_id or continuation.parent:
+            if session_id := continuation.session_id:
                 await asyncio.shield(in_patient_thread(summary_store, self.caller.owner_id, session_id, answer))
         except (DomainError, DatabaseError) as error:  # must not fail the answer
             logger.warning("A client's summary of its conversation was not noted: %s.", type(error).__name__)

@@ -1,5 +1,6 @@
 """One model step, collected from the upstream's chunks or whole answer. Text is passed on as it arrives;
-gateway.upstream.calls collects the tool calls."""
+gateway.upstream.calls collects the tool calls. Turns make several steps; `ask` makes a single one for keywords,
+compaction, reviews, consolidation and trials of an agent."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -7,10 +8,12 @@ from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from django.conf import settings
+
 from gateway.limits.spending import ModelUse
 from gateway.messages import content_text
 from gateway.telemetry import NOTHING, Span, begin
-from gateway.upstream import ModelRequest, model
+from gateway.upstream import ModelRequest, ModelTarget, model
 from gateway.upstream.answer import choices_of
 from gateway.upstream.calls import CallAccumulator, PartialCall, StepCall
 from gateway.upstream.custom_tools import custom_names
@@ -218,6 +221,40 @@ async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerato
     if isinstance(message, dict):
         choice["message"] = message = dict(step.thought.moved(message, last=True))
     yield choice, step.take(choice, message if isinstance(message, dict) else {}, whole=True)
+
+
+async def ask(
+    target: ModelTarget,
+    messages: Sequence[dict[str, Any]],
+    *,
+    seconds: float,
+    tools: Sequence[dict[str, Any]] = (),
+    parameters: dict[str, Any] | None = None,
+    owner: str = "",
+    request_id: str = "",
+    answer_bytes: int = 0,
+) -> ModelStepResult:
+    """Return one answer of a model, outside a turn. It is streamed from the upstream, so that a long answer does not
+    exceed the limit of silence. `seconds` limits the total time, including fall-backs; `answer_bytes` the answer, with
+    0 for DAYBOOK_ANSWER_BYTES; `owner` is the person the call is for.
+
+    Raises DomainErrors: UpstreamTimeout when the time is over, UpstreamSilent after too long a silence, RateLimited,
+    TooLarge and the upstream's other errors."""
+    request = ModelRequest(
+        upstream=target.upstream,
+        model=target.model,
+        fallbacks=target.fallbacks,
+        messages=tuple(messages),
+        tools=tuple(tools),
+        parameters=parameters or {},
+        owner=owner,
+        request_id=request_id,
+    )
+    deadline = asyncio.get_running_loop().time() + seconds
+    step = ModelStep(deadline=deadline, bytes_left=answer_bytes or settings.ANSWER_BYTES)
+    async for _ in stream_step(request, step):
+        pass
+    return step.result()
 
 
 def has_other_content(choice: Mapping[str, Any]) -> bool:

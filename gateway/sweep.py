@@ -19,9 +19,8 @@ from gateway.accounts.sign_in import attempts_purge
 from gateway.jobs import Throttle, jobs_purge
 from gateway.models import ApiKey, Run
 from gateway.oauth.registration import registrations_sweep
-from gateway.runs.branch_lease import branches_sweep
-from gateway.runs.lapsed import stop_lapsed
-from gateway.runs.waiting import complete_waiting
+from gateway.runs.branches import branches_sweep
+from gateway.runs.ending import complete_waiting, stop_lapsed
 from gateway.sessions.keeping import sessions_purge
 from gateway.sessions.message_index import erased_purge, history_sweep
 from gateway.upstream.cache import learned_purge

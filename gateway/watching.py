@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db import Error as DatabaseError
 
 from gateway.authentication import still_allowed
-from gateway.runs.access import RECHECK_SECONDS
+from gateway.runs.active import RECHECK_SECONDS
 from gateway.sse import with_pauses
 from gateway.turns.live import LiveEvent, error_event
 from memories.caller import ApiRequest, Caller

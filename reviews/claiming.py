@@ -11,7 +11,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from gateway.jobs import NotClaimed
-from gateway.runs.holder import this_process
+from gateway.runs.leases import this_process
 from memories.ids import uuid7
 from reviews.ending import reviews_cancel
 from reviews.models import ReviewRun

@@ -12,9 +12,9 @@ from django.conf import settings
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from gateway.models import Message, Run, Session
-from gateway.runs.answers import answers_elsewhere
 from gateway.runs.instructions import earlier_instructions
 from gateway.runs.utterances import (
+    answers_elsewhere,
     earlier_rows,
     newest_within,
     tool_result_words,

@@ -16,8 +16,7 @@ from gateway import telemetry
 from gateway.agents.model_choice import review_target
 from gateway.calls_in_text import calls_in_text
 from gateway.errors import ToolsRefused
-from gateway.model_call import ask
-from gateway.steps import ModelStepResult
+from gateway.steps import ModelStepResult, ask
 from gateway.upstream import ModelTarget
 from gateway.upstream.usage import add_usage
 from memories import tools as memory_tools

@@ -18,7 +18,7 @@ from django.utils import timezone
 from gateway.errors import UpstreamSilent
 from gateway.jobs import retry_pause
 from gateway.models import Session
-from gateway.runs.holder import has_ended
+from gateway.runs.leases import has_ended
 from gateway.upstream.usage import add_usage
 from memories.clocks import CLOCK_SKEW
 from memories.errors import DomainError, RateLimited, UpstreamError, UpstreamTimeout

@@ -28,7 +28,7 @@ from config.health import pending_migrations
 from config.permissions import tighten
 from gateway.agents.file import bootstrap_agents
 from gateway.keys import api_key_create, plain_keys
-from gateway.runs.lapsed import stop_left_behind
+from gateway.runs.ending import stop_left_behind
 from memories.errors import DomainError
 from memories.services import owner_for_user
 

@@ -19,9 +19,9 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 
 from gateway.agents.model_choice import agent_target
 from gateway.agents.rows import agent_settings
-from gateway.model_call import ask
 from gateway.models import Agent
 from gateway.requests import request_id
+from gateway.steps import ask
 from memories.admin.access import action_record
 from memories.admin.base import DaybookAdmin
 from memories.errors import DomainError

@@ -29,8 +29,8 @@ from gateway.commands import command_in
 from gateway.errors import UpstreamUnreachable
 from gateway.messages import text_of
 from gateway.passthrough import open_plain, plain_events
-from gateway.runs import stopping
 from gateway.runs.context import TurnContext
+from gateway.runs.ending import stop_turn
 from gateway.runs.responses import Previous, previous_response, response_delete, response_find, stored_parts
 from gateway.tokens import estimate_message
 from gateway.turns.events import Event
@@ -125,7 +125,7 @@ async def response_cancel(request: ApiRequest, response_id: str) -> HttpResponse
     stored = await in_read_thread(_stored, caller, response_id)
     if stored["status"] == "in_progress":
         run, _ = await in_read_thread(response_find, caller, response_id)
-        await stopping.stop_turn(caller.owner_id, run.session_id, run.pk, limits=caller.limits)
+        await stop_turn(caller.owner_id, run.session_id, run.pk, limits=caller.limits)
         stored = await in_read_thread(_stored, caller, response_id)
     elif stored["status"] != "cancelled":
         # OpenAI's message, which clients recognise.

@@ -18,14 +18,16 @@ from gateway.attachments.reading import contents_read
 from gateway.models import Message, Session
 from gateway.runs.window import content_length
 from gateway.sessions.keeping import (
+    MAX_TAGS,
+    TAG_LENGTH,
     session_change,
     session_delete_slices,
     session_discard,
     session_get_to_delete,
     session_restore,
+    tagged,
 )
 from gateway.sessions.search import MAX_QUERY, search_sessions
-from gateway.sessions.tags import MAX_TAGS, TAG_LENGTH, tagged
 from memories.api.bodies import Body
 from memories.api.export import download
 from memories.api.operations import reading, writing

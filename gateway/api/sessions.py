@@ -20,14 +20,14 @@ from gateway.command_syntax import parse_command
 from gateway.limits.allowances import Allowance, allowed
 from gateway.limits.watchers import watcher_enter, watcher_leave
 from gateway.requests import request_id
-from gateway.runs import leases, stopping
 from gateway.runs.branches import branch_choose
 from gateway.runs.context import TurnContext
+from gateway.runs.ending import stop_turn
 from gateway.runs.native import open_answered, open_native
 from gateway.runs.opening import open_run
+from gateway.runs.session_rows import run_get
 from gateway.turns import live
-from gateway.turns.events import TurnOptions
-from gateway.turns.serializing import run_json
+from gateway.turns.events import TurnOptions, run_json
 from gateway.watching import turn_shown, watched_by
 from memories.api.operations import reading
 from memories.caller import ApiRequest
@@ -99,7 +99,7 @@ def turn_get(request: ApiRequest, session_id: str, turn_id: str) -> dict[str, An
     """One turn."""
     caller, session, turn = request.auth, parse_uuid(session_id), parse_uuid(turn_id)
     try:
-        return turn_shown(run_json(leases.run_get(caller.owner_id, session, turn, limits=caller.limits)), caller)
+        return turn_shown(run_json(run_get(caller.owner_id, session, turn, limits=caller.limits)), caller)
     except NotFound:
         if command := commands.stored_command(caller.owner_id, session, turn, limits=caller.limits):
             return command
@@ -112,7 +112,7 @@ async def turn_events(
 ) -> HttpResponseBase:
     """The events of a running turn after the number `after`, as server-sent events. As HTML, always all of them."""
     caller, session, turn = request.auth, parse_uuid(session_id), parse_uuid(turn_id)
-    row = await in_read_thread(leases.run_get, caller.owner_id, session, turn, limits=caller.limits)
+    row = await in_read_thread(run_get, caller.owner_id, session, turn, limits=caller.limits)
     watcher_enter(row.owner_id)
     running, after = live.find(row.pk), 0 if render == "html" else after
     events = running.watch(after) if running else live.watch_elsewhere(row.owner_id, row.session_id, row.pk, after)
@@ -123,7 +123,7 @@ async def turn_events(
 async def turn_stop(request: ApiRequest, session_id: str, turn_id: str) -> dict[str, Any]:
     """Stop a turn and wait until it has ended. The text so far is kept."""
     caller, session, turn = request.auth, parse_uuid(session_id), parse_uuid(turn_id)
-    row = await stopping.stop_turn(caller.owner_id, session, turn, limits=caller.limits)
+    row = await stop_turn(caller.owner_id, session, turn, limits=caller.limits)
     return {"id": str(row.pk), "object": "turn", "session_id": str(row.session_id), "state": row.state}
 
 

@@ -15,8 +15,8 @@ from django.utils.dateparse import parse_datetime
 
 from gateway.chat.labels import near_day_words, period_words
 from gateway.models import Message, Run, Session
+from gateway.sessions.keeping import tagged, tags_of
 from gateway.sessions.search import FoundSession, search_sessions
-from gateway.sessions.tags import tagged, tags_of
 from memories.errors import InvalidRequest
 from memories.history.provenance import Names, Turns
 from memories.ids import parse_uuid

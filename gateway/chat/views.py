@@ -19,8 +19,8 @@ from gateway.chat.pages import COMMAND_LINES
 from gateway.chat.session_list import MOST_PAGES, PAGE_SESSIONS, found_page, page_cursor, session_page, title_of, titled
 from gateway.chat.transcript import TranscriptPage, conversation, turn_of_run, turns_since
 from gateway.models import Agent, Message, Run, Session
+from gateway.sessions.keeping import MAX_TAGS, TAG_LENGTH, clean_tag
 from gateway.sessions.search import MAX_QUERY
-from gateway.sessions.tags import MAX_TAGS, TAG_LENGTH, clean_tag
 from memories.ids import parse_uuid
 from memories.pagination import parse_number
 from memories.tools import TOOLS

@@ -4,7 +4,7 @@ accounts. At shutdown all runs are stopped and closed in a database thread that 
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ParamSpec, TypeVar
@@ -13,11 +13,12 @@ from uuid import UUID
 from django.db import Error
 
 from gateway.errors import Restarting, RunStopped
+from gateway.keys import valid_keys
 from gateway.runs import leases
-from gateway.runs.access import Requester, without_access
 from gateway.runs.context import RunOutput, TurnContext
 from memories.database.access import in_patient_shared_thread, in_spare_thread
 from memories.errors import DomainError
+from memories.models import Owner
 
 logger = logging.getLogger("daybook.runs")
 
@@ -25,10 +26,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 FLUSH_SECONDS = 0.5
 BEAT_SECONDS = 5.0
+RECHECK_SECONDS = 5.0
+"""How often the access of somebody who waits for an answer, or watches it, is checked."""
 SHUTDOWN_SECONDS = 1.7
 RETRY_SECONDS = 5  # approximate duration of a restart
 _PAUSE_FACTOR = 10  # saving texts takes at most a tenth of the time, so long answers are saved less often
 _POLL_SECONDS = 0.02
+Requester = tuple[UUID, UUID | None]
+"""An owner, and the key of the request; None for a login."""
 
 
 class StoppedBy(StrEnum):
@@ -103,12 +108,10 @@ def unregister(run: ActiveRun) -> None:
         _keeper.cancel()
 
 
-def stop(run_id: UUID, by: StoppedBy) -> bool:
-    """Stop a run of this process. Return False if it is not executed here, or has ended."""
-    run = _active.get(run_id)
-    if run is not None:
+def stop(run_id: UUID, by: StoppedBy) -> None:
+    """Stop a run, unless it is not executed in this process or has ended."""
+    if run := _active.get(run_id):
         run.stop(by)
-    return run is not None
 
 
 def is_idle() -> bool:
@@ -168,6 +171,17 @@ def reset() -> None:
     """Accept runs again. For tests, since a process shuts down only once."""
     global _ending
     _ending = False
+
+
+def without_access(requesters: Collection[Requester]) -> set[Requester]:
+    """Return the requesters whose key was revoked or has expired or, for logins, whose account was deactivated or
+    deleted. Two queries at most."""
+    keys = {key for _, key in requesters if key}
+    owners = {owner for owner, key in requesters if key is None}
+    valid = set(valid_keys().filter(pk__in=keys).values_list("pk", flat=True)) if keys else set()
+    active = Owner.objects.filter(pk__in=owners, user__is_active=True).values_list("pk", flat=True)
+    allowed = set(active) if owners else set()
+    return {(owner, key) for owner, key in requesters if (key not in valid if key else owner not in allowed)}
 
 
 async def _keep_runs() -> None:

@@ -5,9 +5,11 @@ The user's words alone prove little, since many people write the same. Both side
 tool call with an id of ours."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
+from itertools import groupby
 from uuid import UUID
 
 from gateway.runs.comparing import LITERAL, SAME, ComparableMessage, one_is_prefix, shares_sample, similarity
@@ -66,15 +68,14 @@ class Match:
     longer: bool = False  # the user message is longer than the recorded one
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class Alignment:
-    """The matches between a request and a recorded conversation, in the order of both."""
+    """The matches between messages of a request (`before` the newest one) and a recorded conversation, in the order of
+    both."""
 
+    before: Sequence[ComparableMessage]
     candidate: Candidate
-    matches: tuple[Match, ...]
-    proof: Proof
-    whole: bool  # the request contains every turn of the conversation up to the last match
-    suffix: int  # number of consecutive literal matches up to the last one
+    matches: Sequence[Match]
 
     @property
     def last(self) -> Match:
@@ -92,16 +93,87 @@ class Alignment:
         """The approximate number of common characters."""
         return sum(found.weight for found in self.matches)
 
+    @cached_property
+    def whole(self) -> bool:
+        """Whether the request contains every turn of the conversation up to the last match."""
+        turns = {found.turn for found in self.matches}
+        return self.candidate.turns[0].number == 1 and turns == set(range(self.last.turn + 1))
+
+    @cached_property
+    def suffix(self) -> int:
+        """The number of consecutive literal matches up to the last one."""
+        count, at = 0, self.last.at
+        for found in reversed(self.matches):
+            if found.at != at or found.similarity < LITERAL:
+                break
+            count, at = count + 1, at - 1
+        return count
+
+    @cached_property
+    def proof(self) -> Proof:
+        """What the matches prove."""
+        questions = {found.turn: found for found in self.matches if not found.is_answer}
+        by_answers = Proof.NOTHING
+        several: set[int] = set()  # turns whose answers prove something only together
+        for found in self.matches:
+            if found.by_call:
+                return Proof.STRONG
+            if found.is_answer:
+                size = min(len(self._key(found)), len(self.candidate.turns[found.turn].answer.key))
+                proof = self._answer_proof(found, size, questions.get(found.turn))
+                by_answers = max(by_answers, proof)
+                if proof or (size >= _LONG_ANSWER and found.similarity >= SAME):
+                    several.add(found.turn)
+        if by_answers == Proof.STRONG or len(several) > 1:
+            return Proof.STRONG
+        if by_answers and self.candidate.fresh and (self.whole or self._reaches_last_answer()):
+            return Proof.WEAK
+        return Proof.WEAK if self._has_all_words() or self._is_unanswered_end() else Proof.NOTHING
+
+    def _key(self, found: Match) -> str:
+        return self.before[found.at].key
+
+    def _answer_proof(self, found: Match, size: int, question: Match | None) -> Proof:
+        """Return what a matching answer of `size` characters proves: most after the recorded user message (`question`
+        is its match), least after a different one."""
+        same = found.similarity >= SAME
+        if question and size >= _LONG_ANSWER:
+            return Proof.STRONG if same or question.similarity >= SAME else Proof.NOTHING
+        if question:
+            distinct = same or len(self._key(question)) >= _DISTINCT_WORDS
+            return Proof.WEAK if distinct and question.similarity >= SAME else Proof.NOTHING
+        if found.at and self.before[found.at - 1].from_user:
+            return Proof.STRONG if size >= _MIN_AGAINST_OTHER_WORDS and found.similarity >= LITERAL else Proof.NOTHING
+        if size >= _LONG_ANSWER:
+            return Proof.STRONG if size >= _MIN_ALONE else Proof.WEAK
+        return Proof.NOTHING
+
+    def _has_all_words(self) -> bool:
+        """Return True if the request contains all user messages of a conversation in order, but none of its answers."""
+        words = [found for found in self.matches if not found.is_answer and found.similarity >= SAME]
+        user_messages = sum(message.from_user for message in self.before)
+        distinct = {self._key(found) for found in words if len(self._key(found)) >= _DISTINCT_WORDS}
+        is_complete = self.whole and self._reaches_last_answer() and len(words) == user_messages
+        return is_complete and len(distinct) > 1
+
+    def _is_unanswered_end(self) -> bool:
+        """Return True if the last turn was not completed, and the request repeats its user message without answer."""
+        found, turn = self.last, self.candidate.turns[self.last.turn]
+        unanswered = not found.is_answer and all(message.from_user for message in self.before[found.at :])
+        long_enough = len(self._key(found)) >= _DISTINCT_WORDS and found.similarity >= SAME
+        is_last = found.turn == len(self.candidate.turns) - 1
+        return unanswered and long_enough and is_last and turn.may_be_repeated and not turn.complete
+
+    def _reaches_last_answer(self) -> bool:
+        """Return True if the last match is in the last answered turn, or in the last turn if none was answered."""
+        complete = [place for place, turn in enumerate(self.candidate.turns) if turn.complete]
+        return self.last.turn == (complete[-1] if complete else len(self.candidate.turns) - 1)
+
 
 def align(before: Sequence[ComparableMessage], candidate: Candidate) -> Alignment | None:
     """Return the alignment of messages with a recorded conversation, or None if nothing matches."""
-    chain = _best_chain(list(_matches(before, candidate)), len(candidate.turns))
-    if not chain:
-        return None
-    turns = {found.turn for found in chain}
-    whole = candidate.turns[0].number == 1 and turns == set(range(chain[-1].turn + 1))
-    proof = _proof(before, candidate, chain, whole=whole)
-    return Alignment(candidate=candidate, matches=tuple(chain), proof=proof, whole=whole, suffix=_literal_suffix(chain))
+    chain = _best_chain(_matches(before, candidate), len(candidate.turns))
+    return Alignment(before, candidate, chain) if chain else None
 
 
 def has_equal_message(before: Sequence[ComparableMessage], candidate: Candidate) -> bool:
@@ -126,7 +198,8 @@ def may_be_similar(before: Sequence[ComparableMessage], candidate: Candidate) ->
 
 
 def _matches(before: Sequence[ComparableMessage], candidate: Candidate) -> Iterator[Match]:
-    """Yield every possible match. A message that equals a recorded one is matched only with that."""
+    """Yield every possible match, in the order of the messages. A message that equals a recorded one is matched only
+    with that."""
     by_key: dict[tuple[bool, str], list[int]] = defaultdict(list)
     for place, turn in enumerate(candidate.turns):
         by_key[True, turn.user.key].append(place)
@@ -158,16 +231,13 @@ def _match(at: int, place: int, message: ComparableMessage, share: float, size: 
     return Match(at, place, not message.from_user, share, share * min(size, _MAX_WEIGHT), longer=longer)
 
 
-def _best_chain(found: Sequence[Match], turns: int) -> list[Match]:
+def _best_chain(found: Iterable[Match], turns: int) -> Sequence[Match]:
     """Return the chain of matches with the largest total weight that is in the same order on both sides; of equal
     chains the latest. Several messages, the steps of one answer, may match the same turn."""
     best: list[tuple[float, tuple[Match, ...]]] = [(0.0, ())] * (2 * turns)
-    by_message: dict[int, list[Match]] = defaultdict(list)
-    for match in found:
-        by_message[match.at].append(match)
-    for at in sorted(by_message):
+    for _, matches in groupby(found, key=lambda match: match.at):
         extended: list[tuple[int, float, tuple[Match, ...]]] = []
-        for match in by_message[at]:
+        for match in matches:
             place = 2 * match.turn + match.is_answer
             weight, chain = max(
                 best[: place + 1 if match.is_answer else place], key=lambda pair: pair[0], default=(0.0, ())
@@ -177,78 +247,4 @@ def _best_chain(found: Sequence[Match], turns: int) -> list[Match]:
             if weight >= best[place][0]:
                 best[place] = (weight, chain)
     _, _, chain = max(((weight, place, chain) for place, (weight, chain) in enumerate(best)), default=(0.0, 0, ()))
-    return list(chain)
-
-
-def _proof(before: Sequence[ComparableMessage], candidate: Candidate, chain: Sequence[Match], *, whole: bool) -> Proof:
-    questions = {found.turn: found for found in chain if not found.is_answer}
-    by_answers = Proof.NOTHING
-    several: set[int] = set()  # turns whose answers prove something only together
-    for found in chain:
-        if found.by_call:
-            return Proof.STRONG
-        if found.is_answer:
-            size = min(len(before[found.at].key), len(candidate.turns[found.turn].answer.key))
-            proof = _answer_proof(before, found, size, questions.get(found.turn))
-            by_answers = max(by_answers, proof)
-            if proof or (size >= _LONG_ANSWER and found.similarity >= SAME):
-                several.add(found.turn)
-    if by_answers == Proof.STRONG or len(several) > 1:
-        return Proof.STRONG
-    if by_answers and candidate.fresh and (whole or chain[-1].turn == _last_answered_turn(candidate)):
-        return Proof.WEAK
-    if _has_all_words(before, candidate, chain, whole=whole) or _is_unanswered_end(before, candidate, chain):
-        return Proof.WEAK
-    return Proof.NOTHING
-
-
-def _answer_proof(before: Sequence[ComparableMessage], found: Match, size: int, question: Match | None) -> Proof:
-    """Return what a matching answer of `size` characters proves: most after the recorded user message (`question` is
-    its match), least after a different one."""
-    same = found.similarity >= SAME
-    if question and size >= _LONG_ANSWER:
-        return Proof.STRONG if same or question.similarity >= SAME else Proof.NOTHING
-    if question:
-        distinct = same or len(before[question.at].key) >= _DISTINCT_WORDS
-        return Proof.WEAK if distinct and question.similarity >= SAME else Proof.NOTHING
-    if found.at and before[found.at - 1].from_user:
-        return Proof.STRONG if size >= _MIN_AGAINST_OTHER_WORDS and found.similarity >= LITERAL else Proof.NOTHING
-    if size >= _LONG_ANSWER:
-        return Proof.STRONG if size >= _MIN_ALONE else Proof.WEAK
-    return Proof.NOTHING
-
-
-def _has_all_words(
-    before: Sequence[ComparableMessage], candidate: Candidate, chain: Sequence[Match], *, whole: bool
-) -> bool:
-    """Return True if the request contains all user messages of a conversation in order, but none of its answers."""
-    words = [found for found in chain if not found.is_answer and found.similarity >= SAME]
-    user_messages = sum(message.from_user for message in before)
-    distinct = {before[found.at].key for found in words if len(before[found.at].key) >= _DISTINCT_WORDS}
-    is_complete = whole and chain[-1].turn == _last_answered_turn(candidate) and len(words) == user_messages
-    return is_complete and len(distinct) > 1
-
-
-def _is_unanswered_end(before: Sequence[ComparableMessage], candidate: Candidate, chain: Sequence[Match]) -> bool:
-    """Return True if the last turn has not completed, and the request repeats its user message without an answer."""
-    found = chain[-1]
-    turn = candidate.turns[found.turn]
-    unanswered = not found.is_answer and all(message.from_user for message in before[found.at :])
-    long_enough = len(before[found.at].key) >= _DISTINCT_WORDS and found.similarity >= SAME
-    is_last = found.turn == len(candidate.turns) - 1
-    return unanswered and long_enough and is_last and turn.may_be_repeated and not turn.complete
-
-
-def _last_answered_turn(candidate: Candidate) -> int:
-    """Return the index of the last answered turn, or of the last turn if none was answered."""
-    complete = [place for place, turn in enumerate(candidate.turns) if turn.complete]
-    return complete[-1] if complete else len(candidate.turns) - 1
-
-
-def _literal_suffix(chain: Sequence[Match]) -> int:
-    count, at = 0, chain[-1].at
-    for found in reversed(chain):
-        if found.at != at or found.similarity < LITERAL:
-            break
-        count, at = count + 1, at - 1
-    return count
+    return chain

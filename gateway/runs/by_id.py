@@ -41,8 +41,7 @@ def _new_named_session(lookup: SessionLookup, continuation: Continuation | None,
         return lookup.new_session(Rule.ID, external_id=ref)
     if continuation is None:
         raise ComparisonNeeded
-    parent = continuation.session_id or continuation.parent
-    return lookup.new_session(Rule.ID, external_id=ref, parent=parent, common=continuation.common)
+    return lookup.new_session(Rule.ID, external_id=ref, parent_id=continuation.session_id, common=continuation.common)
 
 
 def after_run_match(lookup: SessionLookup, after: UUID) -> MatchedSession:
@@ -53,13 +52,13 @@ def after_run_match(lookup: SessionLookup, after: UUID) -> MatchedSession:
         raise NotFound("The conversation of this response has been deleted.")
     require_active(named)
     if named.agent_id != lookup.agent.pk:
-        return lookup.new_session(parent=named.pk)
+        return lookup.new_session(parent_id=named.pk)
     later = lookup.runs(session=named, pk__gt=after)
     if again := later.filter(**lookup.same_turn()).first():
         return MatchedSession(session=named, rule=Rule.SAME_TURN, regenerates=again)
     superseded = Run.objects.filter(owner_id=lookup.caller.owner_id, pk=after, superseded=True).exists()
     if superseded or later.exclude(state__in=UNFINISHED).exists():
-        return lookup.new_session(Rule.EDITED, parent=named.pk)
+        return lookup.new_session(Rule.EDITED, parent_id=named.pk)
     return MatchedSession(session=named, rule=Rule.PREVIOUS_RESPONSE)
 
 
@@ -102,9 +101,7 @@ def _match_in_session(
 ) -> MatchedSession:
     """Match a request within the session that it names: it repeats or edits a turn, or continues the session."""
     latest = latest_run(session)
-    if latest and conversation.matches(latest):
-        return MatchedSession(session=session, rule=Rule.ID, regenerates=latest)
-    if conversation.turns_before and was_edited(latest, conversation):
+    if latest and (conversation.matches(latest) or (conversation.turns_before and was_edited(latest, conversation))):
         return MatchedSession(session=session, rule=Rule.ID, regenerates=latest)
     is_next = conversation.turns_before == 0 or session.history_hash == conversation.history_hash_before
     if is_next or latest is None:
@@ -117,6 +114,5 @@ def _match_in_session(
     if continuation is None or (continuation.following and continuation.message_seq != session.message_seq):
         raise ComparisonNeeded
     again = runs.filter(pk=continuation.following).first() if continuation.following else None
-    return MatchedSession(
-        session=session, rule=Rule.ID, regenerates=again, through=continuation.through, common=continuation.common
-    )
+    through, common = continuation.through, continuation.common
+    return MatchedSession(session=session, rule=Rule.ID, regenerates=again, through=through, common=common)

@@ -60,11 +60,10 @@ def find_continuation(
     before, newest = comparable_messages(request.messages)
     # A first message has no turns to compare, and what it quotes of another conversation is no summary of its own.
     continuation = judge(before, newest, _load_turns(caller, request, sessions)) if before else Continuation()
-    if continuation == Continuation() and not request.session_ref:
+    if continuation.session_id is None and not request.session_ref:
         begins_with = first_sentence_hashes(request.client_system, request.messages if before else ())
         continuation = _by_summary(caller, sessions, begins_with)
-    at = continuation.session_id or continuation.parent
-    seen = next((row.message_seq for row in sessions if row.pk == at), 0)
+    seen = next((row.message_seq for row in sessions if row.pk == continuation.session_id), 0)
     return replace(continuation, message_seq=seen)
 
 
@@ -85,7 +84,7 @@ def _by_summary(caller: Caller, sessions: Sequence[Session], begins_with: set[st
     noted = runs.filter(trace__has_key=TRACE_KEY).values_list("session_id", f"trace__{TRACE_KEY}")
     session_id = summarised_session(noted, begins_with)
     turns = next((row.turns for row in sessions if row.pk == session_id), 0)
-    return Continuation(session_id=session_id, through=turns, by_summary=True) if session_id else Continuation()
+    return Continuation(session_id=session_id, rule=Rule.SUMMARY, through=turns) if session_id else Continuation()
 
 
 def _candidate_sessions(

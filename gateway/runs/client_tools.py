@@ -15,10 +15,10 @@ from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.call_ids import call_id, call_ids, run_of_call
 from gateway.runs.context import SystemContent, TurnContext
-from gateway.runs.lapsed import release_lapsed
+from gateway.runs.ending import release_lapsed
 from gateway.runs.leases import reopen
-from gateway.runs.rows import messages_insert, session_lock, session_touch, turn_context
-from gateway.runs.session_rows import messages_of
+from gateway.runs.rows import messages_insert, session_touch, turn_context
+from gateway.runs.session_rows import messages_of, session_lock
 from gateway.runs.tool_loop import loop_messages, loop_start
 from gateway.runs.window import as_openai
 from gateway.services import require_active
@@ -150,17 +150,10 @@ def open_continued(
     before = list(messages[:start]) or [as_openai(user)]
     messages_insert(session, run.pk, results)
     session_touch(session)
-    loop = loop_messages(steps, messages[start:], client_ids)
-    context = turn_context(
-        session,
-        run,
-        messages=(*with_kept_fields(caller.owner_id, before), *loop),
-        client_system=client_system,
-        user=user,
-        user_canonical=fingerprint.read_conversation(caller.owner_id, session.agent.name, before).user,
-        agent=agent,
-    )
-    return replace(context, stored=steps)
+    sent = (*with_kept_fields(caller.owner_id, before), *loop_messages(steps, messages[start:], client_ids))
+    canonical = fingerprint.read_conversation(caller.owner_id, session.agent.name, before).user
+    context = turn_context(session, run, user=user, user_canonical=canonical, agent=agent)
+    return replace(context, messages=sent, client_system=client_system, stored=steps)
 
 
 def _agent_of_step(caller: Caller, session: Session, name: str) -> Agent:

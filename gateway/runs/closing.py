@@ -1,4 +1,5 @@
-"""Closes a run. One transaction stores its output, counts and records the turn, and calls the hook."""
+"""Closes a run. One transaction stores its output, counts and records the turn, and calls the hook. Also reads the
+recorded turns again for the short-term lane of recall: memories stores only references to the gateway's rows."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -21,9 +22,11 @@ from gateway.runs import fingerprint
 from gateway.runs.context import STORED_OUTPUT, RunOutput, TurnContext
 from gateway.runs.instructions import hashes_store
 from gateway.runs.rows import messages_insert
+from gateway.runs.wrappers import own_words
 from gateway.tokens import estimate
 from memories.database.shared import after_commit, shareable
 from memories.database.statements import Given, Select, Update, UpdateRow, given
+from memories.models import ThreadRecord
 from memories.recall.failures import contained
 from memories.recall.threads import ThreadTurn, record_run, thread_cache
 from memories.tokens import text_tokens
@@ -81,6 +84,43 @@ def _cache_turn(context: TurnContext, output: RunOutput, record_id: UUID) -> Non
             said_at=context.started_at,
         )
         thread_cache.append(context.owner_id, context.session_id, turn, after=context.newest_record)
+
+
+def read_turns(owner_id: UUID, session_id: UUID) -> Sequence[ThreadTurn]:
+    """Return the recorded turns of a session, oldest first, as `close` caches them; superseded runs are left out."""
+    records = ThreadRecord.objects.filter(owner_id=owner_id, session_id=session_id, cleared_at=None).order_by("id")
+    by_run = {record.run_id: record.pk for record in records}
+    runs = Run.objects.filter(owner_id=owner_id, pk__in=by_run, superseded=False).in_bulk()
+    users, answers = _texts_by_run(owner_id, session_id, list(runs))
+    return [
+        ThreadTurn(
+            record_id=record_id,
+            run_id=run_id,
+            turn=run.turn,
+            user=users.get(run_id, ""),
+            assistant=run.text,
+            answer=answers.get(run_id, ""),
+            said_at=run.started_at,
+        )
+        for run_id, record_id in by_run.items()
+        if (run := runs.get(run_id))
+    ]
+
+
+def _texts_by_run(owner_id: UUID, session_id: UUID, runs: Sequence[UUID]) -> tuple[dict[UUID, str], dict[UUID, str]]:
+    """Return, by run, the user's own words, and the last assistant message with text."""
+    users: dict[UUID, str] = {}
+    answers: dict[UUID, str] = {}
+    roles = (Message.Role.USER, Message.Role.ASSISTANT)
+    rows = Message.objects.filter(owner_id=owner_id, session_id=session_id, run_id__in=runs, role__in=roles)
+    for run_id, role, text in rows.order_by("seq").values_list("run_id", "role", "text"):
+        if run_id is None:
+            continue
+        if role == Message.Role.USER:
+            users.setdefault(run_id, own_words(text) or text)
+        elif text.strip():
+            answers[run_id] = text
+    return users, answers
 
 
 def _last_text(*parts: Sequence[dict[str, Any]]) -> str:
@@ -174,11 +214,10 @@ def _answer(context: TurnContext, output: RunOutput) -> str:
 
 
 def _compact_if_large(context: TurnContext, output: RunOutput) -> None:
-    if not context.message_seqs:  # the client sends its own context
+    if not context.is_native:
         return
-    target = agent_target(context.agent.settings)
     tokens = output.usage.get("total_tokens")
     if not tokens:
-        tokens = estimate(context.messages, (target.upstream, target.model)) + text_tokens(output.text)
+        tokens = estimate(context.messages, agent_target(context.agent.settings)) + text_tokens(output.text)
     if tokens > context.agent.settings.context_token_limit * COMPACTION_SHARE:
         transaction.on_commit(partial(enqueue, COMPACTION_TASK, context.session_id), robust=True)

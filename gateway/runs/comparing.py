@@ -65,9 +65,8 @@ def comparable_message(role: str, text: str, runs: tuple[UUID, ...] = ()) -> Com
     if role == "assistant":
         before, tag, after = text.rpartition("</think>")
         text = after if tag and "<think>" not in before else text  # some servers omit the opening tag
-        return ComparableMessage(
-            False, _ATTRIBUTES.sub(r"<\1>", own_words(text)), runs
-        )  # clients drop attributes of tags
+        words = _ATTRIBUTES.sub(r"<\1>", own_words(text))  # clients drop attributes of tags
+        return ComparableMessage(False, words, runs)
     return ComparableMessage(role == "user", own_words(text), runs)
 
 

@@ -14,7 +14,6 @@ from gateway.limits.spending import ModelUse
 from gateway.models import Agent, Run
 from memories.recall.book_views import BookState
 
-_OFF = ConsolidationSettings()
 SystemContent = str | list[dict[str, Any]]  # content of a system message: text, or parts if they have other fields
 
 
@@ -25,8 +24,8 @@ class AgentConfig:
     name: str
     version: int
     settings: AgentSettings
-    consolidation: ConsolidationSettings = _OFF
-    prices: Mapping[str, Price] = field(default_factory=dict)
+    consolidation: ConsolidationSettings
+    prices: Mapping[str, Price]
 
 
 def agent_config(agent: Agent) -> AgentConfig:
@@ -88,9 +87,9 @@ class TurnContext:
     temporary: bool
     agent: AgentConfig
     book: BookState | None  # None: the run neither reads nor writes memory
-    messages: tuple[dict[str, Any], ...]  # the transcript to send, the new user message last
+    messages: tuple[dict[str, Any], ...] = ()  # the transcript to send, the new user message last
     stored: Sequence[dict[str, Any]] = ()  # of a resumed run: its messages so far, which the client may not send again
-    message_seqs: tuple[int, ...] = ()  # their numbers in a native session; empty for /v1, which sends its own context
+    message_seqs: tuple[int, ...] = ()  # their numbers in a native session
     summary: str = ""  # summary of the conversation before `messages`, in a compacted native session
     compaction_epoch: int = 0
     client_system: SystemContent = ""  # the client's own leading system messages
@@ -106,6 +105,11 @@ class TurnContext:
     allowance: Allowance = NO_ALLOWANCE  # the key of the request, and its slot among the answers in progress
     joined: bool = False  # the run belongs to another request; this one waits for its answer
     injected: dict[str, Any] | None = None  # the injection of a resumed run, which is used again
+
+    @property
+    def is_native(self) -> bool:
+        """True in a native session, whose transcript is sent from our rows; on /v1 the client sends its own."""
+        return bool(self.message_seqs)
 
     def output_so_far(self) -> RunOutput:
         """Return a copy of the output to continue from; it is empty unless the run is resumed."""

@@ -91,15 +91,8 @@ def pair_key(user: str, assistant: str) -> str:
 
 def commands_key(owner_id: UUID, agent_name: str, command: str, answer: str) -> str:
     """Return the history hash of a session that contains only `/memory` commands, built from the latest one."""
-    return (
-        COMMANDS_ONLY
-        + digest(first_history_hash(owner_id, agent_name), strip_whitespace(command), strip_whitespace(answer))[:56]
-    )
-
-
-def fold(text: str) -> str:
-    """Return the text with runs of white space replaced by single spaces."""
-    return " ".join(text.split())
+    first = first_history_hash(owner_id, agent_name)
+    return COMMANDS_ONLY + digest(first, strip_whitespace(command), strip_whitespace(answer))[:56]
 
 
 def strip_whitespace(text: str) -> str:

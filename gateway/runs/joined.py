@@ -8,11 +8,10 @@ from uuid import UUID
 
 from gateway.models import Message, Run, Session
 from gateway.runs.context import RunOutput, TurnContext, agent_config
+from gateway.runs.ending import is_lapsed, unanswered_calls, unsaved_text
 from gateway.runs.fingerprint import ResentConversation
-from gateway.runs.lapsed import is_lapsed, unsaved_text
 from gateway.runs.requested import MatchedSession, SameTurnRunning
 from gateway.runs.session_rows import messages_of, steps_of
-from gateway.runs.waiting import unanswered_calls
 from memories import tools as memory_tools
 from memories.errors import NotFound
 
@@ -77,7 +76,6 @@ def placeholder_context(
         temporary=session.temporary,
         agent=agent_config(session.agent),
         book=None,
-        messages=(),
         user_text="",
         user_canonical="",
         request_id=request_id,

@@ -1,22 +1,27 @@
 """Leases of open runs. The process that executes a run holds its lease, so a process that ended does not block its
-sessions, and a late close is detected by its token. Called by gateway.runs and by gateway.api."""
+sessions, and a late close is detected by its token.
 
+With SQLite all processes are on one machine. Each locks its own file, which the kernel unlocks however the process
+ends, so its end is noticed immediately. With a server database only expired leases show it."""
+
+import os
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
+from pathlib import Path
 from uuid import UUID
 
+from django.conf import settings
+from django.core.files import locks
 from django.db import connection
 from django.utils import timezone
 
 from gateway.models import Run
-from gateway.runs.holder import this_process
-from gateway.runs.session_rows import runs_within
-from memories.caller import UNLIMITED, KeyLimits
 from memories.clocks import CLOCK_SKEW
-from memories.errors import NotFound
 from memories.ids import uuid7
 
 LEASE = timedelta(seconds=30)  # time without renewal after which a run counts as left behind
+_FOLDER = "processes"
+_current: tuple[int, UUID] | None = None  # (process id, name); a forked child needs another name
 
 
 def save_and_renew(tokens: Collection[UUID], texts: Mapping[UUID, str], *, renew: bool) -> dict[UUID, bool]:
@@ -54,36 +59,60 @@ def _store(texts: Mapping[UUID, str]) -> None:
         )
 
 
-def request_stop(owner_id: UUID, session_id: UUID | None, run_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> Run:
-    """Request a run's process to stop it, and return the run. Raises NotFound."""
-    run = run_get(owner_id, session_id, run_id, limits=limits)
-    Run.objects.filter(pk=run.pk, state=Run.State.RUNNING).update(stop_requested=True)
-    return run
-
-
-def run_get(owner_id: UUID, session_id: UUID | None, run_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> Run:
-    """Return a turn of the owner's session. Raises NotFound."""
-    rows = runs_within(owner_id, limits)
-    run = rows.filter(session_id=session_id, pk=run_id).first() if session_id and run_id else None
-    if run is None:
-        raise NotFound("There is no such turn in this session.")
-    return run
-
-
 def reopen(run: Run) -> bool:
     """Resume a run that waits for client tools. Return False if another request was first."""
     run.lease_token, run.lease_expires_at, run.holder = uuid7(), lease_end(), this_process()
+    lease = {name: getattr(run, name) for name in ("lease_token", "lease_expires_at", "holder")}
     waiting = Run.objects.filter(pk=run.pk, state=Run.State.AWAITING_CLIENT_TOOLS)
-    taken = waiting.update(
-        state=Run.State.RUNNING,
-        lease_token=run.lease_token,
-        lease_expires_at=run.lease_expires_at,
-        holder=run.holder,
-        stop_requested=False,
-    )
-    return taken == 1
+    return waiting.update(state=Run.State.RUNNING, stop_requested=False, **lease) == 1
 
 
 def lease_end() -> datetime:
     """Return the end of a lease that is taken or renewed now."""
     return timezone.now() + LEASE
+
+
+def this_process() -> UUID:
+    """Return the name of this process, which stays the same for its lifetime."""
+    global _current
+    if _current is None or _current[0] != os.getpid():
+        name = uuid7()
+        if connection.vendor == "sqlite":
+            _lock(_file(name))
+        _current = os.getpid(), name
+    return _current[1]
+
+
+def has_ended(name: UUID | None) -> bool:
+    """Return True if a process is known to have ended; always False with a server database."""
+    if name is None or connection.vendor != "sqlite" or (_current is not None and name == _current[1]):
+        return False
+    try:
+        file = os.open(_file(name), os.O_RDWR)
+    except FileNotFoundError:
+        return True
+    try:
+        if ended := locks.lock(file, locks.LOCK_EX | locks.LOCK_NB):
+            _file(name).unlink(missing_ok=True)
+        return ended
+    finally:
+        os.close(file)
+
+
+def delete_ended() -> None:
+    """Delete the lock files of processes that have ended."""
+    if connection.vendor == "sqlite":
+        for file in (Path(settings.DAYBOOK_HOME) / _FOLDER).glob("*.lock"):
+            has_ended(UUID(file.stem))
+
+
+def _lock(path: Path) -> None:
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    new = path.with_suffix(".new")  # renamed once it is locked, so that it is never seen unlocked
+    # Never closed: the kernel releases the lock when the process ends.
+    locks.lock(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), locks.LOCK_EX)
+    new.rename(path)
+
+
+def _file(name: UUID) -> Path:
+    return Path(settings.DAYBOOK_HOME) / _FOLDER / f"{name}.lock"

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from gateway.runs.alignment import Alignment, Candidate, Proof, align, has_equal_message, may_be_similar
 from gateway.runs.comparing import ComparableMessage
+from gateway.runs.requested import Rule
 
 _CLEAR_MARGIN = 8  # characters
 _MAX_FUZZY_CONVERSATIONS = 8  # conversations without an equal message that are compared word by word
@@ -15,17 +16,15 @@ _MAX_FUZZY_CONVERSATIONS = 8  # conversations without an equal message that are 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuation:
-    """Where a request continues: in the session `session_id`, as a repetition of the turn `again`, in a fork of the
-    session `parent`, or nowhere."""
+    """Where a request continues, and why: in the session `session_id`, there perhaps as a repetition of the turn
+    `again`; in a fork of it (EDITED, SEVERAL); or, if it is None, nowhere."""
 
     session_id: UUID | None = None
+    rule: Rule = Rule.NEW
     again: UUID | None = None
-    parent: UUID | None = None
     following: UUID | None = None  # the recorded turn after the last one that the request contains
     through: int = 0  # the number of the last turn that the request contains
     common: dict[str, int] = field(default_factory=dict)
-    rivals: int = 0  # number of conversations that fit equally well
-    by_summary: bool = False  # the request begins with a summary of the session
     message_seq: int = 0  # Session.message_seq when the session was read, before the transaction
 
 
@@ -44,7 +43,7 @@ def judge(
     if rivals:
         unnamed = [alignment for alignment in (best, *rivals) if not alignment.candidate.named]
         if len(unnamed) != 1:
-            return Continuation(parent=best.candidate.session_id, common=_common_counts(best), rivals=len(rivals))
+            return Continuation(session_id=best.candidate.session_id, rule=Rule.SEVERAL, common=_common_counts(best))
         best = unnamed[0]
     return _continuation(before, newest, best)
 
@@ -70,8 +69,8 @@ def _continuation(before: Sequence[ComparableMessage], newest: ComparableMessage
     again = following if is_next and is_same else None
     branches_off = not again and any(turn.complete for turn in later)
     return Continuation(
-        session_id=None if branches_off else best.candidate.session_id,
-        parent=best.candidate.session_id if branches_off else None,
+        session_id=best.candidate.session_id,
+        rule=Rule.EDITED if branches_off else Rule.ALIKE,
         again=again,
         following=following if again or branches_off else None,
         through=turns[last.turn].number,

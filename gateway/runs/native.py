@@ -7,18 +7,16 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
 
 from gateway.attachments.in_message import attached_parts, first_text
 from gateway.digests import digest
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.context import TurnContext
-from gateway.runs.lapsed import release_lapsed
+from gateway.runs.ending import end_waiting, missing_results, release_lapsed, unanswered_calls
 from gateway.runs.leases import reopen
-from gateway.runs.rows import messages_insert, run_open, session_lock, session_touch, title_of, turn_context
-from gateway.runs.session_rows import messages_of, shown_runs
-from gateway.runs.waiting import end_waiting, missing_results, unanswered_calls
+from gateway.runs.rows import messages_insert, run_open, session_touch, title_of, turn_context
+from gateway.runs.session_rows import messages_of, run_in, session_lock, shown_runs, user_message
 from gateway.runs.window import as_openai, parts_read, window_rows
 from gateway.services import require_active
 from memories.caller import Caller
@@ -46,14 +44,13 @@ def open_native(
         session = session_lock(caller, session_id)
         require_active(session)
         waiting = release_lapsed(session, lease=lease)
-        replaced = _run_in(shown_runs(session), replaces, " to replace") if replaces else None
+        replaced = run_in(shown_runs(session), replaces, " to replace") if replaces else None
         for run in waiting:
             end_waiting(run, session, [], keep=run.pk != replaces)
         final = _final_content(content, replaced, keep_attached=keep_attached)
         canonical = given if given is not None and final is content else fingerprint.canonical_content(final)
         summary, rows = window_rows(session, before=replaced)
         run = run_open(
-            caller,
             session,
             replaces=replaced,
             content=final,
@@ -82,7 +79,7 @@ def open_answered(
         session = session_lock(caller, session_id)
         require_active(session)
         release_lapsed(session)
-        run = _run_in(Run.objects.filter(owner_id=caller.owner_id, session=session), run_id)
+        run = run_in(Run.objects.filter(owner_id=caller.owner_id, session=session), run_id)
         if run.superseded or not reopen(run):
             raise Conflict("This turn does not wait for tool results.", state=run.state)
         stored = messages_of(run)
@@ -117,17 +114,10 @@ def _final_content(content: str | list[dict[str, Any]] | None, replaced: Run | N
     """Return the content of the new user message. Raises NotFound if there is no message to repeat."""
     if content is not None and not (replaced and keep_attached and isinstance(content, str)):
         return content
-    row = Message.objects.filter(run=replaced, role=Message.Role.USER).order_by("seq").first() if replaced else None
+    row = user_message(replaced) if replaced else None
     if row is None:
         raise NotFound("There is no message to answer again.")
     if content is None:
         return row.parts or row.text
     kept = attached_parts(row.parts or ())
     return [{"type": "text", "text": content}, *kept] if kept else content
-
-
-def _run_in(runs: "QuerySet[Run]", run_id: UUID | None, purpose: str = "") -> Run:
-    run = runs.filter(pk=run_id).first() if run_id else None
-    if run is None:
-        raise NotFound(f"There is no such turn in this session{purpose}.")
-    return run

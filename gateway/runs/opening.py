@@ -14,7 +14,7 @@ from gateway.attachments.reading import contents_read
 from gateway.errors import RunSuperseded, SessionBusy
 from gateway.models import Run
 from gateway.runs import active, closing
-from gateway.runs.branch_lease import BranchLease, later_hide_slices
+from gateway.runs.branches import BranchLease, later_hide_slices
 from gateway.runs.context import TurnContext
 from gateway.runs.rows import LaterTurnsShown
 from memories.database.access import in_shared_thread

@@ -139,20 +139,10 @@ class SessionLookup:
         return {"history_hash_before": conversation.history_hash_before, "user_key": conversation.user_key}
 
     def new_session(
-        self,
-        rule: Rule = Rule.NEW,
-        *,
-        parent: UUID | None = None,
-        external_id: str | None = None,
-        common: dict[str, int] | None = None,
+        self, rule: Rule = Rule.NEW, *, common: dict[str, int] | None = None, **fields: Any
     ) -> MatchedSession:
-        """Return a new session. It is inserted, with its final values, once its first run is open."""
-        session = _NEW_SESSION.row(
-            owner_id=self.caller.owner_id,
-            agent_id=self.agent.pk,
-            temporary=self.request.temporary,
-            external_id=external_id,
-            parent_id=parent,
-        )
+        """Return a new session with these fields. It is inserted, with its final values, once its first run is open."""
+        owner_id, temporary = self.caller.owner_id, self.request.temporary
+        session = _NEW_SESSION.row(owner_id=owner_id, agent_id=self.agent.pk, temporary=temporary, **fields)
         session.agent = self.agent
         return MatchedSession(session=session, rule=rule, common=common or {})

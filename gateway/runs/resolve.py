@@ -17,7 +17,7 @@ from gateway.runs.candidates import sessions_called
 from gateway.runs.comparing import comparable_message, contains_answer
 from gateway.runs.matching import Continuation
 from gateway.runs.requested import ComparisonNeeded, MatchedSession, Rule, SessionLookup, V1Request
-from gateway.runs.session_rows import OPEN_ENDED, UNFINISHED, latest_run, lock, locked_sessions
+from gateway.runs.session_rows import OPEN_ENDED, UNFINISHED, idempotency_lock, latest_run, lock, locked_sessions
 from gateway.runs.summaries import may_contain_summary
 from memories.database.statements import Select, given
 
@@ -117,6 +117,8 @@ def _resent_with_answer(lookup: SessionLookup) -> MatchedSession | None:
 def _retry(lookup: SessionLookup) -> MatchedSession | None:
     """Find the session of a first message that repeats an earlier request; None for a new session."""
     request, now = lookup.request, timezone.now()
+    if request.idempotency_key:
+        idempotency_lock(lookup.caller.owner_id, request.idempotency_key)
     earlier = _SAME_FIRST_MESSAGE.rows(owner=lookup.caller.owner_id, **lookup.same_turn())
     for pk, state, key, started in earlier:
         same_key = request.idempotency_key and key == request.idempotency_key and started > now - IDEMPOTENCY_WINDOW
@@ -171,7 +173,7 @@ def _same_history(lookup: SessionLookup) -> MatchedSession | None:
     found = [session for session in found if not was_edited(latest[session.pk], conversation)]
     common = {"turns": conversation.turns_before}
     if len(found) > 1:
-        return lookup.new_session(Rule.SEVERAL, parent=found[0].pk, common=common)
+        return lookup.new_session(Rule.SEVERAL, parent_id=found[0].pk, common=common)
     if not found:
         return None
     run = latest[found[0].pk]
@@ -202,7 +204,7 @@ def _same_turn(lookup: SessionLookup) -> MatchedSession | None:
     rule = Rule.NEW
     if any(map(_contains_our_answers, runs)):
         rule = Rule.SEVERAL if same else Rule.EDITED
-    return lookup.new_session(rule, parent=runs[0].session_id, common=common)
+    return lookup.new_session(rule, parent_id=runs[0].session_id, common=common)
 
 
 def _continued_at_end(lookup: SessionLookup, run: Run) -> MatchedSession | None:
@@ -250,18 +252,15 @@ def _after_unanswered(lookup: SessionLookup) -> MatchedSession | None:
 
 def _by_comparison(lookup: SessionLookup, continuation: Continuation) -> MatchedSession | None:
     """Return the session that was found before the transaction. Raises ComparisonNeeded if it has changed since."""
+    rule, common = continuation.rule, continuation.common
     if continuation.session_id is None:
-        if continuation.parent is None:
-            return None
-        rule = Rule.SEVERAL if continuation.rivals else Rule.EDITED
-        return lookup.new_session(rule, parent=continuation.parent, common=continuation.common)
+        return None
+    if rule in {Rule.EDITED, Rule.SEVERAL}:
+        return lookup.new_session(rule, parent_id=continuation.session_id, common=common)
     session = lookup.sessions(pk=continuation.session_id).first()
     if session is None or session.message_seq != continuation.message_seq:
         raise ComparisonNeeded
     again = lookup.runs(session=session, pk=continuation.again).first() if continuation.again else None
-    if continuation.by_summary and (latest := latest_run(session)) and lookup.conversation.matches(latest):
+    if rule == Rule.SUMMARY and (latest := latest_run(session)) and lookup.conversation.matches(latest):
         again = latest
-    rule = Rule.SUMMARY if continuation.by_summary else Rule.ALIKE
-    return MatchedSession(
-        session=session, rule=rule, regenerates=again, through=continuation.through, common=continuation.common
-    )
+    return MatchedSession(session=session, rule=rule, regenerates=again, through=continuation.through, common=common)

@@ -131,9 +131,8 @@ def _results_repeated_in(run: Run) -> list[Message]:
     newest = list(earlier.order_by("-pk")[:_MAX_REPLACED])
     first = next((at for at, replaced in enumerate(newest) if not _repeats_results(replaced)), len(newest))
     rows = Message.objects.filter(owner_id=run.owner_id, run__in=newest[: first + 1]).exclude(role=Message.Role.USER)
-    return [
-        row for _, of_run in groupby(rows.order_by("seq"), lambda row: row.run_id) for row in _to_last_result(of_run)
-    ]
+    by_run = groupby(rows.order_by("seq"), lambda row: row.run_id)
+    return [row for _, of_run in by_run for row in _to_last_result(of_run)]
 
 
 def _repeats_results(run: Run) -> bool:
@@ -149,11 +148,8 @@ def _to_last_result(rows: Iterable[Message]) -> list[Message]:
 
 def stored_parts(caller: Caller, run_ids: Collection[UUID]) -> Iterator[tuple[UUID, int, ResponsePart]]:
     """Yield the run, number and messages of each stored response among these runs of the owner."""
-    kept = dict(
-        runs_within(caller.owner_id, caller.limits)
-        .filter(pk__in=run_ids, responses__isnull=False)
-        .values_list("pk", "responses")
-    )
+    runs = runs_within(caller.owner_id, caller.limits).filter(pk__in=run_ids, responses__isnull=False)
+    kept = dict(runs.values_list("pk", "responses"))
     messages = Message.objects.filter(owner_id=caller.owner_id, run_id__in=kept).order_by("run_id", "seq")
     for run_id, of_run in groupby(messages, key=lambda row: row.run_id):
         if run_id is not None:

@@ -6,38 +6,31 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, Subquery
+from django.db.models import Subquery
 from django.utils import timezone
 
-from gateway.agents.rows import KEY_REVOKED
 from gateway.attachments.uses import uses_add
-from gateway.keys import keys_of
 from gateway.messages import text_of
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
-from gateway.runs.context import AgentConfig, RunOutput, SystemContent, TurnContext, agent_config
-from gateway.runs.holder import this_process
+from gateway.runs.context import AgentConfig, RunOutput, TurnContext, agent_config
 from gateway.runs.instructions import hashes_copy
-from gateway.runs.leases import lease_end
-from gateway.runs.replaced import answered_before, replacement_counts, turns_removed
-from gateway.runs.session_rows import from_run, locked_sessions, shown_runs
+from gateway.runs.leases import lease_end, this_process
+from gateway.runs.session_rows import from_run, shown_runs, user_message
 from gateway.runs.wrappers import own_words
 from gateway.upstream.kept import kept_of
 from memories.books import book_state
-from memories.caller import Caller
-from memories.database.access import only_row
 from memories.database.statements import Insert, RowFactory, Select, UpdateRow, given
-from memories.errors import Conflict, NotFound, Unauthorized
+from memories.errors import Conflict
 from memories.ids import uuid7, uuid7_after
 from memories.models import ThreadRecord
-from memories.recall.book_views import BookState
 
 TITLE_CHARS = 60
 MAX_CALL_ID = 128
 TURNS_AT_ONCE = 200
 """About how many turns one transaction hides or shows: their rows are wide."""
 
-_NEW_RUN, _NEW_MESSAGE = RowFactory(Run), RowFactory(Message)
+_NEW_RUN, NEW_MESSAGE = RowFactory(Run), RowFactory(Message)
 _INSERT_RUN: Insert[Run] = Insert(Run)
 # The database looks up the run that a new one follows in the insert statement.
 _INSERT_NEXT_RUN: Insert[Run] = Insert(
@@ -48,8 +41,8 @@ _INSERT_NEXT_RUN: Insert[Run] = Insert(
         )
     },
 )
-_INSERT_MESSAGES: Insert[Message] = Insert(Message)
-_INSERT_SESSION: Insert[Session] = Insert(Session)
+INSERT_MESSAGES: Insert[Message] = Insert(Message)
+INSERT_SESSIONS: Insert[Session] = Insert(Session)
 _TOUCH = UpdateRow(
     Session, "title", "turns", "turns_since_memory_review", "message_seq", "reviewed_through", "last_active_at"
 )
@@ -64,64 +57,36 @@ _NEWEST_RECORD = Select(
 
 class LaterTurnsShown(Conflict):
     """More turns follow a replaced one than one transaction hides: the caller has to hide them first, and try again
-    (`gateway.runs.branch_lease`). Raised before anything is stored."""
+    (`gateway.runs.branches`). Raised before anything is stored."""
 
     def __init__(self, replaced: Run) -> None:
         super().__init__("Many turns follow this one. Send the request again.")
         self.replaced = replaced
 
 
-def session_lock(caller: Caller, session_id: UUID | None) -> Session:
-    """Return the owner's session, locked, with its agent, and check the key again. Raises NotFound, Unauthorized."""
-    rows = caller.limits.filter(locked_sessions(caller.owner_id), agent="agent__name")
-    if caller.key_id:
-        rows = rows.annotate(key_valid=Exists(keys_of(caller)))
-    session = only_row(rows.filter(pk=session_id)) if session_id else None
-    if session is None:
-        raise NotFound("There is no such session. It may have been deleted.")
-    if caller.key_id and not getattr(session, "key_valid", False):
-        raise Unauthorized(KEY_REVOKED)
-    return session
-
-
 def run_open(
-    caller: Caller,
-    session: Session,
-    *,
-    replaces: Run | None,
-    content: Any,
-    history_hash_before: str,
-    user_key: str,
-    temporary: bool,
-    request_id: str,
-    idempotency_key: str = "",
-    responses: dict[str, Any] | None = None,
-    trace: dict[str, Any] | None = None,
+    session: Session, *, replaces: Run | None, content: Any, user_key: str, temporary: bool, **fields: Any
 ) -> Run:
-    """Insert and return a running run of the session, with its own lease, for a message with this content. It follows
-    the last run of the branch that is shown, which the database looks up, or the predecessor of the run that it
-    replaces. A replaced run and those after it leave that branch but stay readable; their turns no longer count. Raises
-    LaterTurnsShown if these are too many for a transaction and were not hidden before."""
+    """Insert and return a running run of the session with these fields and its own lease, for a message with this
+    content. It follows the last run of the branch that is shown, which the database looks up, or the predecessor of the
+    run that it replaces. A replaced run and those after it leave that branch but stay readable; their turns no longer
+    count. Raises LaterTurnsShown if these are too many for a transaction and were not hidden before."""
     hidden = session.branch_end is not None  # under the lease of this request, or the session would be busy
     if replaces and not hidden and session.turns - replaces.turn > TURNS_AT_ONCE:
         raise LaterTurnsShown(replaces)
     run = _NEW_RUN.row(
         id=uuid7_after(session.last_active_at),  # the newest run of a session must have the greatest id
-        owner_id=caller.owner_id,
+        owner_id=session.owner_id,
         session_id=session.pk,
         follows=replaces.follows if replaces else None,
         turn=replaces.turn if replaces else session.turns + 1,
-        counted=replaces is None or replacement_counts(replaces, session, user_key, content),
+        counted=replaces is None or _replacement_counts(replaces, session, user_key, content),
         temporary=session.temporary or temporary,
         lease_token=uuid7(),
         lease_expires_at=lease_end(),
         holder=this_process(),
-        history_hash_before=history_hash_before,
         user_key=user_key,
-        request_id=request_id,
-        idempotency_key=idempotency_key,
-        responses=responses,
-        trace=trace or {},
+        **fields,
     )
     _run_insert(session, run, replaces)
     if hidden:
@@ -131,32 +96,52 @@ def run_open(
 
 
 def _run_insert(session: Session, run: Run, replaces: Run | None) -> None:
-    if replaces:
-        _INSERT_RUN.execute([run])
-        _leave_branch(session, replaces)
-    else:
+    """Insert a run; hide the one that it replaces and those after, and take their turns from the session's counters."""
+    if replaces is None:
         _INSERT_NEXT_RUN.execute([run], owner=run.owner_id, session=session.pk)
-
-
-def _leave_branch(session: Session, replaces: Run) -> None:
-    """Hide a replaced run and those after it, and take their turns from the session's counters."""
+        return
+    _INSERT_RUN.execute([run])
     abandoned = shown_runs(session).filter(from_run(replaces)).exclude(state=Run.State.RUNNING)
     abandoned.update(superseded=True)
-    session.turns_since_memory_review = max(0, session.turns_since_memory_review - turns_removed(replaces, session))
+    session.turns_since_memory_review = max(0, session.turns_since_memory_review - _turns_removed(replaces, session))
     session.turns = replaces.turn - 1
 
 
+def _turns_removed(replaced: Run, session: Session) -> int:
+    """Return how many completed turns leave the branch that is shown when a run is replaced."""
+    return max(0, session.turns - replaced.turn + 1)
+
+
+def _replacement_counts(replaced: Run, session: Session, user_key: str, content: Any) -> bool:
+    """Return True if a run that replaces another one counts as a turn since the last review once it completes: its
+    message has other words, or the other run was such a turn, and is subtracted, or never completed. A message that a
+    review has read is not counted again, however often it is answered and whatever becomes of the answers."""
+    if user_key != replaced.user_key and _has_other_words(replaced, content):
+        return True
+    if replaced.state != Run.State.COMPLETED:
+        return replaced.counted
+    return session.turns_since_memory_review >= _turns_removed(replaced, session)
+
+
+def _has_other_words(replaced: Run, content: Any) -> bool:
+    """Return True if a message says something that the message of a replaced run does not. What clients wrap around a
+    person's words does not matter, and neither does white space: resent messages differ in both."""
+    before = user_message(replaced)
+    words = fingerprint.strip_whitespace(own_words(text_of(content)))
+    return bool(words) and words != fingerprint.strip_whitespace(own_words(before.text if before else ""))
+
+
+def _answered_before(replaced: Run) -> bool:
+    """Return True if the turn of a replaced run has had an answer, from that run or an earlier one."""
+    same = Run.objects.filter(session=replaced.session_id, turn=replaced.turn, follows=replaced.follows)
+    return same.filter(state=Run.State.COMPLETED).exists()
+
+
 def messages_insert(
-    session: Session,
-    run_id: UUID | None,
-    messages: Sequence[dict[str, Any]],
-    *,
-    history: int = 0,
-    kind: Message.Kind = Message.Kind.CHAT,
-    created_at: datetime | None = None,
+    session: Session, run_id: UUID | None, messages: Sequence[dict[str, Any]], **more: Any
 ) -> list[Message]:
-    """Append messages to a session. The first `history` of them are the client's history and belong to no run."""
-    rows = message_rows(session.owner_id, run_id, messages, history=history, kind=kind, created_at=created_at)
+    """Append messages to a session. `more` are arguments of `message_rows`."""
+    rows = message_rows(session.owner_id, run_id, messages, **more)
     messages_append(session, rows)
     return rows
 
@@ -166,15 +151,16 @@ def message_rows(
     run_id: UUID | None,
     messages: Sequence[dict[str, Any]],
     *,
-    history: int,
+    history: int = 0,
     kind: Message.Kind = Message.Kind.CHAT,
     created_at: datetime | None = None,
 ) -> list[Message]:
-    """Return rows for `messages_append`. Needs no transaction."""
+    """Return rows for `messages_append`. The first `history` messages are the client's history and belong to no run.
+    Needs no transaction."""
     created_at = created_at or timezone.now()
     called = any(message.get("tool_calls") for message in messages)
     return [
-        _NEW_MESSAGE.row(
+        NEW_MESSAGE.row(
             owner_id=owner_id,
             run_id=None if index < history else run_id,
             role=message["role"],
@@ -196,7 +182,7 @@ def messages_append(session: Session, rows: Sequence[Message]) -> None:
     for row in rows:
         session.message_seq += 1
         row.session_id, row.seq = session.pk, session.message_seq
-    _INSERT_MESSAGES.execute(rows)
+    INSERT_MESSAGES.execute(rows)
     uses_add(session, rows)
 
 
@@ -204,7 +190,7 @@ def session_touch(session: Session) -> None:
     """Save a session as active now: insert a new one; of another, update the fields that a turn changes."""
     session.touch()
     if session._state.adding:
-        _INSERT_SESSION.execute([session])
+        INSERT_SESSIONS.execute([session])
         if session.parent_id:
             hashes_copy(session.parent_id, session)
     else:
@@ -213,7 +199,7 @@ def session_touch(session: Session) -> None:
 
 def title_of(content: str) -> str:
     """Return an initial title: the beginning of the first message, of the user's own words if it has any."""
-    words = fingerprint.fold(own_words(content)) or fingerprint.fold(content)
+    words = " ".join((own_words(content) or content).split())
     return words if len(words) <= TITLE_CHARS else words[: TITLE_CHARS - 1].rsplit(" ", 1)[0] + "…"
 
 
@@ -223,17 +209,16 @@ def turn_context(
     *,
     user: Message,
     user_canonical: str,
-    answer_prefix: str = "",
-    messages: tuple[dict[str, Any], ...] = (),
-    client_system: SystemContent = "",
     agent: Agent | None = None,
     replaced: Run | None = None,
 ) -> TurnContext:
-    """Return the context of a turn, in the transaction that opens or resumes its run. `agent` is given if it is not the
-    session's, `replaced` is the run that the turn replaces."""
+    """Return the context of a turn, without its transcript, in the transaction that opens or resumes its run. `agent`
+    is given if it is not the session's, `replaced` is the run that the turn replaces."""
     agent = agent or session.agent
     book = None if run.temporary else book_state(session.owner_id, agent.book)
-    injected = _valid_injection(run, book)
+    # A resumed run keeps what it was given, unless its book was cleared or forgotten meanwhile.
+    is_valid = run.injected is not None and run.injected["epoch"] == (book.epoch if book else None)
+    injected = run.injected if is_valid else None
     config = _config_of(agent, injected if agent == session.agent else None)
     remembers = book is not None and config.settings.inject_memories and session.turns
     newest = _NEWEST_RECORD.row(owner_id=session.owner_id, session_id=session.pk) if remembers else None
@@ -245,16 +230,13 @@ def turn_context(
         lease_token=run.lease_token,
         turn=run.turn,
         counted=run.counted,
-        answered_before=replaced is not None and answered_before(replaced),
+        answered_before=replaced is not None and _answered_before(replaced),
         temporary=run.temporary,
         agent=config,
         book=book,
-        messages=messages,
-        client_system=client_system,
         compaction_epoch=session.compaction_epoch,
         user_text=own_words(user.text) or user.text,
         user_canonical=user_canonical,
-        answer_prefix=answer_prefix,
         newest_record=newest[0] if newest else None,
         history_hash_before=run.history_hash_before,
         request_id=run.request_id,
@@ -271,11 +253,3 @@ def _config_of(agent: Agent, injected: dict[str, Any] | None) -> AgentConfig:
         return config
     stored = {name: injected[name] for name in ("instructions", "recall_role")}
     return replace(config, settings=config.settings.model_copy(update=stored))
-
-
-def _valid_injection(run: Run, book: BookState | None) -> dict[str, Any] | None:
-    """Return the stored injection of a resumed run, or None if its book was cleared or forgotten meanwhile."""
-    injected: dict[str, Any] | None = run.injected
-    if injected is None or injected["epoch"] != (book.epoch if book else None):
-        return None
-    return injected

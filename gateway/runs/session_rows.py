@@ -2,11 +2,16 @@
 
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db import connection
+from django.db.models import Exists, Q, QuerySet
 
+from gateway.agents.rows import KEY_REVOKED
+from gateway.keys import keys_of
 from gateway.models import Message, Run, Session
-from memories.caller import KeyLimits
+from memories.caller import UNLIMITED, Caller, KeyLimits
+from memories.database.access import only_row
 from memories.database.statements import Select, given
+from memories.errors import NotFound, Unauthorized
 from memories.ids import parse_uuid
 
 OPEN = (Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS)
@@ -30,6 +35,19 @@ def locked_sessions(owner_id: UUID) -> "QuerySet[Session]":
     return rows.select_related("agent").filter(owner_id=owner_id)
 
 
+def session_lock(caller: Caller, session_id: UUID | None) -> Session:
+    """Return the owner's session, locked, with its agent, and check the key again. Raises NotFound, Unauthorized."""
+    rows = caller.limits.filter(locked_sessions(caller.owner_id), agent="agent__name")
+    if caller.key_id:
+        rows = rows.annotate(key_valid=Exists(keys_of(caller)))
+    session = only_row(rows.filter(pk=session_id)) if session_id else None
+    if session is None:
+        raise NotFound("There is no such session. It may have been deleted.")
+    if caller.key_id and not getattr(session, "key_valid", False):
+        raise Unauthorized(KEY_REVOKED)
+    return session
+
+
 def with_agent(ref: str, agent_name: str) -> str:
     """Return the external id of an agent's session in a chat in which the client talks to several agents."""
     return f"{ref} {agent_name}"
@@ -42,6 +60,14 @@ def named(ref: str, *more: str) -> Q:
     return external | Q(pk=own_id) if own_id else external
 
 
+def idempotency_lock(owner_id: UUID, key: str) -> None:
+    """Let the owner's other requests with this key wait for the end of the transaction, since a first message has no
+    row to lock yet. On SQLite a transaction is the only writer anyway."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"{owner_id} {key}"])
+
+
 def lock(session: Session) -> Session:
     """Return the current row of a session, locked, with its agent."""
     return Session.objects.select_for_update(of=("self",), no_key=True).select_related("agent").get(pk=session.pk)
@@ -50,6 +76,20 @@ def lock(session: Session) -> Session:
 def runs_within(owner_id: UUID, limits: KeyLimits) -> "QuerySet[Run]":
     """Return the owner's runs that a key may see, without those of deleted sessions."""
     return limits.filter(Run.objects.filter(owner_id=owner_id, session__deleted_at=None), agent="session__agent__name")
+
+
+def run_get(owner_id: UUID, session_id: UUID | None, run_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> Run:
+    """Return a turn of the owner's session. Raises NotFound."""
+    runs = runs_within(owner_id, limits)
+    return run_in(runs.filter(session_id=session_id) if session_id else runs.none(), run_id)
+
+
+def run_in(runs: "QuerySet[Run]", run_id: UUID | None, purpose: str = "") -> Run:
+    """Return the run with this id among the runs of a session. Raises NotFound, which mentions the purpose."""
+    run = only_row(runs.filter(pk=run_id)) if run_id else None
+    if run is None:
+        raise NotFound(f"There is no such turn in this session{purpose}.")
+    return run
 
 
 def shown_runs(session: Session) -> "QuerySet[Run]":
@@ -71,6 +111,11 @@ def messages_of(run: Run) -> list[Message]:
     """Return the messages of a run, in their order."""
     # Not filtered by session: SQLite would use that index, and read all of the session's messages.
     return list(Message.objects.filter(owner_id=run.owner_id, run=run).order_by("seq"))
+
+
+def user_message(run: Run) -> Message | None:
+    """Return the user message of a run."""
+    return Message.objects.filter(owner_id=run.owner_id, run=run, role=Message.Role.USER).order_by("seq").first()
 
 
 def steps_of(run: Run) -> list[Message]:

@@ -4,6 +4,7 @@ client resends unchanged is sent exactly as the model wrote it, so that the serv
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from gateway.messages import ChatMessage, last_user_index, text_of
@@ -15,32 +16,29 @@ from gateway.upstream.kept import kept_of, with_kept
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A stored model step of the run: the assistant message, and the results of its calls so far."""
+    """A stored model step of the run: the assistant message, and the results of our calls in it, which the client never
+    saw."""
 
     message: ChatMessage
-    results: tuple[ChatMessage, ...]
+    own_results: Sequence[ChatMessage]
+
+    @property
+    def calls(self) -> Sequence[dict[str, Any]]:
+        """The calls of our tools and of the client's."""
+        return self.message.get("tool_calls") or ()
 
     def part(
         self, client_ids: frozenset[str], text: Any, named: Mapping[str, Any], results: Mapping[str, ChatMessage]
     ) -> Iterator[ChatMessage]:
-        """Yield our calls of the step with their results, which the client never saw, and those of its own calls that
-        it sends: `named` are its calls and `results` their results, by id. `text` becomes the content of the message.
-        """
+        """Yield our calls of the step with their results, and those of the client's calls that it sends: `named` are
+        its calls and `results` their results, by id. `text` becomes the content of the message."""
         sent = [call["id"] for call in self.calls if call["id"] in named and call["id"] in results]
         dropped = client_ids.difference(sent)
         calls = [named.get(call["id"], call) for call in self.calls if call["id"] not in dropped]
         if calls:
             yield with_kept({**self.message, "content": text, "tool_calls": calls}, kept_of(self.message))
-            yield from self.own_results(client_ids)
+            yield from self.own_results
             yield from (results[call_id] for call_id in sent)
-
-    @property
-    def calls(self) -> Sequence[dict[str, Any]]:
-        return self.message.get("tool_calls") or ()
-
-    def own_results(self, client_ids: frozenset[str]) -> Iterator[ChatMessage]:
-        """Yield the results of our calls."""
-        return (result for result in self.results if result["tool_call_id"] not in client_ids)
 
 
 def loop_start(messages: Sequence[ChatMessage], client_ids: frozenset[str]) -> int:
@@ -60,13 +58,13 @@ def loop_messages(
     if all(client_ids.isdisjoint(call_ids(message)) for message in sent):  # the client sends only results
         answered = {message.get("tool_call_id") for message in stored}
         return [*stored, *(message for message in sent if message.get("tool_call_id") not in answered)]
-    return list(_merged(_steps(stored), sent, client_ids))
+    return list(_merged(_steps(stored, client_ids), sent, client_ids))
 
 
 def _merged(steps: Sequence[Step], sent: Sequence[ChatMessage], client_ids: frozenset[str]) -> Iterator[ChatMessage]:
     places = {call["id"]: place for place, step in enumerate(steps) for call in step.calls}
     # Our results, from a transcript that the client stored, are inserted with their step.
-    inserted = {result["tool_call_id"] for step in steps for result in step.own_results(client_ids)}
+    inserted = {result["tool_call_id"] for step in steps for result in step.own_results}
     answers = {str(message.get("tool_call_id")): message for message in sent if message.get("role") == "tool"}
     results = {call_id: answers[call_id] for call_id in client_ids & answers.keys()}
     reached = 0
@@ -107,10 +105,13 @@ def _segment(
     content = last.message["content"] if unchanged else message.get("content")
     calls = [*others, *(call for call in made if call["id"] in named or call["id"] not in client_ids)]
     yield with_kept({**last.message, "content": content, "tool_calls": calls}, kept_of(last.message))
-    yield from last.own_results(client_ids)
+    yield from last.own_results
 
 
-def _steps(stored: Sequence[ChatMessage]) -> list[Step]:
+def _steps(stored: Sequence[ChatMessage], client_ids: frozenset[str]) -> list[Step]:
     starts = [index for index, message in enumerate(stored) if message["role"] == "assistant"]
-    ends = [*starts[1:], len(stored)]
-    return [Step(stored[start], tuple(stored[start + 1 : end])) for start, end in zip(starts, ends, strict=True)]
+    results = [
+        [result for result in stored[start + 1 : end] if result["tool_call_id"] not in client_ids]
+        for start, end in pairwise([*starts, len(stored)])
+    ]
+    return [Step(stored[start], own_results) for start, own_results in zip(starts, results, strict=True)]

@@ -1,15 +1,18 @@
-"""Stored messages as evidence: who said each of them."""
+"""Stored messages as evidence: who said each of them, and which answers a client may pass on as a person's words."""
 
 import re
 from collections.abc import Sequence, Set
 from typing import Any
+from uuid import UUID
 
 from django.db.models import QuerySet
+from django.db.models.functions import Left, Length
 
 from gateway.messages import has_media
-from gateway.models import Message, Run
+from gateway.models import Message, Run, Session
 from gateway.runs.call_ids import run_of_call
 from memories.evidence import Speaker, Utterance
+from memories.evidence.passages import MAX_ANSWER_CHARS, MAX_ANSWERS, MIN_ANSWER_CHARS
 from memories.tools import TOOLS, tool_meant
 
 EARLIER_CHARS = 50_000
@@ -20,6 +23,7 @@ UNSTORED = "unstored_system"
 """Key in the trace of a run whose request had system messages within the conversation, or results of tools that do not
 belong to the run. These are not stored with it."""
 _MAX_ROWS = 400
+_MAX_ANSWER_SESSIONS = 8  # the latest sessions, since a client passes an answer on immediately
 _PAGE_CHARS = 10_000
 _TOOL_RESULT = re.compile(r"\[tool result, \d+ characters\]")
 
@@ -86,6 +90,15 @@ def noted_in(rows: Sequence[Message], *keys: str) -> set[str]:
     of_rows = {row.run_id for row in rows if row.run_id is not None}
     traces = Run.objects.filter(pk__in=of_rows, trace__has_any_keys=keys).values_list("trace", flat=True)
     return {key for trace in traces for key in keys if key in trace}
+
+
+def answers_elsewhere(owner_id: UUID, session_id: UUID) -> list[str]:
+    """Return the latest answers in the owner's other sessions, cut to the length that is compared. Their text does not
+    count as the person's own words in a user message (`memories.evidence.passages`). One query."""
+    others = Session.objects.filter(owner_id=owner_id).exclude(pk=session_id).order_by("-last_active_at")
+    runs = Run.objects.filter(owner_id=owner_id, session__in=others.values("pk")[:_MAX_ANSWER_SESSIONS])
+    long_enough = runs.annotate(size=Length("text")).filter(size__gte=MIN_ANSWER_CHARS, state=Run.State.COMPLETED)
+    return list(long_enough.order_by("-id").values_list(Left("text", MAX_ANSWER_CHARS), flat=True)[:MAX_ANSWERS])
 
 
 def is_memory_tool(name: Any) -> bool:

@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from itertools import islice, takewhile
 from typing import Any
 from uuid import UUID
@@ -14,22 +15,21 @@ from django.utils import timezone
 from gateway.agents.rows import agent_find
 from gateway.attachments.in_message import text_without_files
 from gateway.attachments.storing import has_large_data
+from gateway.digests import digest
 from gateway.errors import SessionBusy
 from gateway.messages import SYSTEM_ROLES, joined_content, last_user_index, text_of
-from gateway.models import Message
+from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.client_tools import named_run_id, open_continued, with_kept_fields
 from gateway.runs.context import SystemContent, TurnContext
-from gateway.runs.history import known_message_count
+from gateway.runs.ending import end_waiting, release_lapsed
 from gateway.runs.joined import require_not_running
-from gateway.runs.lapsed import release_lapsed
 from gateway.runs.matching import Continuation
 from gateway.runs.renamed_calls import with_our_ids
 from gateway.runs.requested import AttachmentsNotStored, MatchedSession, Rule, SessionLookup, V1Request
 from gateway.runs.resolve import keeps_waiting_run, session_match
 from gateway.runs.responses import response_store
 from gateway.runs.rows import messages_insert, run_open, session_touch, title_of, turn_context
-from gateway.runs.waiting import end_waiting
 from gateway.runs.wrappers import own_words
 from memories.caller import Caller
 from memories.database.shared import is_shared, shareable
@@ -38,6 +38,8 @@ from memories.limits import INGEST_MESSAGES
 
 _ROLES = frozenset(Message.Role.values)
 _TEXT_PART = frozenset({"type", "text"})
+# If a client changes a conversation while continuing it, several sessions begin alike.
+_MAX_LIKE = 5
 
 
 def open_v1(
@@ -59,13 +61,13 @@ def open_v1(
     while another run of the session is open. With `fork_if_busy` the conversation then continues in a new session that
     remembers its parent."""
     conversation = conversation or fingerprint.read_conversation(caller.owner_id, request.agent, request.messages)
+    opening = partial(_open, caller, request, conversation, continuation, fork_if_busy=fork_if_busy, lease=lease)
     try:
-        return _open(caller, request, conversation, continuation, fork_if_busy=fork_if_busy, lease=lease)
+        return opening()
     except IntegrityError:
         if is_shared():  # the shared transaction still contains the earlier inserts
             raise
-        # Another request created the session of that name, or opened a run in it, after our query.
-        return _open(caller, request, conversation, continuation, fork_if_busy=fork_if_busy, lease=lease)
+        return opening()  # another request created the session of that name, or opened a run in it, after our query
 
 
 @shareable
@@ -97,12 +99,12 @@ def _open(
     except SessionBusy:
         if run_id or not fork_if_busy:  # tool results belong to this session: no fork can take them
             raise
-        match, waiting = lookup.new_session(Rule.BUSY, parent=match.session.pk), []
+        match, waiting = lookup.new_session(Rule.BUSY, parent_id=match.session.pk), []
     for run in waiting:
         # The client continues without the results that this run waits for.
         results = [message for message in request.messages if message.get("role") == "tool"]
         end_waiting(run, match.session, results, keep=keeps_waiting_run(run, match, conversation))
-    return _open_in(caller, match, request, conversation)
+    return _open_in(match, lookup)
 
 
 def _resumed(
@@ -112,7 +114,8 @@ def _resumed(
     messages: Sequence[dict[str, Any]],
     notes: Sequence[dict[str, Any]],
 ) -> TurnContext | None:
-    """Resume the run that waits for the results at the end of `messages`, or return None."""
+    """Resume the run that waits for the results at the end of `messages`, or return None. `notes` are those that the
+    client added to the results."""
     resumed = run_id and open_continued(caller, run_id, request.agent, messages, request.client_system)
     if not resumed:
         return None
@@ -121,10 +124,8 @@ def _resumed(
     return replace(resumed, messages=(*resumed.messages, *notes))
 
 
-def _open_in(
-    caller: Caller, match: MatchedSession, request: V1Request, conversation: fingerprint.ResentConversation
-) -> TurnContext:
-    session = match.session
+def _open_in(match: MatchedSession, lookup: SessionLookup) -> TurnContext:
+    caller, request, conversation, session = lookup.caller, lookup.request, lookup.conversation, match.session
     last_user = last_user_index(request.messages)
     # Earlier messages of a conversation that began elsewhere become history, so that the transcript is complete
     # and the first review reads them: only the latest, to keep the transaction short.
@@ -134,7 +135,6 @@ def _open_in(
     if not request.history_kept and any(has_large_data(message.get("content")) for message in history):
         raise AttachmentsNotStored
     run = run_open(
-        caller,
         session,
         replaces=match.regenerates,
         content=request.messages[last_user].get("content"),
@@ -148,20 +148,54 @@ def _open_in(
     )
     stored = messages_insert(session, run.pk, [*history, request.messages[last_user]], history=len(history))
     if history:
-        session.reviewed_through = known_message_count(session, history)
+        session.reviewed_through = _known_message_count(session, history)
     if not session.title:
         session.title = title_of(text_without_files(stored[-1].parts or ()) or stored[-1].text)
     session_touch(session)
-    return turn_context(
-        session,
-        run,
-        messages=with_kept_fields(caller.owner_id, request.messages),
-        client_system=request.client_system,
-        user=stored[-1],
-        user_canonical=conversation.user,
-        answer_prefix=conversation.answer,
-        replaced=match.regenerates,
-    )
+    messages, user = with_kept_fields(caller.owner_id, request.messages), stored[-1]
+    context = turn_context(session, run, user=user, user_canonical=conversation.user, replaced=match.regenerates)
+    return replace(context, messages=messages, client_system=request.client_system, answer_prefix=conversation.answer)
+
+
+def _known_message_count(session: Session, history: Sequence[dict[str, Any]]) -> int:
+    """Return how many messages at the beginning of a new session's history are not reviewed with it, since another
+    session contains them. For a fork that is all of them; otherwise it is the turns whose user messages also begin an
+    earlier session with this agent, whatever the answers. Two queries, none for a fork."""
+    if session.parent_id is not None:
+        return len(history)
+    user_texts = ["".join(texts) for role, texts in fingerprint.canonical(history) if role == "user"]
+    return _before_turn(history, _known_turns(session.owner_id, session.agent.name, user_texts)) if user_texts else 0
+
+
+def _known_turns(owner_id: UUID, agent_name: str, texts: Sequence[str]) -> int:
+    runs = Run.objects.filter(owner_id=owner_id, superseded=False, temporary=False)
+    first = runs.filter(
+        history_hash_before=fingerprint.first_history_hash(owner_id, agent_name), user_key=digest(texts[0])
+    ).order_by("-id")
+    sessions = list(first.values_list("session_id", flat=True)[:_MAX_LIKE])
+    if not sessions:
+        return 0
+    rows = runs.filter(session_id__in=sessions, state=Run.State.COMPLETED, turn__lte=len(texts)).order_by("turn")
+    known: dict[UUID, list[str]] = {}
+    for session_id, key in rows.values_list("session_id", "user_key"):
+        known.setdefault(session_id, []).append(key)
+    user_keys = list(map(digest, texts))
+    alike = (takewhile(lambda pair: pair[0] == pair[1], zip(keys, user_keys, strict=False)) for keys in known.values())
+    return max((len(list(pairs)) for pairs in alike), default=0)
+
+
+def _before_turn(messages: Sequence[dict[str, Any]], turns: int) -> int:
+    """Return the number of messages in the first `turns` turns. Consecutive unanswered user messages are one turn."""
+    count, answered = 0, True
+    for place, message in enumerate(messages):
+        if message.get("role") == "user":
+            count += answered
+            if count > turns:
+                return place
+            answered = False
+        elif message.get("role") == "assistant" and fingerprint.canonical_content(message.get("content")):
+            answered = True
+    return len(messages)
 
 
 def split_client_notes(messages: Sequence[dict[str, Any]]) -> tuple[Sequence[dict[str, Any]], Sequence[dict[str, Any]]]:

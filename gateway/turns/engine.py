@@ -18,7 +18,6 @@ from gateway.messages import ChatMessage
 from gateway.metrics import TurnClock
 from gateway.models import Run
 from gateway.runs import active, closing
-from gateway.runs.attempts import RunAttempts
 from gateway.runs.client_tools import ClientCalls
 from gateway.runs.context import TurnContext
 from gateway.runs.instructions import hashes_gather, instructions_of
@@ -32,20 +31,16 @@ from gateway.steps import (
     step_use,
     stream_step,
 )
-from gateway.turns.answer_text import AnswerText
 from gateway.turns.events import Delta, Done, Event, Recalled, ToolUsed, TurnOptions
 from gateway.turns.evidence import note_foreign_texts
-from gateway.turns.injection import build_messages, prepare, provider_scope, stored_injection
+from gateway.turns.injection import build_messages, notify_providers, prepare, stored_injection
+from gateway.turns.output import AnswerText, RunAttempts, Thinking, note_answer, note_request
 from gateway.turns.own_tools import OwnTools
-from gateway.turns.searched import note_answer, note_request
-from gateway.turns.thinking import Thinking
 from gateway.turns.written_calls import WrittenCalls
 from gateway.upstream import ModelRequest
 from gateway.upstream.calls import StepCall
 from gateway.upstream.usage import add_usage, usage_since
 from memories.errors import DomainError
-from memories.providers import record_later
-from memories.recall.failures import contained
 from memories.recall.two_lanes import Injection
 
 logger = logging.getLogger("daybook.turns")
@@ -59,10 +54,9 @@ class Turn:
         self.options = options
         self.output = context.output_so_far()
         self._text = AnswerText(self.output)
-        self._active: active.ActiveRun | None = None
+        self._active: active.ActiveRun  # from the start of `events` on
         self._injection = Injection()
         self._server_parses = False  # whether a step had calls that are not in its text
-        self._closed = False
         self._stored = False
         self._uncounted: tuple[ModelRequest, ModelStep] | None = None  # the step whose usage is not counted yet
         self._failure: DomainError | None = None
@@ -79,7 +73,7 @@ class Turn:
 
         Raise a DomainError once the run is closed as failed, and RunStopped or Restarting once it is stopped by anyone
         but its client. If the generator is cancelled or closed early, the run is closed as stopped."""
-        self._active = active_run = active.register(self.context, self.output)
+        self._active = active.register(self.context, self.output)
         try:
             await asyncio.sleep(0)  # a stop requested before the first step takes effect here
             self._injection = await self._prepare()
@@ -89,7 +83,7 @@ class Turn:
             async for event in self._run_steps(messages):
                 yield event
         except asyncio.CancelledError:
-            if (stopped := active_run.stop_error()) is None:
+            if (stopped := self._active.stop_error()) is None:
                 raise
             await self._close_stopped()
             raise stopped from None
@@ -102,10 +96,10 @@ class Turn:
             raise failure from error
         finally:
             try:
-                if not self._closed:
+                if not self._active.closing:
                     await self._close_stopped()
             finally:
-                active.unregister(active_run)
+                active.unregister(self._active)
                 self.context.allowance.leave()
                 self._span.end(self._failure)
 
@@ -242,15 +236,16 @@ class Turn:
         if result.refused:
             self.output.trace["refused"] = result.refused
         turns_since_review = await asyncio.shield(self._close(state))
-        is_native = bool(self.context.message_seqs)  # only the native API lists the changes
         if state == Run.State.COMPLETED:
-            self._notify_providers()
+            notify_providers(self.context, self.output.text, self.output.trace)
         return Done(
             state=state,
             output=self.output,
             new_text=self._text.of_request,
             new_usage=usage_since(self.output.usage, self.context.earlier.usage),
-            changes=await self._tools.all_changes(self.context) if is_native else [],
+            changes=await self._tools.all_changes(self.context)
+            if self.context.is_native
+            else [],  # only that API lists them
             turns_since_review=turns_since_review,
             client_calls=[call.as_json() for call in client_calls],
             choice=result.choice,
@@ -258,22 +253,11 @@ class Turn:
             finish_reason=result.finish_reason,
         )
 
-    def _notify_providers(self) -> None:
-        with contained("providers", self.output.trace):
-            if scope := provider_scope(self.context):
-                record_later(
-                    scope,
-                    user=self.context.user_text,
-                    assistant=self.output.text,
-                    run_id=self.context.run_id,
-                    metadata={"agent": self.context.agent.name, "turn": self.context.turn},
-                )
-
     async def _close_stopped(self) -> None:
         """Close a cancelled or abandoned run and keep its text so far, even if this call is cancelled too."""
         if rest := self._text.unrecorded:
             self.output.messages.append({"role": "assistant", "content": rest})
-        by = (self._active and self._active.stopped_by) or active.StoppedBy.CLIENT
+        by = self._active.stopped_by or active.StoppedBy.CLIENT
         self.output.trace = {**self.output.trace, "stopped_by": by.value}
         try:
             await asyncio.shield(self._close(Run.State.STOPPED))
@@ -295,9 +279,7 @@ class Turn:
             error.details = {**error.details, "memory_changes": changes}
 
     async def _close(self, state: Run.State, error: dict[str, Any] | None = None) -> int:
-        self._closed = True
-        if self._active is not None:
-            self._active.closing = True
+        self._active.closing = True
         self._clock.run_closed(state, self.output.usage)
         self._count_step()
         self._span.note({"daybook.state": state.value, "daybook.steps": int(self.output.trace.get("steps", 0))})

@@ -1,9 +1,12 @@
-"""The options of a turn and the events that it emits. Each API writes the events in its own format."""
+"""The options of a turn, the events that it emits, and its JSON in the native API. The other APIs write the events in
+their own formats."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gateway.models import Run
+from gateway.runs.context import TurnContext
 from gateway.runs.joined import RunResult
 from memories.recall.two_lanes import Injection
 
@@ -57,3 +60,26 @@ class Done(RunResult):
 
 
 Event = Delta | Recalled | ToolUsed | Done
+
+
+def run_json(run: Run) -> dict[str, Any]:
+    return done_json(run, RunResult.of(run)) | {"error": run.error}
+
+
+def done_json(turn: TurnContext | Run, result: RunResult) -> dict[str, Any]:
+    """Return the JSON of a turn that has ended. No query."""
+    return {
+        "id": str(turn.pk if isinstance(turn, Run) else turn.run_id),
+        "object": "turn",
+        "session_id": str(turn.session_id),
+        "turn": turn.turn,
+        "state": result.state.value,
+        "content": result.output.text,
+        "reasoning": result.output.reasoning,
+        "tool_calls": result.client_calls,
+        "recalled": result.output.recalled,
+        "memory_changes": result.changes,
+        "usage": result.output.usage,
+        "turns_since_memory_review": result.turns_since_review,
+        "error": None,
+    }

@@ -5,11 +5,18 @@ from typing import Any
 
 from gateway.messages import SYSTEM_ROLES, ChatMessage, has_media, last_user_index, text_of
 from gateway.models import Message
-from gateway.runs.answers import answers_elsewhere
 from gateway.runs.call_ids import run_of_call
 from gateway.runs.context import RunOutput, TurnContext
 from gateway.runs.instructions import earlier_instructions
-from gateway.runs.utterances import SEARCHED, UNSTORED, is_memory_tool, newest_within, noted_in, utterances_of
+from gateway.runs.utterances import (
+    SEARCHED,
+    UNSTORED,
+    answers_elsewhere,
+    is_memory_tool,
+    newest_within,
+    noted_in,
+    utterances_of,
+)
 from gateway.tool_calls import calls_in, tool_names
 from memories.evidence import Conversation, Speaker, Utterance
 from memories.evidence.client_texts import is_written_by_client

@@ -14,14 +14,14 @@ from django.conf import settings
 from gateway.agents.model_choice import agent_target, agent_upstreams
 from gateway.embeddings import query_vector
 from gateway.messages import joined_content, last_user_index, text_of
-from gateway.model_call import ask
 from gateway.runs.call_ids import runs_called
 from gateway.runs.context import AgentConfig, TurnContext
+from gateway.steps import ask
 from gateway.upstream.dialects import dialect_of
 from memories.counters import recall_lanes
 from memories.database.access import in_read_thread
 from memories.errors import DomainError, UpstreamTimeout
-from memories.providers import Scope
+from memories.providers import Scope, record_later
 from memories.recall.book_views import BookState
 from memories.recall.failures import contained, log_failure
 from memories.recall.frozen import freeze
@@ -41,12 +41,11 @@ _MAX_KEYWORDS = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keywords:
-    """Search words for the long-term lane. `none_matter` is True if a model was asked and named none. `trace` goes into
-    the run's trace, `usage` is the model's."""
+    """Search words for the long-term lane. `none_matter` is True if a model was asked and named none; `usage` is the
+    model's."""
 
     words: Sequence[str] = ()
     none_matter: bool = False
-    trace: dict[str, Any] = field(default_factory=dict)
     usage: dict[str, Any] = field(default_factory=dict)
 
 
@@ -78,7 +77,7 @@ async def prepare(context: TurnContext, *, read_tool: str = READ.name) -> Inject
             search=agent.memory_search,
             lane_seconds=settings.RECALL_LANE_SECONDS,
         ),
-        scope=provider_scope(context),
+        scope=_provider_scope(context),
         query_vector=vector,
         long_term=not keywords.none_matter,
     )
@@ -101,13 +100,21 @@ def stored_injection(context: TurnContext, injection: Injection, read_tool: str)
     }
 
 
-def provider_scope(context: TurnContext) -> Scope | None:
+def _provider_scope(context: TurnContext) -> Scope | None:
     """Return the scope of a run for other memory providers; None for a run without memory."""
     if context.book is None:
         return None
     return Scope(
         owner_id=context.owner_id, book=context.book.name, session_id=context.session_id, request_id=context.request_id
     )
+
+
+def notify_providers(context: TurnContext, answer: str, trace: dict[str, Any]) -> None:
+    """Report a completed turn to other memory providers, in the background."""
+    with contained("providers", trace):
+        if scope := _provider_scope(context):
+            about = {"agent": context.agent.name, "turn": context.turn}
+            record_later(scope, user=context.user_text, assistant=answer, run_id=context.run_id, metadata=about)
 
 
 def build_messages(context: TurnContext, injection: Injection) -> list[dict[str, Any]]:
@@ -218,16 +225,9 @@ async def _search_terms(
             trace["keywords"] = {"strategy": "llm", "skipped": "nothing_to_search"}
         return Keywords(), None
     if not settings.EMBEDDING_MODEL:
-        keywords, vector = await _keywords(context), None
-    else:
-        keywords, vector = await asyncio.gather(
-            _keywords(context), _vector(context, snapshot.view.vectors.model, trace)
-        )
-    if keywords.trace:
-        trace["keywords"] = keywords.trace
-        fallback = keywords.trace.get("fallback", "ok")
-        recall_lanes["keywords", fallback if fallback in {"ok", "timeout"} else "failed"] += 1
-    return keywords, vector
+        return await _keywords(context, trace), None
+    vector_model = snapshot.view.vectors.model
+    return await asyncio.gather(_keywords(context, trace), _vector(context, vector_model, trace))
 
 
 async def _vector(context: TurnContext, model: str, trace: dict[str, Any]) -> Sequence[float] | None:
@@ -242,19 +242,20 @@ async def _vector(context: TurnContext, model: str, trace: dict[str, Any]) -> Se
     return None
 
 
-async def _keywords(context: TurnContext) -> Keywords:
+async def _keywords(context: TurnContext, trace: dict[str, Any]) -> Keywords:
     """Return search words of the user message: by rule, or from a model with the rule as fall-back."""
     if context.agent.settings.inject_memories_strategy == "local":
         return Keywords(words=extract_keywords(context.user_text))
-    usage: dict[str, Any] = {}
     messages = (
         {"role": "system", "content": prompt_file("keywords").text},
         {"role": "user", "content": context.user_text},
     )
-    target = agent_target(context.agent.settings)
+    usage: dict[str, Any] = {}
+    words: list[str] = []
+    fallback = ""
     try:
         answer = await ask(
-            target,
+            agent_target(context.agent.settings),
             messages,
             seconds=settings.KEYWORDS_SECONDS,
             owner=str(context.owner_id),
@@ -271,11 +272,12 @@ async def _keywords(context: TurnContext) -> Keywords:
     except Exception as error:  # noqa: BLE001 - memory never breaks a turn
         fallback = f"failed:{type(error).__name__}"
         log_failure("keywords", error)
-    else:
-        trace = {"strategy": "llm", "found": len(words), "usage": usage}
-        return Keywords(words=words, none_matter=not words, trace=trace, usage=usage)
-    trace = {"strategy": "llm", "fallback": fallback, "usage": usage}
-    return Keywords(words=extract_keywords(context.user_text), trace=trace, usage=usage)
+    outcome = {"fallback": fallback} if fallback else {"found": len(words)}
+    trace["keywords"] = {"strategy": "llm", **outcome, "usage": usage}
+    recall_lanes["keywords", "failed" if fallback not in {"", "timeout"} else fallback or "ok"] += 1
+    if fallback:
+        return Keywords(words=extract_keywords(context.user_text), usage=usage)
+    return Keywords(words=words, none_matter=not words, usage=usage)
 
 
 def parse_keywords(answer: str, *, finished: bool = True) -> list[str]:

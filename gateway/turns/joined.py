@@ -8,7 +8,7 @@ from gateway.errors import RunStopped, UpstreamUnreachable
 from gateway.limits.watchers import watching
 from gateway.messages import PARAGRAPH
 from gateway.models import Run
-from gateway.runs.access import RECHECK_SECONDS, without_access
+from gateway.runs.active import RECHECK_SECONDS, without_access
 from gateway.runs.context import TurnContext
 from gateway.runs.joined import ANSWERED_STATES, RunResult, run_result
 from gateway.turns.engine import Turn

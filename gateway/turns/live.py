@@ -15,12 +15,12 @@ from django.conf import settings
 
 from gateway.errors import Restarting, RunStopped, public_error
 from gateway.models import Run
-from gateway.runs import active, leases
+from gateway.runs import active
 from gateway.runs.active import StoppedBy
 from gateway.runs.context import TurnContext
+from gateway.runs.session_rows import run_get
 from gateway.turns.engine import Turn
-from gateway.turns.events import Delta, Done, Recalled, ToolUsed, TurnOptions
-from gateway.turns.serializing import done_json, run_json
+from gateway.turns.events import Delta, Done, Recalled, ToolUsed, TurnOptions, done_json, run_json
 from memories.database.access import in_read_thread
 from memories.errors import DomainError, NotFound
 from memories.messaging.invalidation import register_cache
@@ -137,7 +137,7 @@ class LiveTurn:
 
     def _stored_event(self) -> LiveEvent:
         context = self.context
-        return final_event(leases.run_get(context.owner_id, context.session_id, context.run_id))
+        return final_event(run_get(context.owner_id, context.session_id, context.run_id))
 
 
 _live: dict[UUID, LiveTurn] = {}
@@ -185,7 +185,7 @@ async def watch_elsewhere(
     sent = after
     while True:
         try:
-            row = await in_read_thread(leases.run_get, owner_id, session_id, run_id)
+            row = await in_read_thread(run_get, owner_id, session_id, run_id)
         except NotFound as error:  # deleted meanwhile
             yield sent, error_event(error, run_id)
             return

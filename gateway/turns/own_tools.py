@@ -74,13 +74,22 @@ class OwnTools:
         memories."""
         named = [replace(call, name=memory_tools.READ.name) if call.name == self.read_name else call for call in calls]
         trace = self._output.trace  # counts go on if the run is resumed
-        scope = self._scope(context, held=trace.get(_HELD, 0))
+        assert context.book is not None
+        scope = ToolScope(
+            book=context.book,
+            search=context.agent.settings.memory_search,
+            session_id=context.session_id,
+            run_id=context.run_id,
+            agent=context.agent.name,
+            hold=Hold(context.agent.settings.memory_hold),
+            held=trace.get(_HELD, 0),
+        )
         if memory_tools.any_writes(named):
             conversation = await in_read_thread(conversation_of, context, self._output, injection, self._client_tools)
             scope = replace(scope, conversation=conversation)
         if may_embed(agent_upstreams(context.agent.settings)):
             vectors = await memory_tools.searched_vectors(named, context.owner_id, scope.book.name)
-            scope = replace(scope, vectors=vectors) if vectors else scope
+            scope = replace(scope, vectors=vectors)
         used = ",".join(call.name for call in named)
         attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": used}
         with telemetry.span("daybook.tool", attributes, parent=self._part_of):
@@ -96,18 +105,6 @@ class OwnTools:
             with contained("changes", self._output.trace):
                 return await in_read_thread(memory_tools.changes_of_run, context.owner_id, context.run_id)
         return self.changes
-
-    def _scope(self, context: TurnContext, *, held: int) -> ToolScope:
-        assert context.book is not None
-        return ToolScope(
-            book=context.book,
-            search=context.agent.settings.memory_search,
-            session_id=context.session_id,
-            run_id=context.run_id,
-            agent=context.agent.name,
-            hold=Hold(context.agent.settings.memory_hold),
-            held=held,
-        )
 
 
 @lru_cache(_MAX_DEFINITION_SETS)

@@ -8,6 +8,7 @@ from typing import Any
 
 from gateway.calls_in_text import calls_in_text
 from gateway.messages import ChatMessage, content_text
+from gateway.runs.fingerprint import strip_whitespace
 from gateway.steps import ModelStepResult
 from gateway.upstream.calls import StepCall, replacement_id
 
@@ -88,8 +89,8 @@ class WrittenCalls:
 
     def _is_quoted(self) -> bool:
         as_json = self._held[max(0, self._held.find("{")) : self._held.rfind("}") + 1]
-        call = _folded(as_json or _AROUND_CALL.sub("", self._held))
-        return any(call in _folded(content_text(message.get("content"))) for message in self._messages)
+        call = strip_whitespace(as_json or _AROUND_CALL.sub("", self._held))
+        return any(call in strip_whitespace(content_text(message.get("content"))) for message in self._messages)
 
     def _begin(self) -> None:
         if begun := self._held.lstrip():
@@ -112,10 +113,6 @@ class WrittenCalls:
         if self._names and text:
             self._shown.append(text)
         return text
-
-
-def _folded(text: str) -> str:
-    return "".join(text.split())
 
 
 def _beginning_of_marker(text: str) -> int:

@@ -6,9 +6,8 @@ from typing import Any
 from uuid import UUID
 
 import scanning
-from gateway.runs.answers import answers_elsewhere
 from gateway.runs.instructions import earlier_instructions
-from gateway.runs.utterances import unread_and_unstored, utterances_of
+from gateway.runs.utterances import answers_elsewhere, unread_and_unstored, utterances_of
 from memories.evidence import Conversation
 from memories.tokens import text_tokens
 from reviews.frozen import message_for_review, reviewable

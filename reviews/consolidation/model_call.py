@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from gateway import model_call
+from gateway import steps
 from gateway.agents.model_choice import UpstreamUndecided
 from gateway.errors import RequestRefused
 from gateway.upstream import ModelTarget
@@ -59,7 +59,7 @@ async def ask(
     meter.reserve(estimate, keep_free=keep_free)
     tokens = 0
     try:
-        result = await model_call.ask(
+        result = await steps.ask(
             target,
             messages,
             seconds=claim.limits.request_seconds,

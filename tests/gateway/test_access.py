@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from gateway.keys import api_key_revoke
 from gateway.models import Agent, ApiKey, Run
 from gateway.runs import active
-from gateway.runs.access import without_access
+from gateway.runs.active import without_access
 from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api

@@ -13,9 +13,8 @@ from django.utils import timezone
 
 from gateway.errors import SessionBusy
 from gateway.models import Compaction, Message, Run, Session
-from gateway.runs import branch_lease, branches, native, opening
-from gateway.runs.branch_lease import LEASE, BranchLease, branches_sweep, later_hide_slices
-from gateway.runs.branches import path_to
+from gateway.runs import branches, native, opening
+from gateway.runs.branches import LEASE, BranchLease, branches_sweep, later_hide_slices, path_to
 from gateway.runs.leases import lease_end
 from gateway.runs.native import open_native
 from gateway.runs.rows import LaterTurnsShown
@@ -258,7 +257,7 @@ def shown_of(session: Session) -> list[Run]:
 def test_a_choice_in_a_long_session_is_made_in_short_transactions(
     alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.runs.branch_lease.TURNS_AT_ONCE", 20)
+    monkeypatch.setattr("gateway.runs.branches.TURNS_AT_ONCE", 20)
     session, runs, other = long_session(alice, 60)
     for chosen, expected in ((other, [other]), (runs[0], runs)):
         parts = []
@@ -276,7 +275,7 @@ def test_a_choice_in_a_long_session_is_made_in_short_transactions(
 
 @pytest.mark.django_db
 def test_the_sweep_completes_a_choice_whose_process_died(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.runs.branch_lease.TURNS_AT_ONCE", 20)
+    monkeypatch.setattr("gateway.runs.branches.TURNS_AT_ONCE", 20)
     session, runs, other = long_session(alice, 60)
     work = branches.branch_choose(caller_make(alice), session.pk, other.pk)
     while len(shown_of(session)) == 60:
@@ -305,8 +304,8 @@ def test_the_sweep_goes_on_if_a_session_is_deleted_while_its_branch_is_shown(
         session_discard(session)
         return read(runs)
 
-    read = branch_lease.read_tree
-    monkeypatch.setattr(branch_lease, "read_tree", deleted_meanwhile)
+    read = branches.read_tree
+    monkeypatch.setattr(branches, "read_tree", deleted_meanwhile)
     branches_sweep(later)
     assert shown_of(session) == runs
     monkeypatch.undo()
@@ -318,7 +317,7 @@ def test_the_sweep_goes_on_if_a_session_is_deleted_while_its_branch_is_shown(
 @pytest.mark.django_db
 def test_a_process_that_lost_its_lease_changes_nothing_more(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.runs.rows.TURNS_AT_ONCE", 20)
-    monkeypatch.setattr("gateway.runs.branch_lease.TURNS_AT_ONCE", 20)
+    monkeypatch.setattr("gateway.runs.branches.TURNS_AT_ONCE", 20)
     session, runs, _ = long_session(alice, 60)
     work = later_hide_slices(runs[0])
     while len(shown_of(session)) == 60:
@@ -330,14 +329,22 @@ def test_a_process_that_lost_its_lease_changes_nothing_more(alice: Owner, monkey
     assert shown_of(session) == runs
 
 
+def hide_at_once(turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in ("rows", "branches"):
+        monkeypatch.setattr(f"gateway.runs.{place}.TURNS_AT_ONCE", turns)
+
+
+async def seven_turns(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Have more turns than one transaction hides, and return the first."""
+    hide_at_once(2, monkeypatch)
+    first, *_ = [await talk.say(f"Turn {number}") for number in range(1, 8)]
+    return first
+
+
 async def test_replacing_a_turn_that_very_many_follow_hides_these_first(
     talk: Talk, alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = await talk.say("One")
-    for number in range(2, 8):
-        await talk.say(f"Turn {number}")
-    for place in ("rows", "branch_lease"):
-        monkeypatch.setattr(f"gateway.runs.{place}.TURNS_AT_ONCE", 2)
+    first = await seven_turns(talk, monkeypatch)
     with pytest.raises(LaterTurnsShown):
         await in_thread(
             lambda: open_native(
@@ -357,11 +364,7 @@ async def test_replacing_a_turn_that_very_many_follow_hides_these_first(
 async def test_if_the_new_turn_is_refused_the_later_ones_are_shown_again(
     talk: Talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = await talk.say("One")
-    for number in range(2, 8):
-        await talk.say(f"Turn {number}")
-    for place in ("rows", "branch_lease"):
-        monkeypatch.setattr(f"gateway.runs.{place}.TURNS_AT_ONCE", 2)
+    first = await seven_turns(talk, monkeypatch)
     opened = native.messages_insert  # type: ignore[attr-defined]
     calls = iter((RuntimeError("the disk failed"),))
 
@@ -381,11 +384,7 @@ async def test_if_the_new_turn_is_refused_the_later_ones_are_shown_again(
 async def test_if_the_client_disconnects_while_later_turns_are_hidden_they_are_shown_again(
     talk: Talk, alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = await talk.say("One")
-    for number in range(2, 8):
-        await talk.say(f"Turn {number}")
-    for place in ("rows", "branch_lease"):
-        monkeypatch.setattr(f"gateway.runs.{place}.TURNS_AT_ONCE", 2)
+    first = await seven_turns(talk, monkeypatch)
     loop, leases = asyncio.get_running_loop(), []
 
     def disconnected(replaced: Run) -> Slices[BranchLease | None]:
@@ -416,8 +415,7 @@ async def test_a_client_that_edits_an_early_message_of_a_long_session_replaces_i
         model.script(f"Answer {number}.")
         await ask(alice_api, *messages, headers=headers)
         messages.append({"role": "assistant", "content": f"Answer {number}."})
-    for place in ("rows", "branch_lease"):
-        monkeypatch.setattr(f"gateway.runs.{place}.TURNS_AT_ONCE", 2)
+    hide_at_once(2, monkeypatch)
     model.script("Again.")
     await ask(alice_api, *messages[:2], {"role": "user", "content": "Edited"}, headers=headers)
     runs = await in_thread(lambda: list(Run.objects.filter(superseded=False).values_list("turn", "text")))

@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from gateway.api import v1_turn
 from gateway.models import Agent, Message, Run, Session
+from gateway.runs.ending import complete_waiting
 from gateway.runs.leases import lease_end
-from gateway.runs.waiting import complete_waiting
 from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.models import Memory, ThreadRecord

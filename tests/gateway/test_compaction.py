@@ -10,6 +10,7 @@ from gateway import compaction
 from gateway.compaction import choose_cut, compact_session
 from gateway.models import Compaction, Message, Run, Session
 from gateway.tokens import estimate, estimate_message
+from gateway.upstream import ModelTarget
 from gateway.upstream.kept import KeptFields, with_kept
 from memories.database.access import in_thread
 from memories.errors import UpstreamError
@@ -33,13 +34,11 @@ def long_session(alice: Owner) -> Session:
 
 def test_the_cut_is_before_a_user_message_and_keeps_the_newest_turn() -> None:
     messages = [user(LONG), assistant("a"), user(LONG), assistant("b"), user(LONG)]
-    cut = choose_cut(messages, [3, 4, 5, 6, 7], limit=LIMIT)
-    assert cut is not None
-    assert (cut.count, cut.up_to) == (2, 4)
+    assert choose_cut(messages, limit=LIMIT) == 2
 
 
 def test_a_single_turn_is_never_cut() -> None:
-    assert choose_cut([user(LONG * 9)], [1], limit=LIMIT) is None
+    assert choose_cut([user(LONG * 9)], limit=LIMIT) == 0
 
 
 def test_an_estimate_counts_every_part_and_more_for_other_scripts() -> None:
@@ -57,9 +56,9 @@ def test_reasoning_counts_only_where_it_is_sent_again(settings: Settings) -> Non
     answer = assistant("a")
     for upstream, counted in (("default", True), ("quiet", False)):
         with_reasoning = with_kept(answer, KeptFields(upstream=upstream, model="m", fields={"reasoning_content": LONG}))
-        tokens = estimate([with_reasoning], (upstream, "m"))
+        tokens = estimate([with_reasoning], ModelTarget(upstream, "m"))
         assert (tokens > text_tokens(LONG)) == counted
-        assert estimate([with_reasoning], (upstream, "other")) == estimate([answer], (upstream, "m"))
+        assert estimate([with_reasoning], ModelTarget(upstream, "other")) == estimate([answer])
 
 
 async def test_long_reasoning_triggers_compaction(

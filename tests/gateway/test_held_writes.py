@@ -8,7 +8,7 @@ from pytest_django.fixtures import Settings
 
 from gateway.models import Agent, Compaction, Message, Run, Session
 from gateway.turns.evidence import reads_untrusted
-from gateway.turns.searched import note_answer, note_request
+from gateway.turns.output import note_answer, note_request
 from gateway.upstream import ModelRequest
 from memories.database.access import in_thread
 from memories.models import ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin

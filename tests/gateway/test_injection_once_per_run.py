@@ -9,8 +9,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from gateway.models import Agent, Run
-from gateway.runs.lapsed import stop_lapsed
-from gateway.runs.waiting import complete_waiting
+from gateway.runs.ending import complete_waiting, stop_lapsed
 from memories.artifacts.store import artifact_put
 from memories.database.access import in_thread
 from memories.errors import UpstreamError

@@ -9,6 +9,7 @@ import pytest
 from gateway.runs.alignment import Candidate, RecordedTurn
 from gateway.runs.comparing import ALIKE, LITERAL, SAME, comparable_message, comparable_messages, similarity
 from gateway.runs.matching import Continuation, judge
+from gateway.runs.requested import Rule
 
 LONG = "Fry the onion first, then add the lentils and the stock, and let everything simmer for twenty minutes."
 ANSWERS = (
@@ -49,9 +50,9 @@ def test_the_end_of_a_conversation_is_enough() -> None:
 def test_an_earlier_turn_is_repeated_or_branched_from() -> None:
     one = recorded(1, *PAIRS)
     again = verdict_for(ASKED[0] + "!", ANSWERS[0], ASKED[1], among=[one])
-    assert (again.session_id, again.again, again.following) == (UUID(int=1), UUID(int=102), UUID(int=102))
+    assert (again.rule, again.session_id, again.again) == (Rule.ALIKE, UUID(int=1), UUID(int=102))
     left = verdict_for(ASKED[0] + "!", ANSWERS[0], "I am out of onions", among=[one])
-    assert (left.session_id, left.parent, left.following) == (None, UUID(int=1), UUID(int=102))
+    assert (left.rule, left.session_id, left.following) == (Rule.EDITED, UUID(int=1), UUID(int=102))
 
 
 @pytest.mark.parametrize(
@@ -83,8 +84,8 @@ def test_a_stopped_answer_is_recognised_by_its_beginning(stopped_at: str, given:
 
 def test_two_equally_good_matches_are_both_rejected() -> None:
     continuation = verdict_for(ASKED[2], ANSWERS[2], "Thanks", among=[recorded(1, *PAIRS), recorded(2, *PAIRS)])
-    assert (continuation.session_id, continuation.rivals) == (None, 1)
-    assert continuation.parent in {UUID(int=1), UUID(int=2)}
+    assert continuation.rule == Rule.SEVERAL
+    assert continuation.session_id in {UUID(int=1), UUID(int=2)}
     named = verdict_for(ASKED[2], ANSWERS[2], "Thanks", among=[recorded(1, *PAIRS), recorded(2, *PAIRS, named=True)])
     assert named.session_id == UUID(int=1)
 

@@ -13,15 +13,18 @@ from gateway.limits import watchers
 from gateway.models import Agent, Run, Session
 from gateway.runs.active import StoppedBy, stop
 from gateway.runs.context import TurnContext
+from gateway.runs.requested import SameTurnRunning, V1Request
+from gateway.runs.v1 import open_v1
 from gateway.turns import joined
 from gateway.upstream import Chunk, ModelRequest
 from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
-from tests.factories import key_make
+from tests.factories import caller_make, key_make
 from tests.gateway import messages
 from tests.gateway.client_tools import ADD, FIRST, LOOKUP, SECOND, USER, results
-from tests.gateway.v1 import Answer, Chat, ask, stream
+from tests.gateway.v1 import Answer, Chat, ask, stream, user
+from tests.overlapping import only_postgresql, overlap
 from tests.queries import statements
 from tests.scripted_model import Says, ScriptedModel, calls
 from tests.waiting import eventually_async
@@ -75,15 +78,36 @@ async def send_twice(model: GatedModel, first: Any, second: Any) -> list[Any]:
         waits.set()
         return await wait(context)
 
-    model.be_slow()
-    first_task = asyncio.create_task(first)
-    await model.called.wait()
+    first_task = await begun(model, first)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(v1_turn, "_answers", noted)
         second_task = asyncio.create_task(second)
         await asyncio.wait_for(waits.wait(), 20)
         model.may_answer.set()
         return [await first_task, await second_task]
+
+
+async def begun(model: GatedModel, request: Any) -> "asyncio.Task[Any]":
+    """Send a request, and return its task while the model waits with the answer."""
+    model.be_slow()
+    task = asyncio.create_task(request)
+    await model.called.wait()
+    return task
+
+
+async def second_message(chat: Chat, *answers: str | Says) -> list[Any]:
+    """Have a first turn, script the answers to the next one, and return the messages of its request."""
+    await chat.say("hi", "Hello.")
+    chat.model.script(*answers)
+    return [*chat.messages, user("How are you?")]
+
+
+async def results_of_response(api: Api) -> dict[str, Any]:
+    """Ask for a response that calls a tool, and return the request with the tool's result."""
+    tool = {"type": "function", **LOOKUP["function"]}
+    _, called = await api.post("/v1/responses", {"model": "assistant", "input": "Look it up", "tools": [tool]})
+    output = {"type": "function_call_output", "call_id": called["output"][-1]["call_id"], "output": "found"}
+    return {"model": "assistant", "input": [output], "previous_response_id": called["id"], "tools": [tool]}
 
 
 async def counts() -> tuple[int, int, int]:
@@ -97,9 +121,7 @@ async def counts() -> tuple[int, int, int]:
 
 
 async def test_both_requests_get_the_answer_of_one_run(chat: Chat, model: GatedModel) -> None:
-    await chat.say("hi", "Hello.")
-    model.script("Fine.")
-    request = [*chat.messages, {"role": "user", "content": "How are you?"}]
+    request = await second_message(chat, "Fine.")
     first, second = await send_twice(model, ask(chat.api, *request), ask(chat.api, *request))
     assert (first.status, second.status, second.text) == (200, 200, "Fine.")
     assert (second.run, second.session, second.json["usage"]) == (first.run, first.session, first.json["usage"])
@@ -109,9 +131,7 @@ async def test_both_requests_get_the_answer_of_one_run(chat: Chat, model: GatedM
 
 
 async def test_the_repeated_request_may_be_streamed(chat: Chat, model: GatedModel) -> None:
-    await chat.say("hi", "Hello.")
-    model.script("Fine.")
-    request = [*chat.messages, {"role": "user", "content": "How are you?"}]
+    request = await second_message(chat, "Fine.")
     first, second = await send_twice(model, ask(chat.api, *request), stream(chat.api, *request))
     text = "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in second)
     assert (first.text, text, second[-1]["choices"][0]["finish_reason"]) == ("Fine.", "Fine.", "stop")
@@ -121,9 +141,7 @@ async def test_the_repeated_request_may_be_streamed(chat: Chat, model: GatedMode
 async def test_a_long_answer_is_polled_for(chat: Chat, model: GatedModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(v1_turn, "JOIN_SECONDS", 0.05)
     monkeypatch.setattr(joined, "_POLL_SECONDS", 0.02)
-    await chat.say("hi", "Hello.")
-    model.script("Fine.")
-    request = [*chat.messages, {"role": "user", "content": "How are you?"}]
+    request = await second_message(chat, "Fine.")
     first, second = await send_twice(model, ask(chat.api, *request), ask(chat.api, *request))
     assert (second.text, second.run) == ("Fine.", first.run)
     assert await counts() == (1, 2, 2)
@@ -134,12 +152,8 @@ async def test_too_many_waiting_requests_are_refused(
 ) -> None:
     monkeypatch.setattr(v1_turn, "JOIN_SECONDS", 0.05)
     monkeypatch.setattr(watchers, "WATCHERS", 1)
-    await chat.say("hi", "Hello.")
-    model.script("Fine.")
-    request = [*chat.messages, {"role": "user", "content": "How are you?"}]
-    model.be_slow()
-    first = asyncio.create_task(ask(chat.api, *request))
-    await model.called.wait()
+    request = await second_message(chat, "Fine.")
+    first = await begun(model, ask(chat.api, *request))
     waiting = asyncio.create_task(ask(chat.api, *request))
     await eventually_async(lambda: bool(watchers._open), within=10)
     refused = await ask(chat.api, *request)
@@ -155,14 +169,9 @@ async def test_a_waiting_request_ends_when_its_key_is_revoked(
     monkeypatch.setattr(v1_turn, "JOIN_SECONDS", 0.05)
     monkeypatch.setattr(joined, "_POLL_SECONDS", 0.02)
     monkeypatch.setattr(joined, "RECHECK_SECONDS", 0.02)
-    await chat.say("hi", "Hello.")
-    model.script("Fine.")
+    request = await second_message(chat, "Fine.")
     key, plain = await in_thread(key_make, alice)
-    request = [*chat.messages, {"role": "user", "content": "How are you?"}]
-
-    model.be_slow()
-    first_task = asyncio.create_task(ask(chat.api, *request))
-    await model.called.wait()
+    first_task = await begun(model, ask(chat.api, *request))
     second_task = asyncio.create_task(ask(Api(plain), *request))
     await asyncio.sleep(0.2)
     await in_thread(api_key_revoke, key)
@@ -172,9 +181,7 @@ async def test_a_waiting_request_ends_when_its_key_is_revoked(
 
 
 async def test_both_requests_get_the_tool_calls(chat: Chat, model: GatedModel) -> None:
-    await chat.say("hi", "Hello.")
-    model.script(calls(("lookup", '{"q": "a"}')))
-    request = [*chat.messages, {"role": "user", "content": "Look it up"}]
+    request = await second_message(chat, calls(FIRST))
     first, second = await send_twice(
         model, ask(chat.api, *request, tools=[LOOKUP]), ask(chat.api, *request, tools=[LOOKUP])
     )
@@ -195,15 +202,12 @@ async def test_repeated_results_of_tools_get_the_answer_to_them_alone(chat: Chat
 
 async def test_repeated_results_of_tools_get_the_same_response(alice_api: Api, agent: Agent, model: GatedModel) -> None:
     model.script(Says(pieces=("I look.",), calls=(FIRST,)), "Fine.")
-    tool = {"type": "function", **LOOKUP["function"]}
-    _, called = await alice_api.post("/v1/responses", {"model": "assistant", "input": "Look it up", "tools": [tool]})
-    output = {"type": "function_call_output", "call_id": called["output"][-1]["call_id"], "output": "found"}
-    request = {"model": "assistant", "input": [output], "previous_response_id": called["id"]}
+    request = await results_of_response(alice_api)
     one, two = await send_twice(
         model, alice_api.post("/v1/responses", request), alice_api.post("/v1/responses", request)
     )
     assert (two[1]["id"], two[1]["output"], two[1]["usage"]) == (one[1]["id"], one[1]["output"], one[1]["usage"])
-    assert (one[1]["id"], await counts()) == (f"{called['id']}_1", (1, 1, 1))
+    assert (one[1]["id"], await counts()) == (f"{request['previous_response_id']}_1", (1, 1, 1))
 
 
 async def test_text_that_was_sent_before_the_repetition_is_part_of_its_answer(chat: Chat, model: GatedModel) -> None:
@@ -270,12 +274,8 @@ async def test_a_first_message_marked_as_repeated_is_joined(
 
 
 async def test_the_turn_runs_again_if_the_first_client_disconnects(chat: Chat, model: GatedModel) -> None:
-    await chat.say("hi", "Hello.")
-    model.script("Nobody hears this.", "Fine.")
-    request = [*chat.messages, {"role": "user", "content": "How are you?"}]
-    model.be_slow()
-    first = asyncio.create_task(ask(chat.api, *request))
-    await model.called.wait()
+    request = await second_message(chat, "Nobody hears this.", "Fine.")
+    first = await begun(model, ask(chat.api, *request))
     second = asyncio.create_task(ask(chat.api, *request))
     await asyncio.sleep(0.2)
     running = await in_thread(Run.objects.get, state="running")
@@ -303,14 +303,9 @@ async def test_results_repeated_after_a_stop_stay_in_the_conversation_of_their_r
     alice_api: Api, agent: Agent, model: GatedModel
 ) -> None:
     model.script(Says(pieces=("I look.",), calls=(FIRST,)), "Nobody", "hears this.", "Fine.", "Tea.")
-    tool = {"type": "function", **LOOKUP["function"]}
-    _, called = await alice_api.post("/v1/responses", {"model": "assistant", "input": "Look it up", "tools": [tool]})
-    output = {"type": "function_call_output", "call_id": called["output"][-1]["call_id"], "output": "found"}
-    request = {"model": "assistant", "input": [output], "previous_response_id": called["id"]}
+    request = await results_of_response(alice_api)
     for _ in range(2):
-        model.be_slow()
-        unheard = asyncio.create_task(alice_api.post("/v1/responses", request))
-        await model.called.wait()
+        unheard = await begun(model, alice_api.post("/v1/responses", request))
         stop((await in_thread(Run.objects.get, state="running")).pk, StoppedBy.REQUEST)
         model.may_answer.set()
         assert (await unheard)[0] == 409
@@ -323,23 +318,35 @@ async def test_a_call_that_the_client_never_saw_is_not_in_the_conversation_of_a_
     alice_api: Api, agent: Agent, model: GatedModel, unseen: Any
 ) -> None:
     model.script(Says(pieces=("I look.",), calls=(FIRST,)), unseen, "Fine.", "Tea.")
-    tool = {"type": "function", **LOOKUP["function"]}
-    start = {"model": "assistant", "input": "Look it up", "tools": [tool]}
-    _, called = await alice_api.post("/v1/responses", start)
-    output = {"type": "function_call_output", "call_id": called["output"][-1]["call_id"], "output": "found"}
-    request = {"model": "assistant", "input": [output], "previous_response_id": called["id"], "tools": [tool]}
+    request = await results_of_response(alice_api)
     await alice_api.post("/v1/responses", request)  # its answer, the second call, is lost
     _, answer = await alice_api.post("/v1/responses", request)
     await expect_one_result_before(answer["id"], alice_api, model)
 
 
 async def test_another_message_is_not_joined(chat: Chat, model: GatedModel) -> None:
-    await chat.say("hi", "Hello.")
-    model.script("Fine.", "Tea.")
-    model.be_slow()
-    first = asyncio.create_task(ask(chat.api, *chat.messages, "How are you?"))
-    await model.called.wait()
+    first = await begun(model, ask(chat.api, *await second_message(chat, "Fine.", "Tea.")))
     second = asyncio.create_task(ask(chat.api, *chat.messages, "What is for tea?"))
     await asyncio.sleep(0.1)
     model.may_answer.set()
     assert [(await first).text, (await second).text] == ["Fine.", "Tea."]
+
+
+@only_postgresql
+@pytest.mark.django_db(transaction=True)
+def test_two_first_requests_with_one_key_at_the_same_time_open_one_run(alice: Owner, agent: Agent) -> None:
+    request = V1Request(
+        agent="assistant", messages=(user("hi"),), client_system="", idempotency_key="k1", request_id="r"
+    )
+
+    def send() -> TurnContext | SameTurnRunning:
+        try:
+            return open_v1(caller_make(alice), request)
+        except SameTurnRunning as running:
+            return running
+
+    first, second = overlap(send, send, pause_after="INSERT gateway_run")
+    assert isinstance(first, TurnContext)
+    assert isinstance(second, SameTurnRunning)
+    assert second.context.run_id == first.run_id
+    assert Run.objects.count() == 1

@@ -20,11 +20,11 @@ from pytest_django.fixtures import Settings
 
 from gateway.errors import Restarting, SessionBusy
 from gateway.models import Agent, Message, Run, Session
-from gateway.runs import active, lapsed, leases
+from gateway.runs import active, ending, leases
 from gateway.runs.active import ActiveRun, StoppedBy
 from gateway.runs.context import RunOutput
-from gateway.runs.holder import has_ended, this_process
-from gateway.runs.lapsed import release_lapsed, stop_lapsed, stop_left_behind, stop_run
+from gateway.runs.ending import release_lapsed, stop_lapsed, stop_left_behind, stop_run
+from gateway.runs.leases import has_ended, this_process
 from gateway.runs.native import open_native
 from gateway.runs.opening import open_run
 from gateway.turns.events import TurnOptions
@@ -234,7 +234,7 @@ async def test_a_stop_requested_in_another_process_takes_effect(
     request_task = asyncio.create_task(alice_api.stream("/v1/chat/completions", v1_body(USER, stream=True)))
     await has_flushed("Half")
     run = await only_run()
-    await in_thread(leases.request_stop, run.owner_id, run.session_id, run.pk)
+    await in_thread(ending.request_stop, run.owner_id, run.session_id, run.pk)
     _, body = await request_task
     assert "This answer was stopped." in body
     stopped = await only_run()
@@ -300,7 +300,7 @@ async def test_a_stop_ends_a_run_whose_process_is_gone(alice_api: Api, session: 
 async def test_a_stop_ends_a_run_whose_process_does_not_react(
     alice_api: Api, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.runs.stopping.PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr("gateway.runs.ending.PATIENCE_SECONDS", 0.1)
     run = await in_thread(run_make, session, "Half")
     status, turn = await alice_api.post(f"/api/sessions/{session.pk}/turns/{run.pk}/stop")
     assert (status, turn["state"]) == (200, "stopped")
@@ -382,7 +382,7 @@ def test_a_start_stops_runs_of_earlier_processes(alice: Owner, agent: Agent) -> 
 def test_a_start_stops_all_runs_that_were_left_but_a_sweep_only_some(
     alice: Owner, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lapsed, "MAX_AT_ONCE", 2)
+    monkeypatch.setattr(ending, "MAX_AT_ONCE", 2)
     expired = timezone.now() - timedelta(seconds=1)
     for _ in range(6):
         run_make(session_make(alice, agent), "Half", lease_expires_at=expired)
@@ -418,7 +418,7 @@ def test_a_run_without_text_leaves_no_message(session: Session) -> None:
 @pytest.mark.django_db
 def test_the_end_of_a_process_is_detected_at_once() -> None:
     program = (
-        "import sys; from gateway.runs.holder import this_process; print(this_process(), flush=True); sys.stdin.read()"
+        "import sys; from gateway.runs.leases import this_process; print(this_process(), flush=True); sys.stdin.read()"
     )
     other = warm_process.start(
         [str(MANAGE), "shell", "--no-imports", "-c", program],

@@ -9,8 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from gateway.models import Message, Session
 from gateway.portability import export_conversations
-from gateway.sessions.keeping import session_change, session_discard
-from gateway.sessions.tags import MAX_TAGS, TAG_LENGTH, tags_of
+from gateway.sessions.keeping import MAX_TAGS, TAG_LENGTH, session_change, session_discard, tags_of
 from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api

@@ -126,10 +126,38 @@ async def test_the_newest_turns_are_kept_when_space_runs_out(
 # ---- the cached record -----------------------------------------------------------------------------------------------
 
 
-async def cached_and_read(alice: Owner, session: Session) -> tuple[list[str], list[str]]:
+async def cached_words(alice: Owner, session: Session) -> list[str]:
+    """Return the user messages of the cached record, which equals what is read from the database."""
     cached = thread_cache.peek(session.pk)
-    read = await in_thread(thread_reader(), alice.pk, session.pk)
-    return [turn.user for turn in cached.turns] if cached else [], [turn.user for turn in read]
+    assert cached is not None
+    assert cached.turns == tuple(await in_thread(thread_reader(), alice.pk, session.pk))
+    return [turn.user for turn in cached.turns]
+
+
+async def test_the_cache_equals_the_database(
+    alice_api: Api, alice: Owner, session: Session, model: ScriptedModel
+) -> None:
+    path = f"/api/sessions/{session.pk}/turns"
+    model.script("1", "2", "3", "II", "III", "I")
+    ids = [(await alice_api.post(path, {"content": text}))[1]["id"] for text in ("one", "two", "three")]
+    assert await cached_words(alice, session) == ["one", "two", "three"]
+    await alice_api.post(path, {"content": "zwei", "replaces": ids[1]})
+    await alice_api.post(path, {"content": "drei"})
+    assert await cached_words(alice, session) == ["one", "zwei", "drei"]
+    await alice_api.post(path, {"content": "eins", "replaces": ids[0]})
+    assert await cached_words(alice, session) == ["eins"]
+
+
+async def test_records_of_another_process_are_included(
+    alice_api: Api, alice: Owner, session: Session, model: ScriptedModel
+) -> None:
+    path = f"/api/sessions/{session.pk}/turns"
+    model.script("1", "2", "3")
+    await alice_api.post(path, {"content": "one"})
+    thread_cache.clear()  # as in another process
+    await alice_api.post(path, {"content": "two"})
+    await alice_api.post(path, {"content": "three"})
+    assert await cached_words(alice, session) == ["one", "two", "three"]
 
 
 async def test_a_session_whose_last_turn_was_replaced_is_read_once(
@@ -149,8 +177,7 @@ async def test_a_session_whose_last_turn_was_replaced_is_read_once(
         await alice_api.post(path, {"content": content})
     assert len(reads) == 1
     monkeypatch.undo()
-    cached, fresh = await cached_and_read(alice, session)
-    assert cached == fresh == ["one", "zwei", "three"]
+    assert await cached_words(alice, session) == ["one", "zwei", "three"]
 
 
 async def test_a_superseded_turn_in_the_cache_is_not_quoted(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:

@@ -1,4 +1,4 @@
-"""Several model steps of one turn: joining their texts and usage"""
+"""Model steps: several of one turn, whose texts and usage are joined, and single ones outside a turn"""
 
 from typing import Any
 
@@ -6,10 +6,13 @@ import pytest
 
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs.native import open_native
+from gateway.steps import ask as ask_model
 from gateway.turns.engine import Turn
 from gateway.turns.events import Delta, TurnOptions
+from gateway.upstream import ModelTarget
 from gateway.upstream.usage import add_usage, usage_since
 from memories.database.access import in_thread
+from memories.errors import RateLimited, TooLarge, UpstreamTimeout
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import caller_make
@@ -24,6 +27,8 @@ USAGE: dict[str, Any] = {
     "prompt_tokens_details": {"cached_tokens": 4, "audio_tokens": None},
     "completion_tokens_details": {"reasoning_tokens": 2},
 }
+TARGET = ModelTarget("local", "llama")
+MESSAGES = ({"role": "user", "content": "Hi"},)
 
 
 def text_of(chunks: list[Any]) -> str:
@@ -155,3 +160,28 @@ def test_the_usage_of_a_request_is_the_increase_of_the_runs_usage() -> None:
     assert usage_since(add_usage(USAGE, USAGE), USAGE) == add_usage({}, USAGE)
     assert usage_since(USAGE, {}) == add_usage({}, USAGE)
     assert add_usage({}, {}) == usage_since({}, {}) == {}
+
+
+# ---- a step outside a turn ----
+
+
+async def test_ask_collects_text_calls_usage_and_model(model: ScriptedModel) -> None:
+    model.script(Says(pieces=("One ", "moment."), calls=(("add", "{}"),)))
+    tool = {"type": "function", "function": {"name": "add"}}
+    answer = await ask_model(TARGET, MESSAGES, seconds=7, tools=[tool], request_id="r")
+    assert (answer.text, [call.name for call in answer.calls]) == ("One moment.", ["add"])
+    assert (answer.usage["total_tokens"], answer.model) == (10, "scripted")
+    (sent,) = model.calls
+    assert (sent.upstream, sent.model, sent.request_id) == ("local", "llama", "r")
+    assert (sent.messages, sent.tools) == (MESSAGES, (tool,))
+    assert 0 < sent.seconds <= 7
+
+
+async def test_ask_raises_typed_errors(model: ScriptedModel) -> None:
+    model.script(RateLimited("Later.", status=429), Hangs(pieces=("Half",)), "A long answer.")
+    with pytest.raises(RateLimited):
+        await ask_model(TARGET, MESSAGES, seconds=5)
+    with pytest.raises(UpstreamTimeout):
+        await ask_model(TARGET, MESSAGES, seconds=0.5)
+    with pytest.raises(TooLarge):
+        await ask_model(TARGET, MESSAGES, seconds=5, answer_bytes=5)

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.models import Agent, Run, Session
 from gateway.portability import erase_traces, export_conversations
-from gateway.turns import thinking
+from gateway.turns import output
 from gateway.upstream.reasoning import ThoughtInText, reasoning_in
 from memories.database.access import in_thread
 from memories.models import Owner
@@ -91,7 +91,7 @@ async def test_reasoning_of_an_unstreamed_answer_is_stored_without_a_duration(
 async def test_stored_reasoning_is_limited(
     alice_api: Api, session: Session, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(thinking, "MAX_CHARS", 10)
+    monkeypatch.setattr(output, "MAX_REASONING", 10)
     model.script(Says(thinks=("12345678", "90123", "4"), pieces=("Yes.",)))
     await alice_api.stream(turns_path(session), {"content": "Hi", "stream": True})
     assert (await in_thread(Run.objects.get)).reasoning == "1234567890"

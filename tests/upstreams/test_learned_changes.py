@@ -14,9 +14,9 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from gateway.errors import RequestRefused
-from gateway.model_call import ask as ask_model
 from gateway.models import Agent, LearnedChange, Session
 from gateway.services import agent_save, learned_changes_forget
+from gateway.steps import ask as ask_model
 from gateway.sweep import accounts_sweep
 from gateway.upstream import ModelRequest, OpenAIModel
 from gateway.upstream import cache as cache_module
