@@ -42,11 +42,6 @@ _PURGED_AT_ONCE = 500
 _NAMES_AT_ONCE = 64
 """Host names resolved at once. Each look-up takes a thread, and may keep it longer than its caller waits."""
 _runner: asyncio.Runner | None = None
-
-
-# ---- Queueing --------------------------------------------------------------------------------------------------------
-
-
 _PAUSES = (60, 300, 900, 3600)  # seconds before each further attempt; greylisting takes some minutes
 _OPTIONS = {"ack_failure": True, "save": False}
 
@@ -103,9 +98,6 @@ def jobs_purge(now: datetime) -> int:
     """Delete old records of failed jobs, which the queue never deletes. Return how many."""
     old = Task.objects.filter(stopped__lt=now - RETENTION).values_list("pk", flat=True)[:_PURGED_AT_ONCE]
     return int(Task.objects.filter(pk__in=list(old)).delete()[0])
-
-
-# ---- Claims ----------------------------------------------------------------------------------------------------------
 
 
 class NotClaimed(Exception):
@@ -196,9 +188,6 @@ async def _keep_renewing(renew: Callable[[], Awaitable[bool]], pause: float) -> 
             return
 
 
-# ---- Pauses ----------------------------------------------------------------------------------------------------------
-
-
 class Throttle:
     """Limits how often this process checks for one kind of work, so that it need not do so in every sweep."""
 
@@ -224,9 +213,6 @@ class Throttle:
 def retry_pause(error: DomainError, *, least: float) -> float:
     """Return the seconds to wait after an upstream's refusal: its Retry-After, but at least `least`."""
     return max(least, retry_after_seconds(error))
-
-
-# ---- The worker's event loop -----------------------------------------------------------------------------------------
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
