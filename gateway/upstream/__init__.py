@@ -50,8 +50,7 @@ async def embed(upstream: str, name: str, texts: Sequence[str]) -> list[list[flo
     return vectors
 
 
-def install(replacement: Model) -> Model:
-    """Replace the model that this process uses and return the previous one (for tests)."""
+def install(replacement: Model) -> None:
+    """Replace the model that this process uses (for tests)."""
     global _model
-    previous, _model = _model, replacement
-    return previous
+    _model = replacement

@@ -34,8 +34,7 @@ from gateway.upstream.answer import (
 from gateway.upstream.cache import UpstreamCache, upstream_cache
 from gateway.upstream.client import UpstreamClient
 from gateway.upstream.collected import CompletionBuilder
-from gateway.upstream.dialects import Dialect, dialect_of
-from gateway.upstream.faults import NO_KEY, WIRE_ERRORS, domain_error, refuses_to_stream
+from gateway.upstream.faults import NO_KEY, WIRE_ERRORS, connection_error, refusal_error, refuses_to_stream
 from gateway.upstream.in_process import IN_PROCESS, EmbeddingTransport
 from gateway.upstream.request import Deadlines, ModelRequest
 from memories.errors import DomainError, InvalidRequest
@@ -139,18 +138,23 @@ class OpenAIModel:
             adapted.body(),
             headers={**dialect.headers_with(client.api_key), **adapted.request.headers()},
             query=dict(dialect.query),
-            limits=_timeout(dialect),
+            # Deadlines limits the rest of the time.
+            limits=openai.Timeout(None, connect=dialect.connect_seconds or settings.UPSTREAM_CONNECT_SECONDS),
         )
         response: httpx2.Response | None = None
         try:
             async with asyncio.timeout_at(deadlines.next()):
                 with adapted.request.span.current():
                     response = await sending
+                    if not response.is_success:
+                        await response.aread()
+            if not response.is_success:
+                raise refusal_error(response)
             yield response
         except TimeoutError:
             raise deadlines.fault() from None
         except WIRE_ERRORS as error:
-            raise domain_error(error) from error
+            raise connection_error(error, answered=response is not None) from error
         finally:
             if response is not None:
                 await response.aclose()
@@ -253,13 +257,7 @@ def _make_client(upstream: str) -> UpstreamClient:
     address = settings.DAYBOOK_UPSTREAMS.get(upstream)
     if address is None:
         raise InvalidRequest(missing_upstream(upstream))
-    timeout = _timeout(dialect_of(upstream))
-    return UpstreamClient(
-        base_url=address["url"],
-        api_key=address["key"] or NO_KEY,
-        timeout=timeout,
-        http_client=http_client(timeout),
-    )
+    return UpstreamClient(base_url=address["url"], api_key=address["key"] or NO_KEY, http_client=http_client())
 
 
 def _client_in_process(transport: httpx2.AsyncBaseTransport) -> UpstreamClient:
@@ -271,13 +269,8 @@ def _client_in_process(transport: httpx2.AsyncBaseTransport) -> UpstreamClient:
     )
 
 
-def _timeout(dialect: Dialect) -> openai.Timeout:
-    """Return the SDK's time limits: only for connecting, since Deadlines limits the rest."""
-    return openai.Timeout(None, connect=dialect.connect_seconds or settings.UPSTREAM_CONNECT_SECONDS)
-
-
-def http_client(timeout: openai.Timeout) -> httpx2.AsyncClient:
-    return openai.DefaultAioHttpClient(timeout=timeout, limits=_KEEP_ALIVE)
+def http_client() -> httpx2.AsyncClient:
+    return openai.DefaultAioHttpClient(limits=_KEEP_ALIVE)
 
 
 def missing_upstream(upstream: str) -> str:

@@ -5,7 +5,6 @@ import base64
 import json
 import shutil
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +28,9 @@ FOLDER = Path(__file__).parents[1] / "data" / "tiny_embeddings"
 
 
 @pytest.fixture(autouse=True)
-def _configured(settings: Any) -> Iterator[None]:
+def _configured(settings: Any) -> None:
     settings.EMBEDDING_PATH, settings.EMBEDDING_MODEL = FOLDER, FOLDER.name
-    previous = upstream.install(ResilientModel(OpenAIModel()))
-    yield
-    upstream.install(previous)
+    upstream.install(ResilientModel(OpenAIModel()))
 
 
 async def embed(*texts: str) -> np.ndarray[Any, Any]:

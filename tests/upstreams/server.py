@@ -10,11 +10,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
+import openai
+import pytest
 
+from gateway.upstream import wire
 from tests.upstreams.rules import Rules, error_body, refusal
 
 USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10, "cost": 0.25}
 KEY = "sk-upstream-0123456789"
+
+
+def connect_to(transport: httpx2.AsyncBaseTransport, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reach all upstreams by this transport until the test ends."""
+    monkeypatch.setattr(wire, "http_client", lambda: openai.DefaultAsyncHttpxClient(transport=transport))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,20 +1,19 @@
 """Embedding servers with limits on the number or length of texts: each memory still gets its vector."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
-import openai
 import pytest
 from pytest_django.fixtures import Settings
 
 from gateway import embeddings, upstream
-from gateway.upstream import OpenAIModel, ResilientModel, wire
+from gateway.upstream import OpenAIModel, ResilientModel
 from memories.models import Book, MemoryVector, Owner
 from tests.factories import memory_make
 from tests.upstreams.refusals import openai as error_body
+from tests.upstreams.server import connect_to
 
 LONG = "Lives in a long street. " * 40
 
@@ -39,14 +38,13 @@ class LimitedServer(httpx2.AsyncBaseTransport):
 
 
 @pytest.fixture
-def server(settings: Settings, monkeypatch: pytest.MonkeyPatch, db: None) -> Iterator[LimitedServer]:
+def server(settings: Settings, monkeypatch: pytest.MonkeyPatch, db: None) -> LimitedServer:
     settings.EMBEDDING_MODEL = "e"
     settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:1/v1", "key": ""}}
     server = LimitedServer()
-    monkeypatch.setattr(wire, "http_client", lambda timeout: openai.DefaultAsyncHttpxClient(transport=server))
-    previous = upstream.install(ResilientModel(OpenAIModel()))
-    yield server
-    upstream.install(previous)
+    connect_to(server, monkeypatch)
+    upstream.install(ResilientModel(OpenAIModel()))
+    return server
 
 
 def test_a_too_large_batch_is_split(server: LimitedServer, alice: Owner) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx2
-import openai
 import pytest
 from pytest_django.fixtures import Settings
 
@@ -14,7 +13,7 @@ from gateway.models import Agent, Run
 from gateway.upstream import ModelRequest, OpenAIModel
 from gateway.upstream.error_body import read_error
 from gateway.upstream.fault_classes import fault_class
-from gateway.upstream.faults import domain_error
+from gateway.upstream.faults import refusal_error
 from memories.database.access import in_thread
 from memories.errors import DomainError, RateLimited
 from tests.conftest import Api
@@ -279,7 +278,7 @@ def test_a_wait_in_the_body_is_used_if_there_is_none_in_the_headers() -> None:
     body = json.dumps([{"error": {"code": 429, "message": "Quota exceeded.", "details": details}}]).encode()
     for headers, seconds in (({}, 35), ({"Retry-After": "7"}, 7)):
         response = httpx2.Response(429, headers=headers, request=httpx2.Request("POST", "http://m"), content=body)
-        error = domain_error(openai.APIStatusError("no", response=response, body=None))
+        error = refusal_error(response)
         assert error.details["retry_after"] == seconds
 
 

@@ -8,7 +8,6 @@ from contextlib import aclosing
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import openai
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -23,7 +22,7 @@ from gateway.chat.labels import answered_words
 from gateway.chat.transcript import turn_of_run
 from gateway.metrics import registry
 from gateway.models import Message, Run, Session
-from gateway.upstream import ModelRequest, ModelTarget, OpenAIModel, ResilientModel, wire
+from gateway.upstream import ModelRequest, ModelTarget, OpenAIModel, ResilientModel
 from gateway.upstream.attempts import outcomes
 from gateway.upstream.kept import KeptFields, with_kept
 from memories.database.access import in_thread
@@ -48,6 +47,7 @@ from tests.upstreams.failing_servers import (
     rate_limited,
     says,
 )
+from tests.upstreams.server import connect_to
 from tests.waiting import eventually_async
 
 ADD = ("add_memory", {"content": "Is vegetarian.", "target": "user"})
@@ -66,11 +66,10 @@ def servers(settings: Settings, monkeypatch: pytest.MonkeyPatch, clock: Clock) -
     settings.DAYBOOK_UPSTREAMS = {
         name: {"url": URL.format(port=port), "key": "sk-upstream-123"} for name, port in UPSTREAMS.items()
     }
-    monkeypatch.setattr(wire, "http_client", lambda timeout: openai.DefaultAsyncHttpxClient(transport=scripted))
+    connect_to(scripted, monkeypatch)
     model = ResilientModel(OpenAIModel(), sleep=clock.sleep, clock=clock, jitter=lambda most: most)
-    previous = upstreams.install(model)
+    upstreams.install(model)
     yield scripted
-    upstreams.install(previous)
     assert not any(scripted.steps.values()), f"unused: {dict(scripted.steps)}"
 
 
@@ -364,9 +363,8 @@ async def test_the_only_server_is_skipped_only_if_it_is_unreachable(
 async def test_the_demo_model_is_never_a_fallback(alice_api: Api, db: None, settings: Settings) -> None:
     settings.DAYBOOK_UPSTREAMS = {}
     await in_thread(agent_make, model=["m-a", "m-b"], upstream=["a", "default"])
-    previous = upstreams.install(ResilientModel(OpenAIModel()))
+    upstreams.install(ResilientModel(OpenAIModel()))
     answer = await ask(alice_api, "Hi")
-    upstreams.install(previous)
     assert answer.status == 400
     assert "No upstream is called a" in answer.json["error"]["message"]
 

@@ -7,13 +7,12 @@ from typing import Any
 from uuid import UUID
 
 import httpx2
-import openai
 import pytest
 from pytest_django.fixtures import Settings
 
 from gateway import upstream as upstreams
 from gateway.models import Agent, Run, Session
-from gateway.upstream import ModelTarget, OpenAIModel, ResilientModel, wire
+from gateway.upstream import ModelTarget, OpenAIModel, ResilientModel
 from memories.database.access import in_thread
 from memories.models import Memory, Owner, Target
 from reviews.consolidation.runner import Job
@@ -29,7 +28,7 @@ from tests.gateway.v1 import ask, stream
 from tests.reviews.consolidation.answering_model import extraction, synthesis
 from tests.reviews.consolidation.rows import document, request, settings_make, talk
 from tests.upstreams.rules import RULES, error_body
-from tests.upstreams.server import KEY, RuledServer, Step
+from tests.upstreams.server import KEY, RuledServer, Step, connect_to
 
 pytestmark = pytest.mark.any_database
 
@@ -255,7 +254,7 @@ async def test_a_fallback(
         async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
             return await ports[request.url.port].handle_async_request(request)
 
-    monkeypatch.setattr(wire, "http_client", lambda timeout: openai.DefaultAsyncHttpxClient(transport=ByPort()))
+    connect_to(ByPort(), monkeypatch)
     upstreams.install(ResilientModel(OpenAIModel(), sleep=lambda _: asyncio.sleep(0)))
     await in_thread(agent_make, "assistant", model=["m-1", "m-2"], upstream=["full", "default"])
     answer = await ask(alice_api, USER_MESSAGE, **PARAMETERS)
