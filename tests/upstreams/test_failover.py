@@ -317,7 +317,10 @@ async def test_a_rate_limited_model_is_skipped_for_as_long_as_it_said(
     assert await faults() == []
 
 
-async def test_a_probe_whose_client_leaves_is_repeated_by_the_next_request(servers: Servers, clock: Clock) -> None:
+@pytest.mark.parametrize("goes_on", [True, False])
+async def test_a_probe_that_answers_lets_others_pass_before_its_end(
+    servers: Servers, clock: Clock, goes_on: bool
+) -> None:
     request = ModelRequest(
         upstream="a", model="m", fallbacks=(ModelTarget("b", "m"),), messages=({"role": "user", "content": "Hi"},)
     )
@@ -327,7 +330,9 @@ async def test_a_probe_whose_client_leaves_is_repeated_by_the_next_request(serve
     clock.now += 61
     async with aclosing(upstreams.model().stream(request)) as chunks:
         await anext(chunks)
-    await upstreams.model().complete(request)
+        if not goes_on:  # its client leaves
+            await chunks.aclose()
+        await upstreams.model().complete(request)
     assert servers.order == "abaa"
 
 
