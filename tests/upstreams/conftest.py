@@ -1,18 +1,16 @@
 """Fixtures for the tests of upstreams: a server of each kind, in this process."""
 
-from collections.abc import Callable
-
 import pytest
 from pytest_django.fixtures import Settings
 
 from gateway import upstream as upstreams
 from gateway.upstream import OpenAIModel
 from tests.upstreams.rules import RULES
-from tests.upstreams.server import KEY, RuledServer, connect_to
+from tests.upstreams.server import KEY, RuledServer, Serve, connect_to
 
 
 @pytest.fixture
-def serve(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], RuledServer]:
+def serve(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Serve:
     """Return a function that configures the default upstream as one kind of server and answers as that server."""
     upstreams.install(OpenAIModel())
 
@@ -23,3 +21,11 @@ def serve(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Callable[[str]
         return server
 
     return start
+
+
+@pytest.fixture
+def server(serve: Serve, settings: Settings) -> RuledServer:
+    """A server of the kind "openai". No dialect covers what it refuses, so nothing is left out before."""
+    server = serve("openai")
+    settings.DAYBOOK_UPSTREAMS = {"default": {**settings.DAYBOOK_UPSTREAMS["default"], "dialect": "vllm"}}
+    return server

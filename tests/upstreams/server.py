@@ -13,11 +13,20 @@ import httpx2
 import openai
 import pytest
 
+from gateway.models import LearnedChange
 from gateway.upstream import wire
+from gateway.upstream.cache import change_of
 from tests.upstreams.rules import Rules, error_body, refusal
 
 USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10, "cost": 0.25}
 KEY = "sk-upstream-0123456789"
+Serve = Callable[[str], "RuledServer"]
+"""The fixture `serve`."""
+
+
+def learned_changes() -> list[str]:
+    """Return what was learned from refusals, in words."""
+    return sorted(str(change_of(row)) for row in LearnedChange.objects.all())
 
 
 def connect_to(transport: httpx2.AsyncBaseTransport, monkeypatch: pytest.MonkeyPatch) -> None:

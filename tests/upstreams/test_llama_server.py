@@ -18,7 +18,7 @@ from gateway import upstream as upstreams
 from gateway.models import Agent
 from gateway.upstream import OpenAIModel, ResilientModel
 from tests.conftest import Api, free_port
-from tests.gateway.v1 import ask, stream
+from tests.gateway.v1 import ask, stream, streamed_and_not
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.any_database
@@ -91,7 +91,7 @@ async def test_a_streamed_answer(alice_api: Api, agent: Agent) -> None:
     assert choices[-1]["finish_reason"] == "length"
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@streamed_and_not
 async def test_a_client_s_tool_loop(streamed: bool, alice_api: Api, agent: Agent) -> None:
     options = {"tools": [LOOKUP], "tool_choice": FORCED, "temperature": 0}
     if streamed:
