@@ -25,7 +25,8 @@ from django.utils import timezone
 from django_q.models import Schedule, Task
 from django_q.tasks import async_task
 
-from gateway.upstream import disconnect, retry_after_seconds
+from gateway.upstream import disconnect
+from gateway.upstream.faults import retry_after_seconds
 from memories.clocks import lease_over, long_ago
 from memories.errors import DomainError
 from memories.ids import uuid7
