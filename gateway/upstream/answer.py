@@ -81,9 +81,9 @@ class LineSplitter:
 class JSONDocument:
     """Buffers an answer that is one JSON document. Raises TooLarge if it exceeds `max_bytes`."""
 
-    def __init__(self, max_bytes: int = 0) -> None:
+    def __init__(self, max_bytes: int) -> None:
         self._bytes = bytearray()
-        self._max_bytes = max_bytes or max_body_bytes()
+        self._max_bytes = max_bytes
 
     def feed(self, data: bytes) -> None:
         self._bytes += data

@@ -27,6 +27,7 @@ from gateway.upstream.answer import (
     chunk_of_completion,
     has_content,
     is_finished,
+    max_body_bytes,
 )
 from gateway.upstream.dialects import DIALECTS
 from gateway.upstream.error_body import is_error, read_error
@@ -151,7 +152,7 @@ def test_stream_lines_do_not_depend_on_packet_boundaries(packets: list[bytes]) -
 @BOUNDED
 @given(st.binary(max_size=80) | answer.map(lambda value: as_json(value).encode()))
 def test_an_unstreamed_answer_becomes_a_chunk_or_a_documented_error(data: bytes) -> None:
-    body = JSONDocument()
+    body = JSONDocument(max_body_bytes())
     body.feed(data)
     try:
         chunk = chunk_of_completion(body.completion(httpx2.Request("POST", "http://model")))
