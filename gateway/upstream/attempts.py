@@ -199,11 +199,13 @@ class _AttemptSequence:
 
     @asynccontextmanager
     async def request_to(self, target: ModelTarget) -> AsyncGenerator[ModelRequest]:
-        """Yield the request to the model of this attempt while a slot of its upstream is held. The remaining time is
-        divided among the remaining targets: each has its share to start answering. A stream that has started may use
-        all of the remaining time."""
+        """Yield the request to the model of this attempt while a slot of its upstream is held, which embeddings need
+        not. The remaining time is divided among the remaining targets: each has its share to start answering. A stream
+        that has started may use all of the remaining time."""
         wait = min(MAX_WAIT_WITH_FALLBACK if self._has_fallback else QUEUE_SECONDS, self._seconds_left)
-        async with self._model.slot(target.upstream, self._request.owner, seconds=wait):
+        is_answer = self._request.path != EMBEDDINGS
+        slot = self._model.slot(target.upstream, self._request.owner, seconds=wait) if is_answer else nullcontext()
+        async with slot:
             left = max(self._seconds_left, 0.001)
             share = left / (len(self._targets) - self._position)
             yield replace(

@@ -22,7 +22,7 @@ from gateway.chat.labels import answered_words
 from gateway.chat.transcript import turn_of_run
 from gateway.metrics import registry
 from gateway.models import Message, Run, Session
-from gateway.upstream import ModelRequest, ModelTarget, OpenAIModel, ResilientModel
+from gateway.upstream import EMBEDDINGS, ModelRequest, ModelTarget, OpenAIModel, ResilientModel
 from gateway.upstream.attempts import outcomes
 from gateway.upstream.kept import KeptFields, with_kept
 from memories.database.access import in_thread
@@ -417,6 +417,18 @@ async def test_requests_beyond_an_upstreams_limit_wait_or_use_a_fallback(
     ]  # fmt: skip
     assert elsewhere.log.attempts[0]["fault"] == "queue"
     assert servers.order == "aba", "the second waited for the first"
+
+
+async def test_embeddings_do_not_wait_for_the_answers_of_an_upstream_with_a_limit(
+    servers: Servers, settings: Settings
+) -> None:
+    settings.DAYBOOK_UPSTREAMS["a"]["at_once"] = 1
+    servers.script("a", says("One."), Step(calls=(("data", {}),)))  # its name is all that is read of vectors
+    async with aclosing(upstreams.model().stream(ModelRequest(upstream="a", model="m"))) as chunks:
+        await anext(chunks)
+        async with asyncio.timeout(5):
+            await upstreams.model().embeddings(ModelRequest(upstream="a", model="e", path=EMBEDDINGS))
+    assert servers.order == "aa"
 
 
 async def test_the_chat_and_the_admin_show_which_model_answered(
