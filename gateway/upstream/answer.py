@@ -182,9 +182,8 @@ class EventReader:
 
 def chunk_of_completion(answer: dict[str, Any]) -> Chunk:
     """Return a completion as the only chunk of a stream, for servers that do not stream. A missing `finish_reason`
-    becomes "stop" only if the choice has content. Raises UpstreamUnreachable if there are no choices."""
-    if not (given := choices_of(answer)):
-        raise UpstreamUnreachable(NO_CHOICE)
+    becomes "stop" only if the choice has content."""
+    given = choices_of(answer)
     if all("text" in choice for choice in given):
         return answer  # /completions, whose chunks look like the completion
     choices = []

@@ -32,7 +32,13 @@ from tests.reviews.talk import attempt_make
 from tests.upstreams.refusals import CASES, FORWARDED, HI, LOOKUP, Case, has, openai
 from tests.upstreams.server import KEY, Refusal, RuledServer, Step, learned_changes
 
-SEED = Refusal(body=openai("Unknown parameter: 'seed'.", "seed", "unknown_parameter"), when=has("seed"))
+
+def unknown(name: str) -> Refusal:
+    """Return the refusal of a parameter that the server does not know."""
+    return Refusal(body=openai(f"Unknown parameter: '{name}'.", name, "unknown_parameter"), when=has(name))
+
+
+SEED = unknown("seed")
 
 
 @pytest.fixture
@@ -139,10 +145,7 @@ async def test_three_refusals_are_worked_around_and_the_fourth_is_forwarded(
     streamed: bool, server: RuledServer, alice_api: Api, agent: Agent
 ) -> None:
     names = ["seed", "service_tier", "top_k", "min_p"]
-    server.refusals += [
-        Refusal(body=openai(f"Unknown parameter: '{name}'.", name, "unknown_parameter"), when=has(name))
-        for name in names
-    ]
+    server.refusals += map(unknown, names)
     answer = await ask(alice_api, "Hi", stream=streamed, **dict.fromkeys(names, 1))
     assert (answer.status, answer.json["error"]["param"]) == (400, "min_p")
     assert len(server.bodies) == 4
@@ -163,10 +166,7 @@ async def test_a_change_that_does_not_help_is_tried_once_and_not_learned(
 async def test_a_token_limit_refused_under_both_names_is_an_error(
     server: RuledServer, alice_api: Api, agent: Agent
 ) -> None:
-    server.refusals += [
-        Refusal(body=openai(f"Unsupported parameter: '{name}'", name, "unsupported_parameter"), when=has(name))
-        for name in ("max_tokens", "max_completion_tokens")
-    ]
+    server.refusals += map(unknown, ("max_tokens", "max_completion_tokens"))
     answer = await ask(alice_api, "Hi", max_tokens=50)
     assert answer.status == 400
     assert [body.keys() & {"max_tokens", "max_completion_tokens"} for body in server.bodies] == [
@@ -341,9 +341,7 @@ async def test_a_later_refusal_corrects_what_was_learned(server: RuledServer, db
     server.refusals.append(Refusal(body=message, when=lambda body: body.get("reasoning_effort") != "none"))
     server.script(*[Step(text="Hello.")] * 3)
     await call_model(request(), streamed=False)
-    server.refusals[:] = [
-        Refusal(body=openai("Unknown parameter: 'reasoning_effort'", "reasoning_effort"), when=has("reasoning_effort"))
-    ]
+    server.refusals[:] = [unknown("reasoning_effort")]
     await call_model(request(), streamed=False)
     server.bodies.clear()
     await call_model(request(), streamed=False)
@@ -425,10 +423,7 @@ async def test_a_busy_database_fails_no_turn_and_gets_the_change_later(
 
 async def test_only_the_latest_changes_of_a_model_are_kept(server: RuledServer, db: None) -> None:
     names = [f"x_{number}" for number in range(MAX_PER_MODEL + 5)]
-    server.refusals += [
-        Refusal(body=openai(f"Unknown parameter: '{name}'", name, "unknown_parameter"), when=has(name))
-        for name in names
-    ]
+    server.refusals += map(unknown, names)
     server.script(*[Step(text="Hello.")] * len(names))
     for name in names:
         await call_model(request(**{name: 1}), streamed=False)
