@@ -60,7 +60,7 @@ def refusal_error(response: httpx2.Response) -> DomainError:
     """Return the gateway's error for a response with an error status, whose body was read. Like those of the functions
     below, its message contains neither the key nor the address."""
     parsed = read_error(response.content, secrets=_secrets(response.request))
-    return _error_for(response.status_code, parsed, response.headers)
+    return _error_for(status_meant(response.status_code, parsed), parsed, response.headers)
 
 
 def connection_error(error: Exception, *, answered: bool) -> DomainError:
@@ -163,7 +163,6 @@ def _retry_after(headers: Mapping[str, str], parsed: ParsedError) -> float:
 
 
 def _error_for(status: int, parsed: ParsedError, headers: Mapping[str, str] = _NO_HEADERS) -> DomainError:
-    status = status_meant(status, parsed)
     if status == 402:
         return UpstreamRefused(NO_CREDIT_LEFT, status=status)
     if is_redirect(status):
