@@ -218,7 +218,7 @@ def step_times(steps: int) -> dict[str, float]:
     end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
     body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in [delta] * CHUNKS + [end]) + "data: [DONE]\n\n"
     transport = httpx2.MockTransport(lambda request: httpx2.Response(200, content=body.encode()))
-    wire.http_client = lambda timeout: openai.DefaultAsyncHttpxClient(transport=transport)  # type: ignore[assignment]
+    wire.http_client = lambda: openai.DefaultAsyncHttpxClient(transport=transport)  # type: ignore[assignment]
     bare = OpenAIModel()
     models = {"bare": bare, "watched": ResilientModel(bare)}
     taken: dict[str, list[float]] = {name: [] for name in models}

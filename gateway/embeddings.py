@@ -3,6 +3,7 @@ the vector of its query with a deadline, and continues without it if it is late.
 sent to the embedding model only if an administrator has named its upstream."""
 
 import asyncio
+import json
 import logging
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -10,10 +11,12 @@ from uuid import UUID
 
 from django.conf import settings
 
+from gateway import upstream
 from gateway.agents.model_choice import BackgroundModels, embedding_upstream, home_upstream, may_embed
-from gateway.errors import RequestRefused
+from gateway.errors import RequestRefused, UpstreamUnreachable
 from gateway.jobs import Throttle, enqueue, enqueue_books, run_async
-from gateway.upstream import embed
+from gateway.requests import request_id
+from gateway.upstream import EMBEDDINGS, ModelRequest
 from memories.errors import DomainError
 from memories.models import Book, Memory
 from memories.recall.vectors import known_vectors, missing_vectors, packed, vectors_store
@@ -111,11 +114,31 @@ def prefixes(model: str) -> tuple[str, str]:
     return next(((query, text) for name, query, text in _PREFIXES if name.search(model)), ("", ""))
 
 
+async def embed(model: str, texts: Sequence[str]) -> list[list[float]]:
+    """Return a vector per text, in order, from an embedding model. The caller limits the time. Raises DomainErrors."""
+    request = ModelRequest(
+        upstream=embedding_upstream(),
+        model=model,
+        parameters={"input": list(texts), "encoding_format": "float"},
+        path=EMBEDDINGS,
+        request_id=request_id.get(),
+    )
+    answer = await upstream.model().embeddings(request)
+    try:
+        rows = sorted(json.loads(answer)["data"], key=lambda row: row["index"])
+        vectors = [[float(value) for value in row["embedding"]] for row in rows]
+    except (KeyError, TypeError, ValueError):
+        raise UpstreamUnreachable("The model server's answer contains no vectors.") from None
+    if len(vectors) != len(texts):
+        raise UpstreamUnreachable("The model server returned the wrong number of vectors.")
+    return vectors
+
+
 async def _vector_of(text: str, model: str) -> list[float]:
     """Return the vector of a text, or of its beginning if the text is too long. Raises DomainErrors."""
     while True:
         try:
-            return (await embed(embedding_upstream(), model, [prefixes(model)[0] + text]))[0]
+            return (await embed(model, [prefixes(model)[0] + text]))[0]
         except RequestRefused as refusal:
             if not (text := _shortened(text, refusal)):
                 raise
@@ -136,7 +159,7 @@ async def _add_vectors(known: dict[str, bytes], texts: Mapping[str, str], model:
         while waiting:
             part = waiting[:size]
             try:
-                made = await embed(embedding_upstream(), model, [prefix + text for _, text in part])
+                made = await embed(model, [prefix + text for _, text in part])
             except RequestRefused as refusal:
                 size = len(part) // 2
                 if size:

@@ -25,7 +25,8 @@ from django.utils import timezone
 from django_q.models import Schedule, Task
 from django_q.tasks import async_task
 
-from gateway.upstream import disconnect, retry_after_seconds
+from gateway.upstream import disconnect
+from gateway.upstream.faults import retry_after_seconds
 from memories.clocks import lease_over, long_ago
 from memories.errors import DomainError
 from memories.ids import uuid7
@@ -42,11 +43,6 @@ _PURGED_AT_ONCE = 500
 _NAMES_AT_ONCE = 64
 """Host names resolved at once. Each look-up takes a thread, and may keep it longer than its caller waits."""
 _runner: asyncio.Runner | None = None
-
-
-# ---- Queueing --------------------------------------------------------------------------------------------------------
-
-
 _PAUSES = (60, 300, 900, 3600)  # seconds before each further attempt; greylisting takes some minutes
 _OPTIONS = {"ack_failure": True, "save": False}
 
@@ -103,9 +99,6 @@ def jobs_purge(now: datetime) -> int:
     """Delete old records of failed jobs, which the queue never deletes. Return how many."""
     old = Task.objects.filter(stopped__lt=now - RETENTION).values_list("pk", flat=True)[:_PURGED_AT_ONCE]
     return int(Task.objects.filter(pk__in=list(old)).delete()[0])
-
-
-# ---- Claims ----------------------------------------------------------------------------------------------------------
 
 
 class NotClaimed(Exception):
@@ -196,9 +189,6 @@ async def _keep_renewing(renew: Callable[[], Awaitable[bool]], pause: float) -> 
             return
 
 
-# ---- Pauses ----------------------------------------------------------------------------------------------------------
-
-
 class Throttle:
     """Limits how often this process checks for one kind of work, so that it need not do so in every sweep."""
 
@@ -224,9 +214,6 @@ class Throttle:
 def retry_pause(error: DomainError, *, least: float) -> float:
     """Return the seconds to wait after an upstream's refusal: its Retry-After, but at least `least`."""
     return max(least, retry_after_seconds(error))
-
-
-# ---- The worker's event loop -----------------------------------------------------------------------------------------
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:

@@ -82,13 +82,12 @@ def begin(name: str, attributes: Attributes, *, parent: Span = NOTHING) -> Span:
 def span(name: str, attributes: Attributes, *, parent: Span = NOTHING) -> Iterator[Span]:
     """Begin a span that is current within the block. For functions and coroutines, not for generators."""
     begun = begin(name, attributes, parent=parent)
+    failure: Exception | None = None
     try:
         with begun.current():
             yield begun
-    except Exception as error:
-        begun.end(error)
+    except Exception as error:  # cancellation is not an error
+        failure = error
         raise
-    except BaseException:  # cancellation is not an error
-        begun.end()
-        raise
-    begun.end()
+    finally:
+        begun.end(failure)

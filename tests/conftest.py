@@ -186,8 +186,10 @@ def django_db_setup(
 
 @pytest.fixture(autouse=True)
 def fresh_process() -> Generator[None]:
-    """Clear between tests what a process keeps between requests."""
+    """Clear between tests what a process keeps between requests, and restore the model that it asks."""
+    model = upstream.model()
     yield
+    upstream.install(model)
     upstream_cache.forget()
     reasoning._unopened.clear()
     snapshots.clear()
@@ -299,9 +301,8 @@ def root(db: None) -> Client:
 def model() -> Generator[ScriptedModel]:
     """The model's double. An unexpected call or an unused step fails the test."""
     scripted = ScriptedModel()
-    previous = upstream.install(scripted)
+    upstream.install(scripted)
     yield scripted
-    upstream.install(previous)
     scripted.assert_complete()
 
 

@@ -153,9 +153,7 @@ class Upstream:
         try:
             await answering
             request.state = "answered"
-        except asyncio.CancelledError:
-            request.state = "hung_up"
-        except ConnectionError:
+        except (asyncio.CancelledError, ConnectionError):
             request.state = "hung_up"
         except _ConnectionDropped:
             request.state = "broken_off"

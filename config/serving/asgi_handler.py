@@ -19,12 +19,11 @@ from django.http.request import HttpHeaders
 from django.urls import set_script_prefix
 
 from config.serving.bodies import SMALL_BYTES, Disconnected, Receive, Scope, Send, body_of, has_body
-from config.serving.middleware import HOST_REFUSED, refused_page
-from gateway.api.anthropic_errors import is_anthropic
+from config.serving.middleware import HOST_REFUSED, RequestBoundary, refused_page
 from gateway.api.body_parser import parse_ahead
 from gateway.api.errors import as_domain_error, error_response
 from gateway.oauth.addresses import RESOURCE_PATH, challenge
-from gateway.requests import OPERATIONS, is_api, request_id, request_id_of
+from gateway.requests import OPERATIONS, is_api
 from gateway.sse import EventStream
 from memories.errors import DomainError, InvalidRequest, Unauthorized
 
@@ -125,22 +124,16 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     return replayed
 
 
-def _refused(error: DomainError, scope: Scope) -> HttpResponse:
-    """Return the answer to an API request that was refused before it became a request object."""
-    headers = {name.decode("latin1"): value.decode("latin1") for name, value in scope["headers"]}
-    request_id.set(request_id_of(headers.get("x-request-id", "")))
-    response = error_response(error, scope["path"], headers)
-    response["x-request-id"] = request_id.get()
-    if is_anthropic(scope["path"], headers):
-        response["request-id"] = request_id.get()
-    response["X-Content-Type-Options"] = "nosniff"
-    response["Cache-Control"] = "no-store"
-    if response.status_code == Unauthorized.http_status and scope["path"].startswith(RESOURCE_PATH):
+def _refused(error: DomainError, scope: Scope) -> HttpResponseBase:
+    """Return the answer to an API request that was refused before the middlewares were called."""
+    request = ASGIRequest({**scope, "query_string": b""}, io.BytesIO())  # the query may be invalid
+    RequestBoundary.enter(request)
+    response = error_response(error, request.path_info, request.headers)
+    if response.status_code == Unauthorized.http_status and request.path_info.startswith(RESOURCE_PATH):
         with contextlib.suppress(DisallowedHost):  # the challenge needs the host
-            response["WWW-Authenticate"] = challenge(ASGIRequest(scope, io.BytesIO()))
-    with contextlib.suppress(UnicodeDecodeError):  # the path is invalid
-        _cors.add_response_headers(ASGIRequest(scope, io.BytesIO()), response)
-    return response
+            response["WWW-Authenticate"] = challenge(request)
+    _cors.add_response_headers(request, response)
+    return RequestBoundary.leave(request, response)
 
 
 async def _send_response(response: HttpResponseBase, send: Send) -> None:

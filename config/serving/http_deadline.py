@@ -5,6 +5,7 @@ its response, and on the number of connections that wait for their clients."""
 import asyncio
 import resource
 from collections import OrderedDict
+from collections.abc import Callable
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -30,28 +31,27 @@ class DeadlineProtocol(HttpToolsProtocol):
     any data of the body, takes REST_SECONDS for the rest of its body after the response, or does not read its response
     for UNREAD_SECONDS, and if it has waited the longest when there are MAX_WAITING. Trailers are dropped."""
 
-    _deadline: asyncio.TimerHandle | None = None
-    _read_deadline: asyncio.TimerHandle | None = None
     _in_head = True
     _overhead_bytes = 0  # since the head began, or since the last data of the body
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
-        self._set_deadline(HEAD_SECONDS)
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._start("request", HEAD_SECONDS, self._give_up)
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
         _waiting.pop(self, None)
-        self._cancel_deadline()
-        self._cancel_read_deadline()
+        for name in list(self._timers):
+            self._stop(name)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._set_read_deadline()
+        self._start("reading", UNREAD_SECONDS, self._abort_unread)
 
     def resume_writing(self) -> None:
-        self._cancel_read_deadline()
+        self._stop("reading")
         super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
@@ -74,12 +74,12 @@ class DeadlineProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         if not self.flow.write_paused:
-            self._cancel_read_deadline()  # a client that sends another request is reading
-        if self._deadline is None:
-            self._set_deadline(HEAD_SECONDS)
+            self._stop("reading")  # a client that sends another request is reading
+        if "request" not in self._timers:
+            self._start("request", HEAD_SECONDS, self._give_up)
 
     def handle_websocket_upgrade(self) -> None:
-        self._cancel_read_deadline()  # from now on the transport notifies another protocol
+        self._stop("reading")  # from now on the transport notifies another protocol
         super().handle_websocket_upgrade()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -88,7 +88,7 @@ class DeadlineProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._in_head, self._overhead_bytes = False, 0
-        self._cancel_deadline()
+        self._stop("request")
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -97,18 +97,18 @@ class DeadlineProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._in_head, self._overhead_bytes = True, 0
-        self._cancel_deadline()
+        self._stop("request")
         _waiting.pop(self, None)
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.transport.get_write_buffer_size():
-            self._set_read_deadline()
+            self._start("reading", UNREAD_SECONDS, self._abort_unread)
         if self.transport.is_closing():
             return
         if not self._in_head:
-            self._set_deadline(REST_SECONDS)
+            self._start("request", REST_SECONDS, self._give_up)
         if self.cycle.response_complete:  # otherwise the client has already sent its next request
             self._wait()
 
@@ -119,29 +119,20 @@ class DeadlineProtocol(HttpToolsProtocol):
             longest, _ = _waiting.popitem(last=False)
             longest._give_up()
 
-    def _set_read_deadline(self) -> None:
-        self._cancel_read_deadline()
-        self._read_deadline = self.loop.call_later(UNREAD_SECONDS, self._abort_unread)
+    def _start(self, name: str, seconds: float, action: Callable[[], None]) -> None:
+        """Set the time limit of a request or of reading its response."""
+        self._stop(name)
+        self._timers[name] = self.loop.call_later(seconds, action)
 
-    def _cancel_read_deadline(self) -> None:
-        if self._read_deadline is not None:
-            self._read_deadline.cancel()
-            self._read_deadline = None
+    def _stop(self, name: str) -> None:
+        if timer := self._timers.pop(name, None):
+            timer.cancel()
 
     def _abort_unread(self) -> None:
         if self.transport.get_write_buffer_size():
             self.transport.abort()  # close() would wait until everything is read
 
-    def _set_deadline(self, seconds: float) -> None:
-        self._cancel_deadline()
-        self._deadline = self.loop.call_later(seconds, self._give_up)
-
-    def _cancel_deadline(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
     def _give_up(self) -> None:
-        self._deadline = None
+        self._stop("request")
         if not self.transport.is_closing():
             self.transport.close()

@@ -171,15 +171,15 @@ class RequestBoundary:
     def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
         if self.is_async:
             return self._call_async(request)
-        self._enter(request)
-        return self._leave(request, _unreadable(request) or self.get_response(request))
+        self.enter(request)
+        return self.leave(request, _unreadable(request) or self.get_response(request))
 
     async def _call_async(self, request: HttpRequest) -> HttpResponseBase:
-        self._enter(request)
-        return self._leave(request, _unreadable(request) or await self.get_response(request))
+        self.enter(request)
+        return self.leave(request, _unreadable(request) or await self.get_response(request))
 
     @staticmethod
-    def _enter(request: HttpRequest) -> None:
+    def enter(request: HttpRequest) -> None:
         request_id.set(request_id_of(request.headers.get("x-request-id", "")))
         headers = request.headers
         trace_context.set(trace_context_of(headers.get("traceparent", ""), headers.get("tracestate", "")))
@@ -189,7 +189,7 @@ class RequestBoundary:
             request.path_info = request.path_info.rstrip("/")  # API URLs work with and without a trailing slash
 
     @staticmethod
-    def _leave(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    def leave(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         if is_api(request.path_info):
             response = _as_json(response, request)
         anthropic = is_anthropic(request.path_info, request.headers)

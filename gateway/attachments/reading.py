@@ -17,9 +17,11 @@ READ_SECONDS = 20.0
 _Load = Callable[[UUID, str, int], bytes | ReadFailure]
 
 
-def content_read(owner_id: UUID, content: Any) -> Any:
-    """Return a stored message's content as its client sent it. May call the storage."""
-    return _loaded(owner_id, content, file_load)
+def content_read(owner_id: UUID, content: Any, load: _Load = file_load) -> Any:
+    """Return a stored message's content as its client sent it. May call the storage, by `load`."""
+    if not _is_incomplete(content):
+        return content
+    return [_part_read(owner_id, part, load) for part in content]
 
 
 async def contents_read(
@@ -31,7 +33,7 @@ async def contents_read(
         return holders
 
     def loaded(load: _Load) -> list[ChatMessage]:
-        return [{**holder, name: _loaded(owner_id, holder.get(name), load)} for holder in holders]
+        return [{**holder, name: content_read(owner_id, holder.get(name), load)} for holder in holders]
 
     try:
         return await asyncio.wait_for(asyncio.to_thread(loaded, file_load), READ_SECONDS)
@@ -51,13 +53,7 @@ def _is_incomplete(content: Any) -> bool:
     return isinstance(content, list) and any(not text.is_loaded for text in attached_in(content))
 
 
-def _loaded(owner_id: UUID, content: Any, load: _Load) -> Any:
-    if not _is_incomplete(content):
-        return content
-    return [_loaded_part(owner_id, part, load) for part in content]
-
-
-def _loaded_part(owner_id: UUID, part: Any, load: _Load) -> Any:
+def _part_read(owner_id: UUID, part: Any, load: _Load) -> Any:
     text = next(attached_in([part]), None)
     if text is None or text.is_loaded:
         return part

@@ -1,4 +1,5 @@
-"""Agents, the other sections of the agents file, and changes learned from refusals of model servers."""
+"""Agents, the other sections of the agents file, and what the processes of an installation share: changes learned from
+refusals of model servers, workers, alerts."""
 
 from django.db import models
 from django.utils import timezone
@@ -54,3 +55,27 @@ class LearnedChange(models.Model):
 
     def __str__(self) -> str:
         return f"{self.upstream}, {self.model}: {self.kind} {self.parameter}"
+
+
+class Worker(models.Model):
+    """A worker process and its heartbeat, which /readyz and the admin read."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    host = models.CharField(max_length=255)
+    pid = models.PositiveIntegerField("process ID")
+    started_at = models.DateTimeField("started", default=timezone.now)
+    beat_at = models.DateTimeField("last heartbeat", default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.pid}"
+
+
+class Alert(models.Model):
+    """The last alert of one kind to administrators. `number` is the figure in it."""
+
+    kind = models.CharField(max_length=32, primary_key=True)
+    told_at = models.DateTimeField()
+    number = models.PositiveBigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return self.kind

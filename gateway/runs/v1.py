@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from gateway.agents.rows import agent_find
 from gateway.attachments.in_message import text_without_files
-from gateway.attachments.storing import has_large_data
+from gateway.attachments.storing import large_texts
 from gateway.digests import digest
 from gateway.errors import SessionBusy
 from gateway.messages import SYSTEM_ROLES, joined_content, last_user_index, text_of
@@ -132,7 +132,7 @@ def _open_in(match: MatchedSession, lookup: SessionLookup) -> TurnContext:
     before = request.messages[:last_user][::-1] if session.message_seq == 0 else ()
     spoken = (message for message in before if message.get("role") in _ROLES)
     history = list(islice(spoken, INGEST_MESSAGES))[::-1]
-    if not request.history_kept and any(has_large_data(message.get("content")) for message in history):
+    if not request.history_kept and any(any(large_texts(message.get("content"))) for message in history):
         raise AttachmentsNotStored
     run = run_open(
         session,

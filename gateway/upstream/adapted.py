@@ -11,7 +11,7 @@ from gateway.upstream.cache import UpstreamCache
 from gateway.upstream.changes import NO_OWN_TOOLS, STREAMED, Body, Change, Kind
 from gateway.upstream.paths import found_at
 from gateway.upstream.refusals import changes_for
-from gateway.upstream.request import CHAT, ModelRequest, ModelTarget
+from gateway.upstream.request import CHAT, Deadlines, ModelRequest, ModelTarget
 
 MAX_ADAPTATIONS = 3  # of one request
 _HIDDEN = "…"
@@ -21,11 +21,12 @@ _NUMBERS = re.compile(r"\b\w*\d\w*")  # such as request ids
 
 
 class AdaptedRequest:
-    """A request with the changes learned for its model, and those made in response to its refusals."""
+    """A request with its deadlines, the changes learned for its model, and those made in response to its refusals."""
 
     def __init__(self, request: ModelRequest, cache: UpstreamCache, *, stream: bool) -> None:
         self.request, self.stream = request, stream
         self.dialect = request.dialect()
+        self.deadlines = Deadlines(request, self.dialect)
         self._cache = cache
         # Changes are learned for chats only: at other endpoints a parameter may mean something else.
         self._learned = cache.changes(request.upstream, request.model) if request.path == CHAT else []

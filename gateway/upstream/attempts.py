@@ -11,7 +11,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -66,14 +66,19 @@ class ResilientModel:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
         tries = _AttemptSequence(self, request, streamed=True)
         while True:
-            async with tries.attempt() as attempt, attempt.slot, aclosing(self.wire.stream(attempt.request)) as chunks:
+            async with (
+                tries.attempt() as target,
+                tries.request_to(target) as attempt,
+                aclosing(self.wire.stream(attempt)) as chunks,
+            ):
                 buffered: list[Chunk] = []
                 async for chunk in chunks:
                     buffered.append(chunk)
                     if has_content(chunk) or len(buffered) == _MAX_BUFFERED:
                         break
-                attempt.started = bool(buffered)
-                request.log.answered_by = attempt.target
+                if buffered:
+                    tries.begin()
+                request.log.answered_by = target
                 for chunk in buffered:
                     yield chunk
                 async for chunk in chunks:
@@ -83,14 +88,14 @@ class ResilientModel:
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
         tries = _AttemptSequence(self, request, streamed=False)
         while True:
-            async with tries.attempt() as attempt, attempt.slot:
-                return await self.wire.complete(attempt.request)
+            async with tries.attempt() as target, tries.request_to(target) as attempt:
+                return await self.wire.complete(attempt)
 
     async def embeddings(self, request: ModelRequest) -> bytes:
         tries = _AttemptSequence(self, request, streamed=False)
         while True:
-            async with tries.attempt() as attempt, attempt.slot:
-                return await self.wire.embeddings(attempt.request)
+            async with tries.attempt() as target, tries.request_to(target) as attempt:
+                return await self.wire.embeddings(attempt)
 
     async def close(self) -> None:
         await self.wire.close()
@@ -106,20 +111,6 @@ class ResilientModel:
         return limit.slot(owner, seconds=seconds)
 
 
-@dataclass(slots=True)
-class _Attempt:
-    """One request to one model, to be sent while `slot` is held. `started`: a piece of the answer was passed on."""
-
-    sequence: "_AttemptSequence"
-    target: ModelTarget
-    slot: AbstractAsyncContextManager[None]
-    started: bool = False
-
-    @property
-    def request(self) -> ModelRequest:
-        return self.sequence.request_for(self.target)
-
-
 class _AttemptSequence:
     """The attempts of one request, in order."""
 
@@ -131,47 +122,55 @@ class _AttemptSequence:
         self._position = 0
         self._retries = 0
         self._fault: DomainError | None = None
+        self._begun = False  # whether a piece of the answer was passed on
+        self._circuit, self._probes = Circuit(model.clock), (False, False)  # of the current attempt
         self._deadline = model.clock() + (request.seconds or settings.RUN_SECONDS)
 
     @asynccontextmanager
-    async def attempt(self) -> AsyncGenerator[_Attempt]:
-        """Run the next attempt. A fault within it is swallowed if another attempt may follow, and raised otherwise."""
-        target, circuit = self._choose()
+    async def attempt(self) -> AsyncGenerator[ModelTarget]:
+        """Run the next attempt: yield the model to ask. A fault meanwhile is swallowed if another attempt may follow,
+        and raised otherwise."""
+        target = self._choose()
         started_at = self._model.clock()
-        wait = min(MAX_WAIT_WITH_FALLBACK if self._has_fallback else QUEUE_SECONDS, self._seconds_left)
-        slot = self._model.slot(target.upstream, self._request.owner, seconds=wait)
-        attempt, probes = _Attempt(self, target, slot), circuit.enter()
+        self._probes = self._circuit.enter()
         try:
-            yield attempt
+            yield target
         except DomainError as error:
             kind = fault_class(error)
             outcome = (not kind.unhealthy, kind is not CONNECT) if kind.about_server else (None, None)
-            circuit.leave(probes, ok=outcome[0], connected=outcome[1])
+            self._circuit.leave(self._probes, ok=outcome[0], connected=outcome[1])
             self._record(target, kind.name, started_at)
-            pause = self._pause_after(error, kind, circuit, started=attempt.started)
+            pause = self._pause_after(error, kind)
             if pause is None:
                 raise
             self._fault = error
         except BaseException:
-            circuit.leave(probes, ok=None, connected=None)
+            self._circuit.leave(self._probes, ok=None, connected=None)
             raise
         else:
             pause = 0.0
-            circuit.leave(probes, ok=True, connected=True)
+            self._circuit.leave(self._probes, ok=True, connected=True)
             self._request.log.answered_by = target
             self._record(target, "", started_at)
         if pause:
             await self._model.sleep(pause)
 
-    def _choose(self) -> tuple[ModelTarget, Circuit]:
+    def begin(self) -> None:
+        """Note that the answer has begun. A probe has succeeded then, and others need not wait for its end."""
+        self._begun = True
+        if any(self._probes):
+            self._circuit.leave(self._probes, ok=True, connected=True)
+            self._probes = (False, False)
+
+    def _choose(self) -> ModelTarget:
         """Return the next model to ask. Raises the last fault, or UpstreamUnreachable, if all breakers are open."""
         while True:
             target = self._targets[self._position]
             counted = self._counted_as(target)
-            circuit = self._model.circuits[counted.upstream, counted.model]
-            seconds = circuit.seconds(alone=not self._has_fallback)
+            self._circuit = self._model.circuits[counted.upstream, counted.model]
+            seconds = self._circuit.seconds(alone=not self._has_fallback)
             if not seconds:
-                return target, circuit
+                return target
             self._record(target, "open", self._model.clock())
             if not self._has_fallback:
                 raise self._fault or UpstreamUnreachable(
@@ -180,7 +179,7 @@ class _AttemptSequence:
                 )
             self._advance()
 
-    def _pause_after(self, error: DomainError, kind: FaultClass, circuit: Circuit, *, started: bool) -> float | None:
+    def _pause_after(self, error: DomainError, kind: FaultClass) -> float | None:
         """Choose the next attempt and return the seconds to wait before it, or None if there is no further attempt."""
         requested = retry_after_seconds(error)
         pause = requested + self._model.jitter(FIRST_PAUSE * 2**self._retries)
@@ -188,29 +187,35 @@ class _AttemptSequence:
         short_enough = requested <= max_wait and pause < self._seconds_left
         # A silent server may still be working on an answer that costs money, so rather ask another one.
         maybe_working = kind is SILENCE and (self._has_fallback or not self._streamed)
-        if self._retries < kind.retries and short_enough and not maybe_working and not started:
+        if self._retries < kind.retries and short_enough and not maybe_working and not self._begun:
             self._retries += 1
             return pause
         if kind.rest_seconds or (kind is RATE and requested):
-            circuit.any_fault.hold(kind.rest_seconds or min(requested, _MAX_HOLD))
-        if self._has_fallback and kind.fall_back and self._seconds_left > 0 and not started:
+            self._circuit.any_fault.hold(kind.rest_seconds or min(requested, _MAX_HOLD))
+        if self._has_fallback and kind.fall_back and self._seconds_left > 0 and not self._begun:
             self._advance()
             return 0.0
         return None
 
-    def request_for(self, target: ModelTarget) -> ModelRequest:
-        """Return the request for one target. The remaining time is divided among the remaining targets: each has its
-        share to start answering. A stream that has started may use all of the remaining time."""
-        left = max(self._seconds_left, 0.001)
-        share = left / (len(self._targets) - self._position)
-        return replace(
-            self._request,
-            upstream=target.upstream,
-            model=target.model,
-            fallbacks=(),
-            seconds=left if self._streamed else share,
-            first_byte=share if self._has_fallback else 0.0,
-        )
+    @asynccontextmanager
+    async def request_to(self, target: ModelTarget) -> AsyncGenerator[ModelRequest]:
+        """Yield the request to the model of this attempt while a slot of its upstream is held, which embeddings need
+        not. The remaining time is divided among the remaining targets: each has its share to start answering. A stream
+        that has started may use all of the remaining time."""
+        wait = min(MAX_WAIT_WITH_FALLBACK if self._has_fallback else QUEUE_SECONDS, self._seconds_left)
+        is_answer = self._request.path != EMBEDDINGS
+        slot = self._model.slot(target.upstream, self._request.owner, seconds=wait) if is_answer else nullcontext()
+        async with slot:
+            left = max(self._seconds_left, 0.001)
+            share = left / (len(self._targets) - self._position)
+            yield replace(
+                self._request,
+                upstream=target.upstream,
+                model=target.model,
+                fallbacks=(),
+                seconds=left if self._streamed else share,
+                first_byte=share if self._has_fallback else 0.0,
+            )
 
     @property
     def _seconds_left(self) -> float:

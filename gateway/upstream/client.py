@@ -66,7 +66,7 @@ class UpstreamClient(openai.AsyncOpenAI):
         query: dict[str, str],
         limits: openai.Timeout,
     ) -> httpx2.Response:
-        """Send a POST and return the response before its body is read. Raises the errors of the SDK, and ValueError for
+        """Send a POST and return the response before its body is read. Raises the errors of httpx2, and ValueError for
         a body that cannot be written as JSON."""
         key = (path, *query.items())
         if (url := self._urls.get(key)) is None:
@@ -83,13 +83,4 @@ class UpstreamClient(openai.AsyncOpenAI):
             content=encoded,
             extensions={"timeout": limits.as_dict()},
         )
-        try:
-            response = await self._http.send(request, stream=True)
-        except httpx2.TimeoutException as error:
-            raise openai.APITimeoutError(request=request) from error
-        except httpx2.RequestError as error:
-            raise openai.APIConnectionError(request=request) from error
-        if not response.is_success:
-            await response.aread()
-            raise openai.APIStatusError(f"Error code: {response.status_code}", response=response, body=None)
-        return response
+        return await self._http.send(request, stream=True)

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from gateway.errors import UpstreamUnreachable
 from gateway.messages import content_text
-from gateway.upstream.answer import NO_CHOICE, Chunk, choices_of
+from gateway.upstream.answer import Chunk, choices_of
 from gateway.upstream.calls import CallAccumulator, PartialCall, call_json
 from gateway.upstream.kept import FieldAccumulator, PartAccumulator, SizeBudget
 from memories.errors import TooLarge
@@ -68,9 +67,7 @@ class CompletionBuilder:
             self._choices.setdefault(index, _Choice(self._budget)).add(choice)
 
     def completion(self) -> dict[str, Any]:
-        """Return the answer as an OpenAI chat.completion. Raises UpstreamUnreachable if it has no choice."""
-        if not self._choices:
-            raise UpstreamUnreachable(NO_CHOICE)
+        """Return the answer as an OpenAI chat.completion."""
         choices = [choice.result(index) for index, choice in sorted(self._choices.items())]
         return {**self._fields, "object": "chat.completion", "choices": choices}
 

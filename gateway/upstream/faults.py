@@ -10,7 +10,6 @@ from typing import Any
 
 import aiohttp
 import httpx2
-import openai
 
 from gateway.errors import RequestRefused, ToolsRefused, UpstreamRefused, UpstreamSilent, UpstreamUnreachable
 from gateway.upstream.error_body import (
@@ -54,24 +53,28 @@ NO_KEY = "none"
 may contain this word."""
 
 # What a request can raise. ValueError and RecursionError mean that a body is not usable JSON or UTF-8.
-WIRE_ERRORS = (openai.OpenAIError, httpx2.HTTPError, aiohttp.ClientError, ValueError, RecursionError)
+WIRE_ERRORS = (httpx2.HTTPError, aiohttp.ClientError, ValueError, RecursionError)
 
 
-def domain_error(error: Exception) -> DomainError:
-    """Return the gateway's error for a fault. Its message contains neither the key nor the address."""
-    if isinstance(error, openai.APIStatusError):
-        parsed = read_error(_content(error.response), secrets=_secrets(error.request))
-        return _error_for(error.status_code, parsed, error.response.headers)
+def refusal_error(response: httpx2.Response) -> DomainError:
+    """Return the gateway's error for a response with an error status, whose body was read. Like those of the functions
+    below, its message contains neither the key nor the address."""
+    parsed = read_error(response.content, secrets=_secrets(response.request))
+    return _error_for(status_meant(response.status_code, parsed), parsed, response.headers)
+
+
+def connection_error(error: Exception, *, answered: bool) -> DomainError:
+    """Return the gateway's error for one of WIRE_ERRORS. `answered`: the server's answer had begun."""
     if fault := certificate_fault(error):
         return UpstreamUnreachable(f"{CERTIFICATE} {fault}.")
     if speaks_no_tls(error):
         return UpstreamUnreachable(NO_TLS)
-    if isinstance(error, openai.APITimeoutError | httpx2.TimeoutException) and not _connection_lost(error):
+    if isinstance(error, httpx2.TimeoutException) and not _connection_lost(error):
         return UpstreamSilent("The model server took too long to answer.", limit="connect")
-    if isinstance(error, openai.APIConnectionError):
-        return UpstreamUnreachable(NOT_REACHED)
     if isinstance(error, ValueError | RecursionError):
         return UpstreamUnreachable("The model server's answer is not JSON.")
+    if not answered:
+        return UpstreamUnreachable(NOT_REACHED)
     return UpstreamUnreachable(f"{BROKE_OFF} in the middle of its answer.")
 
 
@@ -160,7 +163,6 @@ def _retry_after(headers: Mapping[str, str], parsed: ParsedError) -> float:
 
 
 def _error_for(status: int, parsed: ParsedError, headers: Mapping[str, str] = _NO_HEADERS) -> DomainError:
-    status = status_meant(status, parsed)
     if status == 402:
         return UpstreamRefused(NO_CREDIT_LEFT, status=status)
     if is_redirect(status):
@@ -185,13 +187,6 @@ def _error_for(status: int, parsed: ParsedError, headers: Mapping[str, str] = _N
         return UpstreamRefused(f"The model server {reason}.", status=status, **details)
     message = f"The model server answered with an error ({status}){_reason(parsed)}"
     return UpstreamRefused(message, status=status, **details)
-
-
-def _content(response: httpx2.Response) -> bytes:
-    try:
-        return response.content
-    except httpx2.ResponseNotRead:  # the connection broke while reading the error
-        return b""
 
 
 def _secrets(request: httpx2.Request) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 _TEXTS = ("reasoning_content", "reasoning")
 _OPEN, _CLOSE = "<think>", "</think>"
+_TAGS: Mapping[str, str] = {_OPEN: _CLOSE, "[THINK]": "[/THINK]"}  # the second: Magistral
 _LONE_CLOSE = re.compile(r"^[ \t]*(</think>)[ \t]*$", re.MULTILINE)
 _FENCE = "```"
 _MAX_MODELS = 100
@@ -38,8 +39,8 @@ def reasoning_in(part: Mapping[str, Any]) -> str:
 
 
 class ThoughtInText:
-    """Moves a <think> section at the beginning of a step's text into `reasoning_content`, for servers that do not parse
-    their model's reasoning. A section that is never closed is all of the text.
+    """Moves a section of _TAGS at the beginning of a step's text into `reasoning_content`, for servers that do not
+    parse their model's reasoning. A section that is never closed is all of the text.
 
     Servers that write the opening tag into the prompt do not send it. Once a stream of a `model` (upstream and name)
     has closed a thought that it had not opened, its streams with the same `parameters` of thinking are taken to begin
@@ -50,6 +51,7 @@ class ThoughtInText:
         self._switches = json.dumps([parameters.get(name) for name in _SWITCHES], sort_keys=True)[:_MAX_CHARS]
         self._is_assumed = (*model, self._switches) in _unopened
         self._state = "begins"  # begins, thinks, thought, speaks, unclosed
+        self._close = _CLOSE
         self._held = ""  # may be the beginning of a tag
         self._has_thought = False
         self._pieces: list[str] = []  # of a thought that is assumed to be one
@@ -84,18 +86,18 @@ class ThoughtInText:
         text, self._held = self._held + content, ""
         if self._state == "begins":
             begun = text.lstrip()
-            if not last and _OPEN.startswith(begun):
+            if not last and any(tag.startswith(begun) for tag in _TAGS):
                 self._held = text
                 return "", ""
-            if begun.startswith(_OPEN):
-                self._is_assumed = False
+            if opened := next(filter(begun.startswith, _TAGS), ""):
+                self._is_assumed, self._close = False, _TAGS[opened]
             elif last and (end := _unopened_end(text)):
                 self._state = "speaks"
                 return text[: end - len(_CLOSE)].strip(), text[end:].lstrip()
             elif last or not self._is_assumed:
                 self._state = "speaks"
                 return "", text
-            self._state, text = "thinks", begun.removeprefix(_OPEN)
+            self._state, text = "thinks", begun.removeprefix(opened)
         thought = ""
         if self._state == "thinks":
             thought, text = self._think(text, last=last, cut_off=cut_off)
@@ -104,11 +106,11 @@ class ThoughtInText:
         return thought, text
 
     def _think(self, content: str, *, last: bool, cut_off: bool) -> tuple[str, str]:
-        thought, closed, text = content.partition(_CLOSE)
+        thought, closed, text = content.partition(self._close)
         if closed:
             self._state = "thought"
         elif not last:
-            at = _beginning_of(_CLOSE, thought)
+            at = _beginning_of(self._close, thought)
             thought, self._held = thought[:at], thought[at:]
         elif self._is_assumed and not cut_off:
             self._state = "unclosed"

@@ -166,8 +166,11 @@ class Deadlines:
         self.total = start + seconds
         self._first_byte = start + min(first_byte, request.first_byte or seconds, seconds)
         self._idle = dialect.idle_seconds or settings.UPSTREAM_IDLE_SECONDS
-        self.whole = False  # whether the server sends nothing until the answer is complete
-        self.begun = False
+        self.restart(whole=False)
+
+    def restart(self, *, whole: bool) -> None:
+        """Begin an attempt. `whole`: the server sends nothing until the answer is complete."""
+        self.whole, self.begun = whole, False
         self.finished = False  # whether the finish reason has arrived; the usage may follow
         self.ended = False  # whether the body has ended
 

@@ -29,13 +29,13 @@ from gateway.upstream.answer import (
     has_content,
     holds_whole_message,
     is_finished,
+    max_body_bytes,
     normalised,
 )
 from gateway.upstream.cache import UpstreamCache, upstream_cache
 from gateway.upstream.client import UpstreamClient
 from gateway.upstream.collected import CompletionBuilder
-from gateway.upstream.dialects import Dialect, dialect_of
-from gateway.upstream.faults import NO_KEY, WIRE_ERRORS, domain_error, refuses_to_stream
+from gateway.upstream.faults import NO_KEY, WIRE_ERRORS, connection_error, refusal_error, refuses_to_stream
 from gateway.upstream.in_process import IN_PROCESS, EmbeddingTransport
 from gateway.upstream.request import Deadlines, ModelRequest
 from memories.errors import DomainError, InvalidRequest
@@ -57,17 +57,13 @@ class OpenAIModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
         adapted = AdaptedRequest(request, self._cache, stream=True)
-        deadlines = Deadlines(request, adapted.dialect)
         started = False
         while True:
             try:
-                async with (
-                    self._opened(adapted, deadlines) as response,
-                    aclosing(_chunks(response, deadlines, single_choice=request.single_choice)) as chunks,
-                ):
+                async with self._opened(adapted) as response, aclosing(_chunks(response, adapted)) as chunks:
                     async for chunk in chunks:
                         started = True
-                        if deadlines.begun:
+                        if adapted.deadlines.begun:
                             adapted.accepted()
                         yield chunk
                 return
@@ -78,17 +74,14 @@ class OpenAIModel:
                     raise
                 break
         adapted.stream = False
-        yield chunk_of_completion(await self._completion(adapted, deadlines))
+        yield chunk_of_completion(await self._completion(adapted))
 
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
-        adapted = AdaptedRequest(request, self._cache, stream=False)
-        return await self._completion(adapted, Deadlines(request, adapted.dialect))
+        return await self._completion(AdaptedRequest(request, self._cache, stream=False))
 
     async def embeddings(self, request: ModelRequest) -> bytes:
         adapted = AdaptedRequest(request, self._cache, stream=False)
-        deadlines = Deadlines(request, adapted.dialect)
-        document = JSONDocument(VECTOR_BYTES)
-        return await _retried(adapted, lambda: self._document(adapted, deadlines, JSONDocument.embeddings, document))
+        return await _retried(adapted, lambda: self._document(adapted, JSONDocument.embeddings, VECTOR_BYTES))
 
     async def close(self) -> None:
         """Close the connections of this loop's clients; the next request makes new ones."""
@@ -98,59 +91,59 @@ class OpenAIModel:
                 del self._clients[name]
                 await client.close()
 
-    async def _completion(self, adapted: AdaptedRequest, deadlines: Deadlines) -> dict[str, Any]:
+    async def _completion(self, adapted: AdaptedRequest) -> dict[str, Any]:
         def ask() -> Coroutine[Any, Any, dict[str, Any]]:
             if adapted.streams:
-                return self._collected(adapted, deadlines)
-            return self._document(adapted, deadlines, JSONDocument.completion, JSONDocument())
+                return self._collected(adapted)
+            return self._document(adapted, JSONDocument.completion, max_body_bytes())
 
         return normalised(await _retried(adapted, ask), single_choice=adapted.request.single_choice)
 
-    async def _collected(self, adapted: AdaptedRequest, deadlines: Deadlines) -> dict[str, Any]:
-        deadlines.whole = deadlines.begun = deadlines.finished = False
+    async def _collected(self, adapted: AdaptedRequest) -> dict[str, Any]:
         builder = CompletionBuilder()
-        async with (
-            self._opened(adapted, deadlines) as response,
-            aclosing(_chunks(response, deadlines, single_choice=adapted.request.single_choice)) as chunks,
-        ):
+        async with self._opened(adapted) as response, aclosing(_chunks(response, adapted)) as chunks:
             async for chunk in chunks:
                 builder.add(chunk)
         return builder.completion()
 
-    async def _document(
-        self, adapted: AdaptedRequest, deadlines: Deadlines, parse: Parse[T], document: JSONDocument
-    ) -> T:
-        deadlines.whole, deadlines.begun = True, False
-        async with self._opened(adapted, deadlines) as response, aclosing(_pieces(response, deadlines)) as pieces:
+    async def _document(self, adapted: AdaptedRequest, parse: Parse[T], max_bytes: int) -> T:
+        document = JSONDocument(max_bytes)
+        async with self._opened(adapted) as response, aclosing(_pieces(response, adapted.deadlines)) as pieces:
             async for data in pieces:
-                deadlines.begun = True
+                adapted.deadlines.begun = True
                 document.feed(data)
             return parse(document, response.request)
 
     @asynccontextmanager
-    async def _opened(self, adapted: AdaptedRequest, deadlines: Deadlines) -> AsyncGenerator[httpx2.Response]:
+    async def _opened(self, adapted: AdaptedRequest) -> AsyncGenerator[httpx2.Response]:
         """Yield the response before its body is read, and close it at the end. Faults meanwhile are raised as the
         gateway's errors."""
         client = self._client(adapted.request.upstream)
-        dialect = adapted.dialect
+        dialect, deadlines = adapted.dialect, adapted.deadlines
+        deadlines.restart(whole=not adapted.streams)
         # A dialect's headers go with each request, since the dialect may change while the client is in use.
         sending = client.opened(
             adapted.request.path,
             adapted.body(),
             headers={**dialect.headers_with(client.api_key), **adapted.request.headers()},
             query=dict(dialect.query),
-            limits=_timeout(dialect),
+            # Deadlines limits the rest of the time.
+            limits=openai.Timeout(None, connect=dialect.connect_seconds or settings.UPSTREAM_CONNECT_SECONDS),
         )
         response: httpx2.Response | None = None
         try:
             async with asyncio.timeout_at(deadlines.next()):
                 with adapted.request.span.current():
                     response = await sending
+                    if not response.is_success:
+                        await response.aread()
+            if not response.is_success:
+                raise refusal_error(response)
             yield response
         except TimeoutError:
             raise deadlines.fault() from None
         except WIRE_ERRORS as error:
-            raise domain_error(error) from error
+            raise connection_error(error, answered=response is not None) from error
         finally:
             if response is not None:
                 await response.aclose()
@@ -211,11 +204,12 @@ def _chunk_of(line: bytes, events: EventReader, deadlines: Deadlines) -> Chunk |
         raise
 
 
-async def _chunks(response: httpx2.Response, deadlines: Deadlines, *, single_choice: bool) -> AsyncGenerator[Chunk]:
+async def _chunks(response: httpx2.Response, adapted: AdaptedRequest) -> AsyncGenerator[Chunk]:
     """Yield the chunks of a streamed answer. Some servers send one JSON document instead, which becomes a single chunk.
     Raises DomainErrors, ValueError."""
+    deadlines, single_choice = adapted.deadlines, adapted.request.single_choice
     lines, events = LineSplitter(), EventReader(response.request, single_choice=single_choice)
-    document, answered = JSONDocument(), False
+    document, answered = JSONDocument(max_body_bytes()), False
     async with aclosing(_pieces(response, deadlines)) as pieces:
         async for data in pieces:
             for line in lines.feed(data):
@@ -253,13 +247,7 @@ def _make_client(upstream: str) -> UpstreamClient:
     address = settings.DAYBOOK_UPSTREAMS.get(upstream)
     if address is None:
         raise InvalidRequest(missing_upstream(upstream))
-    timeout = _timeout(dialect_of(upstream))
-    return UpstreamClient(
-        base_url=address["url"],
-        api_key=address["key"] or NO_KEY,
-        timeout=timeout,
-        http_client=http_client(timeout),
-    )
+    return UpstreamClient(base_url=address["url"], api_key=address["key"] or NO_KEY, http_client=http_client())
 
 
 def _client_in_process(transport: httpx2.AsyncBaseTransport) -> UpstreamClient:
@@ -271,13 +259,8 @@ def _client_in_process(transport: httpx2.AsyncBaseTransport) -> UpstreamClient:
     )
 
 
-def _timeout(dialect: Dialect) -> openai.Timeout:
-    """Return the SDK's time limits: only for connecting, since Deadlines limits the rest."""
-    return openai.Timeout(None, connect=dialect.connect_seconds or settings.UPSTREAM_CONNECT_SECONDS)
-
-
-def http_client(timeout: openai.Timeout) -> httpx2.AsyncClient:
-    return openai.DefaultAioHttpClient(timeout=timeout, limits=_KEEP_ALIVE)
+def http_client() -> httpx2.AsyncClient:
+    return openai.DefaultAioHttpClient(limits=_KEEP_ALIVE)
 
 
 def missing_upstream(upstream: str) -> str:

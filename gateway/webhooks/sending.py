@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import aiohttp
 from yarl import URL
 
-from gateway.upstream import parse_retry_after
+from gateway.upstream.faults import parse_retry_after
 from gateway.webhooks.addresses import AddressRefused, CheckedResolver, literal_refused
 
 logger = logging.getLogger("daybook.webhooks")

@@ -108,12 +108,11 @@ def server(
 
 
 @pytest.fixture
-def puppet(server: LiveServer) -> Iterator[PuppetModel]:
+def puppet(server: LiveServer) -> PuppetModel:
     """Replace the demo model by one that the test controls."""
     model = PuppetModel(server.loop)
-    previous = upstream.install(model)
-    yield model
-    upstream.install(previous)
+    upstream.install(model)
+    return model
 
 
 @dataclass  # no slots: Playwright stores its listeners on the object

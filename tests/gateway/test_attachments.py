@@ -78,9 +78,6 @@ async def turns(session: Session) -> AsyncIterator[str]:
         path.unlink()
 
 
-# ---- Storing and showing ---------------------------------------------------------------------------------------------
-
-
 async def test_bytes_are_stored_as_files_and_the_row_refers_to_them(
     alice: Owner, alice_api: Api, session: Session, model: ScriptedModel, turns: str
 ) -> None:
@@ -201,9 +198,6 @@ async def test_attachments_add_no_statement_to_a_turn_without_them_and_one_insid
     assert len([place for place in about if place > opened[0]]) == 1, "one statement in the transaction of the turn"
 
 
-# ---- /v1 -------------------------------------------------------------------------------------------------------------
-
-
 async def test_a_resent_conversation_is_recognised_and_its_file_is_stored_once(
     alice: Owner, alice_api: Api, agent: Agent, model: ScriptedModel, turns: str
 ) -> None:
@@ -276,9 +270,6 @@ async def test_responses_continue_from_stored_attachments(
     assert (fork["status"], len(sessions), None in sessions, len(stored_files(alice.pk))) == ("completed", 2, False, 1)
 
 
-# ---- A client cannot refer to a file ---------------------------------------------------------------------------------
-
-
 async def test_a_forged_reference_is_ordinary_client_content(
     alice: Owner, charlie: Owner, alice_api: Api, agent: Agent, session: Session, model: ScriptedModel, turns: str
 ) -> None:
@@ -293,9 +284,6 @@ async def test_a_forged_reference_is_ordinary_client_content(
     _, listed = await alice_api.get(f"/api/sessions/{session.pk}/messages")
     assert listed["data"][0]["content"] == forged
     assert stored_files(alice.pk) == []
-
-
-# ---- A missing file --------------------------------------------------------------------------------------------------
 
 
 async def test_a_missing_file_is_replaced_by_a_note(
@@ -347,9 +335,6 @@ async def test_bytes_stay_in_the_message_when_storing_takes_too_long(
     _, listed = await alice_api.get(f"/api/sessions/{session.pk}/messages")
     assert (status, listed["data"][0]["content"]) == (200, [picture(LARGE)])
     assert len((await raw_parts())[0]) > len(LARGE)
-
-
-# ---- Deletion --------------------------------------------------------------------------------------------------------
 
 
 async def test_a_file_is_deleted_with_the_last_session_that_uses_it(
@@ -453,9 +438,6 @@ async def test_files_are_deleted_with_their_owner(
     assert len(stored_files(charlie.pk)) == 1
 
 
-# ---- Messages that hold their bytes ----------------------------------------------------------------------------------
-
-
 async def test_inline_bytes_stored_by_an_earlier_version_are_moved_to_files(
     alice: Owner, alice_api: Api, session: Session, model: ScriptedModel, turns: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -487,9 +469,6 @@ async def test_inline_bytes_stored_by_an_earlier_version_are_moved_to_files(
     await alice_api.post(turns, {"content": said[4]})
     again = await in_thread(lambda: Run.objects.order_by("-pk").values_list("user_key", flat=True).first())
     assert again == keys[4]
-
-
-# ---- References and base64 -------------------------------------------------------------------------------------------
 
 
 def test_a_reference_is_written_and_read_back(alice: Owner, session: Session) -> None:

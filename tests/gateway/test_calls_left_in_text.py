@@ -12,7 +12,7 @@ from memories.models import Memory, Owner
 from tests.conftest import Api
 from tests.factories import memory_make
 from tests.gateway.native import turns_path
-from tests.gateway.v1 import ask, stream
+from tests.gateway.v1 import answer_text, stream
 from tests.scripted_model import Says, ScriptedModel, calls, says
 
 ARGUMENTS = json.dumps({"content": "Likes tea."})
@@ -61,11 +61,7 @@ async def test_a_call_in_the_text_is_made_and_not_shown(
     text: str, streamed: bool, alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     model.script(pieces(text), "Noted.")
-    if streamed:
-        chunks = [choice for chunk in await stream(alice_api, "I like tea") for choice in chunk["choices"]]
-        answer = "".join(choice["delta"].get("content") or "" for choice in chunks)
-    else:
-        answer = (await ask(alice_api, "I like tea")).text
+    answer = await answer_text(alice_api, "I like tea", streamed=streamed)
     assert (answer.strip(), await memories()) == ("Noted.", ["Likes tea."])
     called = next(message for message in model.calls[1].messages if message.get("tool_calls"))
     result = model.calls[1].messages[-1]

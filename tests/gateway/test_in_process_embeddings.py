@@ -5,7 +5,6 @@ import base64
 import json
 import shutil
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +28,13 @@ FOLDER = Path(__file__).parents[1] / "data" / "tiny_embeddings"
 
 
 @pytest.fixture(autouse=True)
-def _configured(settings: Any) -> Iterator[None]:
+def _configured(settings: Any) -> None:
     settings.EMBEDDING_PATH, settings.EMBEDDING_MODEL = FOLDER, FOLDER.name
-    previous = upstream.install(ResilientModel(OpenAIModel()))
-    yield
-    upstream.install(previous)
+    upstream.install(ResilientModel(OpenAIModel()))
 
 
 async def embed(*texts: str) -> np.ndarray[Any, Any]:
-    return np.array(await upstream.embed(IN_PROCESS, "tiny", texts))
+    return np.array(await embeddings.embed("tiny", texts))
 
 
 async def test_vectors_are_normalised_and_reflect_the_meaning() -> None:

@@ -91,13 +91,12 @@ async def test_a_turn_that_began_before_forgetting_writes_nothing_back(
     alice: Owner, alice_api: Api, session: Session
 ) -> None:
     model = ForgettingModel(alice)
-    previous = upstream.install(model)
+    upstream.install(model)
     arguments = {"content": "Keeps a heron called Quillonthorpe.", "evidence": "I keep a heron called Quillonthorpe"}
     model.script(calls(("add_memory", json.dumps(arguments))), "Well.")
     await in_thread(memory_make, alice, "Likes tea.")
     said = {"content": "I keep a heron called Quillonthorpe, remember it."}
     status, turn = await alice_api.post(f"/api/sessions/{session.pk}/turns", said)
-    upstream.install(previous)
     assert (status, turn["content"], turn["memory_changes"]) == (200, "Well.", [])
     assert await in_thread(Memory.objects.count) == 0
     assert "book_cleared" in str(model.calls[1].messages[-1]["content"])

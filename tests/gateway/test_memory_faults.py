@@ -66,9 +66,8 @@ class BrokenProvider(MemoryProvider):
 @pytest.fixture
 def faulty_model() -> Any:
     model = FaultyModel()
-    previous = upstream.install(model)
+    upstream.install(model)
     yield model
-    upstream.install(previous)
     model.assert_complete()
 
 

@@ -6,19 +6,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
-import openai
 import pytest
 from pytest_django.fixtures import Settings
 
 from gateway import upstream as upstreams
 from gateway.models import Agent, Message, Run, Session
-from gateway.upstream import OpenAIModel, ResilientModel, wire
+from gateway.upstream import OpenAIModel, ResilientModel
 from gateway.upstream.attempts import outcomes
 from memories.database.access import in_thread
 from memories.limits import INPUTS
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import agent_make, key_make
+from tests.upstreams.server import connect_to
 
 pytestmark = pytest.mark.any_database
 
@@ -66,15 +66,14 @@ def server(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serv
     async def at_once(seconds: float) -> None:
         pass
 
-    previous = upstreams.install(ResilientModel(OpenAIModel(), sleep=at_once))
+    upstreams.install(ResilientModel(OpenAIModel(), sleep=at_once))
     settings.EMBEDDING_MODEL = "embed-1"
     settings.DAYBOOK_UPSTREAMS = {
         "default": {"url": "http://127.0.0.1:1/v1", "key": "k1"},
         "local": {"url": "http://127.0.0.2:1/v1", "key": "k2"},
     }
-    monkeypatch.setattr(wire, "http_client", lambda timeout: openai.DefaultAsyncHttpxClient(transport=transport))
+    connect_to(transport, monkeypatch)
     yield transport
-    upstreams.install(previous)
     outcomes.clear()
 
 

@@ -17,7 +17,7 @@ from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import caller_make
 from tests.gateway.client_tools import ADD, LOOKUP
-from tests.gateway.v1 import ask, stream
+from tests.gateway.v1 import ask, stream, streamed_text
 from tests.scripted_model import Hangs, Says, ScriptedModel
 
 USAGE: dict[str, Any] = {
@@ -29,10 +29,6 @@ USAGE: dict[str, Any] = {
 }
 TARGET = ModelTarget("local", "llama")
 MESSAGES = ({"role": "user", "content": "Hi"},)
-
-
-def text_of(chunks: list[Any]) -> str:
-    return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
 
 
 def pieces(*texts: str, **more: Any) -> Says:
@@ -52,7 +48,7 @@ async def test_texts_around_our_tools_are_separated(
     alice_api: Api, agent: Agent, model: ScriptedModel, before: tuple[str, ...], after: tuple[str, ...], joined: str
 ) -> None:
     model.script(pieces(*before), Says(pieces=after), pieces(*before), Says(pieces=after))
-    assert text_of(await stream(alice_api, "I'm vegetarian")) == joined
+    assert streamed_text(await stream(alice_api, "I'm vegetarian")) == joined
     whole = await ask(alice_api, "As I said, I'm vegetarian")
     assert whole.text == joined
     assert await in_thread(lambda: list(Run.objects.values_list("text", flat=True))) == [joined, joined]
@@ -115,7 +111,7 @@ async def test_the_separator_is_sent_together_with_fields_of_the_upstream(
 
     monkeypatch.setattr(model, "stream", stream_with_reasoning)
     chunks = await stream(alice_api, "I'm vegetarian")
-    assert text_of(chunks) == "One moment.\n\nNoted."
+    assert streamed_text(chunks) == "One moment.\n\nNoted."
     assert sum("reasoning_content" in chunk["choices"][0]["delta"] for chunk in chunks) == 2
 
 

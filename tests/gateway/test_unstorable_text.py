@@ -3,11 +3,10 @@
 import json
 
 import httpx2
-import openai
 import pytest
 
 from gateway.models import Agent, Message, Session
-from gateway.upstream.faults import domain_error
+from gateway.upstream.faults import refusal_error
 from memories.database.access import in_thread
 from memories.models import Book, Memory, Owner
 from memories.storable import storable
@@ -103,5 +102,4 @@ def test_consolidation_documents_are_cleaned() -> None:
 async def test_upstream_error_messages_are_cleaned() -> None:
     body = json.dumps({"error": {"message": "no\x00 such \ud83d thing"}}).encode()
     response = httpx2.Response(400, content=body, request=httpx2.Request("POST", "http://model"))
-    error = openai.BadRequestError("x", response=response, body=None)
-    assert str(domain_error(error)) == "The model server refused the request: no such ? thing"
+    assert str(refusal_error(response)) == "The model server refused the request: no such ? thing"

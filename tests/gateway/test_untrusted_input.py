@@ -19,7 +19,7 @@ from gateway.api.openai_body import CompletionBody, read_body
 from gateway.chat.markdown import render_markdown
 from gateway.mcp.messages import RpcError, read_messages
 from gateway.steps import ModelStep, ModelStepResult, complete_step, stream_step
-from gateway.upstream import ModelRequest, OpenAIModel, install, retry_after_seconds
+from gateway.upstream import ModelRequest, OpenAIModel, install
 from gateway.upstream.answer import (
     EventReader,
     JSONDocument,
@@ -27,9 +27,11 @@ from gateway.upstream.answer import (
     chunk_of_completion,
     has_content,
     is_finished,
+    max_body_bytes,
 )
 from gateway.upstream.dialects import DIALECTS
 from gateway.upstream.error_body import is_error, read_error
+from gateway.upstream.faults import retry_after_seconds
 from gateway.upstream.kept import kept_of
 from gateway.upstream.outgoing import request_body
 from gateway.upstream.usage import add_usage
@@ -78,11 +80,10 @@ def upstream_and_runner(
     """Yield a model server, with a model that calls it, and the loop shared by all examples."""
     settings.DAYBOOK_UPSTREAMS = {"default": {"url": upstream_server.url, "key": "sk-upstream"}}
     model = OpenAIModel()
-    before = install(model)
+    install(model)
     with asyncio.Runner() as runner:
         yield upstream_server, runner
         runner.run(model.close())
-    install(before)
     upstream_server.reset()
 
 
@@ -151,7 +152,7 @@ def test_stream_lines_do_not_depend_on_packet_boundaries(packets: list[bytes]) -
 @BOUNDED
 @given(st.binary(max_size=80) | answer.map(lambda value: as_json(value).encode()))
 def test_an_unstreamed_answer_becomes_a_chunk_or_a_documented_error(data: bytes) -> None:
-    body = JSONDocument()
+    body = JSONDocument(max_body_bytes())
     body.feed(data)
     try:
         chunk = chunk_of_completion(body.completion(httpx2.Request("POST", "http://model")))

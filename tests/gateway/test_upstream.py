@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import httpx2
-import openai
 import pytest
 import pytest_asyncio
 import time_machine
@@ -14,12 +13,12 @@ from pytest_django.fixtures import Settings
 
 from gateway.errors import UpstreamRefused, UpstreamSilent, UpstreamUnreachable
 from gateway.upstream import ModelRequest, OpenAIModel, is_demo
-from gateway.upstream import wire as wire_module
 from gateway.upstream.answer import LineSplitter
-from gateway.upstream.faults import domain_error
+from gateway.upstream.faults import refusal_error
 from memories.errors import DomainError, InvalidRequest, RateLimited, TooLarge, UpstreamTimeout
 from tests.conftest import free_port
 from tests.upstream_server import UpstreamServer, serving_upstream
+from tests.upstreams.server import connect_to
 from tests.waiting import eventually_async
 
 SAYS = {"choices": [{"index": 0, "delta": {"content": "Hello."}, "finish_reason": None}]}
@@ -163,7 +162,7 @@ async def test_a_429_keeps_its_retry_after(wire: OpenAIModel, upstream: Upstream
 @time_machine.travel("2026-10-21T07:28:00Z", tick=False)
 def test_a_wait_is_a_number_of_seconds_up_to_an_hour(headers: dict[str, str], seconds: float | None) -> None:
     response = httpx2.Response(429, headers=headers, request=httpx2.Request("POST", "http://model"), content=b"{}")
-    error = domain_error(openai.APIStatusError("no", response=response, body=None))
+    error = refusal_error(response)
     assert error.details.get("retry_after") == seconds
 
 
@@ -289,7 +288,7 @@ async def test_bytes_that_are_not_utf_8_spoil_only_their_characters(
 ) -> None:
     body = b'data: {"choices": [{"index": 0, "delta": {"content": "a\xf0\x9f"}, "finish_reason": "stop"}]}\n\n'
     transport = httpx2.MockTransport(lambda _: httpx2.Response(200, content=body))
-    monkeypatch.setattr(wire_module, "http_client", lambda _: openai.DefaultAsyncHttpxClient(transport=transport))
+    connect_to(transport, monkeypatch)
     (chunk,) = await streamed(wire, request())
     assert chunk["choices"][0]["delta"]["content"] == "a\ufffd"
 
@@ -388,7 +387,7 @@ async def test_the_last_line_may_lack_its_newline(
 ) -> None:
     body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in (SAYS, ENDS)).rstrip().encode()
     transport = httpx2.MockTransport(lambda _: httpx2.Response(200, content=body))
-    monkeypatch.setattr(wire_module, "http_client", lambda _: openai.DefaultAsyncHttpxClient(transport=transport))
+    connect_to(transport, monkeypatch)
     assert await streamed(wire, request()) == [SAYS, ENDS]
     body = body[:-5]
     assert "broke off" in str(await failure(wire, request(), stream=True))
@@ -444,7 +443,7 @@ async def test_the_deadline_applies_even_if_data_is_always_available(
             yield b"data: [DONE]\n\n"
 
     transport = httpx2.MockTransport(lambda _: httpx2.Response(200, stream=EndlessStream()))
-    monkeypatch.setattr(wire_module, "http_client", lambda _: openai.DefaultAsyncHttpxClient(transport=transport))
+    connect_to(transport, monkeypatch)
     error = await failure(wire, request(seconds=limit), stream=True)
     assert (type(error), error.details) == (UpstreamTimeout, {"limit": "total"})
 

@@ -1,13 +1,17 @@
 """Send requests to /v1/chat/completions: one at a time, or as a client that resends the whole conversation."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
+
+import pytest
 
 from tests.conftest import Api
 from tests.scripted_model import ScriptedModel
 
 PATH = "/v1/chat/completions"
+streamed_and_not = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,19 @@ async def stream(api: Api, *messages: Any, **body: Any) -> list[Any]:
     lines = [line.removeprefix("data: ") for line in text.split("\n") if line]
     assert lines[-1] == "[DONE]", lines[-1]
     return [json.loads(line) for line in lines[:-1]]
+
+
+def streamed_text(chunks: Iterable[Any]) -> str:
+    return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
+
+
+async def answer_text(api: Api, *messages: Any, streamed: bool, **body: Any) -> str:
+    """Send messages, and return the text of the answer, streamed or not."""
+    if streamed:
+        return streamed_text(await stream(api, *messages, **body))
+    answer = await ask(api, *messages, **body)
+    assert answer.status == 200, answer.json
+    return answer.text
 
 
 def user(content: Any) -> dict[str, Any]:

@@ -8,9 +8,12 @@ from gateway.models import Agent, Run, Session
 from gateway.runs.closing import close
 from gateway.runs.context import RunOutput
 from gateway.runs.native import open_native
-from memories.models import Memory, Owner
+from gateway.upstream import ModelTarget
+from memories.models import Memory, Owner, Target
+from reviews.frozen import FrozenConversation
 from reviews.models import ReviewRun
-from reviews.runner import execute
+from reviews.runner import ReviewAttempt, execute
+from reviews.staged import StagedBook
 from tests.factories import agent_make, caller_make, session_make
 from tests.scripted_model import Says, calls
 
@@ -30,6 +33,17 @@ def reviewing_agent(**settings: Any) -> Agent:
 def reviewed_session(owner: Owner, **settings: Any) -> Session:
     """Create an empty session with such an agent."""
     return session_make(owner, reviewing_agent(**settings))
+
+
+def attempt_make(target: ModelTarget, **more: Any) -> ReviewAttempt:
+    """Return an attempt to review a short conversation for an empty book."""
+    messages = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
+    return ReviewAttempt(
+        book=StagedBook.of([], dict.fromkeys(Target, 0), max_writes=3),
+        conversation=FrozenConversation(messages=messages, has_news=True),
+        target=target,
+        **more,
+    )
 
 
 def say(

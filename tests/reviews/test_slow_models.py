@@ -27,9 +27,8 @@ def server(settings: Settings) -> Iterator[UpstreamServer]:
     with serving_upstream() as server:
         settings.DAYBOOK_UPSTREAMS = {"default": {"url": server.url, "key": ""}}
         settings.UPSTREAM_IDLE_SECONDS = 0.3
-        previous = upstream.install(OpenAIModel())
+        upstream.install(OpenAIModel())
         yield server
-        upstream.install(previous)
 
 
 def run_review(review: ReviewRun) -> ReviewRun:

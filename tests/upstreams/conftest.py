@@ -1,27 +1,31 @@
 """Fixtures for the tests of upstreams: a server of each kind, in this process."""
 
-from collections.abc import Callable, Iterator
-
-import openai
 import pytest
 from pytest_django.fixtures import Settings
 
 from gateway import upstream as upstreams
-from gateway.upstream import OpenAIModel, wire
+from gateway.upstream import OpenAIModel
 from tests.upstreams.rules import RULES
-from tests.upstreams.server import KEY, RuledServer
+from tests.upstreams.server import KEY, RuledServer, Serve, connect_to
 
 
 @pytest.fixture
-def serve(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], RuledServer]]:
+def serve(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Serve:
     """Return a function that configures the default upstream as one kind of server and answers as that server."""
-    previous = upstreams.install(OpenAIModel())
+    upstreams.install(OpenAIModel())
 
     def start(kind: str) -> RuledServer:
         server = RuledServer(RULES[kind])
         settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:1/v1", "key": KEY, "dialect": kind}}
-        monkeypatch.setattr(wire, "http_client", lambda timeout: openai.DefaultAsyncHttpxClient(transport=server))
+        connect_to(server, monkeypatch)
         return server
 
-    yield start
-    upstreams.install(previous)
+    return start
+
+
+@pytest.fixture
+def server(serve: Serve, settings: Settings) -> RuledServer:
+    """A server of the kind "openai". No dialect covers what it refuses, so nothing is left out before."""
+    server = serve("openai")
+    settings.DAYBOOK_UPSTREAMS = {"default": {**settings.DAYBOOK_UPSTREAMS["default"], "dialect": "vllm"}}
+    return server

@@ -109,9 +109,8 @@ async def _answer(step: Step, body: dict[str, Any]) -> httpx2.Response:
     if not body.get("stream"):
         choice = {"index": 0, "message": message, "finish_reason": finish}
         content = json.dumps({**head, "choices": [choice], "usage": USAGE}).encode()
-        return httpx2.Response(
-            200, stream=_Pieces([content[: len(content) // 2]] if step.disconnects else [content], step)
-        )
+        pieces = [content[: len(content) // 2]] if step.disconnects else [content]
+        return httpx2.Response(200, content=_sent(pieces, step))
     deltas: list[tuple[dict[str, Any], str | None]] = [({"role": "assistant", "content": ""}, None)]
     deltas += [(message, None)] if message.keys() - {"role", "content"} or step.text else []
     deltas += [] if step.disconnects else [({}, finish)]
@@ -119,16 +118,11 @@ async def _answer(step: Step, body: dict[str, Any]) -> httpx2.Response:
         json.dumps({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": end}]}) for delta, end in deltas
     ]
     lines += [] if step.disconnects else [json.dumps({**head, "choices": [], "usage": USAGE}), "[DONE]"]
-    return httpx2.Response(200, stream=_Pieces([f"data: {line}\n\n".encode() for line in lines], step))
+    return httpx2.Response(200, content=_sent([f"data: {line}\n\n".encode() for line in lines], step))
 
 
-@dataclass(slots=True)
-class _Pieces(httpx2.AsyncByteStream):
-    pieces: list[bytes]
-    step: Step
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for piece in self.pieces:
-            yield piece
-        if self.step.disconnects:
-            raise httpx2.ReadError("reset")
+async def _sent(pieces: list[bytes], step: Step) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+    if step.disconnects:
+        raise httpx2.ReadError("reset")

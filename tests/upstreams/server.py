@@ -5,16 +5,33 @@ back."""
 
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
+import openai
+import pytest
 
+from gateway.models import LearnedChange
+from gateway.upstream import wire
+from gateway.upstream.cache import change_of
 from tests.upstreams.rules import Rules, error_body, refusal
 
 USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10, "cost": 0.25}
 KEY = "sk-upstream-0123456789"
+Serve = Callable[[str], "RuledServer"]
+"""The fixture `serve`."""
+
+
+def learned_changes() -> list[str]:
+    """Return what was learned from refusals, in words."""
+    return sorted(str(change_of(row)) for row in LearnedChange.objects.all())
+
+
+def connect_to(transport: httpx2.AsyncBaseTransport, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reach all upstreams by this transport until the test ends."""
+    monkeypatch.setattr(wire, "http_client", lambda: openai.DefaultAsyncHttpxClient(transport=transport))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +101,8 @@ class RuledServer(httpx2.AsyncBaseTransport):
             choice = {"index": 0, "message": message, "finish_reason": finish}
             answer = {**head, "object": "chat.completion", "choices": [choice], "usage": USAGE}
             return httpx2.Response(200, json=answer)
-        lines = [*self._lines(head, message, finish)]
-        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=_Stream(lines))
+        lines = self._lines(head, message, finish)
+        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=_stream(lines))
 
     def _refusal(self, status: int, message: str, code: str | None, param: str | None) -> httpx2.Response:
         return httpx2.Response(status, json=error_body(self.rules.error_form, status, message, code=code, param=param))
@@ -190,13 +207,9 @@ class RuledServer(httpx2.AsyncBaseTransport):
             yield {"tool_calls": [{**({"index": index} if self.rules.indexed_calls else {}), **call}]}
 
 
-@dataclass(slots=True)
-class _Stream(httpx2.AsyncByteStream):
-    lines: list[str]
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for line in self.lines:
-            yield f"{line}\n\n".encode()
+async def _stream(lines: Iterable[str]) -> AsyncIterator[bytes]:
+    for line in lines:
+        yield f"{line}\n\n".encode()
 
 
 def _halves(text: str) -> list[str]:

@@ -2,7 +2,6 @@
 stream, unknown models."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,11 +9,8 @@ import pytest
 from gateway.models import Agent, Run
 from memories.database.access import in_thread
 from tests.conftest import Api
-from tests.gateway.v1 import Answer, ask, stream
+from tests.gateway.v1 import Answer, ask, stream, streamed_and_not
 from tests.upstreams.server import RuledServer
-
-Serve = Callable[[str], RuledServer]
-streamed_and_not = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 
 FINISH_REASONS = {
     "sensitive": "content_filter",  # Z.ai
@@ -34,11 +30,6 @@ FINISH_REASONS = {
     "stop": "stop",
     "something_new": "something_new",
 }
-
-
-@pytest.fixture
-def server(serve: Serve) -> RuledServer:
-    return serve("openai")
 
 
 def answer_with(server: RuledServer, *choices: dict[str, Any], streamed: bool, lines: tuple[str, ...] = ()) -> None:

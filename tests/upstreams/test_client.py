@@ -138,30 +138,16 @@ async def test_numbers_that_json_cannot_represent_are_refused(client: UpstreamCl
         await _open(client, _call({"temperature": float("nan")}, {}))
 
 
-@pytest.mark.parametrize(
-    ("answer", "raised"),
-    [
-        (httpx2.Response(429, headers={"retry-after": "7"}, json={"error": {"message": "no"}}), openai.APIStatusError),
-        (httpx2.Response(503, json={}), openai.APIStatusError),
-        (httpx2.ConnectTimeout("slow"), openai.APITimeoutError),
-        (httpx2.ConnectError("refused"), openai.APIConnectionError),
-    ],
-)
-async def test_errors_are_those_of_the_sdk_and_nothing_is_retried(
-    client: UpstreamClient, server: Server, answer: httpx2.Response | Exception, raised: type[Exception]
-) -> None:
-    server.answer = answer
-    with pytest.raises(raised) as failed:
+@pytest.mark.parametrize("error", [httpx2.ConnectTimeout("slow"), httpx2.ConnectError("refused")])
+async def test_a_failed_request_is_not_retried(client: UpstreamClient, server: Server, error: Exception) -> None:
+    server.answer = error
+    with pytest.raises(type(error)):
         await _open(client, REQUESTS[0])
     assert len(server.requests) == 1
-    if isinstance(failed.value, openai.APIStatusError) and isinstance(answer, httpx2.Response):
-        seen = failed.value.status_code, failed.value.response.content
-        assert seen == (answer.status_code, answer.content)
 
 
-async def test_a_redirect_is_never_followed(client: UpstreamClient, server: Server) -> None:
-    server.answer = httpx2.Response(307, headers={"location": "/elsewhere"})
-    with pytest.raises(openai.APIStatusError) as failed:
-        await _open(client, REQUESTS[0])
-    assert failed.value.status_code == 307
+@pytest.mark.parametrize("status", [307, 429, 503])
+async def test_a_refusal_is_neither_retried_nor_followed(client: UpstreamClient, server: Server, status: int) -> None:
+    server.answer = httpx2.Response(status, headers={"location": "/elsewhere", "retry-after": "7"})
+    assert (await _open(client, REQUESTS[0])).status_code == status
     assert [request.url.path for request in server.requests] == ["/v1/chat/completions"]

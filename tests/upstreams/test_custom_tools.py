@@ -1,7 +1,6 @@
 """Custom tools: servers that support only functions get functions, and clients get calls of custom tools."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from gateway.upstream.outgoing import request_body
 from memories.storable import storable_text
 from tests.conftest import Api
 from tests.scripted_model import ScriptedModel
-from tests.upstreams.server import RuledServer, Step
+from tests.upstreams.server import Serve, Step
 
 pytestmark = pytest.mark.any_database
 
@@ -40,7 +39,7 @@ def events(text: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("kind", ["vllm", "ollama", "mistral"])
 async def test_a_server_with_only_functions_serves_custom_tools_in_responses(
-    kind: str, alice_api: Api, agent: Agent, serve: Callable[[str], RuledServer]
+    kind: str, alice_api: Api, agent: Agent, serve: Serve
 ) -> None:
     server = serve(kind)
     server.script(STEP, Step(text="Done."))
@@ -77,7 +76,7 @@ async def test_a_server_with_only_functions_serves_custom_tools_in_responses(
 
 
 async def test_custom_calls_come_back_in_an_answer_that_is_not_streamed(
-    alice_api: Api, agent: Agent, serve: Callable[[str], RuledServer]
+    alice_api: Api, agent: Agent, serve: Serve
 ) -> None:
     serve("vllm").script(STEP)
     _, answer = await alice_api.post("/v1/responses", {"model": "assistant", "input": "Edit it.", "tools": [FLAT]})
@@ -86,7 +85,7 @@ async def test_custom_calls_come_back_in_an_answer_that_is_not_streamed(
 
 
 async def test_parallel_calls_of_a_server_that_does_not_number_them_stay_apart(
-    alice_api: Api, agent: Agent, serve: Callable[[str], RuledServer]
+    alice_api: Api, agent: Agent, serve: Serve
 ) -> None:
     serve("gemini").script(Step(calls=(("patch", {"input": "a"}), ("patch", {"input": "b"}), ("look", {"at": "tea"}))))
     tools = [FLAT, {"type": "function", "name": "look", "parameters": {"type": "object"}}]

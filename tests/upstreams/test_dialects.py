@@ -6,20 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import openai
 import pytest
 from django.conf import settings as django_settings
 from pytest_django.fixtures import Settings
 
 from config.environment import ConfigurationError, Environment
 from config.upstreams import upstreams
-from gateway.upstream import EMBEDDINGS, ModelRequest, wire
+from gateway.upstream import EMBEDDINGS, ModelRequest, OpenAIModel
 from gateway.upstream.calls import SHAPES
 from gateway.upstream.dialects import ADDRESSES, DIALECTS, PORTS, Dialect, dialect_at, dialect_of
 from gateway.upstream_options import DIALECTS as NAMES
 from gateway.upstream_options import UpstreamOptions
 from tests.upstreams import test_matrix
 from tests.upstreams.rules import RULES
+from tests.upstreams.server import connect_to
 
 PAGE = (Path(django_settings.BASE_DIR) / "docs" / "upstreams.md").read_text()
 LOCAL = "http://127.0.0.1:8080/v1"
@@ -93,8 +93,8 @@ async def test_headers_query_and_timeouts_are_sent_with_every_request(
         return httpx2.Response(200, json={"choices": [{"message": {"content": "Hi."}}], "data": []})
 
     transport = httpx2.MockTransport(answer)
-    monkeypatch.setattr(wire, "http_client", lambda timeout: openai.DefaultAsyncHttpxClient(transport=transport))
-    model = wire.OpenAIModel()
+    connect_to(transport, monkeypatch)
+    model = OpenAIModel()
     await model.complete(ModelRequest(upstream="default", model="m", messages=({"role": "user", "content": "Hi"},)))
     await model.embeddings(ModelRequest(upstream="default", model="m", path=EMBEDDINGS))
     for request in sent:

@@ -1,21 +1,21 @@
 """Embedding servers with limits on the number or length of texts: each memory still gets its vector."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
-import openai
 import pytest
 from pytest_django.fixtures import Settings
 
 from gateway import embeddings, upstream
-from gateway.upstream import OpenAIModel, ResilientModel, wire
+from gateway.upstream import EMBEDDINGS, ModelRequest, OpenAIModel, ResilientModel
 from memories.models import Book, MemoryVector, Owner
 from tests.factories import memory_make
 from tests.upstreams.refusals import openai as error_body
+from tests.upstreams.server import connect_to
 
+VECTORS = {"object": "list", "data": [{"index": 0, "embedding": [1.0]}]}
 LONG = "Lives in a long street. " * 40
 
 
@@ -39,14 +39,26 @@ class LimitedServer(httpx2.AsyncBaseTransport):
 
 
 @pytest.fixture
-def server(settings: Settings, monkeypatch: pytest.MonkeyPatch, db: None) -> Iterator[LimitedServer]:
+def server(settings: Settings, monkeypatch: pytest.MonkeyPatch, db: None) -> LimitedServer:
     settings.EMBEDDING_MODEL = "e"
     settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:1/v1", "key": ""}}
     server = LimitedServer()
-    monkeypatch.setattr(wire, "http_client", lambda timeout: openai.DefaultAsyncHttpxClient(transport=server))
-    previous = upstream.install(ResilientModel(OpenAIModel()))
-    yield server
-    upstream.install(previous)
+    connect_to(server, monkeypatch)
+    upstream.install(ResilientModel(OpenAIModel()))
+    return server
+
+
+async def test_an_embedding_refused_within_a_successful_answer_is_requested_again(
+    server: LimitedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusal = {"error": {"message": "Unknown parameter: 'user'.", "param": "user", "code": 400}}
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, json=refusal if b'"user"' in request.content else VECTORS)
+
+    connect_to(httpx2.MockTransport(answer), monkeypatch)
+    request = ModelRequest(upstream="default", model="e", path=EMBEDDINGS, parameters={"input": "a", "user": "u"})
+    assert json.loads(await upstream.model().embeddings(request)) == VECTORS
 
 
 def test_a_too_large_batch_is_split(server: LimitedServer, alice: Owner) -> None:

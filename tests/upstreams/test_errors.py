@@ -1,11 +1,9 @@
 """Model servers' errors: parsed in every form, reported without keys and addresses."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import httpx2
-import openai
 import pytest
 from pytest_django.fixtures import Settings
 
@@ -14,14 +12,14 @@ from gateway.models import Agent, Run
 from gateway.upstream import ModelRequest, OpenAIModel
 from gateway.upstream.error_body import read_error
 from gateway.upstream.fault_classes import fault_class
-from gateway.upstream.faults import domain_error
+from gateway.upstream.faults import refusal_error
 from memories.database.access import in_thread
 from memories.errors import DomainError, RateLimited
 from tests.conftest import Api
-from tests.gateway.v1 import ask
+from tests.gateway.v1 import ask, streamed_and_not
 from tests.scripted_model import ScriptedModel, calls
 from tests.upstreams.rules import RULES, error_body
-from tests.upstreams.server import KEY, RuledServer, Step
+from tests.upstreams.server import KEY, Serve, Step
 
 pytestmark = pytest.mark.any_database
 
@@ -99,9 +97,7 @@ def test_keys_and_addresses_are_never_quoted(secret: str) -> None:
     assert message.endswith("was refused.")
 
 
-async def test_a_refusal_keeps_code_and_param(
-    serve: Callable[[str], RuledServer], alice_api: Api, agent: Agent
-) -> None:
+async def test_a_refusal_keeps_code_and_param(serve: Serve, alice_api: Api, agent: Agent) -> None:
     server = serve("openai")
     server.script(Step(refused=TEXT, code="unsupported_value", param="stop"))
     answer = await ask(alice_api, "Hi", stop=["."])
@@ -144,7 +140,7 @@ WRONG_KEY: list[tuple[int, Any]] = [
     + [(*row, "The model server refused the gateway's key.") for row in WRONG_KEY],
 )
 async def test_a_key_or_credit_that_is_missing_is_never_the_clients_error(
-    serve: Callable[[str], RuledServer], status: int, body: Any, message: str
+    serve: Serve, status: int, body: Any, message: str
 ) -> None:
     serve("openai").always_answer(status, json.dumps(body))
     error = await failure(streamed=True)
@@ -180,9 +176,9 @@ async def read_stream(wire: OpenAIModel, request: ModelRequest) -> list[Any]:
 
 
 @pytest.mark.parametrize(("status", "body", "kind"), ERRORS)
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@streamed_and_not
 async def test_errors_are_mapped_to_their_types(
-    serve: Callable[[str], RuledServer], status: int, body: Any, kind: type[DomainError], streamed: bool
+    serve: Serve, status: int, body: Any, kind: type[DomainError], streamed: bool
 ) -> None:
     serve("openai").always_answer(status, json.dumps(body))
     assert type(await failure(streamed=streamed)) is kind
@@ -190,7 +186,7 @@ async def test_errors_are_mapped_to_their_types(
 
 @pytest.mark.parametrize(("body", "kind"), [(body, kind) for status, body, kind in ERRORS[6:8] + ERRORS[9:]])
 async def test_errors_within_a_stream_are_mapped_to_their_types(
-    serve: Callable[[str], RuledServer], body: Any, kind: type[DomainError]
+    serve: Serve, body: Any, kind: type[DomainError]
 ) -> None:
     serve("openai").always_answer(200, f'data: {{"choices": []}}\n\ndata: {json.dumps(body)}\n\n')
     assert type(await failure(streamed=True)) is kind
@@ -208,15 +204,13 @@ async def test_errors_within_a_stream_are_mapped_to_their_types(
         ("", "."),
     ],
 )
-async def test_a_server_error_is_reported_with_its_reason(
-    serve: Callable[[str], RuledServer], body: str, reason: str
-) -> None:
+async def test_a_server_error_is_reported_with_its_reason(serve: Serve, body: str, reason: str) -> None:
     serve("openai").always_answer(500, body)
     for streamed in (False, True):
         assert str(await failure(streamed=streamed)) == f"The model server answered with an error (500){reason}"
 
 
-async def test_parameters_that_no_endpoint_supports_are_the_clients_error(serve: Callable[[str], RuledServer]) -> None:
+async def test_parameters_that_no_endpoint_supports_are_the_clients_error(serve: Serve) -> None:
     """OpenRouter reports them like a missing model."""
     words = "No endpoints found that can handle the requested parameters."
     serve("openrouter").always_answer(404, json.dumps({"error": {"message": words, "code": 404}}))
@@ -241,7 +235,7 @@ async def test_parameters_that_no_endpoint_supports_are_the_clients_error(serve:
     ],
     ids=["OpenRouter", "DashScope"],
 )
-async def test_a_filter_is_the_clients_error(serve: Callable[[str], RuledServer], status: int, body: Any) -> None:
+async def test_a_filter_is_the_clients_error(serve: Serve, status: int, body: Any) -> None:
     """A client must not lock a model for the others."""
     serve("openai").always_answer(status, json.dumps(body))
     error = await failure(streamed=True)
@@ -262,9 +256,7 @@ NO_PICTURES = [
 
 
 @pytest.mark.parametrize(("status", "message"), NO_PICTURES)
-async def test_a_model_without_pictures_is_neither_missing_nor_broken(
-    serve: Callable[[str], RuledServer], status: int, message: str
-) -> None:
+async def test_a_model_without_pictures_is_neither_missing_nor_broken(serve: Serve, status: int, message: str) -> None:
     """Another model may answer. This one is not withheld from people who send no pictures."""
     serve("openai").always_answer(status, json.dumps({"error": {"message": message, "code": status}}))
     error = await failure(streamed=True)
@@ -279,7 +271,7 @@ def test_a_wait_in_the_body_is_used_if_there_is_none_in_the_headers() -> None:
     body = json.dumps([{"error": {"code": 429, "message": "Quota exceeded.", "details": details}}]).encode()
     for headers, seconds in (({}, 35), ({"Retry-After": "7"}, 7)):
         response = httpx2.Response(429, headers=headers, request=httpx2.Request("POST", "http://m"), content=body)
-        error = domain_error(openai.APIStatusError("no", response=response, body=None))
+        error = refusal_error(response)
         assert error.details["retry_after"] == seconds
 
 

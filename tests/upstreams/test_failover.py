@@ -8,7 +8,6 @@ from contextlib import aclosing
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import openai
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -23,18 +22,17 @@ from gateway.chat.labels import answered_words
 from gateway.chat.transcript import turn_of_run
 from gateway.metrics import registry
 from gateway.models import Message, Run, Session
-from gateway.upstream import ModelRequest, ModelTarget, OpenAIModel, ResilientModel, wire
+from gateway.upstream import EMBEDDINGS, ModelRequest, ModelTarget, OpenAIModel, ResilientModel
 from gateway.upstream.attempts import outcomes
 from gateway.upstream.kept import KeptFields, with_kept
 from memories.database.access import in_thread
 from memories.errors import UpstreamError
-from memories.models import Memory, Owner, Target
-from reviews.frozen import FrozenConversation
-from reviews.runner import ReviewAttempt, run_attempt
-from reviews.staged import StagedBook
+from memories.models import Memory, Owner
+from reviews.runner import run_attempt
 from tests.conftest import Api, free_port
 from tests.factories import agent_make, memory_make
-from tests.gateway.v1 import PATH, ask, stream
+from tests.gateway.v1 import PATH, answer_text, ask, streamed_and_not
+from tests.reviews.talk import attempt_make
 from tests.upstreams.failing_servers import (
     DISCONNECTS,
     HANGS,
@@ -48,10 +46,10 @@ from tests.upstreams.failing_servers import (
     rate_limited,
     says,
 )
+from tests.upstreams.server import connect_to
 from tests.waiting import eventually_async
 
 ADD = ("add_memory", {"content": "Is vegetarian.", "target": "user"})
-WHOLE_AND_STREAMED = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 
 
 @pytest.fixture
@@ -66,11 +64,10 @@ def servers(settings: Settings, monkeypatch: pytest.MonkeyPatch, clock: Clock) -
     settings.DAYBOOK_UPSTREAMS = {
         name: {"url": URL.format(port=port), "key": "sk-upstream-123"} for name, port in UPSTREAMS.items()
     }
-    monkeypatch.setattr(wire, "http_client", lambda timeout: openai.DefaultAsyncHttpxClient(transport=scripted))
+    connect_to(scripted, monkeypatch)
     model = ResilientModel(OpenAIModel(), sleep=clock.sleep, clock=clock, jitter=lambda most: most)
-    previous = upstreams.install(model)
+    upstreams.install(model)
     yield scripted
-    upstreams.install(previous)
     assert not any(scripted.steps.values()), f"unused: {dict(scripted.steps)}"
 
 
@@ -84,16 +81,6 @@ def two_models(db: None) -> None:
 def single_model(db: None) -> None:
     """An agent with one model."""
     agent_make("assistant", model="m-a", upstream="a")
-
-
-async def client_text(api: Api, *, streamed: bool) -> str:
-    """Return the text that a client gets."""
-    if not streamed:
-        answer = await ask(api, "Hi")
-        assert answer.status == 200, answer.json
-        return answer.text
-    chunks = await stream(api, "Hi")
-    return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
 
 
 async def last_run() -> Run:
@@ -127,7 +114,7 @@ FAULTS: dict[str, tuple[list[Step], list[str], list[float]]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@WHOLE_AND_STREAMED
+@streamed_and_not
 async def test_the_next_model_answers_after_the_safe_retries(
     servers: Servers, clock: Clock, two_models: None, alice_api: Api, settings: Settings, fault: str, streamed: bool
 ) -> None:
@@ -140,7 +127,7 @@ async def test_the_next_model_answers_after_the_safe_retries(
     by_b = len(faults_seen) == len(steps)
     if by_b:
         servers.script("b", says("From b."))
-    assert await client_text(alice_api, streamed=streamed) == ("From b." if by_b else "From a.")
+    assert await answer_text(alice_api, "Hi", streamed=streamed) == ("From b." if by_b else "From a.")
     assert await faults() == [("a", fault) for fault in faults_seen] + [("b" if by_b else "a", "")]
     assert clock.slept == slept
     run = await last_run()
@@ -148,7 +135,7 @@ async def test_the_next_model_answers_after_the_safe_retries(
     assert run.usage["total_tokens"] == 10
 
 
-@WHOLE_AND_STREAMED
+@streamed_and_not
 @pytest.mark.parametrize(
     ("step", "status", "code"),
     [
@@ -191,17 +178,17 @@ async def test_an_aborted_answer_that_was_not_streamed_is_retried(
     servers: Servers, two_models: None, alice_api: Api
 ) -> None:
     servers.script("a", says("Half of it", disconnects=True), says("All of it"))
-    assert await client_text(alice_api, streamed=False) == "All of it"
+    assert await answer_text(alice_api, "Hi", streamed=False) == "All of it"
     assert servers.order == "aa"
 
 
-@WHOLE_AND_STREAMED
+@streamed_and_not
 async def test_a_server_that_fails_between_two_steps_is_replaced_by_the_next(
     servers: Servers, two_models: None, alice_api: Api, streamed: bool
 ) -> None:
     servers.script("a", says("Noting it. ", calls=(ADD,), thought="They told me."), *[REFUSES] * 3)
     servers.script("b", Step(calls=(("list_memories", {}),)), says("Noted."))
-    assert await client_text(alice_api, streamed=streamed) == "Noting it. Noted."
+    assert await answer_text(alice_api, "Hi", streamed=streamed) == "Noting it. Noted."
     assert servers.order == "aaaabb", "the model that answered continues"
     assert await in_thread(Memory.objects.count) == 1, "the tool ran once"
     sent = servers.requests[4][1]["messages"]
@@ -257,7 +244,7 @@ async def test_an_overload_with_a_retry_after_is_waited_for(
     servers: Servers, clock: Clock, single_model: None, alice_api: Api
 ) -> None:
     servers.script("a", Step(status=503, headers={"Retry-After": "3"}), says("From a."))
-    assert await client_text(alice_api, streamed=True) == "From a."
+    assert await answer_text(alice_api, "Hi", streamed=True) == "From a."
     assert clock.slept == [3.5]
 
 
@@ -275,7 +262,7 @@ async def test_a_silent_server_is_retried_only_if_nothing_is_paid_twice(
 ) -> None:
     settings.DAYBOOK_UPSTREAMS["a"]["options"] = {"first_byte_seconds": 0.3}
     servers.script("a", HANGS, says("From a."))
-    assert await client_text(alice_api, streamed=True) == "From a."
+    assert await answer_text(alice_api, "Hi", streamed=True) == "From a."
     settings.RUN_SECONDS = 0.1
     servers.script("a", HANGS)
     assert (await ask(alice_api, "Hi")).code == "upstream_timeout"
@@ -284,12 +271,7 @@ async def test_a_silent_server_is_retried_only_if_nothing_is_paid_twice(
 async def test_a_review_falls_back_to_the_next_model_and_stays_with_it(servers: Servers) -> None:
     servers.script("a", *[OVERLOADED] * 3)
     servers.script("b", Step(calls=(ADD,), thought="Worth keeping."), says("Done."))
-    messages = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
-    attempt = ReviewAttempt(
-        book=StagedBook.of([], dict.fromkeys(Target, 0), max_writes=3),
-        conversation=FrozenConversation(messages=messages, has_news=True),
-        target=ModelTarget("a", "m-a", (ModelTarget("b", "m-b"),)),
-    )
+    attempt = attempt_make(ModelTarget("a", "m-a", (ModelTarget("b", "m-b"),)))
     await run_attempt(attempt, asyncio.get_running_loop().time() + 60)
     assert (servers.order, attempt.outcome.model, len(attempt.book.writes)) == ("aaabb", "m-b", 1)
     assert "Worth keeping." in json.dumps(servers.requests[-1][1]["messages"])
@@ -311,14 +293,17 @@ async def test_a_rate_limited_model_is_skipped_for_as_long_as_it_said(
     servers.script("a", rate_limited("60"), says("From a."))
     servers.script("b", says("From b."), says("From b."))
     for _ in range(2):
-        assert await client_text(alice_api, streamed=True) == "From b."
+        assert await answer_text(alice_api, "Hi", streamed=True) == "From b."
     assert await faults() == [("a", "open"), ("b", "")]
     clock.now += 61
-    assert await client_text(alice_api, streamed=True) == "From a."
+    assert await answer_text(alice_api, "Hi", streamed=True) == "From a."
     assert await faults() == []
 
 
-async def test_a_probe_whose_client_leaves_is_repeated_by_the_next_request(servers: Servers, clock: Clock) -> None:
+@pytest.mark.parametrize("goes_on", [True, False])
+async def test_a_probe_that_answers_lets_others_pass_before_its_end(
+    servers: Servers, clock: Clock, goes_on: bool
+) -> None:
     request = ModelRequest(
         upstream="a", model="m", fallbacks=(ModelTarget("b", "m"),), messages=({"role": "user", "content": "Hi"},)
     )
@@ -328,7 +313,9 @@ async def test_a_probe_whose_client_leaves_is_repeated_by_the_next_request(serve
     clock.now += 61
     async with aclosing(upstreams.model().stream(request)) as chunks:
         await anext(chunks)
-    await upstreams.model().complete(request)
+        if not goes_on:  # its client leaves
+            await chunks.aclose()
+        await upstreams.model().complete(request)
     assert servers.order == "abaa"
 
 
@@ -358,15 +345,14 @@ async def test_the_only_server_is_skipped_only_if_it_is_unreachable(
     servers.steps["a"].clear()
     servers.script("a", says("From a."), says("From a."))
     for streamed in (True, False):
-        assert await client_text(alice_api, streamed=streamed) == "From a."
+        assert await answer_text(alice_api, "Hi", streamed=streamed) == "From a."
 
 
 async def test_the_demo_model_is_never_a_fallback(alice_api: Api, db: None, settings: Settings) -> None:
     settings.DAYBOOK_UPSTREAMS = {}
     await in_thread(agent_make, model=["m-a", "m-b"], upstream=["a", "default"])
-    previous = upstreams.install(ResilientModel(OpenAIModel()))
+    upstreams.install(ResilientModel(OpenAIModel()))
     answer = await ask(alice_api, "Hi")
-    upstreams.install(previous)
     assert answer.status == 400
     assert "No upstream is called a" in answer.json["error"]["message"]
 
@@ -374,7 +360,7 @@ async def test_the_demo_model_is_never_a_fallback(alice_api: Api, db: None, sett
 async def test_an_unconfigured_upstream_is_skipped(servers: Servers, alice_api: Api, db: None) -> None:
     await in_thread(agent_make, model="m", upstream=["gone", "b"])
     servers.script("b", says("From b."))
-    assert await client_text(alice_api, streamed=False) == "From b."
+    assert await answer_text(alice_api, "Hi", streamed=False) == "From b."
 
 
 async def test_kept_fields_are_not_sent_to_another_model_of_the_same_upstream(servers: Servers) -> None:
@@ -433,6 +419,18 @@ async def test_requests_beyond_an_upstreams_limit_wait_or_use_a_fallback(
     assert servers.order == "aba", "the second waited for the first"
 
 
+async def test_embeddings_do_not_wait_for_the_answers_of_an_upstream_with_a_limit(
+    servers: Servers, settings: Settings
+) -> None:
+    settings.DAYBOOK_UPSTREAMS["a"]["at_once"] = 1
+    servers.script("a", says("One."), Step(calls=(("data", {}),)))  # its name is all that is read of vectors
+    async with aclosing(upstreams.model().stream(ModelRequest(upstream="a", model="m"))) as chunks:
+        await anext(chunks)
+        async with asyncio.timeout(5):
+            await upstreams.model().embeddings(ModelRequest(upstream="a", model="e", path=EMBEDDINGS))
+    assert servers.order == "aa"
+
+
 async def test_the_chat_and_the_admin_show_which_model_answered(
     servers: Servers, two_models: None, alice: Owner, alice_api: Api
 ) -> None:
@@ -464,8 +462,8 @@ async def test_attempts_are_counted(servers: Servers, two_models: None, alice_ap
     outcomes.clear()
     servers.script("a", rate_limited("60"))
     servers.script("b", says("From b."), says("Again."))
-    await client_text(alice_api, streamed=True)
-    await client_text(alice_api, streamed=False)
+    await answer_text(alice_api, "Hi", streamed=True)
+    await answer_text(alice_api, "Hi", streamed=False)
     served = generate_latest(registry).decode()
     for line in (
         'daybook_upstream_attempts_total{model="m-a",outcome="rate",upstream="a"} 1.0',

@@ -20,35 +20,31 @@ from gateway.steps import ask as ask_model
 from gateway.sweep import accounts_sweep
 from gateway.upstream import ModelRequest, OpenAIModel
 from gateway.upstream import cache as cache_module
-from gateway.upstream.cache import MAX_PER_MODEL, UpstreamCache, change_of, upstream_cache
+from gateway.upstream.cache import MAX_PER_MODEL, UpstreamCache, upstream_cache
 from gateway.upstream.refusals import changes_for
 from gateway.upstream.request import ModelTarget
 from memories.database.access import in_thread
 from memories.errors import DomainError
-from reviews.frozen import FrozenConversation
-from reviews.runner import ReviewAttempt, run_attempt
-from reviews.staged import StagedBook
+from reviews.runner import run_attempt
 from tests.conftest import Api
-from tests.gateway.v1 import ask, stream
+from tests.gateway.v1 import answer_text, ask, streamed_and_not
+from tests.reviews.talk import attempt_make
 from tests.upstreams.refusals import CASES, FORWARDED, HI, LOOKUP, Case, has, openai
-from tests.upstreams.server import KEY, Refusal, RuledServer, Step
+from tests.upstreams.server import KEY, Refusal, RuledServer, Step, learned_changes
 
-Serve = Callable[[str], RuledServer]
-SEED = Refusal(body=openai("Unknown parameter: 'seed'.", "seed", "unknown_parameter"), when=has("seed"))
+
+def unknown(name: str) -> Refusal:
+    """Return the refusal of a parameter that the server does not know."""
+    return Refusal(body=openai(f"Unknown parameter: '{name}'.", name, "unknown_parameter"), when=has(name))
+
+
+SEED = unknown("seed")
 
 
 @pytest.fixture
 def agent(db: None) -> Agent:
     """An agent that adds nothing to the client's requests."""
     return agent_save("assistant", {})
-
-
-@pytest.fixture
-def server(serve: Serve, settings: Settings) -> RuledServer:
-    server = serve("openai")
-    # The dialect does not cover these refusals, so nothing is dropped before it is refused.
-    settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:1/v1", "key": KEY, "dialect": "vllm"}}
-    return server
 
 
 def request(**parameters: Any) -> ModelRequest:
@@ -67,11 +63,7 @@ async def call_model(asked: ModelRequest, *, streamed: bool, knows: UpstreamCach
         await model.close()
 
 
-def learned_changes() -> list[str]:
-    return sorted(str(change_of(row)) for row in LearnedChange.objects.all())
-
-
-def streamed_and_not(cases: dict[str, Case]) -> list[Any]:
+def each_way(cases: dict[str, Case]) -> list[Any]:
     """Return a parameter for every case, streamed and not."""
     params = []
     for name, case in cases.items():
@@ -80,21 +72,14 @@ def streamed_and_not(cases: dict[str, Case]) -> list[Any]:
     return params
 
 
-@pytest.mark.parametrize(("case", "streamed"), streamed_and_not(CASES))
+@pytest.mark.parametrize(("case", "streamed"), each_way(CASES))
 async def test_a_refusal_is_worked_around_and_the_change_is_learned(
     case: Case, streamed: bool, server: RuledServer, alice_api: Api, agent: Agent
 ) -> None:
     server.refusals.append(case.scripted())
     server.script(Step(text="Hello."), Step(text="Again."))
     for turn, text in enumerate(("Hello.", "Again.")):
-        if streamed:
-            chunks = await stream(alice_api, *case.messages, **case.parameters)
-            text_received = "".join(
-                choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"]
-            )
-        else:
-            text_received = (await ask(alice_api, *case.messages, **case.parameters)).text
-        assert text_received == text
+        assert await answer_text(alice_api, *case.messages, streamed=streamed, **case.parameters) == text
         assert {name: server.bodies[-1].get(name) for name in case.sent} == case.sent
         assert len(server.bodies) == 2 + turn, "the second turn needs no second attempt"
     assert await in_thread(learned_changes) == case.learned
@@ -140,7 +125,7 @@ def test_refusals_are_understood_in_many_wordings(words: str, changes: list[str]
     assert [str(change) for change in changes_for(refusal, BODY)] == changes
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@streamed_and_not
 @pytest.mark.parametrize("name", FORWARDED)
 async def test_a_refusal_is_forwarded_if_a_change_would_alter_the_answer(
     name: str, streamed: bool, server: RuledServer, alice_api: Api, agent: Agent
@@ -155,22 +140,19 @@ async def test_a_refusal_is_forwarded_if_a_change_would_alter_the_answer(
     assert not await in_thread(learned_changes)
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@streamed_and_not
 async def test_three_refusals_are_worked_around_and_the_fourth_is_forwarded(
     streamed: bool, server: RuledServer, alice_api: Api, agent: Agent
 ) -> None:
     names = ["seed", "service_tier", "top_k", "min_p"]
-    server.refusals += [
-        Refusal(body=openai(f"Unknown parameter: '{name}'.", name, "unknown_parameter"), when=has(name))
-        for name in names
-    ]
+    server.refusals += map(unknown, names)
     answer = await ask(alice_api, "Hi", stream=streamed, **dict.fromkeys(names, 1))
     assert (answer.status, answer.json["error"]["param"]) == (400, "min_p")
     assert len(server.bodies) == 4
     assert not await in_thread(learned_changes), "no change helped"
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@streamed_and_not
 async def test_a_change_that_does_not_help_is_tried_once_and_not_learned(
     streamed: bool, server: RuledServer, alice_api: Api, agent: Agent
 ) -> None:
@@ -184,10 +166,7 @@ async def test_a_change_that_does_not_help_is_tried_once_and_not_learned(
 async def test_a_token_limit_refused_under_both_names_is_an_error(
     server: RuledServer, alice_api: Api, agent: Agent
 ) -> None:
-    server.refusals += [
-        Refusal(body=openai(f"Unsupported parameter: '{name}'", name, "unsupported_parameter"), when=has(name))
-        for name in ("max_tokens", "max_completion_tokens")
-    ]
+    server.refusals += map(unknown, ("max_tokens", "max_completion_tokens"))
     answer = await ask(alice_api, "Hi", max_tokens=50)
     assert answer.status == 400
     assert [body.keys() & {"max_tokens", "max_completion_tokens"} for body in server.bodies] == [
@@ -362,9 +341,7 @@ async def test_a_later_refusal_corrects_what_was_learned(server: RuledServer, db
     server.refusals.append(Refusal(body=message, when=lambda body: body.get("reasoning_effort") != "none"))
     server.script(*[Step(text="Hello.")] * 3)
     await call_model(request(), streamed=False)
-    server.refusals[:] = [
-        Refusal(body=openai("Unknown parameter: 'reasoning_effort'", "reasoning_effort"), when=has("reasoning_effort"))
-    ]
+    server.refusals[:] = [unknown("reasoning_effort")]
     await call_model(request(), streamed=False)
     server.bodies.clear()
     await call_model(request(), streamed=False)
@@ -446,10 +423,7 @@ async def test_a_busy_database_fails_no_turn_and_gets_the_change_later(
 
 async def test_only_the_latest_changes_of_a_model_are_kept(server: RuledServer, db: None) -> None:
     names = [f"x_{number}" for number in range(MAX_PER_MODEL + 5)]
-    server.refusals += [
-        Refusal(body=openai(f"Unknown parameter: '{name}'", name, "unknown_parameter"), when=has(name))
-        for name in names
-    ]
+    server.refusals += map(unknown, names)
     server.script(*[Step(text="Hello.")] * len(names))
     for name in names:
         await call_model(request(**{name: 1}), streamed=False)
@@ -464,12 +438,7 @@ async def test_every_kind_of_model_call_learns(
     server.refusals.append(Refusal(body=effort, when=lambda body: body.get("reasoning_effort") != "none"))
     server.script(Step(text="Done."))
     if caller == "review":
-        messages = (HI, {"role": "assistant", "content": "Good."})
-        attempt = ReviewAttempt(
-            book=StagedBook.of([], {}, max_writes=3),
-            conversation=FrozenConversation(messages=messages, has_news=True),
-            target=ModelTarget("default", "m"),
-        )
+        attempt = attempt_make(ModelTarget("default", "m"))
         await run_attempt(attempt, asyncio.get_running_loop().time() + 60)
     elif caller == "consolidation":
         assert (await ask_model(ModelTarget("default", "m"), (HI,), seconds=60)).text == "Done."

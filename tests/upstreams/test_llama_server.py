@@ -18,7 +18,7 @@ from gateway import upstream as upstreams
 from gateway.models import Agent
 from gateway.upstream import OpenAIModel, ResilientModel
 from tests.conftest import Api, free_port
-from tests.gateway.v1 import ask, stream
+from tests.gateway.v1 import ask, stream, streamed_and_not
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.any_database
@@ -70,10 +70,9 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest_asyncio.fixture(autouse=True)
 async def _upstream(url: str, settings: Settings) -> AsyncIterator[None]:
     settings.DAYBOOK_UPSTREAMS = {"default": {"url": url, "key": "none", "dialect": "llamacpp"}}
-    previous = upstreams.install(ResilientModel(OpenAIModel()))
+    upstreams.install(ResilientModel(OpenAIModel()))
     yield
     await upstreams.disconnect()
-    upstreams.install(previous)
 
 
 async def test_an_answer(alice_api: Api, agent: Agent) -> None:
@@ -92,7 +91,7 @@ async def test_a_streamed_answer(alice_api: Api, agent: Agent) -> None:
     assert choices[-1]["finish_reason"] == "length"
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@streamed_and_not
 async def test_a_client_s_tool_loop(streamed: bool, alice_api: Api, agent: Agent) -> None:
     options = {"tools": [LOOKUP], "tool_choice": FORCED, "temperature": 0}
     if streamed:

@@ -2,38 +2,34 @@
 
 import asyncio
 import json
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 import httpx2
-import openai
 import pytest
 from pytest_django.fixtures import Settings
 
 from gateway import upstream as upstreams
 from gateway.models import Agent, Run, Session
-from gateway.upstream import ModelTarget, OpenAIModel, ResilientModel, wire
+from gateway.upstream import ModelTarget, OpenAIModel, ResilientModel
 from memories.database.access import in_thread
-from memories.models import Memory, Owner, Target
+from memories.models import Memory, Owner
 from reviews.consolidation.runner import Job
 from reviews.consolidation.runs import ConsolidationClaim
 from reviews.consolidation.runs import claim as claim_run
-from reviews.frozen import FrozenConversation
 from reviews.models import ConsolidationRun
-from reviews.runner import ReviewAttempt, run_attempt
-from reviews.staged import StagedBook
+from reviews.runner import run_attempt
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make
-from tests.gateway.v1 import ask, stream
+from tests.gateway.v1 import ask, stream, streamed_and_not, streamed_text
 from tests.reviews.consolidation.answering_model import extraction, synthesis
 from tests.reviews.consolidation.rows import document, request, settings_make, talk
+from tests.reviews.talk import attempt_make
 from tests.upstreams.rules import RULES, error_body
-from tests.upstreams.server import KEY, RuledServer, Step
+from tests.upstreams.server import KEY, Serve, Step, connect_to
 
 pytestmark = pytest.mark.any_database
 
-Serve = Callable[[str], RuledServer]
 kinds = pytest.mark.parametrize("kind", RULES)
 
 LOOKUP = {"type": "function", "function": {"name": "lookup", "strict": True, "parameters": {"type": "object"}}}
@@ -65,7 +61,7 @@ async def test_a_plain_turn(kind: str, serve: Serve, alice: Owner, alice_api: Ap
 
 
 @kinds
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@streamed_and_not
 async def test_a_turn_with_memory_tools(kind: str, streamed: bool, serve: Serve, alice_api: Api, agent: Agent) -> None:
     server = serve(kind)
     server.script(
@@ -75,8 +71,7 @@ async def test_a_turn_with_memory_tools(kind: str, streamed: bool, serve: Serve,
     )
     if streamed:
         chunks = await stream(alice_api, USER_MESSAGE, stream_options={"include_usage": True}, **PARAMETERS)
-        text = "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
-        usage = chunks[-1]["usage"]
+        text, usage = streamed_text(chunks), chunks[-1]["usage"]
         assert chunks[-1].items() >= dict(server.rules.extra_fields).items()
     else:
         answer = await ask(alice_api, USER_MESSAGE, **PARAMETERS)
@@ -199,12 +194,7 @@ def roles(body: dict[str, Any]) -> list[str]:
 async def test_a_review(kind: str, serve: Serve) -> None:
     server = serve(kind)
     server.script(Step(thought="Worth keeping.", calls=(ADD,)), Step(text="Done."))
-    messages = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
-    attempt = ReviewAttempt(
-        book=StagedBook.of([], dict.fromkeys(Target, 0), max_writes=3),
-        conversation=FrozenConversation(messages=messages, has_news=True),
-        target=ModelTarget("default", "m"),
-    )
+    attempt = attempt_make(ModelTarget("default", "m"))
     await run_attempt(attempt, asyncio.get_running_loop().time() + 60)
     assert server.refused == []
     assert (attempt.outcome.steps, attempt.outcome.usage["total_tokens"]) == (2, 20)
@@ -255,7 +245,7 @@ async def test_a_fallback(
         async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
             return await ports[request.url.port].handle_async_request(request)
 
-    monkeypatch.setattr(wire, "http_client", lambda timeout: openai.DefaultAsyncHttpxClient(transport=ByPort()))
+    connect_to(ByPort(), monkeypatch)
     upstreams.install(ResilientModel(OpenAIModel(), sleep=lambda _: asyncio.sleep(0)))
     await in_thread(agent_make, "assistant", model=["m-1", "m-2"], upstream=["full", "default"])
     answer = await ask(alice_api, USER_MESSAGE, **PARAMETERS)
@@ -266,7 +256,7 @@ async def test_a_fallback(
 
 
 @kinds
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@streamed_and_not
 async def test_a_context_that_is_too_long(
     kind: str, streamed: bool, serve: Serve, alice_api: Api, agent: Agent
 ) -> None:
@@ -294,7 +284,7 @@ ERRORS = [
 
 
 @kinds
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@streamed_and_not
 async def test_errors_of_each_kind(kind: str, streamed: bool, serve: Serve, alice_api: Api, agent: Agent) -> None:
     server = serve(kind)
     text = f"No, not at http://10.0.0.7/v1 with {KEY}."

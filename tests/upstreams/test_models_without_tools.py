@@ -1,7 +1,6 @@
 """Models and servers that accept no tools: memory tools are left out, a client's tools are not."""
 
 import asyncio
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -14,25 +13,21 @@ from pytest_django.fixtures import Settings
 
 from gateway import upstream as upstreams
 from gateway.errors import ToolsRefused
-from gateway.models import Agent, LearnedChange, Run
+from gateway.models import Agent, Run
 from gateway.upstream import OpenAIModel, ResilientModel
-from gateway.upstream.cache import change_of
 from gateway.upstream.error_body import refuses_tools
 from gateway.upstream.request import ModelTarget
 from memories.database.access import in_thread
-from memories.models import Memory, Owner, Target
-from reviews.frozen import FrozenConversation
+from memories.models import Memory, Owner
 from reviews.presenter import reason_words
-from reviews.runner import ReviewAttempt, run_attempt
-from reviews.staged import StagedBook
+from reviews.runner import run_attempt
 from tests.conftest import Api
 from tests.factories import agent_make
-from tests.gateway.v1 import ask, stream
-from tests.reviews.talk import newest_review, reviewed_session, run_review, say
+from tests.gateway.v1 import answer_text, ask, streamed_and_not
+from tests.reviews.talk import attempt_make, newest_review, reviewed_session, run_review, say
 from tests.upstreams.refusals import LOOKUP, has, openai
-from tests.upstreams.server import KEY, Refusal, RuledServer, Step
+from tests.upstreams.server import Refusal, RuledServer, Step, learned_changes
 
-Serve = Callable[[str], RuledServer]
 OUTER = "https://openrouter.ai/docs/guides/routing/provider-selection"
 AUTO = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
 
@@ -104,33 +99,12 @@ REFUSALS: dict[str, tuple[int, Any]] = {
     # Bedrock's message in TGI's form
     "a text": (422, {"error": "This model doesn't support tool use in streaming mode."}),
 }  # fmt: skip
-streamed_and_not = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-
-
-@pytest.fixture
-def server(serve: Serve, settings: Settings) -> RuledServer:
-    server = serve("openai")
-    settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:1/v1", "key": KEY, "dialect": "vllm"}}
-    return server
 
 
 def refuse_tools(server: RuledServer, name: str = "ollama") -> None:
     """Make the server refuse every request with tools."""
     status, body = REFUSALS[name]
     server.refusals.append(Refusal(body=body, when=has("tools"), status=status))
-
-
-async def answered(api: Api, text: str, *, streamed: bool) -> str:
-    if not streamed:
-        answer = await ask(api, text)
-        assert answer.status == 200, answer.json
-        return answer.text
-    chunks = await stream(api, text)
-    return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
-
-
-def learned_changes() -> list[str]:
-    return sorted(str(change_of(row)) for row in LearnedChange.objects.all())
 
 
 @streamed_and_not
@@ -140,9 +114,9 @@ async def test_a_turn_continues_without_memory_tools(
 ) -> None:
     refuse_tools(server, name)
     server.script(Step(text="Hello."), Step(text="Again."))
-    assert await answered(alice_api, "Hi", streamed=streamed) == "Hello."
+    assert await answer_text(alice_api, "Hi", streamed=streamed) == "Hello."
     assert ["tools" in body for body in server.bodies] == [True, False]
-    assert await answered(alice_api, "And now?", streamed=streamed) == "Again."
+    assert await answer_text(alice_api, "And now?", streamed=streamed) == "Again."
     assert ["tools" in body for body in server.bodies] == [True, False, False], "the next turn leaves the tools out"
     assert await in_thread(learned_changes) == ["the memory tools are left out"]
     for run in await in_thread(lambda: list(Run.objects.all())):
@@ -215,7 +189,7 @@ async def test_earlier_memory_tool_calls_are_rewritten_as_text(
     ]
     call = ("add_memory", {"content": "Is vegetarian.", "target": "user"})
     server.script(Step(text="One moment.", calls=(call,)), Step(text="Noted."))
-    assert await answered(alice_api, "I'm vegetarian", streamed=streamed) == "One moment.\n\nNoted."
+    assert await answer_text(alice_api, "I'm vegetarian", streamed=streamed) == "One moment.\n\nNoted."
     assert await in_thread(Memory.objects.count) == 1
     last = server.bodies[-1]
     assert last["model"] == "small"
@@ -237,7 +211,7 @@ async def test_a_clients_tool_calls_stay_tool_calls(server: RuledServer, alice_a
 
 async def test_a_model_that_accepts_tools_still_gets_them(server: RuledServer, alice_api: Api, agent: Agent) -> None:
     server.script(Step(calls=(("add_memory", {"content": "Is vegetarian.", "target": "user"}),)), Step(text="Noted."))
-    assert await answered(alice_api, "I'm vegetarian", streamed=True) == "Noted."
+    assert await answer_text(alice_api, "I'm vegetarian", streamed=True) == "Noted."
     assert await in_thread(Memory.objects.count) == 1
     assert "toolless" not in (await in_thread(Run.objects.get)).trace
 
@@ -309,12 +283,7 @@ def test_a_review_without_usable_json_asks_for_another_model(answer: str, server
 async def test_a_review_continues_with_the_next_model(server: RuledServer, db: None) -> None:
     server.refusals.append(Refusal(body=REFUSALS["ollama"][1], when=lambda body: body["model"] == "small"))
     server.script(Step(calls=(("add_memory", {"content": "Is vegetarian.", "target": "user"}),)), Step(text="Done."))
-    messages = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
-    attempt = ReviewAttempt(
-        book=StagedBook.of([], dict.fromkeys(Target, 0), max_writes=3),
-        conversation=FrozenConversation(messages=messages, has_news=True),
-        target=ModelTarget("default", "small", (ModelTarget("default", "large"),)),
-    )
+    attempt = attempt_make(ModelTarget("default", "small", (ModelTarget("default", "large"),)))
     upstreams.install(ResilientModel(OpenAIModel()))
     await run_attempt(attempt, asyncio.get_running_loop().time() + 60)
     assert [body["model"] for body in server.bodies] == ["small", "large", "large"]

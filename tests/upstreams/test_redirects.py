@@ -83,29 +83,6 @@ async def test_a_redirect_is_not_followed_but_reported(name: str, status: int, s
     assert "An administrator has to" in error_words(fault.value.as_json()).rest
 
 
-async def test_later_requests_are_not_redirected_either(server: Redirecting, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are sent without the SDK, which is only used for the first request that succeeds."""
-    monkeypatch.setattr(_Handler, "do_POST", _answer)
-    request = ModelRequest(upstream="a", model="m", messages=({"role": "user", "content": "Hi"},))
-    wire = OpenAIModel()
-    await wire.complete(request)
-    monkeypatch.setattr(_Handler, "do_POST", _Handler.do_GET)
-    with pytest.raises(UpstreamRefused, match=REDIRECTS):
-        await wire.complete(request)
-    await wire.close()
-    assert server.paths == ["/v1/chat/completions"] * 2
-
-
-def _answer(handler: _Handler) -> None:
-    handler.rfile.read(int(handler.headers["Content-Length"]))
-    handler.server.paths.append(handler.path)
-    body = b'{"choices": [{"message": {"role": "assistant", "content": "Hello."}, "finish_reason": "stop"}]}'
-    handler.send_response(200)
-    handler.send_header("Content-Length", str(len(body)))
-    handler.end_headers()
-    handler.wfile.write(body)
-
-
 def test_the_doctor_reports_a_redirect(server: Redirecting) -> None:
     url = f"http://127.0.0.1:{server.server_port}/v1"
     finding = upstream_finding("upstream", url=url, key="sk-upstream-1", dialect=DIALECTS["openai"])

@@ -1,7 +1,6 @@
 """Models that only stream: a client that does not stream gets the collected answer."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,9 +15,8 @@ from tests.conftest import Api
 from tests.gateway.v1 import ask
 from tests.upstreams.refusals import CASES, HI, LOOKUP
 from tests.upstreams.rules import RULES
-from tests.upstreams.server import KEY, RuledServer, Step
+from tests.upstreams.server import KEY, Serve, Step
 
-Serve = Callable[[str], RuledServer]
 ANSWER = Step(text="Hello.", thought="They greet me.", calls=(("lookup", {"q": "a"}), ("lookup", {"q": "b"})))
 
 

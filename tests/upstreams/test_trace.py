@@ -1,7 +1,6 @@
 """The identity of a request to a model server: our request id and the client's trace; and OpenTelemetry spans."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,27 +10,20 @@ from gateway import telemetry
 from gateway.models import Agent, Session
 from gateway.upstream.request import ModelTarget
 from memories.errors import DomainError
-from reviews.frozen import FrozenConversation
-from reviews.runner import ReviewAttempt, _run_in_time
-from reviews.staged import StagedBook
+from reviews.runner import _run_in_time
 from tests.conftest import Api
 from tests.gateway.v1 import PATH, ask
+from tests.reviews.talk import attempt_make
 from tests.upstreams.server import RuledServer, Step
 
 pytestmark = pytest.mark.any_database
 
 trace = pytest.importorskip("opentelemetry.trace")
-Serve = Callable[[str], RuledServer]
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 STATE = "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE"
 ADD = ("add_memory", {"content": "Is vegetarian.", "target": "user"})
 BODY = {"model": "assistant", "messages": [{"role": "user", "content": "I'm vegetarian"}]}
-
-
-@pytest.fixture
-def server(serve: Serve) -> RuledServer:
-    return serve("openai")
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -200,13 +192,7 @@ async def test_a_client_that_leaves_ends_the_spans(
 
 async def test_a_review_has_a_span(server: RuledServer, tracer: Tracer) -> None:
     server.script(Step(refused="No."))
-    messages = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
-    attempt = ReviewAttempt(
-        book=StagedBook.of([], {}, max_writes=3),
-        conversation=FrozenConversation(messages=messages, has_news=True),
-        target=ModelTarget("default", "m"),
-        request_id="r-1",
-    )
+    attempt = attempt_make(ModelTarget("default", "m"), request_id="r-1")
     with pytest.raises(DomainError):
         await _run_in_time(attempt, asyncio.get_running_loop().time() + 60)
     assert tracer.tree() == [("daybook.review", ""), ("daybook.model_step", "daybook.review")]

@@ -148,9 +148,6 @@ def test_unknown_stored_settings_are_ignored(caplog: pytest.LogCaptureFixture) -
     assert "The stored settings of the upstream local cannot be used" in caplog.text
 
 
-# ---- The admin -------------------------------------------------------------------------------------------------------
-
-
 def save_settings(client: Client, upstreams: str) -> Any:
     """Save the settings form with this text in the upstreams field."""
     initial = client.get(SETTINGS).context["adminform"].form.initial
@@ -213,9 +210,6 @@ def test_deleting_learned_changes_in_the_admin_forgets_them(
         root.post(LEARNED, form)
     assert not upstream_cache.changes("local", "m")
     assert AuditEntry.objects.filter(action="delete").exists()
-
-
-# ---- doctor ----------------------------------------------------------------------------------------------------------
 
 
 def test_doctor_lists_learned_changes(tmp_path: Path, settings: Settings) -> None:

@@ -1,5 +1,3 @@
-from collections.abc import Generator
-
 import pytest
 
 from gateway import upstream
@@ -8,12 +6,11 @@ from tests.reviews.consolidation.rows import settings_make
 
 
 @pytest.fixture
-def answering() -> Generator[AnsweringModel]:
+def answering() -> AnsweringModel:
     """The test double of the model for consolidation."""
     double = AnsweringModel()
-    previous = upstream.install(double)
-    yield double
-    upstream.install(previous)
+    upstream.install(double)
+    return double
 
 
 @pytest.fixture
