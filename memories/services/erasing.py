@@ -30,24 +30,29 @@ class ErasureStep:
     batch: Batch
 
 
-def deleting(rows: "QuerySet[Any]") -> Batch:
+def deleting(
+    rows: "QuerySet[Any]",
+    *,
+    before: Callable[[], object] = lambda: None,
+    after: Callable[[list[Any]], object] = lambda keys: None,
+) -> Batch:
     """Return a batch function that deletes rows. Rows that refer to them must be gone already, or cascade. A row that
-    no longer matches when it is locked stays, such as a change set that was empty and is written to."""
+    no longer matches when it is locked stays, such as a change set that was empty and is written to. `before` and
+    `after` are called in the transaction of each batch, `after` with the keys, if there are any."""
 
     def batch(limit: int) -> int:
+        before()
         keys = list(rows.order_by().values_list("pk", flat=True)[:limit])
         if rows.model._meta.related_objects:
-            _lock(rows.model._base_manager.filter(pk__in=keys))
+            # A turn that has locked one of the rows and adds rows that refer to it ends first, so that the deletion
+            # sees these rows and cascades to them.
+            list(rows.model._base_manager.filter(pk__in=keys).select_for_update().order_by("pk").values_list("pk"))
         rows.order_by().filter(pk__in=keys).delete()
+        if keys:
+            after(keys)
         return len(keys)
 
     return batch
-
-
-def _lock(rows: "QuerySet[Any]") -> None:
-    """Lock rows before they are deleted. A turn that has locked one of them and adds rows that refer to it ends first,
-    so that the deletion sees these rows and cascades to them."""
-    list(rows.select_for_update().order_by("pk").values_list("pk"))
 
 
 def each_page(rows: "QuerySet[Any]", change: "Callable[[QuerySet[Any]], object]") -> Batch:
@@ -81,20 +86,12 @@ def owner_steps(owner_id: UUID) -> Iterator[ErasureStep]:
         for model in owner_tables():
             yield ErasureStep(str(model._meta.model_name), deleting(model._base_manager.filter(**{owner: owner_id})))
         if owner != "owner_id":
-            yield ErasureStep("owner", _end_users_deleting(owner_id))
+            yield ErasureStep("owner", deleting(Owner.objects.filter(parent_id=owner_id), after=_publish))
 
 
-def _end_users_deleting(owner_id: UUID) -> Batch:
-    rows = Owner.objects.filter(parent_id=owner_id)
-
-    def batch(limit: int) -> int:
-        keys = list(rows.order_by().values_list("pk", flat=True)[:limit])
-        rows.filter(pk__in=keys).delete()
-        for end_user in keys:
-            invalidation.publish(invalidation.Kind.OWNER, owner_id=end_user)
-        return len(keys)
-
-    return batch
+def _publish(owners: list[UUID]) -> None:
+    for owner_id in owners:
+        invalidation.publish(invalidation.Kind.OWNER, owner_id=owner_id)
 
 
 @cache
@@ -126,14 +123,11 @@ def tombstones_purge(before: datetime, limit: int) -> None:
         gone = model.objects.filter(**{f"{column}__lt": before})
         keys = list(gone.values_list("pk", flat=True)[:limit])
         touched = set(model.objects.filter(pk__in=keys).values_list(change_set, flat=True))
-        _purge_unrestored(gone.filter(pk__in=keys))
-        _purge_empty(touched)
-
-
-@transaction.atomic
-def _purge_unrestored(gone: "QuerySet[Any]") -> None:
-    """Lock and delete rows, except those that were restored in the meantime."""
-    gone.filter(pk__in=list(gone.select_for_update(of=("self",)).values_list("pk", flat=True))).delete()
+        with transaction.atomic():
+            deleting(gone.filter(pk__in=keys))(limit)  # except those that were restored in the meantime
+        cleared = Exists(ThreadRecord.objects.filter(cleared_by=OuterRef("pk")))
+        empty = without_revisions(ChangeSet.objects.filter(~cleared, pk__in=touched - {None}))
+        ChangeSet.objects.filter(pk__in=list(empty.values_list("pk", flat=True))).delete()
 
 
 def without_revisions(change_sets: "QuerySet[ChangeSet]") -> "QuerySet[ChangeSet]":
@@ -142,9 +136,3 @@ def without_revisions(change_sets: "QuerySet[ChangeSet]") -> "QuerySet[ChangeSet
         ~Exists(Revision.objects.filter(change_set=OuterRef("pk"))),
         ~Exists(ArtifactRevision.objects.filter(change_set=OuterRef("pk"))),
     )
-
-
-def _purge_empty(change_sets: set[UUID | None]) -> None:
-    cleared = Exists(ThreadRecord.objects.filter(cleared_by=OuterRef("pk")))
-    rows = without_revisions(ChangeSet.objects.filter(~cleared, pk__in=[key for key in change_sets if key]))
-    ChangeSet.objects.filter(pk__in=list(rows.values_list("pk", flat=True))).delete()
