@@ -16,6 +16,7 @@ from memories.models import Book, ChangeSet, Memory, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, owner_for_user
 from reviews.models import ReviewRun
 
+BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER)
 REMEMBERS: dict[str, Any] = {
     "instructions": "You are terse.",
     "tools": [{"type": "memory"}],

@@ -4,7 +4,7 @@ If something fails or the client disconnects, what was written stays, is reporte
 and the command."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
@@ -130,14 +130,12 @@ class _ImportWriter:
                 rows = yield from check_entries(book, batch, state, self.report)
                 done = ImportReport()
                 with size.measured(), self._writing(book) as writer:
-                    _require_same_epoch(writer, book)
                     unchanged = writer.book.generation == state.generation  # else somebody else wrote to the book
                     _write(writer, rows, state if unchanged else BookImportState.load_locked(writer.book, rows), done)
                 if unchanged:
                     state.generation = writer.book.generation
                 else:
                     state = None  # to be loaded again
-                self._record_change_set(writer)
                 numbers += writer.numbers
                 self.report.merge(done)
                 while len(self.report.to_propose) >= _PROPOSAL_BATCH:
@@ -161,12 +159,10 @@ class _ImportWriter:
             for batch in _conversation_batches(contents, size):
                 done = ImportReport()
                 with size.measured(), self._writing(book) as writer:
-                    _require_same_epoch(writer, book)
                     owner_lock(self.owner_id)
                     if new := _new_conversations(self.owner_id, batch, done):
                         store = conversation_store()
                         store.add(self.owner_id, book.name, self.limits, writer.changes().pk, new)
-                self._record_change_set(writer)
                 self.report.conversations_known += done.conversations_known
                 for conversation in new:
                     self.report.add_conversation(conversation)
@@ -174,8 +170,18 @@ class _ImportWriter:
         except DatabaseError as error:
             raise self._failed(error, book, batch[0].place, batch[0].line) from error
 
-    def _writing(self, book: Book) -> AbstractContextManager[BookWriter]:
-        return book_writing(book, self._source, change_set=self._change_sets.get(book.name), silent=True)
+    @contextmanager
+    def _writing(self, book: Book) -> Iterator[BookWriter]:
+        """Write to a book as part of its change set, in one transaction. Raises Conflict if the book was cleared or
+        forgotten since the import began to write to it."""
+        known = self._change_sets.get(book.name)
+        with book_writing(book, self._source, change_set=known, silent=True) as writer:
+            if writer.book.epoch != book.epoch:
+                raise _cleared(book)
+            yield writer
+        if writer.change_set is not None and known is None:
+            self._change_sets[book.name] = writer.change_set
+            self.report.change_sets.append(str(writer.change_set.pk))
 
     @property
     def _source(self) -> Source:
@@ -194,11 +200,6 @@ class _ImportWriter:
             if result.rejected:
                 report.reject(by_proposal[proposal_id].entry)
 
-    def _record_change_set(self, writer: BookWriter) -> None:
-        if writer.change_set is not None and writer.book.name not in self._change_sets:
-            self._change_sets[writer.book.name] = writer.change_set
-            self.report.change_sets.append(str(writer.change_set.pk))
-
     def _failed(self, error: DatabaseError, book: Book, place: str, line: int) -> DomainError:
         if vanished(error):  # a forgetting that was already running erased the import's change set
             return _cleared(book)
@@ -216,12 +217,6 @@ class _ImportWriter:
             line=line,
             **details,
         )
-
-
-def _require_same_epoch(writer: BookWriter, book: Book) -> None:
-    """Raise Conflict if the book was cleared or forgotten since the import began to write to it."""
-    if writer.book.epoch != book.epoch:
-        raise _cleared(book)
 
 
 def _cleared(book: Book) -> Conflict:

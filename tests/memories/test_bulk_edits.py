@@ -10,12 +10,10 @@ from memories.database.batches import finish
 from memories.errors import BlockedByScan
 from memories.history.undo import undo_slices
 from memories.limits import BULK_MEMORIES
-from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
-from memories.services import Source, book_writing
+from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision
+from memories.services import book_writing
 from tests.conftest import Api
-from tests.factories import memory_make
-
-BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER)
+from tests.factories import BY_HAND, memory_make
 
 
 def make_memories(owner: Owner, count: int = 3) -> list[Memory]:

@@ -72,7 +72,7 @@ def test_a_write_that_is_not_refused_needs_no_extra_query(alice: Owner) -> None:
 
 def test_an_imports_refused_lines_are_counted(alice: Owner) -> None:
     text = f'{{"content": "{SECRET}"}}\n{{"content": "Likes tea."}}\n{{"content": "{ORDER}"}}\n'
-    assert import_text(alice.pk, text, actor="user:1", preview=False).blocked == 2
+    assert import_text(alice.pk, text).blocked == 2
     assert stored() == {"secret": 1, "injection": 1}
 
 

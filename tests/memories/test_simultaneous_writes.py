@@ -17,14 +17,13 @@ from gateway.runs.native import open_native
 from gateway.services import agents_apply
 from memories.errors import DomainError
 from memories.messaging import invalidation
-from memories.models import ChangeSet, Evidence, EvidenceKind, Memory, Owner, Revision, Target, WriteOrigin
-from memories.services import MemoryFields, Source, book_get_or_create, book_limits, book_writing
-from tests.factories import agent_make, caller_make, session_make
+from memories.models import Evidence, EvidenceKind, Memory, Owner, Revision, Target
+from memories.services import MemoryFields, book_get_or_create, book_limits, book_writing
+from tests.factories import BY_HAND, agent_make, caller_make, session_make
 from tests.overlapping import only_postgresql, overlap
 from tests.unsliced import forget_owner, import_file, session_delete
 
 pytestmark = [pytest.mark.django_db(transaction=True), only_postgresql]
-BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER, kind=ChangeSet.Kind.EDIT)
 
 
 def test_a_write_does_not_restore_the_quote_of_a_session_that_is_deleted(alice: Owner, session: Session) -> None:
