@@ -17,13 +17,13 @@ from memories.database.access import overloaded, vanished
 from memories.database.batches import BatchSize, Slices, reads
 from memories.errors import Conflict, DomainError, Overloaded
 from memories.evidence import HeldWrites, Proposal, proposal_store
-from memories.imports.book_state import BookImportState, CheckedEntry, check_entries
+from memories.imports.book_state import BookImportState, check_entries
 from memories.imports.contents import Conversation, Entry, ImportContents
 from memories.imports.conversations import conversation_store, split_conversation
 from memories.imports.files import Upload
 from memories.imports.formats import AUTO, read_upload
-from memories.imports.report import HeldEntry, ImportReport
-from memories.models import Book, ChangeSet, WriteOrigin
+from memories.imports.report import ImportReport
+from memories.models import Book, ChangeSet, Memory, WriteOrigin
 from memories.services import (
     BookWriter,
     Source,
@@ -194,11 +194,11 @@ class _ImportWriter:
         if not held:
             return
         step = HeldWrites(session_id=None, agent="", imported=self._change_sets[book.name].pk)
-        by_proposal = {step.add(_proposal(self._source, entry)): entry for entry in held}
+        by_proposal = {step.add(_proposal(self._source, entry, memory)): entry for entry, memory in held}
         book.refresh_from_db(fields=["epoch"])
         for proposal_id, result in proposal_store().keep(book, step).items():
             if result.rejected:
-                report.reject(by_proposal[proposal_id].entry)
+                report.reject(by_proposal[proposal_id])
 
     def _failed(self, error: DatabaseError, book: Book, place: str, line: int) -> DomainError:
         if vanished(error):  # a forgetting that was already running erased the import's change set
@@ -225,7 +225,7 @@ def _cleared(book: Book) -> Conflict:
     )
 
 
-def _write(writer: BookWriter, rows: Sequence[CheckedEntry], state: BookImportState, report: ImportReport) -> None:
+def _write(writer: BookWriter, rows: Sequence[Entry], state: BookImportState, report: ImportReport) -> None:
     for row in rows:
         state.apply(row, report, writer)
     if report.held:
@@ -259,11 +259,12 @@ def _new_conversations(owner_id: UUID, batch: Sequence[Conversation], report: Im
     return list(new.values())
 
 
-def _proposal(source: Source, held: HeldEntry) -> Proposal:
-    fields = held.fields
+def _proposal(source: Source, entry: Entry, memory: Memory | None) -> Proposal:
+    fields, doubt = entry.fields, entry.doubt
+    assert doubt is not None  # the entry is held
     more: dict[str, Any] = {"target": str(fields.target), "metadata": dict(fields.metadata or {})}
     if fields.pinned is not None:
         more["pinned"] = fields.pinned
     if fields.expires_at is not None:
         more["expires_at"] = fields.expires_at.isoformat()
-    return proposal_of(source, fields, held.changes, rule=held.doubt.rule, reason=held.doubt.reason, more=more)
+    return proposal_of(source, fields, memory, rule=doubt.rule, reason=doubt.reason, more=more)
