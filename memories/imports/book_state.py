@@ -98,9 +98,10 @@ class BookImportState:
 
 @reads
 def check_entries(
-    book: Book | None, batch: Sequence[Entry], state: BookImportState, report: ImportReport
+    book: Book | None, batch: Sequence[Entry], state: BookImportState, report: ImportReport, later: list[Entry]
 ) -> Slices[list[Entry]]:
-    """Return the entries of a batch that may be written, checked. The others are counted in the report."""
+    """Return the entries of a batch that may be written, checked. The others are counted in the report, except those
+    that would give a memory the text of another one: they are added to `later`, since an entry may change the other."""
     cleaned: list[Entry] = []
     for entry in batch:
         try:
@@ -115,7 +116,11 @@ def check_entries(
     began = time.monotonic()
     for entry in cleaned:
         if entry.key in state.keys:
-            report.known += 1
+            memory = state.changed_memory(entry)
+            if memory is None or memory.content_key == entry.key or entry.retried:
+                report.known += 1
+            else:
+                later.append(replace(entry, retried=True))
             continue
         fields = entry.fields
         try:

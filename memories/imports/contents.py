@@ -19,7 +19,7 @@ class Entry:
     that it updates, provided that memory was created at `made_at`: other exports use the same numbers.
 
     A checked entry (memories.imports.book_state) has cleaned fields, the key and the scan hash of its content, and a
-    `doubt` if it waits for a decision."""
+    `doubt` if it waits for a decision. `retried`: it was put off once, since another memory had its text."""
 
     line: int
     place: str
@@ -30,6 +30,7 @@ class Entry:
     key: str = ""
     scan_hash: str = ""
     doubt: HoldReason | None = None
+    retried: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

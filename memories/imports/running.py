@@ -91,11 +91,11 @@ class _ImportPreview:
     report: ImportReport
 
     @reads
-    def memories(self, name: str, entries: Sequence[Entry]) -> Slices[None]:
+    def memories(self, name: str, entries: list[Entry]) -> Slices[None]:
         book = Book.objects.filter(owner_id=self.owner_id, name=name).first()
         state = yield from BookImportState.load(book, name)
         for batch in BatchSize().parts(entries):
-            for row in (yield from check_entries(book, batch, state, self.report)):
+            for row in (yield from check_entries(book, batch, state, self.report, entries)):
                 state.apply(row, self.report, None)
             yield
 
@@ -115,7 +115,7 @@ class _ImportWriter:
     limits: KeyLimits
     _change_sets: dict[str, ChangeSet] = field(default_factory=dict)
 
-    def memories(self, name: str, entries: Sequence[Entry]) -> Slices[None]:
+    def memories(self, name: str, entries: list[Entry]) -> Slices[None]:
         if not entries:
             return
         book = book_get_or_create(self.owner_id, name)
@@ -127,7 +127,7 @@ class _ImportWriter:
                 if state is None:
                     state = yield from BookImportState.load(book, name)
                 # Scanning is most of the work and holds no lock: others can write before and after it.
-                rows = yield from check_entries(book, batch, state, self.report)
+                rows = yield from check_entries(book, batch, state, self.report, entries)
                 done = ImportReport()
                 with size.measured(), self._writing(book) as writer:
                     unchanged = writer.book.generation == state.generation  # else somebody else wrote to the book

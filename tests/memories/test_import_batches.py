@@ -103,6 +103,16 @@ def test_a_memory_changed_by_two_lines_has_both_revisions(alice: Owner) -> None:
     assert list(memory.revisions.order_by("version").values_list("version", flat=True)) == [1, 2, 3]
 
 
+@pytest.mark.parametrize("preview", [True, False])
+def test_edited_lines_may_give_a_memory_the_text_that_another_one_had(alice: Owner, preview: bool) -> None:
+    tea, rum = memory_make(alice, "Likes tea."), memory_make(alice, "Likes rum.")
+    text = "\n".join([edited_line(tea, "Likes rum."), edited_line(rum, "Likes gin."), edited_line(rum, "Likes rum.")])
+    report = import_text(alice.pk, text, preview=preview)
+    assert (report.changed, report.known) == (2, 1)
+    if not preview:
+        assert [memory.content for memory in Memory.objects.order_by("number")] == ["Likes rum.", "Likes gin."]
+
+
 def test_entries_imported_before_a_failure_remain_in_a_change_set(alice: Owner, fast_machine: None) -> None:
     def fail(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if sql.startswith("INSERT") and "memories_memory" in sql and Memory.objects.count() >= 100:
