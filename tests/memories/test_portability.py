@@ -19,7 +19,7 @@ from tests.factories import memory_make
 from tests.gateway.v1 import ask
 from tests.memories.import_samples import edited_line
 from tests.scripted_model import ScriptedModel
-from tests.unsliced import book_clear, forget_memories, forget_owner, import_text
+from tests.unsliced import book_clear, forget_memories, import_text
 
 _STATE = ("target", "category", "content", "keywords", "metadata", "pinned", "expires_at")
 
@@ -289,9 +289,3 @@ def test_forgetting_one_book_keeps_the_others(alice: Owner) -> None:
     assert list(Memory.objects.values_list("content", flat=True)) == ["Likes tea."]
     numbers = Notification.objects.order_by("seq").values_list("book", "memory_numbers")
     assert list(numbers) == [("main", [1]), ("work", []), ("work", [])]
-
-
-def test_forgetting_an_owner_deletes_everything(alice: Owner) -> None:
-    memory_make(alice)
-    forget_owner(alice)
-    assert (Owner.objects.count(), Memory.objects.count(), ChangeSet.objects.count()) == (0, 0, 0)
