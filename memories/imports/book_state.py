@@ -15,7 +15,7 @@ from memories.evidence import scan_doubt
 from memories.imports.contents import Entry
 from memories.imports.report import ImportReport
 from memories.models import Book, Memory
-from memories.selectors import known_keys, live_keys, live_rows
+from memories.selectors import PAGE, live_in, live_rows, paged
 from memories.services import BookWriter, Budgets, fields_cleaned
 
 _API_PRECISION = timedelta(milliseconds=1)
@@ -39,16 +39,18 @@ class BookImportState:
         # Read first: a write during the rest of the reading raises the generation.
         generation = Book.objects.values_list("generation", flat=True).get(pk=book.pk)
         state = cls(Budgets.of(book, name), generation)
-        for page in live_keys(book):
-            state.keys |= page
-            yield
+        for count, memory in enumerate(paged(live_in(book).only("number", "content_key"), "number"), start=1):
+            state.keys.add(memory.content_key)
+            if count % PAGE == 0:
+                yield
         return state
 
     @classmethod
     def load_locked(cls, book: Book, entries: Sequence[Entry]) -> "BookImportState":
         """Return the state of a locked book as far as one batch needs it."""
-        keys = known_keys(book, [entry.key for entry in entries])
-        state = cls(Budgets.of(book, book.name), book.generation, keys=keys)
+        known = live_in(book).filter(content_key__in=[entry.key for entry in entries])
+        keys = known.values_list("content_key", flat=True)
+        state = cls(Budgets.of(book, book.name), book.generation, keys=set(keys))
         state.load_named(book, entries)
         return state
 
