@@ -5,7 +5,7 @@ models remain the only source: a statement is written as a query set or defined 
 placeholder of a value (docs/decisions/0049). They are cached per connection, as are their converters."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
@@ -182,20 +182,14 @@ class Insert(Generic[M]):
     def __init__(
         self, model: type[M], expressions: Callable[[], Mapping[str, Any]] = dict, *, update_fields: Sequence[str] = ()
     ) -> None:
-        self._model, self._expressions, self._update_fields = model, expressions, update_fields
-        self._by_count: dict[int, _InsertRows] = {}
+        self._of_count = cache(lambda count: _InsertRows(model, count, expressions(), update_fields))
 
     def execute(self, rows: Sequence[M], **values: Any) -> None:
         """Insert instances. `values` are the values of `Given` in the expressions."""
         at = 0
         while remaining := len(rows) - at:
             count = next((size for size in self.SIZES if size <= remaining), remaining)
-            statement = self._by_count.get(count)
-            if statement is None:
-                statement = self._by_count[count] = _InsertRows(
-                    self._model, count, self._expressions(), self._update_fields
-                )
-            statement.execute(rows[at : at + count], values)
+            self._of_count(count).execute(rows[at : at + count], values)
             at += count
 
 
