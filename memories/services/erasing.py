@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from graphlib import TopologicalSorter
 from typing import Any
 from uuid import UUID
 
@@ -97,20 +98,14 @@ def _publish(owners: list[UUID]) -> None:
 @cache
 def owner_tables() -> tuple[type[Model], ...]:
     """Return every model whose rows belong to an owner, each before the models that it refers to."""
-    tables = [model for model in apps.get_models() if not model._meta.proxy]
-    left = [model for model in tables if model is not Owner and Owner in _parents(model)]
-    ordered: list[type[Model]] = []
-    while left:
-        free = [model for model in left if not any(model in _parents(other) for other in left if other is not model)]
-        if not free:
-            raise RuntimeError(f"These models refer to each other in a circle: {left}")
-        ordered += free
-        left = [model for model in left if model not in free]
-    return tuple(ordered)
-
-
-def _parents(model: type[Model]) -> set[Any]:
-    return {field.related_model for field in model._meta.concrete_fields if isinstance(field, ForeignKey)}
+    parents = {
+        model: {field.related_model for field in model._meta.concrete_fields if isinstance(field, ForeignKey)} - {model}
+        for model in apps.get_models()
+        if not model._meta.proxy and model is not Owner
+    }
+    owned = [model for model in parents if Owner in parents[model]]
+    referring = {model: [other for other in owned if model in parents[other]] for model in owned}
+    return tuple(TopologicalSorter(referring).static_order())
 
 
 def tombstones_purge(before: datetime, limit: int) -> None:
