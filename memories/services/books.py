@@ -14,8 +14,9 @@ from django.db.models.functions import Length
 from memories.caller import ALL_BOOKS
 from memories.errors import Conflict, InvalidRequest, OverBudget
 from memories.limits import BOOK_NAME
-from memories.models import Book, BookLimits, Owner, Target
+from memories.models import Book, BookLimits, Target
 from memories.selectors import live_in
+from memories.services.owners import owner_lock
 
 # The defaults of an agent's settings, which also apply to books that no agent names.
 DEFAULT_LIMITS = {Target.USER: 1375, Target.MEMORY: 2200}
@@ -32,9 +33,7 @@ def book_get_or_create(owner_id: UUID, name: str) -> Book:
 
 @transaction.atomic
 def _book_create(owner_id: UUID, name: str) -> Book:
-    Owner.objects.select_for_update().filter(
-        pk=owner_id
-    ).first()  # two requests must not both create the last allowed book
+    owner_lock(owner_id)  # two requests must not both create the last allowed book
     rows = Book.objects.filter(owner_id=owner_id)
     known = rows.filter(name=name).first()
     if known:
