@@ -12,7 +12,9 @@ from operator import or_
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import BooleanField, F, Func, Q, QuerySet, Value
+from django.db.models import BooleanField, F, Func, Q, QuerySet, TextField, Value
+from django.db.models.functions import StrIndex
+from django.db.models.lookups import GreaterThan
 from django.db.models.sql.compiler import SQLCompiler
 from django.http import QueryDict
 
@@ -24,7 +26,6 @@ from memories.models import Memory
 from search.keywords import fold
 
 _PREFIX = "metadata."
-_FOLDED = "translate(replace(lower(normalize({}, NFKC)), 'ß', 'ss'), 'ς', 'σ')"
 _SHOWN = timedelta(milliseconds=1)  # responses truncate times to milliseconds
 
 
@@ -59,7 +60,8 @@ class MemoryFilters:
 
 def contains_text(text: str, *fields: str) -> Q:
     """Return the condition that one of the fields contains the text, whatever its case, width and composition."""
-    return reduce(or_, (Q(ContainsFolded(name, text)) for name in fields))
+    folded = Folded(Value(text))
+    return reduce(or_, (Q(GreaterThan(StrIndex(Folded(F(name)), folded), 0)) for name in fields))
 
 
 def metadata_from_query(query: QueryDict) -> dict[str, str]:
@@ -73,32 +75,24 @@ def metadata_from_query(query: QueryDict) -> dict[str, str]:
     return {name.removeprefix(_PREFIX): str(query[name]) for name in asked}
 
 
-class ContainsFolded(Func):
-    """True for rows whose text contains another text, both folded: on SQLite as the strict search folds them, on
-    PostgreSQL by its own functions, which differ in rare letters only."""
+class Folded(Func):
+    """A text without differences of case, width and composition: on SQLite as the strict search folds it, on PostgreSQL
+    by its own functions, which differ in rare letters only."""
 
-    output_field = BooleanField()
+    function = "daybook_fold"
+    output_field = TextField()
 
-    def __init__(self, name: str, text: str) -> None:
-        super().__init__(F(name))
-        self._text = text
-
-    def as_sql(
-        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, *args: Any, **kwargs: Any
-    ) -> tuple[str, tuple[Any, ...]]:
-        """Return the condition for SQLite, and give our function to its connection."""
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
+        """Return the SQL for SQLite, and give our function to its connection."""
         connection.ensure_connection()
         with suppress(sqlite3.OperationalError):  # it has the function, which another statement is using
             connection.connection.create_function("daybook_fold", 1, fold, deterministic=True)
-        column, given = compiler.compile(self.source_expressions[0])
-        return f"(instr(daybook_fold({column}), %s) > 0)", (*given, fold(self._text))
+        return self.as_sql(compiler, connection, **context)
 
-    def as_postgresql(
-        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **kwargs: Any
-    ) -> tuple[str, tuple[Any, ...]]:
-        """Return the condition for PostgreSQL."""
-        column, given = compiler.compile(self.source_expressions[0])
-        return f"(strpos({_FOLDED.format(column)}, {_FOLDED.format('%s')}) > 0)", (*given, self._text)
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
+        """Return the SQL for PostgreSQL."""
+        folded = "translate(replace(lower(normalize(%(expressions)s, NFKC)), 'ß', 'ss'), 'ς', 'σ')"
+        return self.as_sql(compiler, connection, template=folded, **context)
 
 
 class HasPairs(Func):

@@ -169,7 +169,9 @@ def _stop_background(erasure: Erasure, books: Sequence[UUID]) -> None:
 def _memory_steps(erasure: Erasure, owner_id: UUID, books: Sequence[UUID]) -> Iterable[ErasureStep]:
     yield ErasureStep("revisions", deleting(Revision.objects.filter(owner_id=owner_id, memory__book__in=books)))
     yield ErasureStep("", deleting(MemoryVector.objects.filter(owner_id=owner_id, book__in=books)))
-    yield ErasureStep("memories", _memories_deleting(owner_id, books))
+    memories = Memory.objects.filter(owner_id=owner_id, book__in=books)
+    lock, outdate = partial(books_lock, books), lambda _: generations_raise(books)  # older views become stale
+    yield ErasureStep("memories", deleting(memories, before=lock, after=outdate))
     # A change set that is written to meanwhile has revisions, and stays.
     yield ErasureStep("", deleting(without_revisions(ChangeSet.objects.filter(owner_id=owner_id, book__in=books))))
     notifications = Notification.objects.filter(owner_id=owner_id)
@@ -178,20 +180,6 @@ def _memory_steps(erasure: Erasure, owner_id: UUID, books: Sequence[UUID]) -> It
     else:
         yield ErasureStep("thread_records", deleting(ThreadRecord.objects.filter(owner_id=owner_id)))
         yield ErasureStep("notifications", deleting(notifications))
-
-
-def _memories_deleting(owner_id: UUID, books: Sequence[UUID]) -> Callable[[int], int]:
-    """Delete memories under the lock of their books and raise the generation, so that older views become stale."""
-    delete = deleting(Memory.objects.filter(owner_id=owner_id, book__in=books))
-
-    def batch(limit: int) -> int:
-        books_lock(books)
-        count = delete(limit)
-        if count:
-            generations_raise(books)
-        return count
-
-    return batch
 
 
 @transaction.atomic

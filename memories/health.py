@@ -55,20 +55,14 @@ def _health(books: Sequence[Book], now: datetime, limits: KeyLimits) -> list[dic
     if not books:
         return []
     known = [_own_facts(books, now), *(reader(books, now) for reader in _readers)]
-    return [
-        _book_json(book, [facts[book.pk] for facts in known if _is_visible(facts.get(book.pk), limits)])
-        for book in books
-    ]
-
-
-def _is_visible(facts: Facts | None, limits: KeyLimits) -> bool:
-    return facts is not None and not (limits and facts.of_owner)
-
-
-def _book_json(book: Book, facts: Sequence[Facts]) -> dict[str, Any]:
-    sentences = sorted((pair for known in facts for pair in known.sentences), key=lambda pair: pair[0])
-    figures = {name: value for known in facts for name, value in known.figures.items()}
-    return {"object": "book_health", "book": book.name, **figures, "text": " ".join(words for _, words in sentences)}
+    health: list[dict[str, Any]] = []
+    for book in books:
+        facts = [found[book.pk] for found in known if book.pk in found and not (limits and found[book.pk].of_owner)]
+        sentences = sorted((pair for fact in facts for pair in fact.sentences), key=lambda pair: pair[0])
+        figures = {name: value for fact in facts for name, value in fact.figures.items()}
+        text = " ".join(words for _, words in sentences)
+        health.append({"object": "book_health", "book": book.name, **figures, "text": text})
+    return health
 
 
 def ago(moment: datetime, now: datetime) -> str:

@@ -16,7 +16,6 @@ from memories.pagination import parse_number
 
 Row = TypeVar("Row", bound=Model)
 MAX_UNDO_CHAIN = 100  # undos of undos that are followed
-_KEYS_PAGE = 5_000
 PAGE = 500  # rows of a page of `paged`
 
 
@@ -105,20 +104,6 @@ def undo_steps(owner_id: UUID, sets: Iterable[UUID]) -> Iterator[tuple[UUID, Cha
 def live_rows(book: Book, *, numbers: Sequence[int]) -> dict[int, Memory]:
     """Return the live memories of a book among these numbers, by number."""
     return {memory.number: memory for memory in live_in(book).filter(number__in=numbers)}
-
-
-def known_keys(book: Book, keys: Sequence[str]) -> set[str]:
-    """Return the content keys among `keys` that a live memory of the book has."""
-    return set(live_in(book).filter(content_key__in=keys).values_list("content_key", flat=True))
-
-
-def live_keys(book: Book) -> Iterator[set[str]]:
-    """Yield the content keys of all live memories of a book, page by page."""
-    rows = live_in(book).order_by("number").values_list("number", "content_key")
-    page = list(rows[:_KEYS_PAGE])
-    while page:
-        yield {key for _, key in page}
-        page = list(rows.filter(number__gt=page[-1][0])[:_KEYS_PAGE]) if len(page) == _KEYS_PAGE else []
 
 
 def paged(rows: "QuerySet[Row]", *keys: str) -> Iterator[Row]:

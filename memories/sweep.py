@@ -30,6 +30,7 @@ from memories.models import (
 )
 from memories.selectors import undeleted
 from memories.services import Source, book_writing, scan_days_purge, tombstones_purge, verdicts_store
+from memories.services.erasing import deleting
 from memories.verdicts import ScanVerdict, verdict_of, verdict_of_document
 
 _BATCH = 200
@@ -47,8 +48,7 @@ def memories_sweep() -> None:
     """Run one sweep. It is idempotent and safe in several workers."""
     now = timezone.now()
     expired_delete()
-    old = Notification.objects.filter(created_at__lt=now - timedelta(days=settings.NOTIFICATION_DAYS))
-    Notification.objects.filter(pk__in=old.values_list("pk", flat=True)[:_BATCH]).delete()
+    deleting(Notification.objects.filter(created_at__lt=now - timedelta(days=settings.NOTIFICATION_DAYS)))(_BATCH)
     tombstones_purge(now - timedelta(days=settings.UNDO_DAYS), _BATCH)
     ClearCode.objects.filter(expires_at__lt=now).delete()
     Invalidation.objects.filter(created_at__lt=now - timedelta(days=1)).delete()

@@ -1,9 +1,11 @@
 """Users and rows with the product's defaults, created through our services so that they have revisions too."""
 
+from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
+from django.utils import timezone
 
 from gateway.keys import api_key_create
 from gateway.models import Agent, ApiKey, Login, Session
@@ -16,6 +18,7 @@ from memories.models import Book, ChangeSet, Memory, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, owner_for_user
 from reviews.models import ReviewRun
 
+BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER)
 REMEMBERS: dict[str, Any] = {
     "instructions": "You are terse.",
     "tools": [{"type": "memory"}],
@@ -70,6 +73,13 @@ def memory_make(owner: Owner, content: str = "Likes tea.", *, book: str = "main"
     source = Source(actor=f"user:{owner.user_id}", origin=WriteOrigin.USER, kind=ChangeSet.Kind.EDIT)
     with book_writing(book_get_or_create(owner.pk, book), source) as writer:
         return writer.add(MemoryFields(content=content, **{"target": "user", **fields})).memory
+
+
+def expired_make(owner: Owner, content: str = "On holiday until Monday.", **columns: str) -> Memory:
+    """Create a memory that has just expired."""
+    memory = memory_make(owner, content, expires_at=timezone.now() + timedelta(hours=1))
+    Memory.objects.filter(pk=memory.pk).update(expires_at=timezone.now() - timedelta(seconds=1), **columns)
+    return memory
 
 
 def review_make(book: Book, state: str = "saved", **fields: Any) -> ReviewRun:

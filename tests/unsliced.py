@@ -69,7 +69,6 @@ def import_file(
     return report
 
 
-def import_text(owner_id: UUID, text: str, *, actor: str, book: str = "main", preview: bool) -> ImportReport:
-    """Import JSON Lines."""
-    data = text.encode(errors="surrogatepass")
-    return import_file(owner_id, data, actor=actor, book=book, preview=preview, format="jsonl")
+def import_text(owner_id: UUID, text: str, **options: Any) -> ImportReport:
+    """Import JSON Lines; `options` are those of `import_file`."""
+    return import_file(owner_id, text.encode(errors="surrogatepass"), format="jsonl", **options)

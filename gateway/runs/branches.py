@@ -89,7 +89,7 @@ def _continue_from(session: Session, path: Sequence[Node]) -> None:
         session.last_pair = fingerprint.pair_key(user_text, fingerprint.strip_whitespace(run.text))
     changed = ["turns", "turns_since_memory_review", "history_hash", "last_pair", "branch_end", "branch_until"]
     session.save(update_fields=changed)
-    thread_changed(owner_id=session.owner_id, session_id=session.pk)
+    thread_changed(owner_id=session.owner_id, session_id=session.pk, after=session.last_active_at)
 
 
 def _unreviewed_turns(session: Session) -> int:

@@ -8,7 +8,7 @@ MEMORY_PATH = "MEMORY.md"
 SUMMARY_PATH = "memory_summary.md"
 MAX_SKILL_NAME = 64
 _SKILL_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?")
-_SKILL_PATH = re.compile(r"skills/([^/]+)/SKILL\.md")
+_SKILL_PATH = re.compile(rf"skills/({_SKILL_NAME.pattern})/SKILL\.md")
 ROOT = "memory://root"
 
 
@@ -29,12 +29,16 @@ def skill_path(name: str) -> str:
 def skill_name(path: str) -> str:
     """Return the name of the skill with this path, or ""."""
     match = _SKILL_PATH.fullmatch(path)
-    return match[1] if match and is_skill_name(match[1]) else ""
+    return match[1] if match else ""
+
+
+def _is_path(path: str) -> bool:
+    return path in {MEMORY_PATH, SUMMARY_PATH} or bool(skill_name(path))
 
 
 def clean_path(path: str) -> str:
     """Return a valid path unchanged. Raises InvalidRequest for any other; nothing is decoded or resolved."""
-    if path in {MEMORY_PATH, SUMMARY_PATH} or skill_name(path):
+    if _is_path(path):
         return path
     raise InvalidRequest(f"A document is {MEMORY_PATH}, {SUMMARY_PATH} or skills/<name>/SKILL.md.", param="path")
 
@@ -46,7 +50,7 @@ def resolve_uri(uri: str) -> str:
     if uri in {ROOT, f"{ROOT}/"}:
         return SUMMARY_PATH
     path = uri.removeprefix(f"{ROOT}/")
-    if path == uri or (path not in {MEMORY_PATH, SUMMARY_PATH} and not skill_name(path)):
+    if path == uri or not _is_path(path):
         raise InvalidRequest(
             f"read knows {ROOT} (the summary), {ROOT}/{MEMORY_PATH}, {ROOT}/skills/<name>/SKILL.md, and nothing else.",
             param="path",

@@ -63,14 +63,12 @@ def artifact_put(book: Book, path: str, content: str, source: Source, *, version
     if not content and not live_artifacts(book.owner_id, book.pk).filter(path=path).exists():
         raise InvalidRequest("A document needs some words.", param="content")
     with book_writing(book, source) as writer:
-        artifact = _row(writer.book, path)
-        present = artifact.version if artifact and not artifact.deleted_at else 0
+        artifact, before = _open(writer, path)
+        present = 0 if before is None or artifact.deleted_at else artifact.version
         if version is not None and version != present:
             raise Conflict("This document was changed in the meantime. Read it again and repeat your change.")
-        if artifact and content == (artifact.content if present else ""):
+        if before is not None and content == (artifact.content if present else ""):
             return artifact
-        artifact = artifact or _new(writer, path)
-        before = None if artifact._state.adding else artifact_state(artifact)
         if not present:
             artifact.content = ""  # the lines of a removed document belong to nobody
         _record_person_lines(artifact, content)
@@ -99,8 +97,7 @@ def artifacts_replace(writer: BookWriter, documents: Mapping[str, str]) -> Repla
     person edited, which are marked as kept."""
     written, removed, kept = [], [], []
     for path, content in documents.items():
-        artifact = _row(writer.book, path) or _new(writer, path)
-        before = None if artifact._state.adding else artifact_state(artifact)
+        artifact, before = _open(writer, path)
         corrected = with_person_lines(artifact, content)
         if before is not None and corrected == artifact.content and not artifact.deleted_at and not artifact.kept:
             continue
@@ -229,21 +226,14 @@ def _rule(content: str) -> str:
     return verdict_of_document(content).rule
 
 
-def _row(book: Book, path: str) -> Artifact | None:
-    """Return the artifact with this path, ignoring case, even if it was removed."""
-    rows = Artifact.objects.select_for_update().filter(owner_id=book.owner_id, book=book)
-    return rows.filter(path_key=path.casefold()).first()
-
-
-def _new(writer: BookWriter, path: str) -> Artifact:
-    return Artifact(
-        owner_id=writer.book.owner_id,
-        book=writer.book,
-        path=path,
-        path_key=path.casefold(),
-        version=0,
-        write_origin=writer.source.origin,
-    )
+def _open(writer: BookWriter, path: str) -> tuple[Artifact, dict[str, Any] | None]:
+    """Return the artifact with this path, ignoring case, even if it was removed, and its state; else a new one and
+    None."""
+    unique = {"owner_id": writer.book.owner_id, "book": writer.book, "path_key": path.casefold()}
+    artifact = Artifact.objects.select_for_update().filter(**unique).first()
+    if artifact is not None:
+        return artifact, artifact_state(artifact)
+    return Artifact(**unique, path=path, version=0, write_origin=writer.source.origin), None
 
 
 def _remove(writer: BookWriter, artifact: Artifact) -> None:

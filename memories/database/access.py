@@ -135,14 +135,14 @@ def overloaded(error: BaseException) -> Overloaded | None:
     if isinstance(error, DatabaseBusy):
         return Overloaded(BUSY, retry_after=RETRY_SECONDS)
     cause = error.__cause__
-    if _is_full(error):
+    # Without a SQLSTATE there was no connection to the server: it failed, was lost, or none was free in the pool.
+    state, sqlite_code = getattr(cause, "sqlstate", None), (getattr(cause, "sqlite_errorcode", None) or 0) & 0xFF
+    if state == _POSTGRES_FULL or sqlite_code == sqlite3.SQLITE_FULL:
         global _full_at
         _full_at = time.monotonic()
         return Overloaded(_FULL, retry_after=round(_FULL_SECONDS))
-    # Without a SQLSTATE there was no connection to the server: it failed, was lost, or none was free in the pool.
-    state = getattr(cause, "sqlstate", None)
     unreachable = isinstance(cause, psycopg.OperationalError) and (state is None or state.startswith("08"))
-    if unreachable or state in _POSTGRES_BUSY or _sqlite_code(cause) in _SQLITE_BUSY:
+    if unreachable or state in _POSTGRES_BUSY or sqlite_code in _SQLITE_BUSY:
         return Overloaded(BUSY, retry_after=RETRY_SECONDS)
     return None
 
@@ -269,13 +269,3 @@ def _inline(loop: asyncio.AbstractEventLoop | None, function: Callable[[], T]) -
         return function()
     finally:
         asyncio._set_running_loop(loop)
-
-
-def _is_full(error: BaseException) -> bool:
-    cause = error.__cause__
-    return _sqlite_code(cause) == sqlite3.SQLITE_FULL or getattr(cause, "sqlstate", None) == _POSTGRES_FULL
-
-
-def _sqlite_code(error: BaseException | None) -> int:
-    """Return SQLite's primary error code, or 0 for other errors."""
-    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF

@@ -44,7 +44,7 @@ class BatchSize:
         self.rows = max(_MIN_ROWS, min(self._maximum, wanted, self.rows * 2))
 
     def parts(self, rows: Sequence[T]) -> Iterator[Sequence[T]]:
-        """Yield the rows in order, in parts of the current size."""
+        """Yield the rows in order, in parts of the current size. Rows may be added meanwhile."""
         at = 0
         while at < len(rows):
             part = rows[at : at + self.rows]

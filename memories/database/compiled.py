@@ -48,7 +48,10 @@ class Compiled:
     def __init__(self, sql: str, params: Iterable[Any], connection: BaseDatabaseWrapper) -> None:
         self.sql = sql
         self._connection = connection
-        self._sqlite = _with_driver_placeholders(sql, connection) if connection.vendor == "sqlite" else ""
+        self._sqlite = ""  # the SQL with the driver's placeholders, which Django converts at each execution
+        if connection.vendor == "sqlite":
+            connection.ensure_connection()
+            self._sqlite = str(connection.create_cursor().convert_query(sql))
         self.names: tuple[str, ...] = ()
         self.converters: list[tuple[int, Sequence[Callable[..., Any]], Any]] = []
         self._params: list[Any] = []
@@ -100,12 +103,6 @@ class Compiled:
             with connection.create_cursor() as cursor:
                 cursor.execute(self.sql, params)
                 return result(cursor)
-
-
-def _with_driver_placeholders(sql: str, connection: BaseDatabaseWrapper) -> str:
-    """Return the SQL with the placeholders of SQLite's driver, which Django converts at each execution."""
-    connection.ensure_connection()
-    return str(connection.create_cursor().convert_query(sql))
 
 
 def _preparer(field: "Field[Any, Any]", connection: BaseDatabaseWrapper) -> _Prepare | None:

@@ -95,7 +95,9 @@ class Lane:
 
     def _work_shared(self) -> None:
         """Run all waiting shared jobs, in one transaction if possible. Later calls may find none left."""
-        jobs = [job for job in self._next_shared() if job.future.set_running_or_notify_cancel()]
+        with self._lock:
+            waiting = [self._shared.popleft() for _ in range(min(len(self._shared), MAX_JOBS_PER_TRANSACTION))]
+        jobs = [job for job in waiting if job.future.set_running_or_notify_cancel()]
         left = min(job.deadline for job in jobs) - time.monotonic() if len(jobs) > 1 else 0.0
         if left > 0:
             with contextlib.suppress(DatabaseError):  # each job runs into the error again
@@ -107,10 +109,6 @@ class Lane:
                 job.future.set_result(self._work(job))
             except BaseException as error:  # noqa: BLE001 - like an executor, pass it to the future
                 job.future.set_exception(error)
-
-    def _next_shared(self) -> list[Job]:
-        with self._lock:
-            return [self._shared.popleft() for _ in range(min(len(self._shared), MAX_JOBS_PER_TRANSACTION))]
 
     def _set_lock_timeout(self, seconds: float) -> None:
         """Set this thread's lock timeout, and replace an ended connection. A statement is sent only if the timeout

@@ -5,14 +5,14 @@ models remain the only source: a statement is written as a query set or defined 
 placeholder of a value (docs/decisions/0049). They are cached per connection, as are their converters."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Field, Model, QuerySet
+from django.db.models import Model, QuerySet
 from django.db.models.base import ModelState
 from django.db.models.constants import OnConflict
 from django.db.models.sql import InsertQuery, UpdateQuery
@@ -29,7 +29,9 @@ _CACHE_ATTRIBUTE = "_daybook_statements"
 class _Statement:
     """The base class of statements, which are compiled at their first use on a connection."""
 
-    def compiled(self, connection: BaseDatabaseWrapper) -> Compiled:
+    @property
+    def compiled(self) -> Compiled:
+        connection = connections[_DEFAULT]
         cache: dict[_Statement, Compiled] = vars(connection).setdefault(_CACHE_ATTRIBUTE, {})
         found = cache.get(self)
         if found is None:
@@ -48,11 +50,11 @@ class RawStatement(_Statement):
 
     def row(self, params: Sequence[Any]) -> tuple[Any, ...] | None:
         """Return the first row, or None."""
-        return next(iter(self.compiled(connections[_DEFAULT]).fetch(params)), None)
+        return next(iter(self.compiled.fetch(params)), None)
 
     def execute(self, params: Sequence[Any]) -> int:
         """Execute the statement and return the number of changed rows."""
-        return self.compiled(connections[_DEFAULT]).execute(params)
+        return self.compiled.execute(params)
 
     def _compile(self, connection: BaseDatabaseWrapper) -> Compiled:
         return Compiled(self._sql(), (), connection)
@@ -66,13 +68,13 @@ class Select(_Statement, Generic[M]):
 
     def rows(self, **values: Any) -> list[tuple[Any, ...]]:
         """Return the rows, with values converted as Django's fields do."""
-        compiled = self.compiled(connections[_DEFAULT])
+        compiled = self.compiled
         found = compiled.fetch(compiled.params(values))
         return [compiled.convert(row) for row in found] if compiled.converters else found
 
     def as_stored(self, **values: Any) -> tuple[list[tuple[Any, ...]], Callable[[tuple[Any, ...]], tuple[Any, ...]]]:
         """Return the rows as the driver returns them, and a function that converts one as `rows` does."""
-        compiled = self.compiled(connections[_DEFAULT])
+        compiled = self.compiled
         return compiled.fetch(compiled.params(values)), compiled.convert
 
     def row(self, **values: Any) -> tuple[Any, ...] | None:
@@ -82,7 +84,7 @@ class Select(_Statement, Generic[M]):
     def instances(self, **values: Any) -> list[M]:
         """Return the rows as instances of the model. Not for `values_list` query sets."""
         rows = self.rows(**values)
-        names = self.compiled(connections[_DEFAULT]).names
+        names = self.compiled.names
         return [self._build_model.from_db(_DEFAULT, names, row) for row in rows]
 
     def instance(self, **values: Any) -> M | None:
@@ -113,35 +115,25 @@ class RowFactory(Generic[M]):
 
     def row(self, **values: Any) -> M:
         """Return a new instance. Values are named by attname, such as `owner_id`. Raises TypeError for other names."""
-        if values.keys() - self._names:
-            raise TypeError(f"{self._model.__name__} has no {', '.join(values.keys() - self._names)}")
+        constants, functions = self._defaults
+        if unknown := values.keys() - constants.keys() - functions.keys():
+            raise TypeError(f"{self._model.__name__} has no {', '.join(unknown)}")
         row = self._model.__new__(self._model)
         row._state = ModelState()
         attributes = vars(row)
-        attributes.update(self._constants)
+        attributes.update(constants)
         attributes.update(values)
-        for name, default in self._factories:
+        for name, default in functions.items():
             if name not in values:
                 attributes[name] = default()
         return row
 
     @cached_property
-    def _names(self) -> frozenset[str]:
-        return frozenset(field.attname for field in self._model._meta.concrete_fields)
-
-    @cached_property
-    def _constants(self) -> dict[str, Any]:
+    def _defaults(self) -> tuple[dict[str, Any], dict[str, Callable[[], Any]]]:
+        """The defaults by attname, constants and callables. No model here uses database defaults."""
         fields = self._model._meta.concrete_fields
-        return {field.attname: field.get_default() for field in fields if not _is_dynamic(field)}
-
-    @cached_property
-    def _factories(self) -> list[tuple[str, Callable[[], Any]]]:
-        return [(field.attname, field.default) for field in self._model._meta.concrete_fields if _is_dynamic(field)]
-
-
-def _is_dynamic(field: "Field[Any, Any]") -> bool:
-    """Return True if the default is a callable. No model here uses database defaults."""
-    return field.has_default() and callable(field.default)
+        functions = {f.attname: f.default for f in fields if f.has_default() and callable(f.default)}
+        return {f.attname: f.get_default() for f in fields if f.attname not in functions}, functions
 
 
 class Update(_Statement):
@@ -152,7 +144,7 @@ class Update(_Statement):
 
     def execute(self, **values: Any) -> int:
         """Return the number of updated rows."""
-        compiled = self.compiled(connections[_DEFAULT])
+        compiled = self.compiled
         return compiled.execute(compiled.params(values))
 
     def _compile(self, connection: BaseDatabaseWrapper) -> Compiled:
@@ -190,20 +182,14 @@ class Insert(Generic[M]):
     def __init__(
         self, model: type[M], expressions: Callable[[], Mapping[str, Any]] = dict, *, update_fields: Sequence[str] = ()
     ) -> None:
-        self._model, self._expressions, self._update_fields = model, expressions, update_fields
-        self._by_count: dict[int, _InsertRows] = {}
+        self._of_count = cache(lambda count: _InsertRows(model, count, expressions(), update_fields))
 
     def execute(self, rows: Sequence[M], **values: Any) -> None:
         """Insert instances. `values` are the values of `Given` in the expressions."""
         at = 0
         while remaining := len(rows) - at:
             count = next((size for size in self.SIZES if size <= remaining), remaining)
-            statement = self._by_count.get(count)
-            if statement is None:
-                statement = self._by_count[count] = _InsertRows(
-                    self._model, count, self._expressions(), self._update_fields
-                )
-            statement.execute(rows[at : at + count], values)
+            self._of_count(count).execute(rows[at : at + count], values)
             at += count
 
 
@@ -219,8 +205,8 @@ class _InsertRows(_Statement):
         self._values_of = attrgetter(*attributes)
 
     def execute(self, rows: Sequence[Model], values: dict[str, Any]) -> None:
-        compiled = self.compiled(connections[_DEFAULT])
         values.update(zip(self._given, chain.from_iterable(map(self._values_of, rows)), strict=True))
+        compiled = self.compiled
         compiled.execute(compiled.params(values))
         for row in rows:
             row._state.adding, row._state.db = False, _DEFAULT

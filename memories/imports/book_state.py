@@ -3,34 +3,22 @@ read once and stays valid while the book's generation is the same, that is, whil
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from django.utils import timezone
 
 from memories.database.batches import SLICE_SECONDS, Slices, reads
-from memories.entry_rules import check_scan
-from memories.entry_rules import content_key as key_of
+from memories.entry_rules import check_scan, content_key
 from memories.errors import BlockedByScan, InvalidRequest, OverBudget, TooLarge
-from memories.evidence import HoldReason, scan_doubt
+from memories.evidence import scan_doubt
 from memories.imports.contents import Entry
 from memories.imports.report import ImportReport
 from memories.models import Book, Memory
-from memories.selectors import known_keys, live_keys, live_rows
-from memories.services import BookWriter, Budgets, MemoryFields, fields_cleaned
+from memories.selectors import PAGE, live_in, live_rows, paged
+from memories.services import BookWriter, Budgets, fields_cleaned
 
 _API_PRECISION = timedelta(milliseconds=1)
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedEntry:
-    """An entry with cleaned and scanned fields. `key` is its content key; with a `doubt` it waits for a decision."""
-
-    entry: Entry
-    fields: MemoryFields
-    key: str
-    scan_hash: str
-    doubt: HoldReason | None = None
 
 
 @dataclass(slots=True)
@@ -51,17 +39,19 @@ class BookImportState:
         # Read first: a write during the rest of the reading raises the generation.
         generation = Book.objects.values_list("generation", flat=True).get(pk=book.pk)
         state = cls(Budgets.of(book, name), generation)
-        for page in live_keys(book):
-            state.keys |= page
-            yield
+        for count, memory in enumerate(paged(live_in(book).only("number", "content_key"), "number"), start=1):
+            state.keys.add(memory.content_key)
+            if count % PAGE == 0:
+                yield
         return state
 
     @classmethod
-    def load_locked(cls, book: Book, rows: Sequence[CheckedEntry]) -> "BookImportState":
+    def load_locked(cls, book: Book, entries: Sequence[Entry]) -> "BookImportState":
         """Return the state of a locked book as far as one batch needs it."""
-        keys = known_keys(book, [row.key for row in rows])
-        state = cls(Budgets.of(book, book.name), book.generation, keys=keys)
-        state.load_named(book, [row.entry for row in rows])
+        known = live_in(book).filter(content_key__in=[entry.key for entry in entries])
+        keys = known.values_list("content_key", flat=True)
+        state = cls(Budgets.of(book, book.name), book.generation, keys=set(keys))
+        state.load_named(book, entries)
         return state
 
     def load_named(self, book: Book | None, entries: Sequence[Entry]) -> None:
@@ -70,22 +60,24 @@ class BookImportState:
         if book is not None and named:
             self.rows |= live_rows(book, numbers=sorted(named))
 
-    def changed_memory(self, entry: Entry, key: str) -> Memory | None:
-        """Return the memory whose content an entry would replace, or None if it would add one or is known already."""
+    def changed_memory(self, entry: Entry) -> Memory | None:
+        """Return the memory whose content an entry would replace, or None if it would add one."""
         memory = self.rows.get(entry.number) if entry.number is not None else None
-        if memory is None or entry.made_at is None or key in self.keys:
+        if memory is None or entry.made_at is None:
             return None
         # The API truncates times to milliseconds; exports do not.
         return memory if abs(entry.made_at - memory.created_at) < _API_PRECISION else None
 
-    def apply(self, row: CheckedEntry, report: ImportReport, writer: BookWriter | None) -> None:
-        """Count an entry and update the state as if it were written; pass it to `writer` if there is one."""
-        fields, key = row.fields, row.key
+    def apply(self, entry: Entry, report: ImportReport, writer: BookWriter | None) -> None:
+        """Count a checked entry and update the state as if it were written; pass it to `writer` if there is one."""
+        fields, key = entry.fields, entry.key
         target, length = fields.target or "", len(fields.content or "")
         try:
-            memory = self.changed_memory(row.entry, key)
-            if row.doubt is not None and (memory is not None or key not in self.keys):
-                report.hold(row.entry, fields, row.doubt, memory)
+            memory = self.changed_memory(entry)
+            if key in self.keys:
+                report.known += 1
+            elif entry.doubt is not None:
+                report.hold(entry, entry.doubt, memory)
             elif memory is not None:
                 self.budgets.take(target, length, freed=len(memory.content), freed_target=memory.target)
                 self.keys.discard(memory.content_key)
@@ -93,46 +85,50 @@ class BookImportState:
                 if writer is not None:
                     writer.gather_changed(memory, fields)
                 else:
-                    report.show_rewording(row.entry, memory.content, fields.content or "")
+                    report.show_rewording(entry, memory.content, fields.content or "")
                     memory.content, memory.content_key, memory.target = fields.content or "", key, target
-            elif key in self.keys:
-                report.known += 1
             else:
                 self.budgets.take(target, length)
                 if writer is not None:
-                    writer.gather_added(fields, scan_hash=row.scan_hash)
-                report.add_memory(row.entry, fields)
+                    writer.gather_added(fields, scan_hash=entry.scan_hash)
+                report.add_memory(entry)
         except OverBudget as error:
-            report.refuse(row.entry, error)
+            report.refuse(entry, error)
             return
         self.keys.add(key)
 
 
 @reads
 def check_entries(
-    book: Book | None, batch: Sequence[Entry], state: BookImportState, report: ImportReport
-) -> Slices[list[CheckedEntry]]:
-    """Return the entries of a batch that may be written. The others are counted in the report."""
-    cleaned: list[tuple[Entry, MemoryFields, str]] = []
+    book: Book | None, batch: Sequence[Entry], state: BookImportState, report: ImportReport, later: list[Entry]
+) -> Slices[list[Entry]]:
+    """Return the entries of a batch that may be written, checked. The others are counted in the report, except those
+    that would give a memory the text of another one: they are added to `later`, since an entry may change the other."""
+    cleaned: list[Entry] = []
     for entry in batch:
         try:
             fields = fields_cleaned(entry.fields)
             if fields.expires_at is not None and fields.expires_at <= timezone.now():
                 raise InvalidRequest("It has expired.", param="expires_at")
-            cleaned.append((entry, fields, key_of(fields.content or "")))
+            cleaned.append(replace(entry, fields=fields, key=content_key(fields.content or "")))
         except (InvalidRequest, TooLarge) as error:
             report.refuse(entry, error)
-    state.load_named(book, [entry for entry, _, _ in cleaned])
-    allowed: list[CheckedEntry] = []
+    state.load_named(book, cleaned)
+    allowed: list[Entry] = []
     began = time.monotonic()
-    for entry, fields, key in cleaned:
-        if key in state.keys and state.changed_memory(entry, key) is None:
-            report.known += 1
+    for entry in cleaned:
+        if entry.key in state.keys:
+            memory = state.changed_memory(entry)
+            if memory is None or memory.content_key == entry.key or entry.retried:
+                report.known += 1
+            else:
+                later.append(replace(entry, retried=True))
             continue
+        fields = entry.fields
         try:
             keywords, metadata = list(fields.keywords or ()), fields.metadata or {}
             verdict = check_scan(fields.content or "", keywords, metadata, fields.category or "")
-            allowed.append(CheckedEntry(entry, fields, key, verdict.scan_hash, scan_doubt(verdict)))
+            allowed.append(replace(entry, scan_hash=verdict.scan_hash, doubt=scan_doubt(verdict)))
         except BlockedByScan as error:
             report.block(entry, error)
         if time.monotonic() - began > SLICE_SECONDS:

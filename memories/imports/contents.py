@@ -7,6 +7,7 @@ from hashlib import sha256
 
 from memories.entry_rules import MAX_CATEGORY
 from memories.errors import DomainError, TooLarge
+from memories.evidence import HoldReason
 from memories.limits import IMPORT_CONVERSATIONS, IMPORT_LINES, IMPORT_MESSAGES, KEYWORD_LENGTH, KEYWORDS_GIVEN
 from memories.services import MemoryFields
 from memories.storable import storable_text
@@ -15,7 +16,10 @@ from memories.storable import storable_text
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One memory to import. `line` gives its order, `place` its position in words. `number` is the memory of the book
-    that it updates, provided that memory was created at `made_at`: other exports use the same numbers."""
+    that it updates, provided that memory was created at `made_at`: other exports use the same numbers.
+
+    A checked entry (memories.imports.book_state) has cleaned fields, the key and the scan hash of its content, and a
+    `doubt` if it waits for a decision. `retried`: it was put off once, since another memory had its text."""
 
     line: int
     place: str
@@ -23,6 +27,10 @@ class Entry:
     made_at: datetime | None = None
     book: str
     fields: MemoryFields
+    key: str = ""
+    scan_hash: str = ""
+    doubt: HoldReason | None = None
+    retried: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

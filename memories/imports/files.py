@@ -65,7 +65,10 @@ class Files:
 
     def read(self, name: str) -> Slices[SourceFile]:
         """Read a file in slices. Raises InvalidRequest, TooLarge."""
-        data = (yield from self._extract(name)) if self._archive else self._read_whole()
+        if self._archive:
+            data = yield from self._extract(self._archive, name)
+        elif len(data := self._upload.file.read(IMPORT_FILE_BYTES + 1)) > IMPORT_FILE_BYTES:
+            raise _too_large("The file")
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError:
@@ -75,15 +78,8 @@ class Files:
             ) from None
         return SourceFile(name, text)
 
-    def _read_whole(self) -> bytes:
-        data = self._upload.file.read(IMPORT_FILE_BYTES + 1)
-        if len(data) > IMPORT_FILE_BYTES:
-            raise _too_large("The file")
-        return data
-
-    def _extract(self, name: str) -> Slices[bytes]:
-        assert self._archive is not None
-        info = self._archive.getinfo(name)
+    def _extract(self, archive: zipfile.ZipFile, name: str) -> Slices[bytes]:
+        info = archive.getinfo(name)
         limit = min(IMPORT_FILE_BYTES, self._remaining_bytes)
         if info.file_size > limit:
             raise _too_large(name)
@@ -100,7 +96,7 @@ class Files:
         chunks: list[bytes] = []
         size = 0
         try:
-            with self._archive.open(info) as packed:
+            with archive.open(info) as packed:
                 while chunk := packed.read(_CHUNK_BYTES):
                     size += len(chunk)
                     if size > limit:

@@ -97,7 +97,7 @@ def _parse_json_file(file: SourceFile, chosen: str) -> Slices[JsonFile | None]:
     as_text = chosen != AUTO and FORMATS[chosen].read_json is None
     if as_text or not file.text.lstrip().startswith(("{", "[")) or (chosen == AUTO and is_jsonl(file.text)):
         return None
-    return JsonFile(file, (yield from members_of(file.text, file.name or "The file")))
+    return JsonFile(file.name, file.text, (yield from members_of(file.text, file.name or "The file")))
 
 
 def _detect_format(json: JsonFile) -> Format:
@@ -109,7 +109,7 @@ def _detect_format(json: JsonFile) -> Format:
         for format in _TABLE:
             if format.recognises(item):
                 return format
-    raise _unknown_format(json.source)
+    raise _unknown_format(json)
 
 
 def _unknown_format(file: SourceFile) -> InvalidRequest:

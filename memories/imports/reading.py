@@ -31,19 +31,15 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class JsonFile:
+class JsonFile(SourceFile):
     """A JSON file whose members are located but not parsed yet."""
 
-    source: SourceFile
     members: list[Member]
-
-    def place(self, words: str) -> str:
-        return self.source.place(words)
 
     def item(self, number: int, member: Member) -> Item:
         """Parse a member. Raises InvalidRequest."""
         place = self.place(f"{member.key or 'entry'} {number}")
-        value = read_json(self.source.text[member.start : member.end], what=place, repair=True)
+        value = read_json(self.text[member.start : member.end], what=place, repair=True)
         return Item(member.key, place, value)
 
 

@@ -9,7 +9,6 @@ from memories.evidence import HoldReason
 from memories.history.word_diff import word_diff
 from memories.imports.contents import Conversation, Entry, RefusedEntry
 from memories.models import Memory
-from memories.services import MemoryFields
 
 MAX_PROBLEMS = 1_000  # problems listed in a report; all are counted
 MAX_SHOWN = 50  # new memories, and entries waiting for a decision, that are shown
@@ -17,22 +16,12 @@ MAX_TITLES = 100  # new conversations that are listed
 _COUNT_FIELDS = ("new", "known", "changed", "blocked", "refused", "held")
 
 
-@dataclass(frozen=True, slots=True)
-class HeldEntry:
-    """An entry that waits for a decision. `changes` is the memory that it would update."""
-
-    entry: Entry
-    fields: MemoryFields
-    doubt: HoldReason
-    changes: Memory | None
-
-
 @dataclass(slots=True)
 class ImportReport:
     """What an import did or would do. `problems` lists the entries that were left out, without their text; `added`
     shows the first memories that a preview would add, `rewordings` the first texts that it would change, as diffs, and
     `waiting` the first entries that wait for a decision. `to_propose` holds the held entries that are not stored as
-    proposals yet."""
+    proposals yet, with the memories that they would change."""
 
     formats: Sequence[str] = ()
     new: int = 0
@@ -51,7 +40,7 @@ class ImportReport:
     titles: list[dict[str, Any]] = field(default_factory=list)
     waiting: list[dict[str, Any]] = field(default_factory=list)
     rewordings: list[dict[str, Any]] = field(default_factory=list)
-    to_propose: list[HeldEntry] = field(default_factory=list)
+    to_propose: list[tuple[Entry, Memory | None]] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as the API shows it."""
@@ -96,13 +85,13 @@ class ImportReport:
         self.blocked += 1
         self._add_problem(entry, error.code, str(error), **error.details)
 
-    def hold(self, entry: Entry, fields: MemoryFields, doubt: HoldReason, changes: Memory | None) -> None:
-        """Count an entry that waits for a decision."""
+    def hold(self, entry: Entry, doubt: HoldReason, memory: Memory | None) -> None:
+        """Count an entry that waits for a decision, with the memory that it would change, if any."""
         self.held += 1
-        self.to_propose.append(HeldEntry(entry, fields, doubt, changes))
+        self.to_propose.append((entry, memory))
         if len(self.waiting) < MAX_SHOWN:
             waiting = {"line": entry.line, "place": entry.place, "rule": doubt.rule, "message": doubt.reason}
-            self.waiting.append({**waiting, "content": fields.content})
+            self.waiting.append({**waiting, "content": entry.fields.content})
 
     def reject(self, entry: Entry) -> None:
         """Count a held entry as refused because the person rejected it before."""
@@ -117,9 +106,10 @@ class ImportReport:
             pieces = [piece._asdict() for piece in word_diff(before, after)]
             self.rewordings.append({"line": entry.line, "place": entry.place, "pieces": pieces})
 
-    def add_memory(self, entry: Entry, fields: MemoryFields) -> None:
+    def add_memory(self, entry: Entry) -> None:
         """Count a new memory."""
         self.new += 1
+        fields = entry.fields
         if len(self.added) < MAX_SHOWN:
             self.added.append(
                 {"line": entry.line, "content": fields.content, "target": fields.target, "category": fields.category}

@@ -4,7 +4,7 @@ If something fails or the client disconnects, what was written stays, is reporte
 and the command."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
@@ -17,13 +17,13 @@ from memories.database.access import overloaded, vanished
 from memories.database.batches import BatchSize, Slices, reads
 from memories.errors import Conflict, DomainError, Overloaded
 from memories.evidence import HeldWrites, Proposal, proposal_store
-from memories.imports.book_state import BookImportState, CheckedEntry, check_entries
+from memories.imports.book_state import BookImportState, check_entries
 from memories.imports.contents import Conversation, Entry, ImportContents
 from memories.imports.conversations import conversation_store, split_conversation
 from memories.imports.files import Upload
 from memories.imports.formats import AUTO, read_upload
-from memories.imports.report import HeldEntry, ImportReport
-from memories.models import Book, ChangeSet, WriteOrigin
+from memories.imports.report import ImportReport
+from memories.models import Book, ChangeSet, Memory, WriteOrigin
 from memories.services import (
     BookWriter,
     Source,
@@ -91,11 +91,11 @@ class _ImportPreview:
     report: ImportReport
 
     @reads
-    def memories(self, name: str, entries: Sequence[Entry]) -> Slices[None]:
+    def memories(self, name: str, entries: list[Entry]) -> Slices[None]:
         book = Book.objects.filter(owner_id=self.owner_id, name=name).first()
         state = yield from BookImportState.load(book, name)
         for batch in BatchSize().parts(entries):
-            for row in (yield from check_entries(book, batch, state, self.report)):
+            for row in (yield from check_entries(book, batch, state, self.report, entries)):
                 state.apply(row, self.report, None)
             yield
 
@@ -115,7 +115,7 @@ class _ImportWriter:
     limits: KeyLimits
     _change_sets: dict[str, ChangeSet] = field(default_factory=dict)
 
-    def memories(self, name: str, entries: Sequence[Entry]) -> Slices[None]:
+    def memories(self, name: str, entries: list[Entry]) -> Slices[None]:
         if not entries:
             return
         book = book_get_or_create(self.owner_id, name)
@@ -127,17 +127,15 @@ class _ImportWriter:
                 if state is None:
                     state = yield from BookImportState.load(book, name)
                 # Scanning is most of the work and holds no lock: others can write before and after it.
-                rows = yield from check_entries(book, batch, state, self.report)
+                rows = yield from check_entries(book, batch, state, self.report, entries)
                 done = ImportReport()
                 with size.measured(), self._writing(book) as writer:
-                    _require_same_epoch(writer, book)
                     unchanged = writer.book.generation == state.generation  # else somebody else wrote to the book
                     _write(writer, rows, state if unchanged else BookImportState.load_locked(writer.book, rows), done)
                 if unchanged:
                     state.generation = writer.book.generation
                 else:
                     state = None  # to be loaded again
-                self._record_change_set(writer)
                 numbers += writer.numbers
                 self.report.merge(done)
                 while len(self.report.to_propose) >= _PROPOSAL_BATCH:
@@ -161,12 +159,10 @@ class _ImportWriter:
             for batch in _conversation_batches(contents, size):
                 done = ImportReport()
                 with size.measured(), self._writing(book) as writer:
-                    _require_same_epoch(writer, book)
                     owner_lock(self.owner_id)
                     if new := _new_conversations(self.owner_id, batch, done):
                         store = conversation_store()
                         store.add(self.owner_id, book.name, self.limits, writer.changes().pk, new)
-                self._record_change_set(writer)
                 self.report.conversations_known += done.conversations_known
                 for conversation in new:
                     self.report.add_conversation(conversation)
@@ -174,8 +170,18 @@ class _ImportWriter:
         except DatabaseError as error:
             raise self._failed(error, book, batch[0].place, batch[0].line) from error
 
-    def _writing(self, book: Book) -> AbstractContextManager[BookWriter]:
-        return book_writing(book, self._source, change_set=self._change_sets.get(book.name), silent=True)
+    @contextmanager
+    def _writing(self, book: Book) -> Iterator[BookWriter]:
+        """Write to a book as part of its change set, in one transaction. Raises Conflict if the book was cleared or
+        forgotten since the import began to write to it."""
+        known = self._change_sets.get(book.name)
+        with book_writing(book, self._source, change_set=known, silent=True) as writer:
+            if writer.book.epoch != book.epoch:
+                raise _cleared(book)
+            yield writer
+        if writer.change_set is not None and known is None:
+            self._change_sets[book.name] = writer.change_set
+            self.report.change_sets.append(str(writer.change_set.pk))
 
     @property
     def _source(self) -> Source:
@@ -188,16 +194,11 @@ class _ImportWriter:
         if not held:
             return
         step = HeldWrites(session_id=None, agent="", imported=self._change_sets[book.name].pk)
-        by_proposal = {step.add(_proposal(self._source, entry)): entry for entry in held}
+        by_proposal = {step.add(_proposal(self._source, entry, memory)): entry for entry, memory in held}
         book.refresh_from_db(fields=["epoch"])
         for proposal_id, result in proposal_store().keep(book, step).items():
             if result.rejected:
-                report.reject(by_proposal[proposal_id].entry)
-
-    def _record_change_set(self, writer: BookWriter) -> None:
-        if writer.change_set is not None and writer.book.name not in self._change_sets:
-            self._change_sets[writer.book.name] = writer.change_set
-            self.report.change_sets.append(str(writer.change_set.pk))
+                report.reject(by_proposal[proposal_id])
 
     def _failed(self, error: DatabaseError, book: Book, place: str, line: int) -> DomainError:
         if vanished(error):  # a forgetting that was already running erased the import's change set
@@ -218,19 +219,13 @@ class _ImportWriter:
         )
 
 
-def _require_same_epoch(writer: BookWriter, book: Book) -> None:
-    """Raise Conflict if the book was cleared or forgotten since the import began to write to it."""
-    if writer.book.epoch != book.epoch:
-        raise _cleared(book)
-
-
 def _cleared(book: Book) -> Conflict:
     return Conflict(
         f"“{book.name}” was cleared or forgotten during the import, which ended it. Import again what you want to keep."
     )
 
 
-def _write(writer: BookWriter, rows: Sequence[CheckedEntry], state: BookImportState, report: ImportReport) -> None:
+def _write(writer: BookWriter, rows: Sequence[Entry], state: BookImportState, report: ImportReport) -> None:
     for row in rows:
         state.apply(row, report, writer)
     if report.held:
@@ -264,11 +259,12 @@ def _new_conversations(owner_id: UUID, batch: Sequence[Conversation], report: Im
     return list(new.values())
 
 
-def _proposal(source: Source, held: HeldEntry) -> Proposal:
-    fields = held.fields
+def _proposal(source: Source, entry: Entry, memory: Memory | None) -> Proposal:
+    fields, doubt = entry.fields, entry.doubt
+    assert doubt is not None  # the entry is held
     more: dict[str, Any] = {"target": str(fields.target), "metadata": dict(fields.metadata or {})}
     if fields.pinned is not None:
         more["pinned"] = fields.pinned
     if fields.expires_at is not None:
         more["expires_at"] = fields.expires_at.isoformat()
-    return proposal_of(source, fields, held.changes, rule=held.doubt.rule, reason=held.doubt.reason, more=more)
+    return proposal_of(source, fields, memory, rule=doubt.rule, reason=doubt.reason, more=more)

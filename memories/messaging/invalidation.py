@@ -34,8 +34,8 @@ _PAGE = 1000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cache:
     forget: Callable[[Invalidation], None]
-    trim: Callable[[], None] | None = None
-    clear: Callable[[], None] | None = None
+    trim: Callable[[], None] = lambda: None
+    clear: Callable[[], None] = lambda: None
 
 
 _caches: list[_Cache] = []
@@ -44,8 +44,8 @@ _caches: list[_Cache] = []
 def register_cache(
     forget: Callable[[Invalidation], None],
     *,
-    trim: Callable[[], None] | None = None,
-    clear: Callable[[], None] | None = None,
+    trim: Callable[[], None] = lambda: None,
+    clear: Callable[[], None] = lambda: None,
 ) -> None:
     """Register a cache of this process. `forget` drops what was forgotten, `trim` drops idle entries (called at every
     poll), and `clear` drops everything (called if the table cannot be read). They may be called from any thread and
@@ -143,8 +143,7 @@ class Watcher:
         self._floor = max([self._floor, *(pk for pk, at in self._seen.items() if now - at > _SETTLED_SECONDS)])
         self._seen = {number: at for number, at in self._seen.items() if number > self._floor}
         for cache in _caches:
-            if cache.trim is not None:
-                cache.trim()
+            cache.trim()
         return applied
 
     def after_fork(self) -> None:
@@ -178,8 +177,7 @@ def clear_all() -> None:
     search.forget(lambda book: True)
     scanning.forget_words()
     for cache in _caches:
-        if cache.clear is not None:
-            cache.clear()
+        cache.clear()
 
 
 watcher = Watcher()

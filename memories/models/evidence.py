@@ -45,7 +45,7 @@ class Evidence:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON that review rows store: without empty values, and {} if nothing is known."""
-        kept = {name: getattr(self, name) for name in _COLUMNS} if self != Evidence() else {}
+        kept = {name: getattr(self, name) for name in _NAMES} if self != Evidence() else {}
         return {
             name: value if isinstance(value, int) else str(value)
             for name, value in kept.items()
@@ -75,15 +75,8 @@ class Evidence:
         return replace(self, quote="", session_id=None, run_id=None, message_id=None, start=None)
 
 
-_COLUMNS = {
-    "kind": "evidence_kind",
-    "quote": "evidence_quote",
-    "session_id": "evidence_session_id",
-    "run_id": "evidence_run_id",
-    "message_id": "evidence_message_id",
-    "start": "evidence_start",
-}
-EVIDENCE_COLUMNS = tuple(_COLUMNS.values())
+_NAMES = ("kind", "quote", "session_id", "run_id", "message_id", "start")
+EVIDENCE_COLUMNS = tuple(f"evidence_{name}" for name in _NAMES)
 
 
 class Evidenced(models.Model):
@@ -106,10 +99,10 @@ class Evidenced(models.Model):
         """The evidence. For rows from before evidence was recorded, it follows from their write origin alone."""
         if not self.evidence_kind:
             return Evidence.of_origin(getattr(self, "write_origin", ""))
-        values = {name: getattr(self, column) for name, column in _COLUMNS.items()}
+        values = {name: getattr(self, f"evidence_{name}") for name in _NAMES}
         return Evidence(**{**values, "kind": EvidenceKind(self.evidence_kind)})
 
     @evidence.setter
     def evidence(self, evidence: Evidence) -> None:
-        for name, column in _COLUMNS.items():
-            setattr(self, column, getattr(evidence, name))
+        for name in _NAMES:
+            setattr(self, f"evidence_{name}", getattr(evidence, name))

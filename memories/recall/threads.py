@@ -11,7 +11,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from memories.database.statements import Insert, RowFactory
-from memories.ids import uuid7, uuid7_after
+from memories.ids import uuid7_after
 from memories.messaging.invalidation import Kind, register_cache, watch
 from memories.models import Invalidation, ThreadRecord
 from memories.recall.session_cache import SessionCache
@@ -66,13 +66,13 @@ def record_run(*, owner_id: UUID, session_id: UUID, run_id: UUID, after: datetim
     return record
 
 
-def thread_changed(*, owner_id: UUID, session_id: UUID) -> None:
+def thread_changed(*, owner_id: UUID, session_id: UUID, after: datetime) -> None:
     """Give the newest record of a session a new id, in the caller's transaction, so that processes read its turns again
-    after a change of branch. The order of the records stays the same."""
+    after a change of branch. The order of the records stays the same: `after` is the session's last activity."""
     records = ThreadRecord.objects.filter(owner_id=owner_id, session_id=session_id, cleared_at=None)
     newest = records.order_by("-id").values_list("id", flat=True).first()
     if newest is not None:
-        records.filter(id=newest).update(id=uuid7())
+        records.filter(id=newest).update(id=uuid7_after(after))
 
 
 _Part = tuple[ThreadTurn, str, str]

@@ -10,17 +10,18 @@ from memories.services.annotations import (
     verdicts_store,
 )
 from memories.services.books import (
+    Budgets,
     book_get_or_create,
     book_limits,
     book_limits_set,
     books_lock,
     books_of_owner_lock,
+    characters_used,
     check_book_name,
     check_new_books,
     generations_raise,
     limits_of_books,
 )
-from memories.services.budgets import Budgets, characters_used
 from memories.services.erasing import tombstones_purge
 from memories.services.owners import (
     WriteRequired,
@@ -33,6 +34,9 @@ from memories.services.owners import (
 )
 from memories.services.refusals import refusals_stored, scan_days_purge
 from memories.services.rows import (
+    MemoryFields,
+    Source,
+    WriteResult,
     fields_cleaned,
     fields_given,
     memory_changes,
@@ -40,7 +44,6 @@ from memories.services.rows import (
     proposal_of,
     stored_state,
 )
-from memories.services.values import MemoryFields, Source, WriteResult
 from memories.services.writing import (
     BookWriter,
     book_changed,

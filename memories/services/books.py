@@ -1,18 +1,22 @@
-"""Books, their limits, and the counters that reveal changes: the generation of a book is raised with every change of
-what may be injected, and its epoch when the book is cleared or forgotten."""
+"""Books, their limits and what is left of these, and the counters that reveal changes: the generation of a book is
+raised with every change of what may be injected, and its epoch when the book is cleared or forgotten."""
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, QuerySet, Sum
+from django.db.models.functions import Length
 
 from memories.caller import ALL_BOOKS
-from memories.errors import Conflict, InvalidRequest
+from memories.errors import Conflict, InvalidRequest, OverBudget
 from memories.limits import BOOK_NAME
-from memories.models import Book, BookLimits, Owner, Target
+from memories.models import Book, BookLimits, Target
+from memories.selectors import live_in
+from memories.services.owners import owner_lock
 
 # The defaults of an agent's settings, which also apply to books that no agent names.
 DEFAULT_LIMITS = {Target.USER: 1375, Target.MEMORY: 2200}
@@ -29,9 +33,7 @@ def book_get_or_create(owner_id: UUID, name: str) -> Book:
 
 @transaction.atomic
 def _book_create(owner_id: UUID, name: str) -> Book:
-    Owner.objects.select_for_update().filter(
-        pk=owner_id
-    ).first()  # two requests must not both create the last allowed book
+    owner_lock(owner_id)  # two requests must not both create the last allowed book
     rows = Book.objects.filter(owner_id=owner_id)
     known = rows.filter(name=name).first()
     if known:
@@ -83,6 +85,48 @@ def book_limits_set(limits: dict[str, tuple[int, int]]) -> None:
     BookLimits.objects.exclude(name__in=limits).delete()
     for name, (user, memory) in limits.items():
         BookLimits.objects.update_or_create(name=name, defaults={"user_char_limit": user, "memory_char_limit": memory})
+
+
+@dataclass(slots=True)
+class Budgets:
+    """The limits of a book and the characters in use, by target, updated as memories are added and removed."""
+
+    limits: dict[Target, int]
+    used: dict[str, int]
+
+    @classmethod
+    def of(cls, book: Book | None, name: str) -> "Budgets":
+        """Return the current budgets of a book, which may not exist yet. Characters are counted only if there is a
+        limit."""
+        limits = book_limits(name)
+        return cls(limits, characters_used(book) if book and any(limits.values()) else {})
+
+    def take(self, target: str, needed: int, *, freed: int = 0, freed_target: str = "") -> None:
+        """Reserve `needed` characters for a memory; `freed` is the length of its former text, if any. Raises
+        OverBudget, unless the memory uses no more of this target than before."""
+        had = freed if freed_target == target else 0
+        used, limit = self.used.get(target, 0) - had, self.limits[Target(target)]
+        if limit and needed > had and used + needed > limit:
+            raise OverBudget(
+                f"No room: this needs {needed} characters and {max(0, limit - used)} are left in "
+                f"“{Target(target).label}”. Edit or delete something first.",
+                target=str(target),
+                used=used,
+                limit=limit,
+                needed=needed,
+            )
+        if freed_target and freed_target != target:
+            self.used[freed_target] = self.used.get(freed_target, 0) - freed
+        self.used[target] = used + needed
+
+    def release(self, target: str, freed: int) -> None:
+        """Release the `freed` characters of a deleted memory."""
+        self.used[target] -= freed
+
+
+def characters_used(book: Book) -> dict[str, int]:
+    """Return the number of characters of a book's live memories, by target."""
+    return dict(live_in(book).order_by().values_list("target").annotate(sum=Sum(Length("content"))))
 
 
 def books_lock(book_ids: Collection[UUID]) -> None:

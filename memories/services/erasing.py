@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from graphlib import TopologicalSorter
 from typing import Any
 from uuid import UUID
 
@@ -30,24 +31,29 @@ class ErasureStep:
     batch: Batch
 
 
-def deleting(rows: "QuerySet[Any]") -> Batch:
+def deleting(
+    rows: "QuerySet[Any]",
+    *,
+    before: Callable[[], object] = lambda: None,
+    after: Callable[[list[Any]], object] = lambda keys: None,
+) -> Batch:
     """Return a batch function that deletes rows. Rows that refer to them must be gone already, or cascade. A row that
-    no longer matches when it is locked stays, such as a change set that was empty and is written to."""
+    no longer matches when it is locked stays, such as a change set that was empty and is written to. `before` and
+    `after` are called in the transaction of each batch, `after` with the keys, if there are any."""
 
     def batch(limit: int) -> int:
+        before()
         keys = list(rows.order_by().values_list("pk", flat=True)[:limit])
         if rows.model._meta.related_objects:
-            _lock(rows.model._base_manager.filter(pk__in=keys))
+            # A turn that has locked one of the rows and adds rows that refer to it ends first, so that the deletion
+            # sees these rows and cascades to them.
+            list(rows.model._base_manager.filter(pk__in=keys).select_for_update().order_by("pk").values_list("pk"))
         rows.order_by().filter(pk__in=keys).delete()
+        if keys:
+            after(keys)
         return len(keys)
 
     return batch
-
-
-def _lock(rows: "QuerySet[Any]") -> None:
-    """Lock rows before they are deleted. A turn that has locked one of them and adds rows that refer to it ends first,
-    so that the deletion sees these rows and cascades to them."""
-    list(rows.select_for_update().order_by("pk").values_list("pk"))
 
 
 def each_page(rows: "QuerySet[Any]", change: "Callable[[QuerySet[Any]], object]") -> Batch:
@@ -81,39 +87,25 @@ def owner_steps(owner_id: UUID) -> Iterator[ErasureStep]:
         for model in owner_tables():
             yield ErasureStep(str(model._meta.model_name), deleting(model._base_manager.filter(**{owner: owner_id})))
         if owner != "owner_id":
-            yield ErasureStep("owner", _end_users_deleting(owner_id))
+            yield ErasureStep("owner", deleting(Owner.objects.filter(parent_id=owner_id), after=_publish))
 
 
-def _end_users_deleting(owner_id: UUID) -> Batch:
-    rows = Owner.objects.filter(parent_id=owner_id)
-
-    def batch(limit: int) -> int:
-        keys = list(rows.order_by().values_list("pk", flat=True)[:limit])
-        rows.filter(pk__in=keys).delete()
-        for end_user in keys:
-            invalidation.publish(invalidation.Kind.OWNER, owner_id=end_user)
-        return len(keys)
-
-    return batch
+def _publish(owners: list[UUID]) -> None:
+    for owner_id in owners:
+        invalidation.publish(invalidation.Kind.OWNER, owner_id=owner_id)
 
 
 @cache
 def owner_tables() -> tuple[type[Model], ...]:
     """Return every model whose rows belong to an owner, each before the models that it refers to."""
-    tables = [model for model in apps.get_models() if not model._meta.proxy]
-    left = [model for model in tables if model is not Owner and Owner in _parents(model)]
-    ordered: list[type[Model]] = []
-    while left:
-        free = [model for model in left if not any(model in _parents(other) for other in left if other is not model)]
-        if not free:
-            raise RuntimeError(f"These models refer to each other in a circle: {left}")
-        ordered += free
-        left = [model for model in left if model not in free]
-    return tuple(ordered)
-
-
-def _parents(model: type[Model]) -> set[Any]:
-    return {field.related_model for field in model._meta.concrete_fields if isinstance(field, ForeignKey)}
+    parents = {
+        model: {field.related_model for field in model._meta.concrete_fields if isinstance(field, ForeignKey)} - {model}
+        for model in apps.get_models()
+        if not model._meta.proxy and model is not Owner
+    }
+    owned = [model for model in parents if Owner in parents[model]]
+    referring = {model: [other for other in owned if model in parents[other]] for model in owned}
+    return tuple(TopologicalSorter(referring).static_order())
 
 
 def tombstones_purge(before: datetime, limit: int) -> None:
@@ -126,14 +118,11 @@ def tombstones_purge(before: datetime, limit: int) -> None:
         gone = model.objects.filter(**{f"{column}__lt": before})
         keys = list(gone.values_list("pk", flat=True)[:limit])
         touched = set(model.objects.filter(pk__in=keys).values_list(change_set, flat=True))
-        _purge_unrestored(gone.filter(pk__in=keys))
-        _purge_empty(touched)
-
-
-@transaction.atomic
-def _purge_unrestored(gone: "QuerySet[Any]") -> None:
-    """Lock and delete rows, except those that were restored in the meantime."""
-    gone.filter(pk__in=list(gone.select_for_update(of=("self",)).values_list("pk", flat=True))).delete()
+        with transaction.atomic():
+            deleting(gone.filter(pk__in=keys))(limit)  # except those that were restored in the meantime
+        cleared = Exists(ThreadRecord.objects.filter(cleared_by=OuterRef("pk")))
+        empty = without_revisions(ChangeSet.objects.filter(~cleared, pk__in=touched - {None}))
+        ChangeSet.objects.filter(pk__in=list(empty.values_list("pk", flat=True))).delete()
 
 
 def without_revisions(change_sets: "QuerySet[ChangeSet]") -> "QuerySet[ChangeSet]":
@@ -142,9 +131,3 @@ def without_revisions(change_sets: "QuerySet[ChangeSet]") -> "QuerySet[ChangeSet
         ~Exists(Revision.objects.filter(change_set=OuterRef("pk"))),
         ~Exists(ArtifactRevision.objects.filter(change_set=OuterRef("pk"))),
     )
-
-
-def _purge_empty(change_sets: set[UUID | None]) -> None:
-    cleared = Exists(ThreadRecord.objects.filter(cleared_by=OuterRef("pk")))
-    rows = without_revisions(ChangeSet.objects.filter(~cleared, pk__in=[key for key in change_sets if key]))
-    ChangeSet.objects.filter(pk__in=list(rows.values_list("pk", flat=True))).delete()

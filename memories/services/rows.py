@@ -1,8 +1,10 @@
-"""The contents of the rows that a write stores, for single and bulk writes. No queries."""
+"""The arguments and the result of a write to a book, and the contents of the rows that it stores. No queries."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.utils import timezone
 
@@ -16,10 +18,9 @@ from memories.entry_rules import (
     scanned_words,
     set_verdict,
 )
-from memories.evidence import Proposal
+from memories.evidence import Hold, Proposal
 from memories.metadata import clean_metadata
-from memories.models import Book, ChangeSet, Evidence, Memory, Revision, Target
-from memories.services.values import MemoryFields, Source
+from memories.models import Book, ChangeSet, Evidence, Memory, Revision, Target, WriteOrigin
 from memories.verdicts import words_hash
 
 _STATE = (
@@ -37,6 +38,48 @@ _DEFAULTS: dict[str, Any] = {  # of a new memory
     "content": "", "target": Target.MEMORY, "category": "general", "keywords": (), "metadata": {},
 }  # fmt: skip
 _ADDED_FIELDS: dict[str, Any] = {"metadata": {}}  # fields that older revisions lack, with their values then
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The source of a write: its actor, interface and context. `hold` is the policy that decides which automatic writes
+    wait for a person; it is OFF for writes by hand and approved ones."""
+
+    actor: str
+    origin: WriteOrigin
+    kind: ChangeSet.Kind = ChangeSet.Kind.EDIT
+    session_id: UUID | None = None
+    run_id: UUID | None = None
+    review_id: UUID | None = None
+    undoes: UUID | None = None
+    hold: Hold = Hold.OFF
+
+
+@dataclass(slots=True, kw_only=True)
+class MemoryFields:
+    """The fields that a person or a model may set. None means unchanged, or the default for a new memory."""
+
+    content: str | None = None
+    target: str | None = None
+    category: str | None = None
+    keywords: Sequence[str] | None = None
+    metadata: Mapping[str, str] | None = None  # replaces all metadata
+    pinned: bool | None = None
+    expires_at: datetime | None = None
+    clear_expiry: bool = False
+    evidence: Evidence | None = None  # for the content; None: derived from the source
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """An accepted write. There is no revision if nothing was stored, because the book already had this content."""
+
+    memory: Memory
+    revision: Revision | None = None
+
+    @property
+    def changed(self) -> bool:
+        return self.revision is not None
 
 
 def fields_cleaned(fields: MemoryFields) -> MemoryFields:

@@ -21,9 +21,12 @@ from memories.messaging import invalidation
 from memories.messaging.outbox import next_numbers, notify
 from memories.models import EVIDENCE_COLUMNS, Book, ChangeSet, Evidence, Memory, Notification, Revision
 from memories.selectors import live_in, undeleted
-from memories.services.budgets import Budgets
+from memories.services.books import Budgets
 from memories.services.refusals import refusals_stored
 from memories.services.rows import (
+    MemoryFields,
+    Source,
+    WriteResult,
     evidence_of,
     fields_cleaned,
     memory_change,
@@ -34,7 +37,6 @@ from memories.services.rows import (
     stored_state,
     words_change,
 )
-from memories.services.values import MemoryFields, Source, WriteResult
 
 MAX_NAMED_MEMORIES = 500  # memories that one notification names; above this it names none
 _CHANGING = (
@@ -86,7 +88,7 @@ class BookWriter:
         memory = self._unchanged(number, version, "and repeat your change")
         changes = memory_changes(memory, fields)
         if not changes:
-            return WriteResult(memory, None, changed=False)
+            return WriteResult(memory)
         key = content_key(changes.get("content", memory.content))
         if key != memory.content_key and (other := self._known(key)):
             raise said_already(other.number)
@@ -139,7 +141,7 @@ class BookWriter:
         if not state["deleted_at"] and _expired(state):
             state["expires_at"] = None
         if state == before:
-            return WriteResult(memory, None, changed=False)
+            return WriteResult(memory)
         for name, value in state.items():
             is_time = name in {"expires_at", "deleted_at"} and value
             setattr(memory, name, datetime.fromisoformat(value) if is_time else value)

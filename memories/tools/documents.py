@@ -12,7 +12,6 @@ from memories.artifacts.paths import ROOT, resolve_uri
 from memories.artifacts.store import artifact_get, artifact_read, blocking_rule
 from memories.database.access import write_later
 from memories.errors import DomainError
-from memories.models import Artifact
 from memories.tools.tool import Arguments, Stage, Tool, ToolRun, Words, failure
 
 PAGE_CHARACTERS = 12_000
@@ -37,10 +36,7 @@ def _read(run: ToolRun, arguments: Read) -> dict[str, Any]:
         artifact = artifact_get(book.owner_id, book.book_id, resolve_uri(arguments.path))
     except DomainError as error:
         return failure(error.code, str(error))
-    return _page(artifact, arguments.offset)
-
-
-def _page(artifact: Artifact, offset: int) -> dict[str, Any]:
+    offset = arguments.offset
     if rule := blocking_rule(artifact):
         return failure("blocked_by_scan", f"This document is blocked by rule {rule} until a person edits it.")
     if offset and offset >= len(artifact.content):

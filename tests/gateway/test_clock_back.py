@@ -49,6 +49,18 @@ async def test_turns_keep_their_order_when_the_clock_is_set_back(
     assert await in_thread(lambda: [str(record.run_id) for record in records]) == turns
 
 
+async def test_records_keep_their_order_when_another_branch_is_shown_after_the_clock_was_set_back(
+    alice_api: Api, session: Session, model: ScriptedModel, set_back: Callable[[], time_machine.travel]
+) -> None:
+    talk = Talk(alice_api, session, model)
+    turns = [await talk.say("One."), await talk.say("Two.")]
+    turns.append(await talk.say("Two, again.", replaces=turns[1]))
+    with set_back():
+        await talk.choose(turns[1])
+    records = ThreadRecord.objects.filter(session_id=session.pk).order_by("id")
+    assert await in_thread(lambda: [str(record.run_id) for record in records]) == turns
+
+
 def test_uuid7_after_is_later_than_a_time_that_is_not_too_far_ahead() -> None:
     now = timezone.now()
     assert uuid7_after(now - HOUR) < first_id(now + HOUR)

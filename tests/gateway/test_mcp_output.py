@@ -9,14 +9,12 @@ from jsonschema import Draft202012Validator
 
 from memories.artifacts.store import artifact_put
 from memories.database.access import in_thread
-from memories.models import Owner, WriteOrigin
-from memories.services import Source, book_get_or_create, book_limits_set
+from memories.models import Owner
+from memories.services import book_get_or_create, book_limits_set
 from memories.tools import Stage, output_schema, tools_at
 from tests.conftest import Api
-from tests.factories import memory_make
+from tests.factories import BY_HAND, memory_make
 from tests.gateway.mcp import READING, WRITING, call, rpc
-
-BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER)
 
 
 async def schemas(api: Api) -> dict[str, Any]:

@@ -13,13 +13,12 @@ from gateway.mcp.protocol import cursor_of
 from gateway.models import Agent
 from memories.artifacts.store import artifact_put
 from memories.database.access import in_thread
-from memories.models import ArtifactUsage, Memory, Owner, WriteOrigin
-from memories.services import Source, book_get_or_create
+from memories.models import ArtifactUsage, Memory, Owner
+from memories.services import book_get_or_create
 from tests.conftest import Api
-from tests.factories import agent_make, key_make, memory_make
+from tests.factories import BY_HAND, agent_make, key_make, memory_make
 from tests.gateway.mcp import ENVELOPE, call, rpc
 
-BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER)
 NOT_FOUND = -32002
 
 

@@ -87,7 +87,7 @@ async def test_tool_calls_are_cleaned_whether_escaped_or_raw(
 
 def test_an_import_removes_null_characters(alice: Owner) -> None:
     line = json.dumps({"content": "Likes\x00 tea.", "category": "ta\x00ste", "keywords": ["dr\x00ink"]})
-    assert import_text(alice.pk, line, actor="user:1", preview=False).new == 1
+    assert import_text(alice.pk, line).new == 1
     memory = Memory.objects.get()
     assert (memory.content, memory.category, memory.keywords) == ("Likes tea.", "taste", ["drink"])
 

@@ -248,3 +248,11 @@ It rains a lot.
 ---
 1. Cooks on Sundays
 """
+EXPORTS: dict[str, list[Any]] = {
+    "chatgpt": [[gpt_conversation()]],
+    "claude": [CLAUDE_CONVERSATIONS, CLAUDE_MEMORIES, CLAUDE_PROJECTS],
+    "mem0": [MEM0],
+    "openwebui": [OPENWEBUI_MEMORIES, OPENWEBUI_CHATS],
+    "letta": [LETTA, LETTA_PASSAGES],
+}
+"""Exports by format."""

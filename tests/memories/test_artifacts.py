@@ -12,9 +12,9 @@ from memories.models import Artifact, ArtifactRevision, Book, ChangeSet, WriteOr
 from memories.services import Source, book_writing
 from memories.tokens import cut_to_tokens, text_tokens
 from tests.conftest import Api
+from tests.factories import BY_HAND
 from tests.unsliced import undo_changes
 
-BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER)
 BY_CONSOLIDATION = Source(actor="consolidation", origin=WriteOrigin.CONSOLIDATION, kind=ChangeSet.Kind.SYSTEM)
 URL = "/api/books/main/artifacts"
 

@@ -8,19 +8,19 @@ import pytest
 from gateway.models import Agent, Session
 from memories.artifacts.store import artifact_put
 from memories.database.access import in_thread
-from memories.models import Artifact, ArtifactUsage, Book, Owner, WriteOrigin
+from memories.models import Artifact, ArtifactUsage, Book, Owner
 from memories.recall.book_views import BookState
-from memories.services import Source, book_get_or_create
+from memories.services import book_get_or_create
 from memories.tools import ToolCall, ToolScope, run_calls
 from memories.tools.documents import PAGE_CHARACTERS
 from tests.conftest import Api
-from tests.factories import agent_make, session_make
+from tests.factories import BY_HAND, agent_make, session_make
 from tests.reviews.consolidation.rows import settings_make
 from tests.scripted_model import ScriptedModel, calls, says
 
 
 def put(book: Book, path: str, content: str) -> None:
-    artifact_put(book, path, content, Source(actor="user:1", origin=WriteOrigin.USER))
+    artifact_put(book, path, content, BY_HAND)
 
 
 def read(book: Book, path: str, **more: Any) -> dict[str, Any]:

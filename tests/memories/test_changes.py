@@ -67,7 +67,7 @@ def add_keywords(memory: Memory) -> ChangeSet:
 
 def test_keywords_added_in_the_background_do_not_prevent_an_undo(book: Book, alice: Owner) -> None:
     lines = '{"content": "Likes tea."}\n{"content": "Lives in Lisbon."}'
-    (imported,) = import_text(alice.pk, lines, actor="user:1", preview=False).change_sets
+    (imported,) = import_text(alice.pk, lines).change_sets
     add_keywords(Memory.objects.select_related("book").get(number=1))
     undone = undo_changes(change_set_get(alice.pk, UUID(imported)), UNDO)
     assert (undone.undone, undone.skipped, live()) == ((1, 2), (), [])
@@ -75,7 +75,7 @@ def test_keywords_added_in_the_background_do_not_prevent_an_undo(book: Book, ali
 
 @pytest.mark.parametrize("undos", [1, 2])
 def test_an_undo_of_keywords_does_not_prevent_an_earlier_undo(alice: Owner, undos: int) -> None:
-    (imported,) = import_text(alice.pk, '{"content": "Likes tea."}', actor="user:1", preview=False).change_sets
+    (imported,) = import_text(alice.pk, '{"content": "Likes tea."}').change_sets
     change_set: UUID | None = add_keywords(Memory.objects.select_related("book").get()).pk
     for _ in range(undos):
         change_set = undo_changes(change_set_get(alice.pk, change_set), UNDO).change_set
@@ -150,7 +150,7 @@ def test_a_large_change_set_is_undone_in_short_transactions(alice: Owner, monkey
     monkeypatch.setattr(undo, "ATOMIC", 5)
     lines = "\n".join(json.dumps({"content": f"Likes tea number {number}."}) for number in range(120))
     book_limits_set({"main": (0, 0)})
-    imported = import_text(alice.pk, lines, actor="user:1", preview=False).change_sets[0]
+    imported = import_text(alice.pk, lines).change_sets[0]
     change_set = change_set_get(alice.pk, UUID(imported))
     Notification.objects.all().delete()
     work = undo_slices(change_set, UNDO)

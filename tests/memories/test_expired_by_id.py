@@ -1,29 +1,21 @@
 """An expired memory cannot be accessed by its id, even before a sweep has deleted it"""
 
 import json
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
-from django.utils import timezone
 
 from memories.api.export import export_lines
 from memories.database.access import in_thread
 from memories.errors import NotFound
-from memories.models import Memory, Owner, WriteOrigin
+from memories.models import Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
 from memories.sweep import memories_sweep
 from reviews.consolidation.clear import contents_of
 from tests.conftest import Api
-from tests.factories import memory_make
+from tests.factories import expired_make, memory_make
 from tests.unsliced import book_clear
-
-
-def expired_make(owner: Owner, content: str = "On holiday until Monday.", **columns: str) -> Memory:
-    memory = memory_make(owner, content, expires_at=timezone.now() + timedelta(hours=1))
-    Memory.objects.filter(pk=memory.pk).update(expires_at=timezone.now() - timedelta(minutes=1), **columns)
-    return memory
 
 
 @pytest.mark.parametrize(("method", "body"), [("GET", None), ("PATCH", {"pinned": True}), ("DELETE", None)])

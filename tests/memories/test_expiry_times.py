@@ -25,14 +25,14 @@ async def test_the_api_refuses_times_that_some_databases_cannot_store(alice: Own
 @pytest.mark.parametrize("given", IMPOSSIBLE[:2])
 def test_an_import_skips_an_entry_with_such_a_time(alice: Owner, given: str) -> None:
     lines = json.dumps({"content": "Likes rum.", "expires_at": given})
-    report = import_text(alice.pk, lines, actor="user:1", preview=False)
+    report = import_text(alice.pk, lines)
     assert (report.refused, report.new, Memory.objects.exists()) == (1, 0, False)
 
 
 def test_an_import_with_an_impossible_date_is_refused(alice: Owner) -> None:
     lines = json.dumps({"content": "Likes rum.", "expires_at": IMPOSSIBLE[2]})
     with pytest.raises(InvalidRequest, match="Line 1: expires_at"):
-        import_text(alice.pk, lines, actor="user:1", preview=False)
+        import_text(alice.pk, lines)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Forgetting in slices: short transactions, children first, and finished by the sweep after an interruption."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -125,14 +126,12 @@ def test_an_owner_is_erased_in_small_transactions(alice: Owner, charlie: Owner, 
 
 @pytest.mark.parametrize("crashed_at", [0, 1, 2, 5, 20, 40, 60])
 def test_the_sweep_finishes_a_deletion_after_a_crash(
-    alice: Owner, charlie: Owner, small_batches: None, monkeypatch: pytest.MonkeyPatch, crashed_at: int
+    alice: Owner, charlie: Owner, small_batches: None, crashed_at: int
 ) -> None:
     fill(alice), fill(charlie)
     charlies, name = counts(charlie), str(alice)
-    run_batch = _crash_in_batch(monkeypatch, crashed_at)
-    with pytest.raises(SystemExit):
+    with crash_in_batch(crashed_at):
         finish(erasure_slices(erasure_begin(alice.pk, Scope.ACCOUNT)))
-    monkeypatch.setattr(forgetting, "_run_batch", run_batch)
     assert counts(alice)
     assert not User.objects.get(username=name).is_active
     forgetting_sweep()
@@ -176,8 +175,9 @@ def _exit(user: User) -> None:
     raise SystemExit
 
 
-def _crash_in_batch(monkeypatch: pytest.MonkeyPatch, at: int) -> Callable[..., int]:
-    """Let the process end in batch number `at`, before its commit. Return the original function."""
+@contextmanager
+def crash_in_batch(at: int) -> Iterator[None]:
+    """Let the process end in batch number `at`, before its commit."""
     batch, calls = forgetting._run_batch, iter(range(10_000))
 
     def crash(*args: Any) -> int:
@@ -185,18 +185,16 @@ def _crash_in_batch(monkeypatch: pytest.MonkeyPatch, at: int) -> Callable[..., i
             raise SystemExit
         return batch(*args)
 
-    monkeypatch.setattr(forgetting, "_run_batch", crash)
-    return batch
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forgetting, "_run_batch", crash)
+        with pytest.raises(SystemExit):
+            yield
 
 
-def test_forgetting_again_finishes_an_interrupted_forgetting(
-    alice: Owner, small_batches: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_forgetting_again_finishes_an_interrupted_forgetting(alice: Owner, small_batches: None) -> None:
     fill(alice)
-    batch = _crash_in_batch(monkeypatch, 12)
-    with pytest.raises(SystemExit):
+    with crash_in_batch(12):
         forget_memories(alice.pk)
-    monkeypatch.setattr(forgetting, "_run_batch", batch)
     assert Revision.objects.exists()
     forget_memories(alice.pk)
     assert not Memory.objects.exists()
@@ -219,17 +217,13 @@ def test_the_next_sweep_finishes_what_a_disconnected_client_started(alice: Owner
     assert forgetting_sweep in SWEEPS
 
 
-def test_a_failed_forgetting_does_not_block_the_next_sweep(
-    alice: Owner, charlie: Owner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_forgetting_does_not_block_the_next_sweep(alice: Owner, charlie: Owner) -> None:
     for owner in (alice, charlie):
         erasure_begin(owner.pk, Scope.OWNER)
     Erasure.objects.filter(owner_id=alice.pk).update(leased_until=timezone.now() - timedelta(minutes=2))
     Erasure.objects.filter(owner_id=charlie.pk).update(leased_until=timezone.now() - timedelta(minutes=1))
-    batch = _crash_in_batch(monkeypatch, 0)
-    with pytest.raises(SystemExit):
+    with crash_in_batch(0):
         forgetting_sweep()
-    monkeypatch.setattr(forgetting, "_run_batch", batch)
     forgetting_sweep()
     assert list(Owner.objects.all()) == [alice]
 
@@ -303,7 +297,6 @@ async def test_a_missing_book_is_neither_exported_nor_forgotten(alice_api: Api, 
         assert (await alice_api.call("DELETE", path))[0] == 200, "main exists before its first use"
 
 
-@pytest.mark.django_db
 def test_pages_are_found_with_few_queries_and_filtered_again(alice: Owner) -> None:
     rows = [memory_make(alice, f"Likes tea number {number}.").pk for number in range(30)]
     changed: list[Any] = []

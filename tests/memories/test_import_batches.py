@@ -52,7 +52,7 @@ def test_a_large_import_is_one_change_set_with_one_notification(alice: Owner, mo
     memory_make(alice, "Likes rum.")
     generation = Book.objects.get().generation
     Notification.objects.all().delete()
-    report = import_text(alice.pk, lines(200), actor="user:1", preview=False)
+    report = import_text(alice.pk, lines(200))
     assert (report.new, len(report.change_sets)) == (200, 1)
     imported = Memory.objects.exclude(content="Likes rum.")
     assert sorted(imported.values_list("number", flat=True)) == list(range(2, 202))
@@ -69,17 +69,17 @@ def test_a_large_import_is_one_change_set_with_one_notification(alice: Owner, mo
 
 def test_an_import_needs_few_queries_per_line(alice: Owner, fast_machine: None) -> None:
     with CaptureQueriesContext(connection) as queries:
-        import_text(alice.pk, lines(400), actor="user:1", preview=False)
+        import_text(alice.pk, lines(400))
     assert len(queries) < 120
     with CaptureQueriesContext(connection) as again:
-        report = import_text(alice.pk, lines(400), actor="user:1", preview=False)
+        report = import_text(alice.pk, lines(400))
     assert (report.known, report.change_sets) == (400, [])
     assert len(again) < 40
 
 
 def test_a_preview_writes_nothing(alice: Owner) -> None:
     with CaptureQueriesContext(connection) as queries:
-        report = import_text(alice.pk, lines(100, book="new"), actor="user:1", preview=True)
+        report = import_text(alice.pk, lines(100, book="new"), preview=True)
     assert (report.new, report.written) == (100, False)
     assert {query["sql"].split()[0] for query in queries} == {"SELECT"}
     assert not Book.objects.exists()
@@ -89,18 +89,28 @@ def test_a_preview_has_the_same_counts_as_the_import(alice: Owner) -> None:
     book_limits_set({"main": (200, 0)})
     changed = edited_line(memory_make(alice, "Likes tea number 3."), "Likes coffee.")
     text = "\n".join([lines(20), lines(5), changed, json.dumps({"content": "x", "keywords": ["w"] * 101})])
-    preview = import_text(alice.pk, text, actor="user:1", preview=True)
-    assert preview.counts() == import_text(alice.pk, text, actor="user:1", preview=False).counts()
+    preview = import_text(alice.pk, text, preview=True)
+    assert preview.counts() == import_text(alice.pk, text).counts()
     assert min(preview.new, preview.known, preview.changed, preview.refused) > 0
 
 
 def test_a_memory_changed_by_two_lines_has_both_revisions(alice: Owner) -> None:
     memory = memory_make(alice, "Likes tea.")
     text = "\n".join(edited_line(memory, content) for content in ("Likes rum.", "Likes gin."))
-    assert import_text(alice.pk, text, actor="user:1", preview=False).changed == 2
+    assert import_text(alice.pk, text).changed == 2
     memory = Memory.objects.get()
     assert (memory.content, memory.version) == ("Likes gin.", 3)
     assert list(memory.revisions.order_by("version").values_list("version", flat=True)) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("preview", [True, False])
+def test_edited_lines_may_give_a_memory_the_text_that_another_one_had(alice: Owner, preview: bool) -> None:
+    tea, rum = memory_make(alice, "Likes tea."), memory_make(alice, "Likes rum.")
+    text = "\n".join([edited_line(tea, "Likes rum."), edited_line(rum, "Likes gin."), edited_line(rum, "Likes rum.")])
+    report = import_text(alice.pk, text, preview=preview)
+    assert (report.changed, report.known) == (2, 1)
+    if not preview:
+        assert [memory.content for memory in Memory.objects.order_by("number")] == ["Likes rum.", "Likes gin."]
 
 
 def test_entries_imported_before_a_failure_remain_in_a_change_set(alice: Owner, fast_machine: None) -> None:
@@ -110,14 +120,14 @@ def test_entries_imported_before_a_failure_remain_in_a_change_set(alice: Owner, 
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(fail), pytest.raises(Overloaded) as failed:
-        import_text(alice.pk, lines(300), actor="user:1", preview=False)
+        import_text(alice.pk, lines(300))
     stored = Memory.objects.count()
     assert 0 < stored < 300
     assert (failed.value.details["new"], failed.value.details["line"]) == (stored, stored + 1)
     assert Notification.objects.count() == 1
     (change_set,) = failed.value.details["change_sets"]
     assert Revision.objects.filter(change_set=change_set).count() == stored
-    assert import_text(alice.pk, lines(300), actor="user:1", preview=False).new == 300 - stored
+    assert import_text(alice.pk, lines(300)).new == 300 - stored
 
 
 def test_an_import_that_fills_the_disk_says_so(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +139,7 @@ def test_an_import_that_fills_the_disk_says_so(alice: Owner, monkeypatch: pytest
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(fail), pytest.raises(Overloaded, match="disk of the database is full") as failed:
-        import_text(alice.pk, lines(3), actor="user:1", preview=False)
+        import_text(alice.pk, lines(3))
     assert (failed.value.details["line"], failed.value.details["new"]) == (1, 0)
     assert failed.value.details["retry_after"] > 0
     assert disk_full_recently()
@@ -216,7 +226,7 @@ def test_an_import_beyond_a_limit_is_refused_before_anything_is_written(
 
 def test_an_export_with_more_messages_than_an_import_has_memories_can_be_imported(alice: Owner) -> None:
     messages = '{"type": "message", "content": "hello"}\n' * (IMPORT_LINES + 1)
-    import_text(alice.pk, messages + '{"content": "Likes tea."}', actor="user:1", preview=False)
+    import_text(alice.pk, messages + '{"content": "Likes tea."}')
     assert [memory.content for memory in Memory.objects.all()] == ["Likes tea."]
 
 
@@ -230,7 +240,7 @@ def test_long_lines_that_are_not_memories_are_ignored(alice: Owner) -> None:
         {"content": "Likes tea."},
         {"type": "reasoning", "content": LONG_TEXT},
     ]
-    report = import_text(alice.pk, "\n".join(map(json.dumps, rows)), actor="user:1", preview=False)
+    report = import_text(alice.pk, "\n".join(map(json.dumps, rows)))
     assert (report.new, [memory.content for memory in Memory.objects.all()]) == (1, ["Likes tea."])
 
 
@@ -245,7 +255,7 @@ def test_long_lines_that_are_not_memories_are_ignored(alice: Owner) -> None:
 )
 def test_other_long_lines_are_refused(alice: Owner, line: str) -> None:
     with pytest.raises(InvalidRequest, match="Line 2 has more than 200000 characters"):
-        import_text(alice.pk, f'{{"content": "Likes tea."}}\n{line}', actor="user:1", preview=False)
+        import_text(alice.pk, f'{{"content": "Likes tea."}}\n{line}')
 
 
 async def test_the_api_imports_what_it_exports(alice: Owner, alice_api: Api, charlie_api: Api) -> None:
@@ -268,7 +278,7 @@ def test_an_export_reads_its_rows_in_pages(alice: Owner, monkeypatch: pytest.Mon
     page = 20
     for module in (export, selectors):
         monkeypatch.setattr(module, "PAGE", page)
-    import_text(alice.pk, lines(page + 3), actor="user:1", preview=False)
+    import_text(alice.pk, lines(page + 3))
     with CaptureQueriesContext(connection) as queries:
         chunks = list(in_chunks(export_lines(alice.pk)))
     assert sum(chunk.count("\n") for chunk in chunks) == 2 * (page + 3) + 1
@@ -283,7 +293,7 @@ def test_finish_returns_the_generators_return_value() -> None:
 
 
 def test_forgetting_erases_a_large_book(alice: Owner, charlie: Owner) -> None:
-    import_text(alice.pk, lines(450), actor="user:1", preview=False)
+    import_text(alice.pk, lines(450))
     unrelated = memory_make(charlie, "Likes rum.")
     epoch = Book.objects.get(owner=alice).epoch
     receipt = forget_memories(alice.pk)

@@ -19,6 +19,7 @@ from tests.memories.import_samples import (
     CLAUDE_CONVERSATIONS,
     CLAUDE_MEMORIES,
     CLAUDE_PROJECTS,
+    EXPORTS,
     LETTA,
     LETTA_AGENTS,
     LETTA_PASSAGES,
@@ -213,20 +214,12 @@ def test_a_long_category_is_truncated_and_also_kept_as_a_keyword() -> None:
     assert entry.fields.keywords == ["Long heading " * 4 + "Long heading"]
 
 
-SAMPLES = {
-    "chatgpt": [gpt_conversation()],
-    "claude": CLAUDE_CONVERSATIONS,
-    "mem0": MEM0,
-    "openwebui": OPENWEBUI_CHATS,
-    "letta": LETTA,
-}
-
-
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", EXPORTS)
 def test_a_format_is_detected_or_may_be_given(name: str) -> None:
-    detected, given = read(SAMPLES[name]), read(SAMPLES[name], format=name)
-    assert list(detected.formats) == list(given.formats) == [name]
-    assert (contents(detected), detected.conversations) == (contents(given), given.conversations)
+    for export in EXPORTS[name]:
+        detected, given = read(export), read(export, format=name)
+        assert list(detected.formats) == list(given.formats) == [name]
+        assert (contents(detected), detected.conversations) == (contents(given), given.conversations)
 
 
 def test_a_files_name_may_determine_its_format() -> None:

@@ -14,32 +14,10 @@ from memories.imports.files import Upload
 from memories.imports.formats import AUTO, FORMATS, read_upload
 from memories.imports.json_members import members_of
 from memories.services import fields_cleaned
-from tests.memories.import_samples import (
-    CLAUDE_CONVERSATIONS,
-    CLAUDE_MEMORIES,
-    CLAUDE_PROJECTS,
-    LETTA,
-    LETTA_PASSAGES,
-    MARKDOWN,
-    MEM0,
-    OPENWEBUI_CHATS,
-    OPENWEBUI_MEMORIES,
-    gpt_conversation,
-    make_zip,
-)
+from tests.memories.import_samples import CLAUDE_MEMORIES, EXPORTS, MARKDOWN, make_zip
 from tests.properties import BOUNDED, odd_json, odd_text
 
-SAMPLES: list[Any] = [
-    [gpt_conversation()],
-    CLAUDE_CONVERSATIONS,
-    CLAUDE_MEMORIES,
-    CLAUDE_PROJECTS,
-    MEM0,
-    OPENWEBUI_MEMORIES,
-    OPENWEBUI_CHATS,
-    LETTA,
-    LETTA_PASSAGES,
-]
+SAMPLES = [export for exports in EXPORTS.values() for export in exports]
 formats = st.sampled_from([AUTO, *FORMATS])
 
 

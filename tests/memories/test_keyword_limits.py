@@ -56,8 +56,7 @@ async def test_a_tool_call_with_too_many_keywords_gets_an_error(alice_api: Api) 
     assert not await in_thread(Memory.objects.exists)
 
 
-@pytest.mark.django_db
 def test_an_import_skips_a_line_with_too_many_keywords(alice: Owner) -> None:
     lines = [{"content": "Likes tea.", "keywords": ["w"] * 22_000}, {"content": "Likes rum.", "keywords": ["drink"]}]
-    report = import_text(alice.pk, "\n".join(map(json.dumps, lines)), actor="user:1", preview=False)
+    report = import_text(alice.pk, "\n".join(map(json.dumps, lines)))
     assert (report.refused, report.new) == (1, 1)

@@ -14,16 +14,15 @@ from django.utils import timezone
 
 from memories import number_words
 from memories.history.undo import change_set_get
-from memories.models import Memory, Owner, WriteOrigin
+from memories.models import Memory, Owner
 from memories.page import filters, listing
-from memories.services import MemoryFields, Source, book_get_or_create, book_limits_set, book_writing
-from tests.factories import memory_make
+from memories.services import MemoryFields, book_get_or_create, book_limits_set, book_writing
+from tests.factories import BY_HAND, memory_make
 from tests.memories.conftest import rows_in
 from tests.pages import client_of, html_of, text_of
 from tests.unsliced import book_clear, undo_changes
 
 pytestmark = pytest.mark.django_db
-BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER)
 
 
 def fill(alice: Owner, texts: Iterable[str]) -> None:

@@ -13,12 +13,12 @@ from django.test.utils import CaptureQueriesContext
 from memories.artifacts.store import artifact_put
 from memories.counters import count_refusal, unstored_take
 from memories.errors import BlockedByScan
-from memories.models import Memory, Owner, ScanDay, WriteOrigin
-from memories.services import Source, book_get_or_create, book_writing, refusals_stored
+from memories.models import Memory, Owner, ScanDay
+from memories.services import book_get_or_create, book_writing, refusals_stored
 from memories.services.refusals import RETENTION
 from memories.sweep import memories_sweep
 from prompts.review import review_prompt
-from tests.factories import memory_make
+from tests.factories import BY_HAND, memory_make
 from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say
 from tests.scripted_model import ScriptedModel
 from tests.unsliced import import_text
@@ -72,7 +72,7 @@ def test_a_write_that_is_not_refused_needs_no_extra_query(alice: Owner) -> None:
 
 def test_an_imports_refused_lines_are_counted(alice: Owner) -> None:
     text = f'{{"content": "{SECRET}"}}\n{{"content": "Likes tea."}}\n{{"content": "{ORDER}"}}\n'
-    assert import_text(alice.pk, text, actor="user:1", preview=False).blocked == 2
+    assert import_text(alice.pk, text).blocked == 2
     assert stored() == {"secret": 1, "injection": 1}
 
 
@@ -93,7 +93,7 @@ def test_refusals_while_a_review_is_staged_are_counted(alice: Owner, model: Scri
 def test_a_refused_document_is_counted(alice: Owner) -> None:
     book = book_get_or_create(alice.pk, "main")
     with pytest.raises(BlockedByScan):
-        artifact_put(book, "MEMORY.md", SECRET, Source(actor="user:1", origin=WriteOrigin.USER))
+        artifact_put(book, "MEMORY.md", SECRET, BY_HAND)
     assert stored() == {"secret": 1}
 
 
@@ -130,7 +130,7 @@ def test_an_exception_in_the_transaction_reaches_the_caller_unchanged(alice: Own
     book = book_get_or_create(alice.pk, "main")
 
     def broken() -> None:
-        with book_writing(book, Source(actor="user:1", origin=WriteOrigin.USER)):
+        with book_writing(book, BY_HAND):
             count_refusal("password", "secret")
             raise ZeroDivisionError
 

@@ -12,19 +12,18 @@ from gateway.agents.file import parse
 from gateway.errors import RunSuperseded
 from gateway.models import Message, Run, Session, UsageDay
 from gateway.runs import closing
-from gateway.runs.context import RunOutput
+from gateway.runs.context import RunOutput, TurnContext
 from gateway.runs.native import open_native
 from gateway.services import agents_apply
 from memories.errors import DomainError
 from memories.messaging import invalidation
-from memories.models import ChangeSet, Evidence, EvidenceKind, Memory, Owner, Revision, Target, WriteOrigin
-from memories.services import MemoryFields, Source, book_get_or_create, book_limits, book_writing
-from tests.factories import agent_make, caller_make, session_make
+from memories.models import Evidence, EvidenceKind, Memory, Owner, Revision, Target
+from memories.services import MemoryFields, book_get_or_create, book_limits, book_writing
+from tests.factories import BY_HAND, agent_make, caller_make, session_make
 from tests.overlapping import only_postgresql, overlap
 from tests.unsliced import forget_owner, import_file, session_delete
 
 pytestmark = [pytest.mark.django_db(transaction=True), only_postgresql]
-BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER, kind=ChangeSet.Kind.EDIT)
 
 
 def test_a_write_does_not_restore_the_quote_of_a_session_that_is_deleted(alice: Owner, session: Session) -> None:
@@ -79,18 +78,11 @@ def test_other_processes_notice_a_session_that_takes_long_to_delete(
     assert seen == [session.pk]
 
 
-def test_two_agents_of_a_book_are_saved_at_once(db: None) -> None:
-    agent_make("first", user_char_limit=1000)
-    agent_make("second", user_char_limit=1000)
-    overlap(
-        lambda: agent_make("first", user_char_limit=1500),
-        lambda: agent_make("second", user_char_limit=9000),
-        pause_after="DELETE memories_booklimits",
-    )
-    assert book_limits("main")[Target.USER] == 9000
-
-
-def test_the_first_two_agents_of_a_book_are_saved_at_once(db: None) -> None:
+@pytest.mark.parametrize("known", [True, False])
+def test_two_agents_of_a_book_are_saved_at_once(db: None, known: bool) -> None:
+    if known:
+        agent_make("first", user_char_limit=1000)
+        agent_make("second", user_char_limit=1000)
     overlap(
         lambda: agent_make("first", user_char_limit=1500),
         lambda: agent_make("second", user_char_limit=9000),
@@ -109,43 +101,41 @@ def test_two_agents_files_that_are_applied_at_once_both_count(db: None) -> None:
     assert consolidation_settings().min_rollout_idle_hours == 2
 
 
+def turn_begin(session: Session) -> TurnContext:
+    caller = caller_make(session.owner)
+    return open_native(caller, session_id=session.pk, content="Hi", replaces=None, request_id="r")
+
+
+def turn_end(context: TurnContext) -> None:
+    output = RunOutput(text="Fine.", messages=[{"role": "assistant", "content": "Fine."}])
+    with suppress(RunSuperseded):
+        closing.close(context, output, state=Run.State.COMPLETED)
+
+
 @pytest.mark.parametrize(
     "erased", ["DELETE gateway_message", "DELETE gateway_run", "DELETE gateway_session", "DELETE memories_owner"]
 )
 def test_a_turn_ends_while_its_owner_is_erased(alice: Owner, session: Session, erased: str) -> None:
-    context = open_native(caller_make(alice), session_id=session.pk, content="Hi", replaces=None, request_id="r")
-    output = RunOutput(text="Fine.", messages=[{"role": "assistant", "content": "Fine."}])
-
-    def store() -> None:
-        with suppress(RunSuperseded):
-            closing.close(context, output, state=Run.State.COMPLETED)
-
-    overlap(lambda: forget_owner(alice), store, pause_after=erased)
+    context = turn_begin(session)
+    overlap(lambda: forget_owner(alice), lambda: turn_end(context), pause_after=erased)
     assert not any(model.objects.exists() for model in (Run, Message, UsageDay))
     assert not Owner.objects.filter(pk=alice.pk).exists()
 
 
 @pytest.mark.parametrize("stored", ["UPDATE gateway_run", "INSERT gateway_message", "UPDATE gateway_session"])
 def test_an_owner_is_erased_while_a_turn_ends(alice: Owner, session: Session, stored: str) -> None:
-    context = open_native(caller_make(alice), session_id=session.pk, content="Hi", replaces=None, request_id="r")
-    output = RunOutput(text="Fine.", messages=[{"role": "assistant", "content": "Fine."}])
-
-    def store() -> None:
-        with suppress(RunSuperseded):
-            closing.close(context, output, state=Run.State.COMPLETED)
-
-    overlap(store, lambda: forget_owner(alice), pause_after=stored)
+    context = turn_begin(session)
+    overlap(lambda: turn_end(context), lambda: forget_owner(alice), pause_after=stored)
     assert not any(model.objects.exists() for model in (Run, Message, UsageDay))
 
 
 @pytest.mark.parametrize("erased", ["DELETE gateway_run", "DELETE gateway_session", "DELETE memories_owner"])
 def test_a_turn_begins_while_its_owner_is_erased(alice: Owner, session: Session, erased: str) -> None:
-    first = open_native(caller_make(alice), session_id=session.pk, content="Hi", replaces=None, request_id="r")
-    closing.close(first, RunOutput(text="Fine."), state=Run.State.COMPLETED)
+    turn_end(turn_begin(session))
 
     def begin() -> None:
         with suppress(DomainError):
-            open_native(caller_make(alice), session_id=session.pk, content="Hi", replaces=None, request_id="r")
+            turn_begin(session)
 
     overlap(lambda: forget_owner(alice), begin, pause_after=erased)
     assert not any(model.objects.exists() for model in (Run, Message, Session))
@@ -153,8 +143,5 @@ def test_a_turn_begins_while_its_owner_is_erased(alice: Owner, session: Session,
 
 @pytest.mark.parametrize("stored", ["INSERT gateway_run", "INSERT gateway_message"])
 def test_an_owner_is_erased_while_a_turn_begins(alice: Owner, session: Session, stored: str) -> None:
-    def begin() -> None:
-        open_native(caller_make(alice), session_id=session.pk, content="Hi", replaces=None, request_id="r")
-
-    overlap(begin, lambda: forget_owner(alice), pause_after=stored)
+    overlap(lambda: turn_begin(session), lambda: forget_owner(alice), pause_after=stored)
     assert not any(model.objects.exists() for model in (Run, Message, Session))

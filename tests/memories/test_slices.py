@@ -52,7 +52,7 @@ def big_review_make(owner: Owner) -> ReviewRun:
     """Create a review that saved COUNT memories."""
     book_limits_set({"main": (0, 0)})
     lines = "\n".join(json.dumps({"content": f"Likes tea number {number}."}) for number in range(COUNT))
-    (imported,) = import_text(owner.pk, lines, actor="user:1", preview=False).change_sets
+    (imported,) = import_text(owner.pk, lines).change_sets
     numbers = Memory.objects.filter(owner=owner).order_by("number").values_list("number", flat=True)
     writes = [
         {"action": "add", "after": "…", "state": "applied", "index": index, "memory_id": str(number)}

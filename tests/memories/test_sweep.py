@@ -15,7 +15,7 @@ from memories import sweep
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from memories.sweep import expired_delete, memories_sweep
-from tests.factories import memory_make
+from tests.factories import expired_make, memory_make
 from tests.unsliced import undo_changes
 
 pytestmark = pytest.mark.django_db
@@ -74,15 +74,8 @@ def test_a_memory_restored_during_the_purge_is_kept(alice: Owner, settings: Sett
     assert ChangeSet.objects.filter(revisions__memory=restored).exists()
 
 
-def make_expired(owner: Owner, content: str = "On holiday until Monday.") -> Memory:
-    """Create a memory that has just expired."""
-    memory = memory_make(owner, content, expires_at=timezone.now() + timedelta(hours=1))
-    Memory.objects.filter(pk=memory.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
-    return memory
-
-
 def test_an_expired_memory_becomes_a_tombstone_with_a_revision(alice: Owner, bob: Owner) -> None:
-    memory, live, bobs = make_expired(alice), memory_make(alice, "Sails."), make_expired(bob)
+    memory, live, bobs = expired_make(alice), memory_make(alice, "Sails."), expired_make(bob)
     generation = memory.book.generation
     memories_sweep()
     assert list(Memory.objects.filter(deleted_at__isnull=True)) == [live]
@@ -98,7 +91,7 @@ def test_an_expired_memory_becomes_a_tombstone_with_a_revision(alice: Owner, bob
 
 
 def test_an_expired_memory_is_purged_like_other_tombstones(alice: Owner, settings: Settings) -> None:
-    memory = make_expired(alice)
+    memory = expired_make(alice)
     memories_sweep()
     mark_deleted(memory, settings.UNDO_DAYS + 1)
     memories_sweep()
@@ -107,7 +100,7 @@ def test_an_expired_memory_is_purged_like_other_tombstones(alice: Owner, setting
 
 
 def test_a_restored_memory_does_not_expire_again(alice: Owner) -> None:
-    memory = make_expired(alice)
+    memory = expired_make(alice)
     memories_sweep()
     change_set = memory.revisions.latest("version").change_set
     undo_changes(change_set, Source(actor=f"user:{alice.user_id}", origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO))
@@ -131,12 +124,12 @@ def test_undo_does_not_restore_an_expiry_in_the_past(alice: Owner) -> None:
 def test_expired_memories_are_deleted_in_batches(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep, "_ROWS", 2)
     for number in range(5):
-        make_expired(alice, f"Until Monday {number}.")
+        expired_make(alice, f"Until Monday {number}.")
     assert [expired_delete() for _ in range(4)] == [2, 2, 1, 0]
 
 
 def test_the_page_shows_that_a_memory_expired(alice: Owner, client: Client) -> None:
-    make_expired(alice)
+    expired_make(alice)
     memories_sweep()
     client.force_login(alice.user)
     page = client.get("/memories/?deleted=1").content.decode()

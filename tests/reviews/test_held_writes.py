@@ -218,7 +218,7 @@ def test_the_export_includes_the_evidence_of_memories(alice: Owner, model: Scrip
 
 def test_an_import_keeps_evidence_without_its_session(alice: Owner, charlie: Owner, model: ScriptedModel) -> None:
     review_of_page(alice, model)
-    import_text(charlie.pk, "".join(export_lines(alice.pk)), actor="user:2", preview=False)
+    import_text(charlie.pk, "".join(export_lines(alice.pk)), actor="user:2")
     evidence = Memory.objects.get(owner=charlie).evidence
     assert (evidence.kind, evidence.quote, evidence.session_id) == ("own_words", "I wear size 43.", None)
 

@@ -9,8 +9,8 @@ from gateway.models import Agent, Run, Session
 from gateway.sweep import count_recalls
 from memories.database.batches import finish
 from memories.errors import UpstreamError
-from memories.models import ChangeSet, Lease, Memory, Owner, WriteOrigin
-from memories.services import MemoryFields, Source, book_writing
+from memories.models import ChangeSet, Lease, Memory, Owner
+from memories.services import MemoryFields, book_writing
 from memories.services.annotations import verdicts_store
 from memories.verdicts import ScanVerdict
 from reviews.claiming import review_claim
@@ -19,7 +19,7 @@ from reviews.consolidation.clear import clear_code_create, clear_confirmed
 from reviews.consolidation.extraction import choose_sessions
 from reviews.models import ConsolidationRun, Extraction, ReviewRun
 from reviews.services import ReviewOutcome, review_finish
-from tests.factories import memory_make
+from tests.factories import BY_HAND, memory_make
 from tests.overlapping import only_postgresql, overlap
 from tests.reviews.consolidation.rows import add_turns, book_of, request, settings_make, talk
 from tests.reviews.consolidation.test_clear import proposal_make
@@ -27,7 +27,6 @@ from tests.reviews.talk import newest_review, reviewed_session, say
 from tests.unsliced import book_clear, session_delete, undo_changes
 
 pytestmark = [pytest.mark.django_db(transaction=True), only_postgresql]
-BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER, kind=ChangeSet.Kind.EDIT)
 
 
 @pytest.fixture

@@ -247,7 +247,7 @@ class Writing(RuleBasedStateMachine):
         text = "\n".join(map(json.dumps, given))
         fitted = self.within_limits()
         said = import_text(self.owner.pk, text, actor=self.actor, preview=True)
-        done = import_text(self.owner.pk, text, actor=self.actor, preview=False)
+        done = import_text(self.owner.pk, text, actor=self.actor)
         assert done.counts() == said.counts()
         assert self.within_limits() or not fitted
 

@@ -9,21 +9,20 @@ from django.urls import reverse
 
 from gateway.models import Agent
 from memories.artifacts.store import artifact_put
-from memories.models import Artifact, ArtifactRevision, AuditEntry, Owner, WriteOrigin
-from memories.services import Source
+from memories.models import Artifact, ArtifactRevision, AuditEntry, Owner
 from tests.admin_rows import bob as actor_of_bob
 from tests.admin_rows import book_make, owner_make, staff_client
+from tests.factories import BY_HAND
 from tests.reviews.consolidation.answering_model import AnsweringModel, synthesis
 from tests.reviews.consolidation.rows import book_of, consolidate, document, talk
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/memories/artifact/"
-BY_ALICE = Source(actor="user:1", origin=WriteOrigin.USER)
 SECRET = "sk-" + "proj-" + "aB3xK9qL" * 6
 
 
 def artifact_make(content: str = "# Handbook\n\n- Deploys with *make ship*.", path: str = "MEMORY.md") -> Artifact:
-    return artifact_put(book_make(owner_make()), path, content, BY_ALICE)
+    return artifact_put(book_make(owner_make()), path, content, BY_HAND)
 
 
 def page_of(artifact: Artifact) -> str:
@@ -118,7 +117,7 @@ def test_the_owner_sees_that_an_administrator_changed_a_document(root: Client) -
 
 def test_an_outdated_edit_is_a_form_error_and_overwrites_nothing(root: Client) -> None:
     artifact = artifact_make()
-    artifact_put(artifact.book, "MEMORY.md", "Alice was quicker.", BY_ALICE)
+    artifact_put(artifact.book, "MEMORY.md", "Alice was quicker.", BY_HAND)
     answer = edit(root, artifact, "Bob's words.", version=1)
     page = answer.content.decode()
     assert answer.status_code == 200
@@ -130,7 +129,7 @@ def test_an_outdated_edit_is_a_form_error_and_overwrites_nothing(root: Client) -
 
 def test_an_edit_of_a_removed_document_is_a_form_error(root: Client) -> None:
     artifact = artifact_make()
-    artifact_put(artifact.book, "MEMORY.md", "", BY_ALICE)
+    artifact_put(artifact.book, "MEMORY.md", "", BY_HAND)
     answer = edit(root, artifact, "Bob's words.", version=1)
     assert "This document was changed in the meantime." in answer.content.decode()
     assert document(owner_make(), "MEMORY.md") == ""

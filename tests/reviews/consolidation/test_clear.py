@@ -417,7 +417,7 @@ def test_a_large_book_is_cleared_in_batches_and_restored(alice: Owner, monkeypat
     many = 100  # the first batch, one of the usual size, and a rest
     book_limits_set({"main": (0, 0)})
     lines = "\n".join(json.dumps({"content": f"Likes tea number {number}."}) for number in range(many))
-    import_text(alice.pk, lines, actor="user:1", preview=False)
+    import_text(alice.pk, lines)
     book = Book.objects.get()
     cleared = book_clear(book, actor="user:1")
     assert len(cleared.changes) == cleared.contents.memories == many

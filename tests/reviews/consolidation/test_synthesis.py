@@ -11,11 +11,11 @@ from gateway.models import Agent, Session
 from memories.artifacts.store import artifact_put, artifact_read
 from memories.errors import UpstreamError
 from memories.history.undo import change_set_get
-from memories.models import Artifact, ArtifactRevision, Book, Notification, Owner, WriteOrigin
-from memories.services import Source
+from memories.models import Artifact, ArtifactRevision, Book, Notification, Owner
 from reviews.consolidation.requests import Trigger
 from reviews.consolidation.selection import due_books
 from reviews.models import ConsolidationRun, ConsolidationState
+from tests.factories import BY_HAND
 from tests.reviews.consolidation.answering_model import AnsweringModel, extraction, synthesis
 from tests.reviews.consolidation.rows import (
     add_turns,
@@ -30,9 +30,6 @@ from tests.reviews.consolidation.rows import (
 from tests.unsliced import undo_changes
 
 pytestmark = pytest.mark.usefixtures("consolidation_on")
-
-
-BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER)
 
 
 def edit(owner: Owner, path: str, content: str) -> Artifact:
