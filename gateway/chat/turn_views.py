@@ -2,7 +2,7 @@
 limited to the owner; the number of queries does not depend on the number of turns."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from gateway.agents.configuration import prices_of
+from gateway.agents.settings import Price
 from gateway.attachments.files import ReadFailure, file_is_gone
 from gateway.attachments.in_message import attached_parts, first_text, name_of
 from gateway.attachments.references import attached_in
@@ -23,8 +24,8 @@ from gateway.chat.held_notes import HeldNote
 from gateway.chat.highlight import SECONDS_PER_PAGE, Budget
 from gateway.chat.markdown import render_markdown
 from gateway.chat.memory_notes import GivenMemory, given_to_runs, notes_of_runs
-from gateway.chat.run_figures import run_figures
 from gateway.chat.tool_uses import tool_use
+from gateway.limits.money import Money, dollars, usage_words
 from gateway.models import Message, Run, Session
 from gateway.runs.branches import versions_of
 
@@ -111,7 +112,7 @@ def turn_views(session: Session, messages: Iterable[Message], zone: ZoneInfo) ->
             turn.uses = uses.get(run.pk, ())[:MAX_TOOL_USES]
             turn.uses_more = len(uses.get(run.pk, ())) - len(turn.uses)
             _add_run(turn, run)
-            turn.figures = run_figures(run, prices_of(session.agent))
+            turn.figures = _run_figures(run, prices_of(session.agent))
         at = turn.said_at or turn.answer_at
         if at is not None and at.astimezone(zone).date() != day:
             day = at.astimezone(zone).date()
@@ -193,3 +194,22 @@ def _add_run(turn: TurnView, run: Run) -> None:
     elif run.state == Run.State.STOPPED:
         by = str(run.trace.get("stopped_by", ""))
         turn.stopped, turn.interrupted = labels.stopped_words(by), by in labels.INTERRUPTED
+
+
+def _run_figures(run: Run, prices: Mapping[str, Price]) -> Sequence[tuple[str, str]]:
+    """Return (label, value) pairs for a finished run; unknown values are left out."""
+    if run.finished_at is None:
+        return ()
+    figures = (
+        ("Model", run.model),
+        ("Tokens", usage_words(run.usage) if run.usage.get("total_tokens") else ""),
+        ("Cost", cost_words(run, prices)),
+        ("Time", f"{(run.finished_at - run.started_at).total_seconds():.1f} s"),
+    )
+    return [(word, value) for word, value in figures if value]
+
+
+def cost_words(run: Run, prices: Mapping[str, Price]) -> str:
+    """Return the cost of a run's tokens, or "" if its model has no price or reported no tokens."""
+    total, written = run.usage.get("total_tokens"), run.usage.get("completion_tokens")
+    return dollars(Money(prices).cost(run.model, total, written)) if run.model in prices and total else ""
