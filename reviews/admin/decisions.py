@@ -1,4 +1,4 @@
-"""The writes of a review on its admin page, with diffs and states, and an administrator's decisions about the held ones:
+"""The writes of a review on its admin page, with diffs and states, and an administrator's decisions about held ones:
 to approve or reject all or some of them, maybe with another text. Rejected and expired writes can be saved there too,
 until they are purged."""
 
