@@ -6,8 +6,7 @@ from django_q.models import Failure, OrmQ, Schedule, Success
 from reviews.admin import (
     consolidation_artifacts,
     consolidation_books,
-    consolidation_leases,
-    consolidation_notes,
+    consolidation_records,
     consolidation_runs,
     review_runs,
     turn_reviews,
