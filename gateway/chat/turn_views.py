@@ -33,24 +33,6 @@ MAX_TOOL_USES = 30  # per turn
 MAX_TOOL_CHARS = 2_000  # of a tool call's arguments, and of its result
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Versions:
-    """The number of the shown version of a turn, the number of versions, and the versions before and after it."""
-
-    number: int
-    count: int
-    earlier: UUID | None
-    later: UUID | None
-
-    @classmethod
-    def of(cls, shown: UUID, versions: Sequence[UUID]) -> "Versions":
-        """Describe the version `shown` among all `versions`, which are sorted oldest first."""
-        at = versions.index(shown)
-        earlier = versions[at - 1] if at else None
-        later = versions[at + 1] if at + 1 < len(versions) else None
-        return cls(number=at + 1, count=len(versions), earlier=earlier, later=later)
-
-
 @dataclass(slots=True, kw_only=True)
 class TurnView:
     """One turn on the page. `run_id` is None for commands and for messages of the client's history; `new_day` names the
@@ -78,7 +60,7 @@ class TurnView:
     given: Sequence[GivenMemory] = ()
     notes: Sequence[dict[str, Any]] = ()
     held: Sequence[HeldNote] = ()
-    versions: Versions | None = None
+    versions: dict[str, Any] | None = None
     reasoning: str = ""
     thought: str = ""
     uses: Sequence[dict[str, Any]] = ()
@@ -108,7 +90,7 @@ def turn_views(session: Session, messages: Iterable[Message], zone: ZoneInfo) ->
         if run is not None:
             turn.given, turn.notes = given.get(run.pk, ()), notes.get(run.pk, ())
             turn.held = held.get(run.pk, ())
-            turn.versions = Versions.of(run.pk, versions[run.pk]) if run.pk in versions else None
+            turn.versions = _versions(run.pk, versions[run.pk]) if run.pk in versions else None
             turn.uses = uses.get(run.pk, ())[:MAX_TOOL_USES]
             turn.uses_more = len(uses.get(run.pk, ())) - len(turn.uses)
             _add_run(turn, run)
@@ -123,6 +105,13 @@ def turn_views(session: Session, messages: Iterable[Message], zone: ZoneInfo) ->
         if "```" in turn.said:  # a person's text is shown as typed unless it has a code fence
             turn.said_html = render_markdown(turn.said, budget, scope=f"{turn.key}-said")
     return turns
+
+
+def _versions(shown: UUID, versions: Sequence[UUID]) -> dict[str, Any]:
+    """Return the number of the shown version of a turn, their count, and the versions before and after it."""
+    at = versions.index(shown)
+    later = versions[at + 1] if at + 1 < len(versions) else None
+    return {"number": at + 1, "count": len(versions), "earlier": versions[at - 1] if at else None, "later": later}
 
 
 def _grouped(messages: Iterable[Message]) -> list[TurnView]:
