@@ -10,7 +10,7 @@ from config import health
 from config.api import api, v1
 from config.metrics import metrics
 from gateway.accounts import invitations, openid, password_reset, sign_in
-from gateway.chat import account, account_apps, account_logins
+from gateway.chat import account, account_access
 from gateway.chat import views as chat
 from gateway.mcp.api import mcp
 from gateway.oauth import consent, endpoints, registration
@@ -53,12 +53,12 @@ urlpatterns = [
     path("account/password/", account.password),
     path("account/time-zone/", account.time_zone),
     path("account/keys/", account.key_create),
-    path("account/keys/<uuid:key_id>/revoke/", account.key_revoke),
-    path("account/apps/<uuid:key_id>/disconnect/", account_apps.app_end),
+    path("account/keys/<uuid:key_id>/revoke/", account_access.key_revoke),
+    path("account/apps/<uuid:key_id>/disconnect/", account_access.app_end),
     path("account/delete/", account.delete),
     path("account/deleting/<uuid:erasure_id>/", account.deleting, name="account-deleting"),
-    path("account/logins/end/", account_logins.others_end),
-    path("account/logins/<uuid:login_id>/end/", account_logins.login_end),
+    path("account/logins/end/", account_access.others_end),
+    path("account/logins/<uuid:login_id>/end/", account_access.login_end),
     path("login/", sign_in.SignIn.as_view(), name="login"),
     path("login/sso/", openid.openid_begin, name="openid-begin"),
     path("login/sso/callback/", openid.openid_callback, name="openid-callback"),

@@ -51,6 +51,10 @@ class Viewer:
         """`20 Nov, 09:41`."""
         return f"{self.day(moment)}, {self.local(moment):%H:%M}"
 
+    def near_minute(self, moment: datetime) -> str:
+        """`today, 18:41`, else the same as minute()."""
+        return f"{self.near_day(moment)}, {self.local(moment):%H:%M}"
+
 
 def near_day_word(day: date, today: date) -> str:
     """Return `today`, `yesterday`, or "" for any other day."""

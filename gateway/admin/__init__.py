@@ -2,10 +2,9 @@
 
 from gateway.admin import (
     agents,
-    connected_apps,
+    configuration,
     invitations,
     keys,
-    learned,
     memory_uses,
     operations,
     runs,

@@ -1,8 +1,11 @@
-"""API keys in the admin: created (shown once), listed and revoked. A key is never changed and its hash never shown."""
+"""API keys and connected apps in the admin. Keys are created (shown once), listed and revoked; a key is never changed,
+and its hash never shown. Apps are listed and disconnected. The OAuth library's own pages are unregistered, since they
+could show and change clients and tokens without our services."""
 
 from typing import Any
 
 from django import forms
+from django.apps import apps
 from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
@@ -11,18 +14,22 @@ from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
 
 from gateway.admin.shown_once import ShownOnceAdmin
+from gateway.admin.users import may_manage_user
 from gateway.keys import MAX_MONEY, api_key_create, api_key_revoke, rate_words
-from gateway.models import Agent, ApiKey
+from gateway.models import Agent, ApiKey, ConnectedApp
+from gateway.oauth.connections import app_disconnect
 from memories.admin.badges import badge, moment
-from memories.admin.base import RefusableForm
-from memories.admin.columns import fieldset, moment_column
+from memories.admin.base import ReadOnlyAdmin, RefusableForm
+from memories.admin.columns import column, fieldset, moment_column
 from memories.admin.filters import OWNER_FILTER, StateFilter
-from memories.admin.object_actions import object_action
-from memories.admin.users import may_manage_user
+from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.audit.log import actor_of
 from memories.errors import Forbidden
 
+_LIBRARY_MODELS = apps.get_app_config("oauth2_provider").get_models()
 _LIMITS = ("tokens_per_day", "money_per_day", "streams_at_once")
+
+admin.site.unregister([model for model in _LIBRARY_MODELS if admin.site.is_registered(model)])
 
 
 class KeyStateFilter(StateFilter):
@@ -128,3 +135,33 @@ class ApiKeyAdmin(ShownOnceAdmin):
     def revoke(self, request: HttpRequest, row: ApiKey) -> None:
         api_key_revoke(row, by=actor_of(request.user))
         self.message_user(request, f"Revoked {row}.", messages.SUCCESS)
+
+
+@admin.register(ConnectedApp)
+class ConnectedAppAdmin(ObjectActionAdmin, ReadOnlyAdmin):
+    """Apps that people connected on the OAuth consent page."""
+
+    object_actions = ("disconnect",)
+    list_display = ("name", "owner", "book", "may", "state", "last_used", "created")
+    list_select_related = ("owner__user", "client")
+    list_filter = (KeyStateFilter, OWNER_FILTER)
+    search_fields = ("name",)
+    fields = (("name", "owner"), ("book", "may"), "redirects", "state", ("created", "last_used"))
+    last_used = moment_column("last_used_at", "Last used")
+    created = moment_column("created_at", "Connected")
+    book = column("Book", lambda app: str(app.books[0]))
+    may = column("May", lambda app: "read only" if app.read_only else "read and write")
+    redirects = column("Returns to", lambda app: app.client.redirect_uris if app.client else "")
+
+    @admin.display(description="State")
+    def state(self, app: ConnectedApp) -> SafeString:
+        if app.revoked_at:
+            return badge(f"Disconnected {moment(app.revoked_at)}", "muted", "block")
+        return badge("Connected", "ok", "check")
+
+    @object_action(
+        "Disconnect", "gateway.change_connectedapp", look="danger", applies=lambda app: app.revoked_at is None
+    )
+    def disconnect(self, request: HttpRequest, row: ConnectedApp) -> None:
+        app_disconnect(row, by=actor_of(request.user))
+        self.message_user(request, f"Disconnected {row}.", messages.SUCCESS)

@@ -7,10 +7,9 @@ from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
-from gateway.admin.session_titles import SessionTitles, session_link, title_of
 from gateway.admin.sessions import SessionIdFilter
 from gateway.admin.turn import error_sentence, turn_explained
-from gateway.admin.visibility import Visibility
+from gateway.admin.visibility import SessionTitles, Visibility, session_link, title_of
 from gateway.models import Run
 from memories.admin.badges import seconds, state_badge, total_tokens
 from memories.admin.base import ReadOnlyAdmin

@@ -1,11 +1,6 @@
 """A session's transcript for the admin: all stored messages, even superseded and failed ones. One query per page."""
 
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
-from uuid import UUID
-
-from django.utils.safestring import SafeString
 
 from gateway.chat.highlight import SECONDS_PER_PAGE, Budget
 from gateway.chat.labels import answered_words, toolless_words
@@ -23,34 +18,10 @@ ROLE_LABELS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One message. `html` is a model's rendered text; if it is empty, `text` is shown unchanged. `turn` is 0 without a
-    run."""
-
-    seq: int
-    who: str
-    icon: str
-    at: datetime
-    text: str
-    html: SafeString
-    calls: list[str]
-    attachments: int
-    turn: int
-    run_id: UUID | None
-    note: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transcript:
-    """A page of lines, oldest first; `later` is the message number where the next page begins, if there is one."""
-
-    lines: list[Line]
-    later: int | None
-
-
-def transcript(session: Session, *, first: int = 1, last: int | None = None) -> Transcript:
-    """Return at most PAGE_MESSAGES messages from number `first` on, up to number `last` if it is given."""
+def transcript(session: Session, *, first: int = 1, last: int | None = None) -> dict[str, Any]:
+    """Return at most PAGE_MESSAGES messages from number `first` on, up to number `last` if it is given, as `lines`, and
+    the message number where the next page begins, if there is one, as `later`. The `html` of a line is a model's
+    rendered text; if it is empty, the message's text is shown unchanged."""
     messages = Message.objects.filter(owner_id=session.owner_id, session=session, seq__gte=first)
     if last is not None:
         messages = messages.filter(seq__lte=last)
@@ -60,26 +31,18 @@ def transcript(session: Session, *, first: int = 1, last: int | None = None) -> 
     for row in rows[:PAGE_MESSAGES]:
         characters += len(row.text)
         rendered = row.role == Message.Role.ASSISTANT and characters <= MAX_RENDERED_CHARS
-        lines.append(_line(row, render_markdown(row.text, colours, scope=str(row.pk)) if rendered else SafeString()))
-    return Transcript(lines=lines, later=later)
-
-
-def _line(message: Message, html: SafeString) -> Line:
-    icon, who = ROLE_LABELS[Message.Role(message.role)]
-    run = message.run
-    return Line(
-        seq=message.seq,
-        who=who,
-        icon=icon,
-        at=message.created_at,
-        text=message.text,
-        html=html,
-        calls=[_call(call) for call in message.calls],
-        attachments=attachments_of(message),
-        turn=run.turn if run else 0,
-        run_id=message.run_id,
-        note=_note(message, run),
-    )
+        icon, who = ROLE_LABELS[Message.Role(row.role)]
+        line = {
+            "message": row,
+            "who": who,
+            "icon": icon,
+            "html": render_markdown(row.text, colours, scope=str(row.pk)) if rendered else "",
+            "calls": [_call(call) for call in row.calls],
+            "attachments": attachments_of(row),
+            "note": _note(row, row.run),
+        }
+        lines.append(line)
+    return {"lines": lines, "later": later}
 
 
 def attachments_of(message: Message) -> int:

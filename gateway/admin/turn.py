@@ -13,8 +13,8 @@ from gateway.agents.configuration import prices
 from gateway.chat.highlight import SECONDS_PER_PAGE, Budget
 from gateway.chat.labels import INTERRUPTED, ErrorWords, error_words, fault_words, stopped_words, toolless_words
 from gateway.chat.markdown import render_markdown
-from gateway.chat.run_figures import cost_words
 from gateway.chat.tool_uses import tool_use
+from gateway.chat.turn_views import cost_words
 from gateway.limits.money import usage_words
 from gateway.models import Message, Run
 from memories.admin.badges import seconds

@@ -13,17 +13,15 @@ from django.contrib.auth.forms import PasswordChangeForm
 from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from gateway.accounts.logins import login_begin, logins_end, other_logins
 from gateway.accounts.sign_in import has_password, password_is_correct, signed_in_recently
 from gateway.authentication import forget_keys
-from gateway.chat.account_apps import apps, used_words
-from gateway.chat.account_logins import logins, user_of
-from gateway.keys import api_key_revoke, own_key_create, plain_keys, rate_words
-from gateway.models import ApiKey, Session
+from gateway.chat.account_access import apps, keys, logins, user_of
+from gateway.keys import own_key_create
+from gateway.models import Session
 from gateway.sockets import recheck_logins
 from memories.audit.log import Action, actor_of, audit_record
 from memories.database.batches import run_slices_within
@@ -131,16 +129,8 @@ def key_create(request: HttpRequest, viewer: Viewer) -> HttpResponse:
             problem = str(full)
     context["key_error"] = problem
     if request.headers.get("HX-Request"):
-        return render(request, "gateway/account_keys.html", _keys(viewer) | context)
+        return render(request, "gateway/account_keys.html", keys(viewer) | context)
     return _page(request, viewer, status=400 if problem else 200, **context)
-
-
-@form_view
-def key_revoke(request: HttpRequest, viewer: Viewer, key_id: UUID) -> HttpResponse:
-    """Revoke one of the viewer's keys; 404 for another owner's."""
-    api_key_revoke(get_object_or_404(plain_keys(), owner=viewer.owner, pk=key_id), by=actor_of(request.user))
-    forget_keys()
-    return redirect("/account/?done=revoked")
 
 
 @form_view
@@ -215,36 +205,8 @@ def _page(request: HttpRequest, viewer: Viewer, *, status: int = 200, **extra: A
         "documents": Artifact.objects.filter(owner_id=owner_id, deleted_at__isnull=True).count(),
         "sessions": Session.objects.filter(owner_id=owner_id).count(),
     }
-    parts = _keys(viewer) | apps(request, viewer) | logins(request, viewer)
+    parts = keys(viewer) | apps(request, viewer) | logins(request, viewer)
     return render(request, "gateway/account.html", context | parts | extra, status=status)
-
-
-def _keys(viewer: Viewer) -> dict[str, Any]:
-    keys = plain_keys().filter(owner=viewer.owner, revoked_at__isnull=True).order_by("-created_at")
-    return {
-        "keys": [
-            {
-                "key": key,
-                "may": _permissions_text(key),
-                "used": used_words(viewer, key),
-                "made": f"created {viewer.day(key.created_at)}" + _expiry_text(viewer, key),
-            }
-            for key in keys
-        ]
-    }
-
-
-def _expiry_text(viewer: Viewer, key: ApiKey) -> str:
-    if key.expires_at is None:
-        return ""
-    return f" · {'expired' if key.expires_at <= timezone.now() else 'expires'} {viewer.day(key.expires_at)}"
-
-
-def _permissions_text(key: ApiKey) -> str:
-    parts = ["May read" if key.read_only else "May read and write"]
-    parts += [f"only {', '.join(key.agents)}"] if key.agents else []
-    parts += ["may name end users"] if key.trusted else []
-    return ", ".join(parts + rate_words(key))
 
 
 @cache

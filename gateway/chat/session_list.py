@@ -38,22 +38,12 @@ class SessionGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundRow:
-    """A session that a search found. `more` counts its matching messages that are not listed."""
-
-    session: Session
-    title: str
-    hits: Sequence[dict[str, Any]]  # author, date, and text in matching and other pieces, of each listed message
-    more: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionPage:
     """A page of the list or of search results. `before` is the cursor of the next page, "" on the last one. The first
     page has all `tags` of the owner."""
 
     groups: Sequence[SessionGroup] = ()
-    found: Sequence[FoundRow] = ()
+    found: Sequence[dict[str, Any]] = ()
     before: str = ""
     has_archived: bool = False
     tags: Sequence[str] = ()
@@ -150,7 +140,8 @@ def _with_titles(sessions: Iterable[Session]) -> list[tuple[Session, str]]:
     return [(session, title_of(session)) for session in sessions]
 
 
-def _found_row(found: FoundSession, zone: ZoneInfo, today: date) -> FoundRow:
+def _found_row(found: FoundSession, zone: ZoneInfo, today: date) -> dict[str, Any]:
+    """Return a session that a search found. `hits` are its first matching messages, `more` counts the others."""
     hits = [
         {
             "seq": hit.seq,
@@ -160,7 +151,8 @@ def _found_row(found: FoundSession, zone: ZoneInfo, today: date) -> FoundRow:
         }
         for hit in found.hits
     ]
-    return FoundRow(session=found.session, title=title_of(found.session), hits=hits, more=found.count - len(hits))
+    session = found.session
+    return {"session": session, "title": title_of(session), "hits": hits, "more": found.count - len(hits)}
 
 
 def _only_ingested() -> Q:

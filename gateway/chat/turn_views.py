@@ -2,7 +2,7 @@
 limited to the owner; the number of queries does not depend on the number of turns."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from gateway.agents.configuration import prices_of
+from gateway.agents.settings import Price
 from gateway.attachments.files import ReadFailure, file_is_gone
 from gateway.attachments.in_message import attached_parts, first_text, name_of
 from gateway.attachments.references import attached_in
@@ -23,31 +24,13 @@ from gateway.chat.held_notes import HeldNote
 from gateway.chat.highlight import SECONDS_PER_PAGE, Budget
 from gateway.chat.markdown import render_markdown
 from gateway.chat.memory_notes import GivenMemory, given_to_runs, notes_of_runs
-from gateway.chat.run_figures import run_figures
 from gateway.chat.tool_uses import tool_use
+from gateway.limits.money import Money, dollars, usage_words
 from gateway.models import Message, Run, Session
 from gateway.runs.branches import versions_of
 
 MAX_TOOL_USES = 30  # per turn
 MAX_TOOL_CHARS = 2_000  # of a tool call's arguments, and of its result
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Versions:
-    """The number of the shown version of a turn, the number of versions, and the versions before and after it."""
-
-    number: int
-    count: int
-    earlier: UUID | None
-    later: UUID | None
-
-    @classmethod
-    def of(cls, shown: UUID, versions: Sequence[UUID]) -> "Versions":
-        """Describe the version `shown` among all `versions`, which are sorted oldest first."""
-        at = versions.index(shown)
-        earlier = versions[at - 1] if at else None
-        later = versions[at + 1] if at + 1 < len(versions) else None
-        return cls(number=at + 1, count=len(versions), earlier=earlier, later=later)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -77,7 +60,7 @@ class TurnView:
     given: Sequence[GivenMemory] = ()
     notes: Sequence[dict[str, Any]] = ()
     held: Sequence[HeldNote] = ()
-    versions: Versions | None = None
+    versions: dict[str, Any] | None = None
     reasoning: str = ""
     thought: str = ""
     uses: Sequence[dict[str, Any]] = ()
@@ -107,11 +90,11 @@ def turn_views(session: Session, messages: Iterable[Message], zone: ZoneInfo) ->
         if run is not None:
             turn.given, turn.notes = given.get(run.pk, ()), notes.get(run.pk, ())
             turn.held = held.get(run.pk, ())
-            turn.versions = Versions.of(run.pk, versions[run.pk]) if run.pk in versions else None
+            turn.versions = _versions(run.pk, versions[run.pk]) if run.pk in versions else None
             turn.uses = uses.get(run.pk, ())[:MAX_TOOL_USES]
             turn.uses_more = len(uses.get(run.pk, ())) - len(turn.uses)
             _add_run(turn, run)
-            turn.figures = run_figures(run, prices_of(session.agent))
+            turn.figures = _run_figures(run, prices_of(session.agent))
         at = turn.said_at or turn.answer_at
         if at is not None and at.astimezone(zone).date() != day:
             day = at.astimezone(zone).date()
@@ -122,6 +105,13 @@ def turn_views(session: Session, messages: Iterable[Message], zone: ZoneInfo) ->
         if "```" in turn.said:  # a person's text is shown as typed unless it has a code fence
             turn.said_html = render_markdown(turn.said, budget, scope=f"{turn.key}-said")
     return turns
+
+
+def _versions(shown: UUID, versions: Sequence[UUID]) -> dict[str, Any]:
+    """Return the number of the shown version of a turn, their count, and the versions before and after it."""
+    at = versions.index(shown)
+    later = versions[at + 1] if at + 1 < len(versions) else None
+    return {"number": at + 1, "count": len(versions), "earlier": versions[at - 1] if at else None, "later": later}
 
 
 def _grouped(messages: Iterable[Message]) -> list[TurnView]:
@@ -193,3 +183,22 @@ def _add_run(turn: TurnView, run: Run) -> None:
     elif run.state == Run.State.STOPPED:
         by = str(run.trace.get("stopped_by", ""))
         turn.stopped, turn.interrupted = labels.stopped_words(by), by in labels.INTERRUPTED
+
+
+def _run_figures(run: Run, prices: Mapping[str, Price]) -> Sequence[tuple[str, str]]:
+    """Return (label, value) pairs for a finished run; unknown values are left out."""
+    if run.finished_at is None:
+        return ()
+    figures = (
+        ("Model", run.model),
+        ("Tokens", usage_words(run.usage) if run.usage.get("total_tokens") else ""),
+        ("Cost", cost_words(run, prices)),
+        ("Time", f"{(run.finished_at - run.started_at).total_seconds():.1f} s"),
+    )
+    return [(word, value) for word, value in figures if value]
+
+
+def cost_words(run: Run, prices: Mapping[str, Price]) -> str:
+    """Return the cost of a run's tokens, or "" if its model has no price or reported no tokens."""
+    total, written = run.usage.get("total_tokens"), run.usage.get("completion_tokens")
+    return dollars(Money(prices).cost(run.model, total, written)) if run.model in prices and total else ""

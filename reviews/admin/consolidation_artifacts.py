@@ -14,7 +14,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 import scanning
 from gateway.chat.markdown import render_markdown
 from memories.admin.access import action_record
-from memories.admin.actors import actor_names, actor_words
+from memories.admin.actors import actors_add
 from memories.admin.badges import badge, moment, origin_badge
 from memories.admin.base import RefusableForm, ServiceAdmin
 from memories.admin.columns import column, fieldset, moment_column
@@ -71,12 +71,12 @@ class ArtifactForm(RefusableForm):
 def history_of(artifact: Artifact) -> list[dict[str, Any]]:
     """Return the newest revisions of an artifact as the page shows them, newest first. At most three queries."""
     rows = newest_revisions(artifact)
-    names = actor_names(revision.actor for revision in rows)
+    actors_add(rows)
     return [
         {
             "id": revision.pk,
             "who": origin_badge(revision.write_origin),
-            "actor": actor_words(revision.actor, revision.write_origin, names),
+            "actor": revision.actor_words,  # type: ignore[attr-defined]
             "verb": revision_verb(revision),
             "at": revision.created_at,
             "lines": lines_of(revision),

@@ -12,7 +12,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from gateway.admin.session_titles import session_link
+from gateway.admin.visibility import session_link
 from gateway.agents.configuration import consolidation_settings
 from memories.admin.access import action_record
 from memories.admin.badges import moment, state_badge

@@ -1,9 +1,12 @@
-"""Decisions of administrators about held writes, on the review's page: they approve or reject all or some of them, and
-may edit the content before. Rejected and expired writes can be saved there too, until they are purged."""
+"""The writes of a review on its admin page, with diffs and states, and an administrator's decisions about held ones:
+to approve or reject all or some of them, maybe with another text. Rejected and expired writes can be saved there too,
+until they are purged."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.admin.utils import unquote
@@ -11,24 +14,62 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils.decorators import method_decorator
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
 import scanning
 from memories.admin.access import action_record
+from memories.admin.badges import LOOK_OF, TARGETS, badge
 from memories.admin.base import DaybookAdmin, staff_actor
 from memories.admin.columns import row_link
+from memories.admin.diffs import pieces_html
 from memories.errors import DomainError, InvalidRequest
+from memories.models import Memory
 from memories.number_words import memories
-from reviews.admin.review_writes import WriteRow, write_rows
 from reviews.approvals import review_approve, review_reject
 from reviews.labels import applied, counts
 from reviews.models import ReviewRun
+from reviews.presenter import ShownWrite, about_words
 from reviews.writes import ReviewWrite, WriteState
 
 PERMISSION = "reviews.change_reviewrun"
 # The META key of a refused decision, until the page is rendered again.
 _REFUSED_DECISION = "daybook.decision"
 SAVED_STATES = (WriteState.APPLIED, WriteState.KNOWN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteRow(ShownWrite):
+    """A write. `url` is the page of its memory, or "" if there is none."""
+
+    url: str
+
+    @property
+    def state_badge(self) -> SafeString | str:
+        """The badge of its state, or "" while it is staged."""
+        state = self.write.state
+        return "" if state == WriteState.STAGED else badge(str(state.label), *LOOK_OF[state])
+
+    @property
+    def diff(self) -> SafeString | str:
+        """The diff of the content, or "" if the content is no longer stored."""
+        html = pieces_html(self.pieces)
+        return format_html("<del>{}</del>", html) if html and self.write.action == "delete" else html
+
+
+def write_rows(owner_id: UUID, runs: Sequence[ReviewRun]) -> dict[UUID, list[WriteRow]]:
+    """Return the writes of an owner's reviews, by review. One query, none if no write is about a stored memory."""
+    numbers = {write.number for run in runs for write in run.writes} - {0}
+    rows = Memory.objects.filter(owner_id=owner_id, number__in=numbers) if numbers else Memory.objects.none()
+    urls = {n: reverse("admin:memories_memory_change", args=[pk]) for n, pk in rows.values_list("number", "pk")}
+    return {
+        run.pk: [
+            WriteRow(write=write, about=about_words(write, TARGETS), url=urls.get(write.number, ""))
+            for write in run.writes
+        ]
+        for run in runs
+    }
 
 
 def approve(

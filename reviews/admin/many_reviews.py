@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from gateway.admin.session_titles import title_of
+from gateway.admin.visibility import title_of
 from memories.admin.access import action_record
 from memories.admin.badges import moment
 from memories.admin.base import DaybookAdmin, staff_actor

@@ -13,9 +13,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
-from gateway.admin.session_titles import SessionTitles, session_link, title_of
 from gateway.admin.sessions import SessionIdFilter
-from gateway.admin.transcript import Transcript, transcript
+from gateway.admin.transcript import transcript
+from gateway.admin.visibility import SessionTitles, session_link, title_of
 from gateway.chat.memory_notes import undo_tips
 from gateway.limits.money import usage_words
 from gateway.models import Session
@@ -210,7 +210,7 @@ class ReviewRunAdmin(SessionTitles, DecisionAdmin, ObjectActionAdmin, ReadOnlyAd
         return HttpResponseRedirect(reverse("admin:reviews_reviewrun_change", args=[review.pk]))
 
     @staticmethod
-    def _frozen(request: HttpRequest, run: ReviewRun) -> Transcript | None:
+    def _frozen(request: HttpRequest, run: ReviewRun) -> dict[str, Any] | None:
         if run.session is None or not request.user.has_perm("gateway.view_session"):
             return None
         return transcript(run.session, first=run.first_seq, last=run.last_seq)

@@ -10,8 +10,8 @@ from gateway.admin.runs import RunAdmin
 from gateway.limits.money import usage_words
 from gateway.models import Run
 from memories.admin.badges import moment, seconds, state_badge
+from reviews.admin.decisions import write_rows
 from reviews.admin.review_runs import error_words
-from reviews.admin.review_writes import write_rows
 from reviews.models import ReviewRun
 
 MAX_REVIEWS = 5

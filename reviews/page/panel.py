@@ -15,7 +15,6 @@ from reviews.consolidation.health import finished_text, obstacle_of
 from reviews.consolidation.model_call import ANSWER_TOKENS
 from reviews.consolidation.standing import standing_of
 from reviews.models import ConsolidationRun
-from reviews.page.undo import near_minute
 
 State = ConsolidationRun.State
 Phase = ConsolidationRun.Phase
@@ -88,10 +87,10 @@ def _quotas(run: ConsolidationRun, limits: ConsolidationSettings) -> list[tuple[
 def _outcome_text(run: ConsolidationRun, viewer: Viewer) -> str:
     problem = str((run.error or {}).get("message", ""))
     if run.state == State.PAUSED:
-        return f"It is paused until {near_minute(viewer, run.not_before)}. {problem}".strip()
+        return f"It is paused until {viewer.near_minute(run.not_before)}. {problem}".strip()
     if run.state in ConsolidationRun.OPEN or run.finished_at is None:
         return ""
-    when = near_minute(viewer, run.finished_at)
+    when = viewer.near_minute(run.finished_at)
     if run.state in {State.FAILED, State.CANCELLED}:
         verb = "failed" if run.state == State.FAILED else "was stopped"
         return f"The last run {verb} {when}. {problem} What was done is kept.".replace("  ", " ")

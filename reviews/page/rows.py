@@ -1,8 +1,8 @@
 """Rows of the reviews page: each review with its changes as text. The number of queries does not depend on the number
 of rows."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -14,17 +14,19 @@ from gateway.chat.labels import day_words
 from gateway.chat.session_list import title_of, titled
 from gateway.models import Session
 from memories.history.provenance import Turns
-from memories.models import Target
+from memories.models import ChangeSet, Revision, Target
 from memories.number_words import counted
 from memories.page.rows import IconLabel
+from memories.selectors import undo_steps
 from memories.viewers import Viewer
 from reviews.models import ReviewRun
-from reviews.page.undo import Undos, near_minute, newest_undos, undone_words
 from reviews.presenter import ShownWrite, about_words, by_staff, reason_words
 from reviews.turns_read import turns_read
 from reviews.writes import ReviewWrite, WriteState
 
 State = ReviewRun.State
+Undos = Mapping[int, ChangeSet]
+"""The newest undo or redo by number of a memory."""
 _ICONS = {
     State.SCHEDULED: "clock",
     State.RUNNING: "dot",
@@ -75,7 +77,7 @@ def rows_of(reviews: Sequence[ReviewRun], viewer: Viewer) -> list[dict[str, Any]
     sessions = {session.pk: session for session in found}
     turns = turns_read(viewer.owner.pk, reviews)
     sets = [review.change_set for review in reviews if review.change_set]
-    undos = newest_undos(viewer.owner.pk, sets) if sets else {}
+    undos = _newest_undos(viewer.owner.pk, sets) if sets else {}
     today, above = viewer.local(timezone.now()).date(), None
     rows = []
     for review in reviews:
@@ -90,6 +92,18 @@ def rows_of(reviews: Sequence[ReviewRun], viewer: Viewer) -> list[dict[str, Any]
         rows.append(row | {"day": day, "new_day": day_words(day, today) if day != above else ""})
         above = day
     return rows
+
+
+def _newest_undos(owner_id: UUID, sets: Sequence[UUID]) -> dict[UUID, Undos]:
+    """Return the undos of each change set of a review. At most three queries."""
+    steps = {step.pk: (root, step) for root, step, _ in undo_steps(owner_id, sets)}
+    by_set: dict[UUID, dict[int, ChangeSet]] = defaultdict(dict)
+    if steps:
+        rows = Revision.objects.filter(owner_id=owner_id, change_set_id__in=list(steps)).order_by("version")
+        for step_id, number in rows.values_list("change_set_id", "memory__number"):
+            root, step = steps[step_id]
+            by_set[root][number] = step
+    return dict(by_set)
 
 
 def _row(
@@ -116,7 +130,7 @@ def _row(
         "waiting": [change for change in changes if change.write.waiting],
         "undo": _action_words("Undo", len(applied)) if applied and review.change_set else "",
         "restorable": restorable,
-        "undone": undone_words(newest, viewer) if restorable and newest else "",
+        "undone": _undone_words(newest, viewer) if restorable and newest else "",
         "later": [c.write.index for c in changes if c.write.pending and not c.write.waiting and not review.orphaned],
         "again": session is not None and state in ReviewRun.FAILED,
         "open": state in ReviewRun.OPEN,
@@ -158,7 +172,7 @@ def _with_single_actions(changes: Sequence[TimelineWrite], undos: Undos, viewer:
             continue
         words = _action_words("Restore", undone_together.pop(undo.pk, 0))
         offered = undo.pk if undo.pk not in {c.restorable for c in result} else None
-        result.append(replace(change, restorable=offered, back_words=words, note=undone_words(undo, viewer)))
+        result.append(replace(change, restorable=offered, back_words=words, note=_undone_words(undo, viewer)))
     return result
 
 
@@ -194,9 +208,16 @@ def _outcome(review: ReviewRun, viewer: Viewer) -> str:
         return f"{reason} Nothing was saved.".strip()
     if review.state == State.SCHEDULED:
         later = review.not_before > timezone.now()
-        when = f"It begins {near_minute(viewer, review.not_before)}."
+        when = f"It begins {viewer.near_minute(review.not_before)}."
         return f"{reason} {when if later else 'It begins as soon as a worker is free.'}".strip()
     return ""
+
+
+def _undone_words(step: ChangeSet, viewer: Viewer) -> str:
+    """Return text such as `Undone by you, 18:41`, with the day unless it was today."""
+    who = "you" if step.actor == viewer.actor else "somebody else"
+    near = viewer.near_day(step.created_at)
+    return f"Undone by {who}{'' if near == 'today' else f' {near}'}, {viewer.local(step.created_at):%H:%M}"
 
 
 def _duration(seconds: float) -> str:

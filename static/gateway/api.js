@@ -1,5 +1,7 @@
 // Calls Daybook's native API with the page's cookie: JSON in, JSON out, errors as ApiError.
 
+import { parsed } from "./parts.js";
+
 export class ApiError extends Error {
   constructor(code, message, { status = 0, details = {}, retryAfter = 0 } = {}) {
     super(message);
@@ -56,22 +58,37 @@ export async function call(method, path, body, options) {
   return response.status === 204 ? null : response.json();
 }
 
-// Runs an action that may be refused: shows an error in the [data-error] element of the place, and disables the button, if
-// there is one, meanwhile.
-export async function attempt(place, button, work) {
-  if (button?.disabled) return; // the keyboard can submit a form whose button is disabled
-  const said = place.querySelector("[data-error]");
-  said.hidden = true;
-  if (button) button.disabled = true;
+// Undoes a change. Throws ApiError if nothing was undone.
+export async function undo(path, body = {}) {
+  const result = await call("POST", path, body);
+  if (!result.undone.length) throw new ApiError("conflict", "It has been changed since; see the history of the memory.");
+}
+
+// Runs an action that may be refused. Resolves to its ApiError, or to null if it succeeded.
+export async function refused(work) {
   try {
     await work();
+    return null;
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    said.textContent = error.message;
-    said.hidden = false;
-  } finally {
-    if (button) button.disabled = false;
+    if (error instanceof ApiError) return error;
+    throw error;
   }
+}
+
+// Shows an error in the [data-error] element of a place.
+export function showError(place, words) {
+  const said = place.querySelector("[data-error]");
+  said.textContent = words;
+  said.hidden = false;
+}
+
+// Runs an action that may be refused: shows an error in the place, and disables the button, if there is one, meanwhile.
+export async function attempt(place, button, work) {
+  if (button?.disabled) return; // the keyboard can submit a form whose button is disabled
+  place.querySelector("[data-error]").hidden = true;
+  if (button) button.disabled = true;
+  const error = await refused(work).finally(() => button && (button.disabled = false));
+  if (error) showError(place, error.message);
 }
 
 const PATIENCE = 12; // attempts to reconnect, about two minutes
@@ -86,18 +103,13 @@ export async function comesBack(error, failures) {
 // Returns the nodes of a fragment that is rendered and escaped by the server.
 export async function fragment(path) {
   const response = await request("GET", path);
-  const holder = document.createElement("template");
-  holder.innerHTML = await response.text();
-  return holder.content;
+  return parsed(await response.text());
 }
 
 // Returns the nodes of a fragment, or null if the request failed: for what is not essential. The page stays as it is, and
 // shows elsewhere that it is offline.
 export async function tryFragment(path) {
-  try {
-    return await fragment(path);
-  } catch (error) {
-    if (error instanceof ApiError) return null;
-    throw error;
-  }
+  let nodes = null;
+  await refused(async () => (nodes = await fragment(path)));
+  return nodes;
 }

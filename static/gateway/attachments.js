@@ -1,5 +1,7 @@
 // Attachments of a message: pictures and files that are chosen, pasted or dropped. Each becomes a content part.
 
+import { element } from "./parts.js";
+
 const PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 const MOST = 10;
 const LARGEST = 10_000_000; // bytes of all attachments
@@ -83,11 +85,7 @@ export class Attachments extends EventTarget {
     show(this.list, this.items);
     for (const [index, entry] of [...this.list.children].entries()) {
       const name = this.items[index].name;
-      const remove = document.createElement("button");
-      remove.type = "button";
-      remove.className = "attached__remove";
-      remove.setAttribute("aria-label", `Remove ${name}`);
-      remove.textContent = "×";
+      const remove = element("button", { type: "button", className: "attached__remove", ariaLabel: `Remove ${name}`, textContent: "×" });
       remove.addEventListener("click", () => {
         this.items.splice(index, 1);
         this.#changed();
@@ -103,17 +101,8 @@ export function show(list, items) {
   list.hidden = !items.length;
   list.replaceChildren(
     ...items.map(({ name, picture }) => {
-      const entry = document.createElement("li");
-      const shown = document.createElement(picture ? "img" : "span");
-      if (picture) {
-        shown.src = picture;
-        shown.alt = name;
-      } else {
-        shown.className = "attached__file";
-        shown.textContent = name;
-      }
-      entry.append(shown);
-      return entry;
+      const shown = picture ? element("img", { src: picture, alt: name }) : element("span", { className: "attached__file", textContent: name });
+      return element("li", {}, shown);
     }),
   );
 }

@@ -1,6 +1,8 @@
 // When Daybook or the model server is overloaded, the message is sent again automatically a few times, with a countdown.
 // Pressing "Try again", editing the message or sending another one cancels this.
 
+import { some } from "./parts.js";
+
 const BUSY = new Set(["overloaded", "rate_limited"]);
 const RETRIES = 3;
 const USUAL = 8; // seconds
@@ -15,7 +17,7 @@ export async function countDown(line, seconds, wanted) {
   const before = line.textContent;
   line.setAttribute("aria-live", "off"); // inside a live region, every second would be announced
   for (let left = Math.min(LONGEST, Math.ceil(Number(seconds) || USUAL)); left > 0; left -= 1) {
-    line.textContent = `Trying again in ${left} second${left === 1 ? "" : "s"}.`;
+    line.textContent = `Trying again in ${some(left, "second")}.`;
     await new Promise((resolve) => setTimeout(resolve, 1000));
     if (!wanted()) break;
   }

@@ -1,6 +1,6 @@
 // The chat page: connects its parts.
 
-import { ApiError, call } from "./api.js";
+import { call, refused } from "./api.js";
 import { Composer } from "./composer.js";
 import { installCommands } from "./commands.js";
 import { Conversation } from "./conversation.js";
@@ -49,21 +49,18 @@ async function ensureSession() {
   history.replaceState(null, "", `/c/${made.id}/`);
 }
 
+function sayError({ code }) {
+  const { headline, rest } = wordsFor(code);
+  toasts.say(`${headline} ${rest}`);
+}
+
 let beginning = false;
 
 async function send(text, options = {}) {
   if (conversation.answering || beginning) return;
   beginning = true;
-  try {
-    await ensureSession();
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    const { headline, rest } = wordsFor(error.code);
-    toasts.say(`${headline} ${rest}`);
-    return;
-  } finally {
-    beginning = false;
-  }
+  const error = await refused(ensureSession).finally(() => (beginning = false));
+  if (error) return sayError(error);
   const attached = options.replaces ? [] : composer.take(text);
   await conversation.send(text, { attached, ...options });
 }
@@ -79,12 +76,8 @@ composer.addEventListener("edit-last", () => edit());
 composer.attachments.addEventListener("trouble", ({ detail }) => toasts.say(detail));
 
 async function stop() {
-  try {
-    await conversation.stop();
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    toasts.say(`It could not be stopped. ${wordsFor(error.code).headline}`);
-  }
+  const error = await refused(() => conversation.stop());
+  if (error) toasts.say(`It could not be stopped. ${wordsFor(error.code).headline}`);
 }
 
 function edit(section = conversation.last) {
@@ -94,14 +87,9 @@ function edit(section = conversation.last) {
 }
 
 async function choose(section, turn) {
-  try {
-    await conversation.choose(section, turn);
-    tell({ kind: "branch", session: main.dataset.session });
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    const { headline, rest } = wordsFor(error.code);
-    toasts.say(`${headline} ${rest}`);
-  }
+  const error = await refused(() => conversation.choose(section, turn));
+  if (error) sayError(error);
+  else tell({ kind: "branch", session: main.dataset.session });
 }
 
 main.addEventListener("click", (event) => {
@@ -166,7 +154,11 @@ onTold((told) => {
   if (told.kind === "turn" && told.session === main.dataset.session && !conversation.answering) conversation.follow(told.turn, { replaces: told.replaces });
 });
 
-notifications?.addEventListener("lost", () => composer.setOffline(true));
+// A proxy may block websockets only: messages can be sent nevertheless.
+notifications?.addEventListener("lost", async () => {
+  const isReachable = await notifications.isReachable();
+  composer.setOffline(notifications.lost && !isReachable);
+});
 // Shows what another device did meanwhile.
 function catchUp() {
   conversation.catchUp();

@@ -1,5 +1,7 @@
 // Completion of /memory commands: opens on "/" at the start, filters while typing; focus stays in the text field.
 
+import { some } from "./parts.js";
+
 export function installCommands(composer, status) {
   const { area } = composer;
   const list = document.getElementById("commands");
@@ -17,7 +19,7 @@ export function installCommands(composer, status) {
     for (const option of options) option.hidden = !matches.includes(option);
     at = 0;
     mark();
-    if (matches.length) status.textContent = `${matches.length} command${matches.length === 1 ? "" : "s"}`;
+    if (matches.length) status.textContent = some(matches.length, "command");
     else if (wasOpen) status.textContent = "";
   };
 

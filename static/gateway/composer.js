@@ -2,6 +2,7 @@
 
 import { Attachments } from "./attachments.js";
 import { draftOf, keepDraft } from "./drafts.js";
+import { element } from "./parts.js";
 
 export class Composer extends EventTarget {
   // `said` is the last message of the session.
@@ -89,9 +90,8 @@ export class Composer extends EventTarget {
     const size = text.length > most ? [...text].length : 0;
     if (size <= most) return false;
     const number = new Intl.NumberFormat("en");
-    const words = document.createElement("span");
+    const words = element("span", { textContent: `This message has ${number.format(size)} characters; at most ${number.format(most)} can be sent. Shorten it, or send it in parts.` });
     words.dataset.tooLong = "";
-    words.textContent = `This message has ${number.format(size)} characters; at most ${number.format(most)} can be sent. Shorten it, or send it in parts.`;
     this.ask.replaceChildren(words);
     return true;
   }
@@ -161,24 +161,14 @@ export class Composer extends EventTarget {
       return;
     }
     const what = choice.agent ? `This starts a new session with ${agent}.` : temporary ? "This starts a new, temporary session." : "This starts a new session that may use memories.";
-    const start = this.#button("Start it", "btn btn--small", () => {
+    const button = (textContent, className, onclick) => element("button", { type: "button", textContent, className, onclick });
+    const start = button("Start it", "btn btn--small", () => {
       keepDraft("", this.text);
       this.keepDraft("");
       location.href = `/new/?${new URLSearchParams({ agent, ...(temporary && { temporary: "1" }) })}`;
     });
-    const stay = this.#button("Stay here", "link", () => this.#askNothing());
-    const words = document.createElement("span");
-    words.textContent = what;
-    this.ask.replaceChildren(words, start, stay);
-  }
-
-  #button(label, className, act) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = className;
-    button.textContent = label;
-    button.addEventListener("click", act);
-    return button;
+    const stay = button("Stay here", "link", () => this.#askNothing());
+    this.ask.replaceChildren(element("span", { textContent: what }), start, stay);
   }
 
   #askNothing() {

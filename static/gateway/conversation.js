@@ -201,7 +201,7 @@ export class Conversation extends EventTarget {
       time.dateTime = now.toISOString();
       time.textContent = this.#clock(now);
     }
-    for (const refused of this.ledger.querySelectorAll("[data-refused]")) takeBack(refused);
+    for (const refused of this.ledger.querySelectorAll("[data-refused]")) this.#takeBack(refused, refused.unsent.content !== content);
     const replaced = replaces && this.#shown(replaces);
     const kept = replaced && replaced.querySelector(".attached:not([hidden])");
     if (kept) section.querySelector("[data-attached]").replaceWith(kept.cloneNode(true));
@@ -343,12 +343,16 @@ export class Conversation extends EventTarget {
       return;
     }
     section.dataset.refused = "";
+    section.unsent = { content, attached: options.attached ?? [] };
     again.addEventListener("click", () => this.send(content, { ...options, attempt: 0 }));
-    back.addEventListener("click", () => {
-      takeBack(section);
-      this.dispatchEvent(new CustomEvent("taken-back", { detail: { content, attached: options.attached ?? [] } }));
-    });
+    back.addEventListener("click", () => this.#takeBack(section, true));
     this.dispatchEvent(new CustomEvent("refused", { detail: content }));
+  }
+
+  // Removes a refused message. It is written again in the composer, unless it is being sent again.
+  #takeBack(section, isKept) {
+    takeBack(section);
+    if (isKept) this.dispatchEvent(new CustomEvent("taken-back", { detail: section.unsent }));
   }
 
   // The error counts down to a retry, unless its buttons, another message or another tab come first.

@@ -1,5 +1,7 @@
 // Copying answers and code, also where the page is not served over https and the clipboard API is missing.
 
+import { element } from "./parts.js";
+
 // Resolves to whether the text was copied.
 export async function copyText(text) {
   try {
@@ -9,9 +11,7 @@ export async function copyText(text) {
     // It is not allowed, or the page is not served over https.
   }
   const focused = document.activeElement;
-  const area = document.createElement("textarea");
-  area.value = text;
-  area.className = "vh";
+  const area = element("textarea", { value: text, className: "vh" });
   document.body.append(area);
   area.select();
   const copied = document.execCommand("copy");
@@ -45,8 +45,7 @@ async function copied(button, text) {
 function copyFormulas(event) {
   const selection = getSelection();
   if (!selection.rangeCount || selection.isCollapsed || event.target.closest?.("textarea, input")) return;
-  const copy = document.createElement("div");
-  copy.className = "copying";
+  const copy = element("div", { className: "copying" });
   for (let at = 0; at < selection.rangeCount; at += 1) copy.append(selection.getRangeAt(at).cloneContents());
   const within = selection.getRangeAt(0).commonAncestorContainer;
   const formula = (within.closest ? within : within.parentElement).closest("math");

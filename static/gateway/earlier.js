@@ -1,8 +1,9 @@
 // Loads earlier turns without moving what the reader is looking at.
 
-import { ApiError, fragment } from "./api.js";
+import { fragment, refused } from "./api.js";
 import { addCopyButtons } from "./copy.js";
 import { wordsFor } from "./errors.js";
+import { some } from "./parts.js";
 
 export function installEarlier(main, say) {
   const log = main.querySelector("#log");
@@ -13,20 +14,17 @@ export function installEarlier(main, say) {
     if (!button || button.disabled) return;
     button.disabled = true;
     let nodes;
-    try {
-      nodes = await fragment(button.dataset.earlier);
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
+    const error = await refused(async () => (nodes = await fragment(button.dataset.earlier)));
+    if (error) {
       button.disabled = false;
-      say(wordsFor(error.code).headline);
-      return;
+      return say(wordsFor(error.code).headline);
     }
     const place = button.closest("[data-earlier-place]");
     if (!place) return; // the conversation was rendered again meanwhile
     const loaded = nodes.querySelectorAll(".turn").length;
     addCopyButtons(nodes);
     put(nodes, place, log);
-    status.textContent = `${loaded} earlier turn${loaded === 1 ? "" : "s"} loaded`;
+    status.textContent = `${some(loaded, "earlier turn")} loaded`;
     (main.querySelector("[data-earlier]") ?? log).focus({ preventScroll: true });
   });
 }

@@ -1,5 +1,7 @@
 // Error texts, which the server writes into the page by code.
 
+import { fromTemplate } from "./parts.js";
+
 export function wordsFor(code) {
   const rows = document.getElementById("error-words")?.content;
   const row = rows?.querySelector(`[data-code="${CSS.escape(code)}"]`) ?? rows?.querySelector('[data-code="error"]');
@@ -21,7 +23,7 @@ export function wordsOf({ code, status, message }) {
 // Shows "No answer" in a turn, with the error text and actions.
 export function refusalOf(error) {
   const { code, headline, rest } = wordsOf(error);
-  const refusal = document.getElementById("refusal").content.cloneNode(true).firstElementChild;
+  const refusal = fromTemplate("refusal");
   refusal.querySelector("[data-headline]").textContent = headline;
   refusal.querySelector("[data-rest]").textContent = rest;
   refusal.querySelector("[data-code]").textContent = code;

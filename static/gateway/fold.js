@@ -1,5 +1,7 @@
 // Long messages of people are shown folded. gateway/chat/labels.py has the same rule.
 
+import { fromTemplate } from "./parts.js";
+
 const LINES = 30;
 const CHARACTERS = 3000;
 
@@ -15,7 +17,7 @@ function foldedSize(text) {
 export function fold(said, text) {
   const size = foldedSize(text);
   if (!size) return;
-  const button = document.getElementById("unfold").content.cloneNode(true).firstElementChild;
+  const button = fromTemplate("unfold");
   button.textContent = `Show all (${size})`;
   said.classList.add("fold");
   said.after(button);

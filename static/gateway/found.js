@@ -1,5 +1,7 @@
 // Scrolls to the target of a URL: a turn, or a message found by a search, with the matching words marked.
 
+import { element } from "./parts.js";
+
 const FOLDED = /\p{M}/gu;
 
 function folded(text) {
@@ -29,9 +31,7 @@ function mark(turn, query) {
       const range = document.createRange();
       range.setStart(text, match.index);
       range.setEnd(text, match.index + match[0].length);
-      const element = document.createElement("mark");
-      element.className = "found";
-      range.surroundContents(element);
+      range.surroundContents(element("mark", { className: "found" }));
     }
   }
 }

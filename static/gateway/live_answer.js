@@ -2,6 +2,7 @@
 // the caret. The nodes of a finished block are kept.
 
 import { selectionOf } from "./kept_selection.js";
+import { element, parsed } from "./parts.js";
 
 // Texts for running and finished tools, from the server's table of tools in the page's template.
 const tools = Object.fromEntries([...document.getElementById("tool-words").content.children].map((item) => [item.dataset.tool, item.dataset]));
@@ -23,12 +24,6 @@ function argumentsOf(given) {
   }
 }
 
-function nodesOf(html) {
-  const holder = document.createElement("template");
-  holder.innerHTML = html;
-  return [...holder.content.children];
-}
-
 export class LiveAnswer {
   constructor(section, { onDrawn }) {
     this.prose = section.querySelector("[data-prose]");
@@ -39,9 +34,7 @@ export class LiveAnswer {
     this.from = 0; // the first block to render again
     this.frame = 0;
     this.prose.replaceChildren();
-    this.caret = document.createElement("span");
-    this.caret.className = "caret";
-    this.caret.setAttribute("aria-hidden", "true");
+    this.caret = element("span", { className: "caret", ariaHidden: "true" });
     this.draw();
   }
 
@@ -73,7 +66,7 @@ export class LiveAnswer {
     for (const block of this.blocks.slice(this.from).reverse()) {
       if (block.changed) {
         for (const node of block.nodes) node.remove();
-        block.nodes = nodesOf(block.html);
+        block.nodes = [...parsed(block.html).children];
         block.changed = false;
         for (const node of block.nodes) this.prose.insertBefore(node, after);
       }

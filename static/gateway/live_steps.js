@@ -1,6 +1,8 @@
 // Shows what a running turn does besides writing text: waiting for the model, thinking, using tools. The texts are those
 // of the server's rendering afterwards.
 
+import { fromTemplate, some } from "./parts.js";
+
 const LONG_WAIT = 4000; // milliseconds
 const LONGER_WAIT = 20000;
 const LONGEST = 2000; // characters of arguments and results
@@ -63,13 +65,13 @@ export class LiveSteps {
     const known = JSON.stringify(data); // repeated after a lost connection
     if (this.used.has(known)) return;
     this.used.add(known);
-    const item = document.getElementById("live-use").content.cloneNode(true);
+    const item = fromTemplate("live-use");
     item.querySelector("[data-name]").textContent = data.name;
     item.querySelector("[data-arguments]").textContent = String(data.arguments).slice(0, LONGEST);
     item.querySelector("[data-result]").textContent = String(data.result).slice(0, LONGEST);
     this.uses.querySelector("[data-uses]").append(item);
     this.uses.hidden = false;
-    this.#words(this.uses, `Used ${this.used.size} tool${this.used.size === 1 ? "" : "s"}`);
+    this.#words(this.uses, `Used ${some(this.used.size, "tool")}`);
   }
 
   #words(fold, words) {

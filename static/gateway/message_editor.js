@@ -1,11 +1,12 @@
 // Edits a message in place: the conversation continues from it, and what followed it remains as another version.
 
 import { installKeys } from "./editor_keys.js";
+import { fromTemplate } from "./parts.js";
 
 export function editMessage(section, send) {
   const body = section.querySelector(".entry--you .entry__body");
   if (body.querySelector("[data-message-editor]")) return;
-  const editor = document.getElementById("message-editor").content.cloneNode(true).firstElementChild;
+  const editor = fromTemplate("message-editor");
   const area = editor.querySelector("textarea");
   const opener = document.activeElement;
   const shown = [...body.children];

@@ -1,15 +1,16 @@
 // Memory notes under an answer: undo and restore writes; edit and forget the memories that the answer was given.
 
-import { ApiError, attempt, call } from "./api.js";
+import { ApiError, attempt, call, refused, undo } from "./api.js";
 import { installKeys } from "./editor_keys.js";
 import { wordsFor } from "./errors.js";
+import { element, fromTemplate } from "./parts.js";
 
 export function installNotes(root, refreshTurn) {
   root.addEventListener("click", (event) => {
     const summary = event.target.closest("details[data-given] > summary");
     if (summary && !summary.parentElement.open) requestAnimationFrame(() => summary.parentElement.scrollIntoView({ block: "nearest" }));
-    const undo = event.target.closest("[data-change-set] [data-undo]");
-    if (undo) takeBack(undo, refreshTurn);
+    const taken = event.target.closest("[data-change-set] [data-undo]");
+    if (taken) takeBack(taken, refreshTurn);
     const edit = event.target.closest("[data-edit-memory]");
     if (edit) openEditor(edit, refreshTurn);
     const removed = event.target.closest("[data-delete-memory]");
@@ -33,43 +34,36 @@ function refresher(button, refreshTurn) {
   };
 }
 
-async function takeBack(button, refreshTurn) {
-  const note = button.closest("[data-change-set]");
+// Writes, and renders the turn again. An error is shown beside the button.
+async function change(button, refreshTurn, conflict, write) {
   const refresh = refresher(button, refreshTurn);
   button.disabled = true;
-  try {
-    const result = await call("POST", `/api/changes/${note.dataset.changeSet}/undo`, {});
-    if (!result?.undone?.length) throw new ApiError("conflict", "It has been changed since.");
+  const error = await refused(async () => {
+    await write();
     await refresh();
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    button.disabled = false;
-    sayBeside(button, error.code === "conflict" ? "Changed since; see its history under Memories." : wordsFor(error.code).headline);
-  }
+  });
+  if (!error) return;
+  button.disabled = false;
+  sayBeside(button, error.code === "conflict" ? conflict : wordsFor(error.code).headline);
 }
 
-async function deleteMemory(button, refreshTurn) {
-  const refresh = refresher(button, refreshTurn);
-  button.disabled = true;
-  try {
-    const headers = { "If-Match": `"${button.dataset.version}"` };
-    await call("DELETE", `/api/memories/${button.dataset.deleteMemory}`, undefined, { headers });
-    await refresh();
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    button.disabled = false;
-    sayBeside(button, error.code === "conflict" ? "Changed since; open it under Memories." : wordsFor(error.code).headline);
-  }
+function takeBack(button, refreshTurn) {
+  const { changeSet } = button.closest("[data-change-set]").dataset;
+  return change(button, refreshTurn, "Changed since; see its history under Memories.", () => undo(`/api/changes/${changeSet}/undo`));
+}
+
+function deleteMemory(button, refreshTurn) {
+  const { deleteMemory: number, version } = button.dataset;
+  const headers = { "If-Match": `"${version}"` };
+  return change(button, refreshTurn, "Changed since; open it under Memories.", () => call("DELETE", `/api/memories/${number}`, undefined, { headers }));
 }
 
 function sayBeside(button, words) {
   const note = button.closest(LINE);
   let hint = note.querySelector("[data-said]");
   if (!hint) {
-    hint = document.createElement("span");
-    hint.className = "hint";
+    hint = element("span", { className: "hint", role: "status" });
     hint.dataset.said = "";
-    hint.setAttribute("role", "status");
     button.parentElement.after(hint);
   }
   hint.textContent = words;
@@ -77,7 +71,7 @@ function sayBeside(button, words) {
 
 function openEditor(button, refreshTurn) {
   const line = button.closest(LINE);
-  const editor = document.getElementById("memory-editor").content.cloneNode(true).firstElementChild;
+  const editor = fromTemplate("memory-editor");
   const area = editor.querySelector("textarea");
   area.defaultValue = button.dataset.content;
   line.hidden = true;

@@ -51,6 +51,10 @@ export class Notifications extends EventTarget {
     });
   }
 
+  isReachable() {
+    return fetch("/healthz", { cache: "no-store" }).then(() => true, () => false);
+  }
+
   // Always opens a new socket: after a network change the old one may look open but be dead.
   #now() {
     clearTimeout(this.timer);
@@ -62,7 +66,7 @@ export class Notifications extends EventTarget {
 
   // A local Daybook responds without a network. If it does not, the socket may still look open.
   async #offline() {
-    if (await fetch("/healthz", { cache: "no-store" }).catch(() => null)) return;
+    if (await this.isReachable()) return;
     const old = this.socket;
     this.socket = null;
     clearTimeout(this.timer);

@@ -1,7 +1,7 @@
 // Shows running reviews as a dot, and the number of reviews that wait for a decision on the tab. Polls only while a review
 // is running.
 
-import { ApiError, call } from "./api.js";
+import { call, refused } from "./api.js";
 
 const SOON = 1500;
 const LONGEST = 30000;
@@ -24,12 +24,10 @@ export class ReviewsWatch extends EventTarget {
   async #look() {
     clearTimeout(this.timer);
     let newest, waiting;
-    try {
+    const error = await refused(async () => {
       [newest, waiting] = await Promise.all([call("GET", "/api/reviews?limit=50"), call("GET", "/api/reviews?state=awaiting_approval&limit=100")]);
-    } catch (error) {
-      if (error instanceof ApiError) return; // the dot is not essential
-      throw error;
-    }
+    });
+    if (error) return; // the dot is not essential
     this.sessions = new Set(newest.data.filter(({ state }) => UNDER_WAY.has(state)).map((review) => review.session_id));
     const detail = { sessions: this.sessions, waiting: waiting.has_more ? "100+" : waiting.data.length };
     this.dispatchEvent(new CustomEvent("looked", { detail }));

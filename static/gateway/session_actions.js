@@ -1,7 +1,8 @@
 // Actions on a session in the list: rename, tag, pin, archive, export, and delete with undo.
 
-import { ApiError, call } from "./api.js";
+import { call, refused, showError } from "./api.js";
 import { wordsFor } from "./errors.js";
+import { element } from "./parts.js";
 import { toasts } from "./shell.js";
 
 const DELETED = "daybook:deleted";
@@ -64,15 +65,9 @@ export class SessionActions {
 
   // Runs an action that may be refused, and shows the error. Returns whether it succeeded.
   async #done(work) {
-    try {
-      await work();
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      this.list.dispatchEvent(new CustomEvent("trouble", { detail: wordsFor(error.code).headline }));
-      return false;
-    }
-    this.list.dispatchEvent(new CustomEvent("changed"));
-    return true;
+    const error = await refused(work);
+    this.list.dispatchEvent(error ? new CustomEvent("trouble", { detail: wordsFor(error.code).headline }) : new CustomEvent("changed"));
+    return !error;
   }
 
   async #change(row, what) {
@@ -94,9 +89,7 @@ export class SessionActions {
   #rename(row) {
     const link = row.querySelector("a");
     const title = link.querySelector("span").textContent;
-    const input = document.createElement("input");
-    Object.assign(input, { className: "input", value: title, maxLength: 200 });
-    input.setAttribute("aria-label", "New name of the session");
+    const input = element("input", { className: "input", value: title, maxLength: 200, ariaLabel: "New name of the session" });
     link.hidden = true;
     link.before(input);
     input.select();
@@ -136,7 +129,6 @@ export class SessionActions {
 
   #installTags() {
     const input = this.tags.querySelector("input");
-    const error = this.tags.querySelector("[data-error]");
     document.getElementById("edit-tags").addEventListener("click", (event) => {
       const title = document.getElementById("session-title").textContent;
       this.#openTags(this.list.main.dataset.session, title, document.getElementById("session-tags").textContent, event.currentTarget);
@@ -156,12 +148,9 @@ export class SessionActions {
       const { session, before } = this.tagged;
       const tags = tagsIn(input.value);
       if (tags.join() === before.join()) return this.tags.close();
-      try {
-        await this.#saveTags(session, tags);
-      } catch (refusal) {
-        if (!(refusal instanceof ApiError)) throw refusal;
-        error.textContent = refusal.message;
-        error.hidden = false;
+      const error = await refused(() => this.#saveTags(session, tags));
+      if (error) {
+        showError(this.tags, error.message);
         return input.focus();
       }
       this.tags.close();
@@ -181,13 +170,7 @@ export class SessionActions {
     this.tags.querySelector("[data-title]").textContent = title;
     this.tags.querySelector("[data-error]").hidden = true;
     input.value = this.tagged.before.join(", ");
-    known.replaceChildren(
-      ...this.list.knownTags().map((name) => {
-        const button = document.createElement("button");
-        Object.assign(button, { type: "button", className: "btn btn--small", textContent: name });
-        return button;
-      }),
-    );
+    known.replaceChildren(...this.list.knownTags().map((name) => element("button", { type: "button", className: "btn btn--small", textContent: name })));
     known.hidden = !known.children.length;
     this.#showPressed();
     this.tags.showModal();

@@ -1,6 +1,7 @@
 // The list of sessions and its search results: a single tab stop, arrow keys inside, a drawer on phones.
 
 import { tryFragment } from "./api.js";
+import { element } from "./parts.js";
 import { SessionActions } from "./session_actions.js";
 
 const LIST_URL = "/fragments/sessions/";
@@ -56,10 +57,8 @@ export class SessionList extends EventTarget {
       dot.hidden = !reviewing;
       row.querySelector("[data-review-words]")?.remove();
       if (reviewing) {
-        const words = document.createElement("span");
-        words.className = "vh";
+        const words = element("span", { className: "vh", textContent: "Review in progress" });
         words.dataset.reviewWords = "";
-        words.textContent = "Review in progress";
         dot.after(words);
       }
     }

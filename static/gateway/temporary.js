@@ -1,7 +1,7 @@
 // Deletes a temporary session when its tab navigates away. A reload keeps it; if the tab was closed, the server deletes it
 // within a day.
 
-import { ApiError, call } from "./api.js";
+import { call, refused } from "./api.js";
 import { keepDraft } from "./drafts.js";
 
 const KEY = "daybook:temporary";
@@ -17,9 +17,5 @@ export async function leaveTemporary() {
   if (!left || left === session) return;
   if (sessionStorage.getItem(KEY) === left) sessionStorage.removeItem(KEY);
   keepDraft(left, "");
-  try {
-    await call("DELETE", `/api/sessions/${left}`);
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error; // already deleted, or deleted within a day
-  }
+  await refused(() => call("DELETE", `/api/sessions/${left}`)); // or else deleted already, or within a day
 }

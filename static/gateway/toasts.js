@@ -1,7 +1,8 @@
 // Toasts, inserted into a live region of the page. They stay 12 seconds, and as long as they are hovered or one of their
 // buttons has the focus.
 
-import { ApiError, call, fragment } from "./api.js";
+import { call, refused, tryFragment } from "./api.js";
+import { fromTemplate, some } from "./parts.js";
 
 const STAYS = 12000;
 const LEAST = 2000; // milliseconds after the pointer or focus has left
@@ -31,10 +32,8 @@ export class Toasts extends EventTarget {
       const focused = document.activeElement === button;
       button.disabled = true;
       const said = toast.querySelector("[data-text]");
-      try {
-        said.textContent = await undo();
-      } catch (error) {
-        if (!(error instanceof ApiError)) throw error;
+      const error = await refused(async () => (said.textContent = await undo()));
+      if (error) {
         said.textContent = error.code === "not_found" ? "It is gone for good." : "It could not be undone. Try again.";
         button.disabled = error.code === "not_found";
         return;
@@ -62,37 +61,32 @@ export class Toasts extends EventTarget {
   }
 
   async #entries(toast, review) {
-    try {
-      const nodes = await fragment(`/fragments/review/${review}/`);
-      const { session, turn } = nodes.querySelector("[data-place]")?.dataset ?? {};
-      if (turn) {
-        toast.place = { session, turn };
-        this.dispatchEvent(new CustomEvent("written", { detail: { toast, ...toast.place } }));
-      }
-      const list = toast.querySelector("[data-entries]");
-      if (!nodes.querySelector("li")) return;
-      list.replaceChildren(nodes);
-      list.hidden = false;
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error; // the sentence alone is shown
+    const nodes = await tryFragment(`/fragments/review/${review}/`);
+    const { session, turn } = nodes?.querySelector("[data-place]")?.dataset ?? {};
+    if (turn) {
+      toast.place = { session, turn };
+      this.dispatchEvent(new CustomEvent("written", { detail: { toast, ...toast.place } }));
     }
+    const list = toast.querySelector("[data-entries]");
+    if (!nodes?.querySelector("li")) return; // the sentence alone is shown
+    list.replaceChildren(nodes);
+    list.hidden = false;
   }
 
   async #undo(toast, button, path) {
     button.disabled = true;
     const text = toast.querySelector("[data-text]");
     const list = toast.querySelector("[data-entries]");
-    try {
-      const result = await call("POST", path, {});
-      const count = result?.undone?.length ?? 0;
+    const error = await refused(async () => {
+      const { undone, change_set: next } = await call("POST", path, {});
+      const count = undone.length;
+      const memories = some(count, "memory", "memories");
       const putBack = path.startsWith("/api/changes/") && toast.dataset.undone !== undefined;
       if (!count) text.textContent = "Changed since; see the review.";
-      else if (putBack) text.textContent = `Restored ${count} memor${count === 1 ? "y" : "ies"}.`;
-      else text.textContent = `Undone. ${count} memor${count === 1 ? "y" : "ies"} changed back.`;
+      else text.textContent = putBack ? `Restored ${memories}.` : `Undone. ${memories} changed back.`;
       list.classList.toggle("is-undone", Boolean(count) && !putBack);
       toast.toggleAttribute("data-undone", Boolean(count) && !putBack);
       if (toast.place) this.dispatchEvent(new CustomEvent("changed", { detail: toast.place }));
-      const next = result?.change_set;
       button.hidden = !count || !next;
       if (next && count) {
         const again = button.cloneNode(true);
@@ -103,15 +97,14 @@ export class Toasts extends EventTarget {
         button.replaceWith(again);
         if (focused) again.focus();
       }
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      button.disabled = false;
-      text.textContent = "It could not be undone. Try again, or open the review.";
-    }
+    });
+    if (!error) return;
+    button.disabled = false;
+    text.textContent = "It could not be undone. Try again, or open the review.";
   }
 
   #lay(words) {
-    const toast = document.getElementById("toast").content.cloneNode(true).firstElementChild;
+    const toast = fromTemplate("toast");
     toast.querySelector("[data-text]").textContent = words;
     let left = STAYS;
     let since = 0;

@@ -1,7 +1,7 @@
 // The menu of a book: import, and permanent deletion of everything with a typed phrase and a receipt.
 
 import { attempt, call } from "../gateway/api.js";
-import { paragraph, some } from "./dialog.js";
+import { element, some } from "../gateway/parts.js";
 import { installImport, openImport } from "./importing.js";
 
 export function installBook(list) {
@@ -57,7 +57,7 @@ async function whileSaying(dialog, list, request) {
     if (over) return;
     const left = document.querySelector("[data-memories-in-book]").dataset.memoriesInBook;
     const words = `Deleting: ${some(left, "memory is", "memories are")} left. This continues even if you close this page.`;
-    dialog.querySelector("[data-receipt]").replaceChildren(paragraph(words));
+    dialog.querySelector("[data-receipt]").replaceChildren(element("p", {}, words));
     dialog.querySelector("[data-receipt]").hidden = false;
     dialog.querySelector("[data-done]").textContent = "Close";
   }, 1000);
@@ -86,19 +86,12 @@ function installForget(dialog, list) {
       const request = call("DELETE", `/api/account/memories?book=${encodeURIComponent(list.book)}`);
       const receipt = await whileSaying(dialog, list, request);
       const erased = Object.entries(receipt.erased).filter(([, count]) => count);
-      const words = paragraph(`Deleted for good, ${new Date(receipt.at).toISOString().slice(0, 16).replace("T", " ")} UTC. The receipt:`);
-      const figures = document.createElement("dl");
-      figures.className = "receipt";
-      for (const [what, count] of erased.length ? erased : [["nothing", 0]]) {
-        const line = document.createElement("div");
-        const name = document.createElement("dt");
-        const number = document.createElement("dd");
-        name.textContent = what.replaceAll("_", " ");
-        number.textContent = Number(count).toLocaleString("en");
-        line.append(name, number);
-        figures.append(line);
-      }
-      dialog.querySelector("[data-receipt]").replaceChildren(words, figures);
+      const at = new Date(receipt.at).toISOString().slice(0, 16).replace("T", " ");
+      const lines = (erased.length ? erased : [["nothing", 0]]).map(([what, count]) =>
+        element("div", {}, element("dt", {}, what.replaceAll("_", " ")), element("dd", {}, Number(count).toLocaleString("en"))),
+      );
+      const figures = element("dl", { className: "receipt" }, ...lines);
+      dialog.querySelector("[data-receipt]").replaceChildren(element("p", {}, `Deleted for good, ${at} UTC. The receipt:`), figures);
       dialog.querySelector("[data-receipt]").hidden = false;
       dialog.querySelector("[data-ask]").hidden = true;
       button.hidden = true;

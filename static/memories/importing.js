@@ -1,7 +1,7 @@
 // Import of a file or of pasted text, with preview and undo.
 
 import { attempt, call } from "../gateway/api.js";
-import { paragraph, some } from "./dialog.js";
+import { element, some } from "../gateway/parts.js";
 
 const NOTHING = "Nothing is saved yet.";
 const PAUSE = 400; // milliseconds without typing before a preview is requested
@@ -141,7 +141,7 @@ function say(dialog, report, ending) {
   if (report.waiting.length) {
     nodes.push(listOf("rewordings", "Memories that wait for your decision", report.waiting.map(({ place, message, content }) => `${place}: ${content} – ${message}`)));
     nodes.push(...more(report.held - report.waiting.length));
-    if (report.written) nodes.push(decideLink());
+    if (report.written) nodes.push(element("p", {}, element("a", { href: "/reviews/" }, "Decide about them")));
   }
   if (report.problems.length) {
     nodes.push(
@@ -155,15 +155,6 @@ function say(dialog, report, ending) {
   dialog.querySelector("[data-report]").replaceChildren(...nodes);
 }
 
-function decideLink() {
-  const made = document.createElement("p");
-  const link = document.createElement("a");
-  link.href = "/reviews/";
-  link.textContent = "Decide about them";
-  made.append(link);
-  return made;
-}
-
 function sayAdded(dialog, report) {
   if (!report.added.length || report.format === "jsonl") return;
   const added = listOf("rewordings", "Memories that would be added", report.added.map(({ content }) => content));
@@ -172,21 +163,18 @@ function sayAdded(dialog, report) {
 
 function sayChanges(dialog, report) {
   if (!report.rewordings.length) return;
-  const items = report.rewordings.map(({ place, pieces }) => [element("span", place, "hint"), " ", ...pieces.flatMap(marked)]);
+  const items = report.rewordings.map(({ place, pieces }) => [element("span", { className: "hint" }, place), " ", ...pieces.flatMap(marked)]);
   const changes = listOf("rewordings", "Memories that would change", items);
   dialog.querySelector("[data-report] p").after(changes, ...more(report.changed - items.length));
 }
 
 function marked({ kind, text }) {
   if (kind === "same") return [text];
-  return kind === "del" ? [element("del", text), " "] : [element("ins", text)];
+  return kind === "del" ? [element("del", {}, text), " "] : [element("ins", {}, text)];
 }
 
-function element(name, text, className = "") {
-  const made = document.createElement(name);
-  made.className = className;
-  made.textContent = text;
-  return made;
+function paragraph(words) {
+  return element("p", {}, words);
 }
 
 function more(count) {
@@ -195,14 +183,5 @@ function more(count) {
 
 // An item is a text, or a list of texts and nodes. The list scrolls, so it must be focusable by keyboard.
 function listOf(className, label, items) {
-  const made = document.createElement("ul");
-  made.className = className;
-  made.tabIndex = 0;
-  made.setAttribute("aria-label", label);
-  for (const content of items) {
-    const item = document.createElement("li");
-    item.append(...[content].flat());
-    made.append(item);
-  }
-  return made;
+  return element("ul", { className, tabIndex: 0, ariaLabel: label }, ...items.map((content) => element("li", {}, ...[content].flat())));
 }

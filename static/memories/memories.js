@@ -1,12 +1,12 @@
 // The memories page: the self-updating list and its actions. Changes go through the API; updated parts are rendered by the
 // server.
 
-import { ApiError, call } from "../gateway/api.js";
+import { call, refused, showError } from "../gateway/api.js";
 import { installFolds } from "../gateway/fold.js";
+import { some } from "../gateway/parts.js";
 import { notifications, toasts } from "../gateway/shell.js";
 import { installAdd, openEditor } from "./editor.js";
 import { installBook } from "./book.js";
-import { some } from "./dialog.js";
 import { History } from "./history.js";
 import { List } from "./list.js";
 import { Selection } from "./selection.js";
@@ -57,37 +57,31 @@ function restore(row, button) {
 
 async function undoClear(button) {
   button.disabled = true;
-  try {
+  const error = await refused(async () => {
     const { undone, left_alone: left } = await call("POST", `/api/changes/${button.dataset.undoClear}/undo`, {});
     const rest = left.length ? ` ${some(left.length, "was", "were")} changed since and left alone.` : "";
     toasts.say(`Undone: ${some(undone.length, "memory is", "memories are")} back, with the documents and notes.${rest}`);
     await list.refresh();
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    button.disabled = false;
-    toasts.say(error.message);
-  }
+  });
+  if (!error) return;
+  button.disabled = false;
+  toasts.say(error.message);
 }
 
 // Writes, then renders the row again and keeps the focus in it.
 async function act(row, button, next, write) {
   const focused = row.contains(document.activeElement);
   button.disabled = true;
-  try {
+  const error = await refused(async () => {
     await write();
     const fresh = await list.refreshRow(row.dataset.memory);
     if (focused) fresh?.querySelector(next)?.focus();
     list.refreshSummary();
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    const fresh = error.code === "conflict" ? await list.refreshRow(row.dataset.memory) : row;
-    const said = fresh?.querySelector("[data-error]");
-    if (!said) return;
-    said.textContent = error.code === "conflict" ? "It was changed elsewhere in the meantime. This is the current text." : error.message;
-    said.hidden = false;
-  } finally {
-    button.disabled = false; // the row may not have been rendered again
-  }
+  }).finally(() => (button.disabled = false)); // the row may not have been rendered again
+  if (error?.code === "conflict") {
+    const fresh = await list.refreshRow(row.dataset.memory);
+    if (fresh) showError(fresh, "It was changed elsewhere in the meantime. This is the current text.");
+  } else if (error) showError(row, error.message);
 }
 
 let waiting = 0;

@@ -1,8 +1,8 @@
 // Selecting memories, one by one, a range with Shift, or all shown, and bulk actions on them: each is one change set with
 // one undo.
 
-import { ApiError, call } from "../gateway/api.js";
-import { some } from "./dialog.js";
+import { call, refused, showError } from "../gateway/api.js";
+import { some } from "../gateway/parts.js";
 
 const isGone = (row) => row.hasAttribute("data-gone");
 const DONE = { delete: "deleted", restore: "restored", pin: "pinned", unpin: "unpinned" };
@@ -117,22 +117,17 @@ export class Selection {
     const ids = [...this.picked];
     this.list.leaving = new Set(["delete", "restore"].includes(action) ? ids : []);
     this.bar.inert = true;
-    try {
+    const error = await refused(async () => {
       const body = { ids, action, book: this.list.shownBook, ...(action === "categorise" ? { category } : {}) };
       const result = await call("POST", "/api/memories/bulk", body);
       this.picked.clear();
       this.category.value = "";
       await this.list.refresh();
       this.#say(result, DONE[action] ?? `moved to “${category}”`, action);
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      this.list.leaving.clear();
-      const said = this.bar.querySelector("[data-error]");
-      said.textContent = error.message;
-      said.hidden = false;
-    } finally {
-      this.bar.inert = false;
-    }
+    }).finally(() => (this.bar.inert = false));
+    if (!error) return;
+    this.list.leaving.clear();
+    showError(this.bar, error.message);
   }
 
   #say({ change_set: set, changed, left_alone: left }, verb, action) {
@@ -152,18 +147,14 @@ export class Selection {
     const words = this.done.querySelector("[data-words]");
     const undo = this.done.querySelector("[data-bulk-undo]");
     undo.disabled = true;
-    try {
+    const error = await refused(async () => {
       const { undone, left_alone: left } = await call("POST", `/api/changes/${this.done.dataset.changeSet}/undo`, {});
       await this.list.refresh();
       const rest = left.length ? ` ${some(left.length, "was", "were")} changed since and left alone.` : "";
       words.textContent = `Undone for ${some(undone.length, "memory", "memories")}.${rest}`;
       undo.hidden = true;
       this.#focusList();
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      words.textContent = error.message;
-    } finally {
-      undo.disabled = false;
-    }
+    }).finally(() => (undo.disabled = false));
+    if (error) words.textContent = error.message;
   }
 }

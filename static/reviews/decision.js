@@ -1,6 +1,6 @@
 // Deciding on a review's proposals: which to save, and with which text.
 
-import { ApiError, call } from "../gateway/api.js";
+import { call, refused, showError } from "../gateway/api.js";
 
 const parts = (form) => [...form.querySelectorAll("[data-write]")];
 const chosen = (form) => parts(form).filter((part) => part.querySelector("input").checked);
@@ -32,23 +32,20 @@ export function installDecisions(root, refresh, say) {
     const buttons = form.querySelectorAll("button");
     const focused = run.contains(document.activeElement);
     for (const button of buttons) button.disabled = true;
-    try {
+    const error = await refused(async () => {
       await call("POST", `/api/reviews/${run.dataset.review}/${verb}`, { writes, ...more });
       delete form.dataset.touched;
       const next = run.nextElementSibling?.id;
       await refresh();
       say(done);
       if (focused) (document.getElementById(run.id)?.querySelector("button") ?? document.getElementById(next)?.querySelector("button, a"))?.focus();
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      for (const button of buttons) button.disabled = false;
-      count(form);
-      if (error.code === "conflict") await show(form);
-      const place = document.getElementById(run.id)?.querySelector("[data-error]");
-      if (!place) return;
-      place.textContent = error.message;
-      place.hidden = false;
-    }
+    });
+    if (!error) return;
+    for (const button of buttons) button.disabled = false;
+    count(form);
+    if (error.code === "conflict") await show(form);
+    const place = document.getElementById(run.id);
+    if (place) showError(place, error.message);
   }
 
   // It was decided elsewhere: shows the review as it is now, with the selection and the edits of what still waits.

@@ -1,6 +1,6 @@
 // The reviews page: the self-updating timeline, decisions, undo, and the panel beside it.
 
-import { ApiError, attempt, call, request, tryFragment } from "../gateway/api.js";
+import { attempt, call, request, tryFragment, undo } from "../gateway/api.js";
 import { notifications, reviews } from "../gateway/shell.js";
 import { onTold, tell } from "../gateway/tabs.js";
 import { reconcile } from "../memories/reconcile.js";
@@ -26,9 +26,9 @@ root.addEventListener("click", (event) => {
     runs().dataset.number = button.dataset.more;
     refresh();
   } else if (!run) return;
-  else if (button.matches("[data-undo]")) act(run, button, "Undone.", () => takeBack(`/api/reviews/${run.dataset.review}/undo`));
-  else if (button.matches("[data-undo-write]")) act(run, button, "Undone.", () => takeBack(`/api/reviews/${run.dataset.review}/undo`, { writes: [Number(button.dataset.undoWrite)] }));
-  else if (button.matches("[data-change]")) act(run, button, "Restored.", () => takeBack(`/api/changes/${button.dataset.change}/undo`));
+  else if (button.matches("[data-undo]")) act(run, button, "Undone.", () => undo(`/api/reviews/${run.dataset.review}/undo`));
+  else if (button.matches("[data-undo-write]")) act(run, button, "Undone.", () => undo(`/api/reviews/${run.dataset.review}/undo`, { writes: [Number(button.dataset.undoWrite)] }));
+  else if (button.matches("[data-change]")) act(run, button, "Restored.", () => undo(`/api/changes/${button.dataset.change}/undo`));
   else if (button.matches("[data-cancel]")) act(run, button, "Cancelled.", () => request("POST", `/reviews/${run.dataset.review}/cancel/`));
   else if (button.matches("[data-again]")) act(run, button, "A review is scheduled.", () => call("POST", `/api/sessions/${button.dataset.again}/review`, {}));
   else if (button.matches("[data-later]")) {
@@ -36,11 +36,6 @@ root.addEventListener("click", (event) => {
     act(run, button, "Saved.", () => call("POST", `/api/reviews/${run.dataset.review}/approve`, { writes }));
   }
 });
-
-async function takeBack(path, body = {}) {
-  const result = await call("POST", path, body);
-  if (!result.undone.length) throw new ApiError("conflict", "It has been changed since; see the history of the memory.");
-}
 
 function act(run, button, done, write) {
   const focused = run.contains(document.activeElement); // a disabled button loses the focus

@@ -17,7 +17,8 @@ from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 
 from gateway import upstream
-from memories.models import Owner
+from memories.models import Book, Owner
+from memories.services import book_get_or_create
 from tests.browser.puppet_model import PuppetModel
 from tests.factories import owner_make
 from tests.live_server import LiveServer, serving
@@ -199,6 +200,30 @@ def alices(visitor: NewVisitor) -> Visitor:
 def chat(alices: Visitor) -> Page:
     """Alice's chat page before any conversation."""
     return alices.open("/")
+
+
+@pytest.fixture
+def root(visitor: NewVisitor) -> Visitor:
+    """An administrator's browser, signed in."""
+    owner_make("root", is_staff=True, is_superuser=True)
+    return visitor("root")
+
+
+@pytest.fixture
+def paused(visitor: NewVisitor, server: LiveServer) -> Page:
+    """Alice's chat page, with a clock that only the test advances."""
+    alices = visitor("alice", alone=True)
+    alices.context.clock.install(time="2026-01-01T08:00:00Z")
+    page = alices.open("/")
+    expect(page.get_by_role("button", name="Send message")).to_be_enabled()
+    page.clock.pause_at("2026-01-01T08:10:00Z")
+    return page
+
+
+@pytest.fixture
+def book(server: LiveServer) -> Book:
+    """Alice's main book."""
+    return book_get_or_create(owner_of("alice").pk, "main")
 
 
 def run_in_thread(function: Callable[..., Any], *args: Any) -> None:

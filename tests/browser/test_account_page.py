@@ -13,6 +13,7 @@ from memories.forgetting import forgetting_sweep
 from memories.models import Memory, Owner
 from tests.browser.axe import findings_wide_and_narrow
 from tests.browser.conftest import NewVisitor, Visitor, owner_of
+from tests.browser.page_actions import sign_in_with
 from tests.factories import key_make, memory_make
 
 pytestmark = pytest.mark.browser
@@ -34,9 +35,7 @@ def test_a_new_password_signs_out_the_other_browser(visitor: NewVisitor) -> None
     page.get_by_role("button", name="Change password").click()
     expect(page.get_by_text("Password changed.")).to_be_visible()
     expect(other.get_by_role("button", name="Sign in")).to_be_visible(timeout=30_000)
-    other.get_by_label("User name").fill("alice")
-    other.get_by_label("Password", exact=True).fill("a much longer one")
-    other.get_by_role("button", name="Sign in").click()
+    sign_in_with(other, "alice", "a much longer one")
     expect(other.get_by_role("heading", name="Memories")).to_be_visible()
 
 

@@ -6,17 +6,15 @@ from playwright.sync_api import Page, expect
 
 from gateway.models import Agent, Session
 from memories.errors import UpstreamError
-from tests.browser.conftest import NewVisitor
+from tests.browser.conftest import Visitor
 from tests.browser.puppet_model import PuppetModel
-from tests.factories import owner_make
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def page(visitor: NewVisitor) -> Page:
-    owner_make("root", is_staff=True, is_superuser=True)
-    return visitor("root").open(reverse("admin:gateway_agent_change", args=[Agent.objects.get().pk]))
+def page(root: Visitor) -> Page:
+    return root.open(reverse("admin:gateway_agent_change", args=[Agent.objects.get().pk]))
 
 
 def test_trying_an_agent_keeps_its_unsaved_form(page: Page, puppet: PuppetModel) -> None:

@@ -12,8 +12,7 @@ from memories.services import Source
 from reviews.consolidation.runs import cancel, claim
 from reviews.models import ConsolidationRun, Extraction
 from tests.browser.axe import NAVIGATION, dark_contrast_findings, serious_findings
-from tests.browser.conftest import LiveServer, NewVisitor, owner_of
-from tests.factories import owner_make
+from tests.browser.conftest import LiveServer, Visitor, owner_of
 from tests.reviews.consolidation.rows import book_of, request, settings_make, talk
 
 pytestmark = pytest.mark.browser
@@ -35,7 +34,6 @@ SOURCE = Source(actor="user:1", origin=WriteOrigin.USER)
 @pytest.fixture
 def book(server: LiveServer) -> Book:
     """Alice's book with three sessions that no consolidation has read yet."""
-    owner_make("root", is_staff=True, is_superuser=True)
     settings_make(max_tokens_per_run=50_000)
     agent, alice = Agent.objects.get(name="assistant"), owner_of("alice")
     for number, title in enumerate(("Shipping the shop", "A trip to Lisbon", "Backups")):
@@ -43,10 +41,10 @@ def book(server: LiveServer) -> Book:
     return book_of(alice)
 
 
-def test_a_runs_page_updates_without_a_reload(book: Book, visitor: NewVisitor) -> None:
+def test_a_runs_page_updates_without_a_reload(book: Book, root: Visitor) -> None:
     run = request(book.owner)
     ConsolidationRun.objects.update(selected=True, sessions_total=12, sessions_done=3, state="running")
-    page = visitor("root").open(reverse("admin:reviews_consolidationrun_change", args=[run.pk]))
+    page = root.open(reverse("admin:reviews_consolidationrun_change", args=[run.pk]))
     bar = page.get_by_role("progressbar", name="Sessions read")
     expect(bar).to_have_attribute("value", "3")
     ConsolidationRun.objects.update(sessions_done=9)
@@ -57,8 +55,8 @@ def test_a_runs_page_updates_without_a_reload(book: Book, visitor: NewVisitor) -
     expect(page.get_by_text("It was stopped. Stopped by a person.")).to_be_visible()
 
 
-def test_a_consolidation_is_started_from_the_books_page(book: Book, visitor: NewVisitor) -> None:
-    page = visitor("root").open(reverse("admin:memories_book_change", args=[book.pk]))
+def test_a_consolidation_is_started_from_the_books_page(book: Book, root: Visitor) -> None:
+    page = root.open(reverse("admin:memories_book_change", args=[book.pk]))
     page.get_by_role("link", name="Consolidate now").click()
     expect(page.get_by_role("cell", name="rewritten")).to_be_visible()
     assert not ConsolidationRun.objects.exists()
@@ -68,9 +66,9 @@ def test_a_consolidation_is_started_from_the_books_page(book: Book, visitor: New
     assert ConsolidationRun.objects.get().force
 
 
-def test_a_document_is_edited_removed_and_restored(book: Book, visitor: NewVisitor) -> None:
+def test_a_document_is_edited_removed_and_restored(book: Book, root: Visitor) -> None:
     artifact = artifact_put(book, "MEMORY.md", HANDBOOK, SOURCE)
-    page = visitor("root").open(reverse("admin:memories_artifact_change", args=[artifact.pk]))
+    page = root.open(reverse("admin:memories_artifact_change", args=[artifact.pk]))
     expect(page.get_by_role("heading", name="Deploying")).to_be_visible()
     page.get_by_label("Text, as Markdown").fill("# Handbook\n\n- Deploys with make release.")
     page.get_by_role("button", name="Save", exact=True).click()
@@ -83,7 +81,7 @@ def test_a_document_is_edited_removed_and_restored(book: Book, visitor: NewVisit
     assert Artifact.objects.get().content == HANDBOOK.strip()
 
 
-def test_axe_finds_nothing_serious_in_light_and_dark_mode(book: Book, visitor: NewVisitor, server: LiveServer) -> None:
+def test_axe_finds_nothing_serious_in_light_and_dark_mode(book: Book, root: Visitor) -> None:
     alice = book.owner
     run = request(alice)
     ConsolidationRun.objects.update(selected=True, sessions_total=12, sessions_done=3, tokens=12_340, requests=3)
@@ -104,7 +102,6 @@ def test_axe_finds_nothing_serious_in_light_and_dark_mode(book: Book, visitor: N
         "book": reverse("admin:memories_book_change", args=[book.pk]),
         "start": f"{reverse('admin:memories_book_consolidate')}?book={book.pk}",
     }
-    root = visitor("root")
     page = root.context.new_page()
     findings = {}
     for name, path in pages.items():

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from tests.admin_pages import add_of, list_of, page_of, rows_make
 from tests.browser.axe import NAVIGATION, dark_contrast_findings, serious_findings
-from tests.browser.conftest import NewVisitor
+from tests.browser.conftest import NewVisitor, Visitor
 from tests.factories import owner_make
 
 pytestmark = pytest.mark.browser
@@ -48,9 +48,7 @@ def addresses(server: object) -> list[str]:
     ]
 
 
-def test_axe_finds_nothing_serious_in_light_and_dark_mode(visitor: NewVisitor, addresses: list[str]) -> None:
-    owner_make("root", is_staff=True, is_superuser=True)
-    root = visitor("root")
+def test_axe_finds_nothing_serious_in_light_and_dark_mode(root: Visitor, addresses: list[str]) -> None:
     page = root.context.new_page()
     found = []
     for address in addresses:
@@ -69,9 +67,8 @@ def test_axe_finds_nothing_serious_in_light_and_dark_mode(visitor: NewVisitor, a
     assert not found, "\n".join(found)
 
 
-def test_the_filters_can_be_used_with_the_keyboard(visitor: NewVisitor, addresses: list[str]) -> None:
-    owner_make("root", is_staff=True, is_superuser=True)
-    page = visitor("root").open("/admin/memories/memory/")
+def test_the_filters_can_be_used_with_the_keyboard(root: Visitor, addresses: list[str]) -> None:
+    page = root.open("/admin/memories/memory/")
     button = page.get_by_role("button", name="Filters", exact=True)
     expect(button).to_have_attribute("aria-expanded", "false")
     button.focus()
@@ -96,9 +93,8 @@ def test_lists_on_a_phone_name_their_columns_as_on_a_wide_screen(visitor: NewVis
     assert all(label[0].isupper() for label in labels)
 
 
-def test_an_autocomplete_field_has_its_label_as_accessible_name(visitor: NewVisitor, addresses: list[str]) -> None:
-    owner_make("root", is_staff=True, is_superuser=True)
-    page = visitor("root").open(add_of("gateway.apikey"))
+def test_an_autocomplete_field_has_its_label_as_accessible_name(root: Visitor, addresses: list[str]) -> None:
+    page = root.open(add_of("gateway.apikey"))
     choice = page.locator(".select2-selection")
     expect(choice).to_have_accessible_name("Owner*")
     choice.click()

@@ -12,8 +12,7 @@ from memories.models import Memory
 from reviews.models import ReviewRun
 from reviews.tasks import review_execute
 from tests.browser.conftest import LiveServer, NewVisitor, Visitor, owner_of, run_in_thread
-from tests.browser.conversations import conversation_make
-from tests.browser.page_actions import ask, expect_status, send
+from tests.browser.page_actions import ask, expect_status, hold_back, open_conversation, send, sign_in_with
 from tests.browser.puppet_model import PuppetModel
 
 pytestmark = pytest.mark.browser
@@ -22,9 +21,7 @@ pytestmark = pytest.mark.browser
 def test_a_new_user_signs_in_chats_and_sees_what_the_review_saved(visitor: NewVisitor) -> None:
     owner_of("alice")
     page = visitor().open("/")
-    page.get_by_label("User name").fill("alice")
-    page.get_by_label("Password", exact=True).fill("alice knows it")
-    page.get_by_role("button", name="Sign in").click()
+    sign_in_with(page, "alice", "alice knows it")
     expect(page.get_by_role("heading", name="The first page is yours.")).to_be_visible()
     expect(page.get_by_text("Demo model.")).to_be_visible()
 
@@ -119,8 +116,7 @@ def test_an_answer_can_be_stopped_in_either_tab_and_before_it_begins(
         expect(page.get_by_text("Two and")).to_be_visible()
         expect(page.locator(".turn")).to_have_count(2)
     # Stop before the server has received the message.
-    held_back: list[Route] = []
-    chat.route("**/turns", lambda route: held_back.append(route))
+    held_back = hold_back(chat, "**/turns")
     with chat.expect_request("**/turns"):
         send(chat, "third")
     expect(chat.get_by_role("button", name="Stop answering")).to_be_visible()
@@ -186,8 +182,7 @@ def test_a_failure_is_explained_and_can_be_retried(chat: Page, puppet: PuppetMod
 
 
 def test_the_last_message_can_be_edited_and_its_answer_regenerated(alices: Visitor, puppet: PuppetModel) -> None:
-    session = conversation_make(owner_of("alice"), ("qestion", "Answer one."))
-    chat = alices.open(f"/c/{session.pk}/")
+    chat = open_conversation(alices, ("qestion", "Answer one."))
     editor = chat.get_by_role("textbox", name="Edit your message")
     box = chat.get_by_label("Message to assistant")
     box.fill("half a thou")
@@ -217,7 +212,7 @@ def test_the_last_message_can_be_edited_and_its_answer_regenerated(alices: Visit
 
 def test_a_refused_message_is_put_before_the_current_draft(alices: Visitor) -> None:
     alices.expect_error("status of 404")
-    chat = alices.open(f"/c/{conversation_make(owner_of('alice'), ('first', 'Fine.')).pk}/")
+    chat = open_conversation(alices, ("first", "Fine."))
     box = chat.get_by_label("Message to assistant")
     alert = chat.get_by_role("alert")
     Session.objects.all().delete()
@@ -295,7 +290,7 @@ def test_commands_are_completed_with_the_keyboard(chat: Page) -> None:
 
 
 def test_a_temporary_session_is_confirmed_and_deleted_on_leaving(alices: Visitor) -> None:
-    chat = alices.open(f"/c/{conversation_make(owner_of('alice'), ('hello', 'Hello.'), title='Hello').pk}/")
+    chat = open_conversation(alices, ("hello", "Hello."), title="Hello")
     chat.get_by_text("Temporary", exact=True).click()
     expect(chat.get_by_text("This starts a new, temporary session.")).to_be_visible()
     chat.get_by_role("button", name="Stay here").click()

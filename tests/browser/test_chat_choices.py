@@ -5,9 +5,8 @@ from playwright.sync_api import Page, expect
 
 from gateway.models import Run, Session
 from memories.errors import Overloaded, RateLimited
-from tests.browser.conftest import NewVisitor, Visitor, owner_of
-from tests.browser.conversations import conversation_make
-from tests.browser.page_actions import ask, expect_status, send
+from tests.browser.conftest import Visitor, owner_of
+from tests.browser.page_actions import ask, expect_status, open_conversation, send
 from tests.browser.puppet_model import PuppetModel
 from tests.factories import agent_make, memory_make
 
@@ -19,18 +18,7 @@ SECOND = 1000
 GIVEN = "details[data-given]"
 
 
-@pytest.fixture
-def paused(visitor: NewVisitor, puppet: PuppetModel) -> Page:
-    """The chat, with a clock that only the test advances."""
-    alices = visitor("alice", alone=True)
-    alices.context.clock.install(time="2026-01-01T08:00:00Z")
-    page = alices.open("/")
-    expect(page.get_by_role("button", name="Send message")).to_be_enabled()
-    page.clock.pause_at("2026-01-01T08:10:00Z")
-    return page
-
-
-def test_a_page_that_was_opened_yesterday_dates_a_message_today(paused: Page) -> None:
+def test_a_page_that_was_opened_yesterday_dates_a_message_today(paused: Page, puppet: PuppetModel) -> None:
     paused.clock.fast_forward("24:00:00")
     send(paused, "good morning")
     expect(paused.get_by_role("heading", name="Friday 2 January", exact=True)).to_be_visible()
@@ -50,7 +38,7 @@ def test_a_new_session_can_use_any_agent(alices: Visitor, puppet: PuppetModel) -
 
 def test_changing_the_agent_of_a_running_session_asks_for_confirmation(alices: Visitor) -> None:
     agent_make("sysadmin")
-    page = alices.open(f"/c/{conversation_make(owner_of('alice'), ('hello', 'Fine.')).pk}/")
+    page = open_conversation(alices, ("hello", "Fine."))
     page.get_by_label("Agent").select_option("sysadmin")
     expect(page.get_by_text("This starts a new session with sysadmin.")).to_be_visible()
     page.get_by_role("button", name="Stay here").click()

@@ -11,7 +11,7 @@ from memories.messaging.outbox import notify
 from memories.models import Memory, Notification
 from tests.browser.conftest import NewVisitor, Visitor, owner_of, run_in_thread
 from tests.browser.conversations import conversation_make
-from tests.browser.page_actions import ask, expect_status, send
+from tests.browser.page_actions import ask, expect_status, open_conversation, send
 from tests.browser.puppet_model import PuppetModel
 from tests.factories import memory_make, session_make
 
@@ -64,6 +64,15 @@ def test_going_offline_is_shown_and_loses_no_draft_and_no_notice(visitor: NewVis
     expect(chat.get_by_role("button", name="Send message")).to_be_enabled()
     expect(chat.get_by_label("Message to assistant")).to_have_value("half a thou")
     assert not Session.objects.exists()
+
+
+def test_messages_can_be_sent_where_only_websockets_are_blocked(visitor: NewVisitor, puppet: PuppetModel) -> None:
+    alices = visitor("alice", alone=True)
+    alices.context.route_web_socket("**/ws/notifications/**", lambda socket: socket.close())
+    chat = alices.open("/")
+    expect(chat.get_by_text("Connection lost. Trying again…")).to_be_visible(timeout=30_000)
+    puppet.answer("Fine.")
+    ask(chat, "hello")
 
 
 def test_the_stream_resumes_after_its_connection_broke(chat: Page, alices: Visitor, puppet: PuppetModel) -> None:
@@ -177,8 +186,7 @@ def test_a_new_name_is_saved_without_taking_the_focus_from_where_the_person_went
 
 
 def test_after_archiving_the_only_session_the_focus_is_in_the_search_field(alices: Visitor) -> None:
-    session = conversation_make(owner_of("alice"), ("The oven", "Fine."), title="The oven")
-    chat = alices.open(f"/c/{session.pk}/")
+    chat = open_conversation(alices, ("The oven", "Fine."), title="The oven")
     chat.get_by_role("link", name="The oven").press("Shift+F10")
     chat.get_by_role("menuitem", name="Archive").press("Enter")
     expect(chat.get_by_text("Archived. Searches still find it.")).to_be_visible()
@@ -211,7 +219,7 @@ def test_on_a_phone_the_sessions_are_a_drawer_and_nothing_scrolls_sideways(
     alices: Visitor, puppet: PuppetModel
 ) -> None:
     words = "A rather long message about " + "the oven " * 12
-    page = alices.open(f"/c/{conversation_make(owner_of('alice'), (words, 'Fine.'), title=words).pk}/")
+    page = open_conversation(alices, (words, "Fine."), title=words)
     sessions = page.get_by_role("complementary", name="Sessions")
     for width in (320, 390):
         page.set_viewport_size({"width": width, "height": 740})
@@ -246,8 +254,7 @@ def test_on_a_phone_the_sessions_are_a_drawer_and_nothing_scrolls_sideways(
 def test_a_reader_who_scrolled_up_stays_there_and_sees_that_there_is_new_text(
     alices: Visitor, puppet: PuppetModel
 ) -> None:
-    session = conversation_make(owner_of("alice"), ("go on", "A long answer.\n\n" * 60))
-    chat = alices.open(f"/c/{session.pk}/")
+    chat = open_conversation(alices, ("go on", "A long answer.\n\n" * 60))
     send(chat, "and on")
     puppet.say("first of it")
     expect(chat.get_by_text("first of it")).to_be_in_viewport()
@@ -292,8 +299,7 @@ def test_the_list_of_sessions_loads_more_at_its_end(alices: Visitor) -> None:
 
 def test_an_answer_and_its_code_can_be_copied(alices: Visitor) -> None:
     alices.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    session = conversation_make(owner_of("alice"), ("how?", "Run **this**:\n\n```bash\nls -l\n```"))
-    chat = alices.open(f"/c/{session.pk}/")
+    chat = open_conversation(alices, ("how?", "Run **this**:\n\n```bash\nls -l\n```"))
     chat.get_by_role("button", name="Copy", exact=True).click()
     assert chat.evaluate("navigator.clipboard.readText()") == "ls -l\n"
     chat.get_by_role("button", name="Copy answer").click()
@@ -314,8 +320,7 @@ def test_a_second_click_on_copy_does_not_change_the_button_for_good(visitor: New
 
 
 def test_copying_without_https_keeps_the_focus(alices: Visitor) -> None:
-    session = conversation_make(owner_of("alice"), ("how?", "Run:\n\n```bash\nls -l\n```"))
-    chat = alices.open(f"/c/{session.pk}/")
+    chat = open_conversation(alices, ("how?", "Run:\n\n```bash\nls -l\n```"))
     chat.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     button = chat.get_by_role("button", name="Copy answer")
     button.press("Enter")
@@ -324,8 +329,7 @@ def test_copying_without_https_keeps_the_focus(alices: Visitor) -> None:
 
 def test_after_undo_and_close_the_focus_is_not_lost(alices: Visitor) -> None:
     for title in ("The oven", "Gotland"):
-        session = conversation_make(owner_of("alice"), (title, "Fine."), title=title)
-    chat = alices.open(f"/c/{session.pk}/")
+        chat = open_conversation(alices, (title, "Fine."), title=title)
     chat.get_by_role("link", name="The oven").press("Shift+F10")
     chat.get_by_role("menuitem", name="Archive").press("Enter")
     expect(chat.get_by_role("link", name="Gotland")).to_be_focused()

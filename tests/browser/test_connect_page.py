@@ -9,6 +9,7 @@ from gateway.models import ApiKey
 from gateway.oauth.registration import client_register
 from tests.browser.axe import findings_wide_and_narrow
 from tests.browser.conftest import NewVisitor, Visitor, owner_of
+from tests.browser.page_actions import sign_in_with
 from tests.callback_listener import CallbackListener, listening
 from tests.factories import memory_make
 from tests.gateway.oauth_app import App
@@ -37,9 +38,7 @@ def test_a_person_signs_in_grants_access_and_is_redirected_to_the_app(
     memory_make(owner_of("alice"), "Tests with pytest.", book="code")
     stranger = visitor()
     page = stranger.open(consent_of(stranger, listener))
-    page.get_by_label("User name").fill("alice")
-    page.get_by_label("Password", exact=True).fill("alice knows it")
-    page.get_by_role("button", name="Sign in").click()
+    sign_in_with(page, "alice", "alice knows it")
     expect(page.get_by_role("heading", name="Connect an app")).to_be_visible()
     expect(page.get_by_text("an app on this computer")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

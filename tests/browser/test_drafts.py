@@ -1,14 +1,14 @@
 """Text that is being written stays, whatever else happens on the page."""
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
-from gateway.models import Message
+from gateway.models import Message, Session
 from memories.models import Memory
 from reviews.models import ReviewRun
 from reviews.tasks import review_execute
-from tests.browser.conftest import NewVisitor, run_in_thread, sign_in
-from tests.browser.page_actions import ask, send
+from tests.browser.conftest import NewVisitor, Visitor, run_in_thread, sign_in
+from tests.browser.page_actions import ask, hold_back, open_conversation, send
 from tests.browser.puppet_model import PuppetModel
 
 pytestmark = pytest.mark.browser
@@ -34,9 +34,22 @@ def test_the_draft_of_a_new_session_survives_work_in_another_session(chat: Page,
     expect(chat.get_by_label(BOX)).to_have_value("")
 
 
+def test_a_refused_message_is_kept_when_another_one_is_sent(alices: Visitor, puppet: PuppetModel) -> None:
+    alices.expect_error("status of 409")
+    chat = open_conversation(alices, ("first", "Fine."))
+    Session.objects.update(state="ended")
+    send(chat, "a long thought")
+    expect(chat.get_by_role("alert")).to_be_visible()
+    Session.objects.update(state="active")
+    puppet.answer("Fine, too.")
+    ask(chat, "something else")
+    expect(chat.get_by_label(BOX)).to_have_value("a long thought")
+    chat.reload()
+    expect(chat.get_by_label(BOX)).to_have_value("a long thought")
+
+
 def test_text_typed_while_a_session_is_created_is_kept(chat: Page, puppet: PuppetModel) -> None:
-    held_back: list[Route] = []
-    chat.route("**/api/sessions", lambda route: held_back.append(route))
+    held_back = hold_back(chat, "**/api/sessions")
     with chat.expect_request("**/api/sessions"):
         send(chat, "first")
     chat.keyboard.type(" and more")

@@ -12,9 +12,9 @@ from memories.models import AuditEntry, Memory
 from reviews.models import ReviewRun
 from tests.browser.axe import serious_findings
 from tests.browser.conftest import NewVisitor, Visitor, owner_of
-from tests.browser.page_actions import expect_status, send
+from tests.browser.page_actions import contents, expect_status, open_import, send
 from tests.browser.puppet_model import PuppetModel
-from tests.factories import memory_make, owner_make
+from tests.factories import memory_make
 from tests.scanning.samples import doubtful_texts
 
 pytestmark = pytest.mark.browser
@@ -46,10 +46,6 @@ def held_note(page: Page) -> Locator:
 def decision(page: Page) -> Locator:
     """The only decision on the reviews page."""
     return page.get_by_role("form", name=re.compile("Approve or reject"))
-
-
-def contents() -> list[str]:
-    return list(Memory.objects.filter(deleted_at=None).order_by("number").values_list("content", flat=True))
 
 
 def audited_decisions() -> list[tuple[str, str]]:
@@ -179,10 +175,9 @@ def test_a_held_memory_is_decided_on_a_phone(visitor: NewVisitor, puppet: Puppet
     assert fits(page)
 
 
-def admin_page(visitor: NewVisitor) -> Page:
+def admin_page(root: Visitor) -> Page:
     """Open the held write's admin page from the list."""
-    owner_make("root", is_staff=True, is_superuser=True)
-    page = visitor("root").open("/admin/reviews/reviewrun/")
+    page = root.open("/admin/reviews/reviewrun/")
     expect(page.locator("body")).to_contain_text("Held in a turn")
     page.get_by_role("link", name=re.compile("Waiting")).first.click()
     expect(page.get_by_role("heading", name="This review waits for a decision")).to_be_visible()
@@ -191,9 +186,9 @@ def admin_page(visitor: NewVisitor) -> Page:
     return page
 
 
-def test_an_administrator_edits_and_saves_a_held_memory(chat: Page, puppet: PuppetModel, visitor: NewVisitor) -> None:
+def test_an_administrator_edits_and_saves_a_held_memory(chat: Page, puppet: PuppetModel, root: Visitor) -> None:
     save_from_pasted_page(chat, puppet)
-    page = admin_page(visitor)
+    page = admin_page(root)
     assert serious_findings(page) == []
     page.get_by_label("Text of write 1, as it will be saved").fill("Was shown an advertisement.")
     page.get_by_role("button", name="Save the ticked writes").click()
@@ -202,9 +197,9 @@ def test_an_administrator_edits_and_saves_a_held_memory(chat: Page, puppet: Pupp
     assert audited_decisions() == [("root", "Approved write 0.")]
 
 
-def test_an_administrator_rejects_a_held_memory(chat: Page, puppet: PuppetModel, visitor: NewVisitor) -> None:
+def test_an_administrator_rejects_a_held_memory(chat: Page, puppet: PuppetModel, root: Visitor) -> None:
     save_from_pasted_page(chat, puppet)
-    page = admin_page(visitor)
+    page = admin_page(root)
     page.get_by_role("button", name="Reject the ticked writes").click()
     expect(page.get_by_text("Rejected. It can still be saved here for a while.")).to_be_visible()
     assert contents() == []
@@ -214,9 +209,7 @@ def test_an_administrator_rejects_a_held_memory(chat: Page, puppet: PuppetModel,
 def test_held_lines_of_an_import_are_shown_and_decided(alices: Visitor, server: object) -> None:
     (doubtful,) = doubtful_texts(1)
     page = alices.open("/memories/")
-    page.get_by_role("button", name="Export, import, delete everything").click()
-    page.get_by_role("button", name="Import…").click()
-    dialog = page.get_by_role("dialog", name="Import memories")
+    dialog = open_import(page)
     dialog.get_by_label("Or paste it here").fill(
         "\n".join(json.dumps({"content": text}) for text in ("Keeps bees.", doubtful))
     )

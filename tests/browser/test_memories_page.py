@@ -7,18 +7,19 @@ from pathlib import Path
 
 import pytest
 from django.utils import timezone
-from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import Locator, Page, expect
 
 import scanning
-from gateway.models import Agent, Message, Run, Session
+from gateway.models import Agent, Run, Session
 from memories.messaging.outbox import notify
 from memories.models import Artifact, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_limits_set, book_writing
 from reviews.models import ConsolidationRun
 from tests.browser.axe import findings_wide_and_narrow
 from tests.browser.conftest import NewVisitor, Visitor, owner_of, run_in_thread
-from tests.browser.page_actions import open_memories
-from tests.factories import memory_make, session_make
+from tests.browser.conversations import conversation_make
+from tests.browser.page_actions import hold_back, open_import, open_memories
+from tests.factories import memory_make
 from tests.memories.import_samples import CLAUDE_CONVERSATIONS, CLAUDE_MEMORIES, edited_line, make_zip
 
 pytestmark = pytest.mark.browser
@@ -254,8 +255,7 @@ def test_an_edit_conflict_shows_both_versions(alices: Visitor, tea: Memory) -> N
 
 def test_an_editor_opens_in_a_row_that_is_updated_meanwhile(alices: Visitor, tea: Memory) -> None:
     page = open_memories(alices)
-    held_back: list[Route] = []
-    page.route(f"**/fragments/memories/{tea.number}/edit/", lambda route: held_back.append(route))
+    held_back = hold_back(page, f"**/fragments/memories/{tea.number}/edit/")
     with page.expect_request("**/edit/"):
         page.get_by_role("button", name="Edit: Likes tea.").click()
     write(tea, content="Likes coffee.")
@@ -304,8 +304,7 @@ def test_a_late_row_does_not_take_the_focus_after_the_history_was_closed(alices:
     page = open_memories(alices)
     page.get_by_role("button", name="History: Likes coffee.").click()
     drawer = page.locator("#history")
-    held_back: list[Route] = []
-    page.route(f"**/fragments/memories/{tea.number}/", lambda route: held_back.append(route))
+    held_back = hold_back(page, f"**/fragments/memories/{tea.number}/")
     drawer.get_by_role("button", name="Restore this").click()
     expect(drawer.locator(".rev")).to_have_count(3)
     expect(row(page, "Likes tea.")).to_be_visible()  # from the notification
@@ -326,8 +325,7 @@ def test_a_late_history_neither_reopens_the_drawer_nor_replaces_another(alices: 
     page.get_by_role("button", name="History: Likes tea.").click()
     drawer = page.locator("#history")
     expect(drawer.locator(".rev")).to_have_count(1)
-    held_back: list[Route] = []
-    page.route("**/history/", lambda route: held_back.append(route))
+    held_back = hold_back(page, "**/history/")
     with page.expect_request("**/history/"):
         write(tea, content="Likes coffee.")
     page.keyboard.press("Escape")
@@ -346,8 +344,7 @@ def test_a_late_history_neither_reopens_the_drawer_nor_replaces_another(alices: 
     page.wait_for_timeout(200)
     expect(drawer).to_contain_text("Likes rum.")
     page.unroute("**/history/")
-    requested: list[Route] = []
-    page.route(f"**/fragments/memories/{tea.number}/history/", lambda route: requested.append(route))
+    requested = hold_back(page, f"**/fragments/memories/{tea.number}/history/")
     page.get_by_role("button", name="History: Likes coffee.").click()
     write(rum, pinned=True)  # the open one
     expect(row(page, "Likes rum.")).to_contain_text("Pinned")
@@ -436,9 +433,7 @@ def test_an_import_is_previewed_and_can_be_undone(alices: Visitor, tea: Memory, 
     file = tmp_path / "notes.jsonl"
     file.write_text("\n".join(json.dumps(line) for line in lines))
     page = open_memories(alices)
-    page.get_by_role("button", name="Export, import, delete everything").click()
-    page.get_by_role("button", name="Import…").click()
-    dialog = page.get_by_role("dialog", name="Import memories")
+    dialog = open_import(page)
     dialog.get_by_label("File").set_input_files(file)
     expect(dialog).to_contain_text("3 lines: 1 new, 1 already there, 1 blocked by the scan. Nothing is saved yet.")
     expect(dialog).to_contain_text("Line 3: Not saved. Rule")
@@ -458,9 +453,7 @@ def test_a_claude_export_is_previewed_imported_and_undone_with_its_conversations
     file = tmp_path / "data.zip"
     file.write_bytes(make_zip({"conversations.json": CLAUDE_CONVERSATIONS, "memories.json": CLAUDE_MEMORIES}))
     page = open_memories(alices)
-    page.get_by_role("button", name="Export, import, delete everything").click()
-    page.get_by_role("button", name="Import…").click()
-    dialog = page.get_by_role("dialog", name="Import memories")
+    dialog = open_import(page)
     dialog.get_by_label("File").set_input_files(file)
     expect(dialog).to_contain_text("3 memories: 3 new. 1 new conversation with 2 messages. Nothing is saved yet.")
     expect(dialog).to_contain_text("Read as: Claude.")
@@ -479,9 +472,7 @@ def test_a_claude_export_is_previewed_imported_and_undone_with_its_conversations
 
 def test_pasted_text_is_imported_in_the_chosen_format(alices: Visitor, tea: Memory) -> None:
     page = open_memories(alices)
-    page.get_by_role("button", name="Export, import, delete everything").click()
-    page.get_by_role("button", name="Import…").click()
-    dialog = page.get_by_role("dialog", name="Import memories")
+    dialog = open_import(page)
     dialog.get_by_label("Or paste it here").fill("# Hobbies\n- Keeps bees.\n- Rows.")
     expect(dialog).to_contain_text("2 memories: 2 new. Nothing is saved yet. Read as: Markdown list.")
     dialog.get_by_label("Format").select_option("Text, one memory per line or paragraph")
@@ -500,9 +491,7 @@ def test_an_import_preview_shows_changed_words_but_no_blocked_text(
     file = tmp_path / "notes.jsonl"
     file.write_text("\n".join([edited_line(tea, "Likes <b>green</b> tea."), edited_line(jam, orders)]))
     page = open_memories(alices)
-    page.get_by_role("button", name="Export, import, delete everything").click()
-    page.get_by_role("button", name="Import…").click()
-    dialog = page.get_by_role("dialog", name="Import memories")
+    dialog = open_import(page)
     dialog.get_by_label("File").set_input_files(file)
     expect(dialog).to_contain_text("2 lines: 1 changed, 1 blocked by the scan. Nothing is saved yet.")
     changes = dialog.get_by_role("list", name="Memories that would change")
@@ -520,9 +509,7 @@ def test_an_invalid_import_file_is_refused_with_an_explanation(alices: Visitor, 
     file = tmp_path / "notes.jsonl"
     file.write_text("Keeps bees.")
     page = open_memories(alices)
-    page.get_by_role("button", name="Export, import, delete everything").click()
-    page.get_by_role("button", name="Import…").click()
-    dialog = page.get_by_role("dialog", name="Import memories")
+    dialog = open_import(page)
     dialog.get_by_label("File").set_input_files(file)
     expect(dialog.get_by_role("alert")).to_have_text("Line 1 is not valid JSON. Nothing was imported.")
     expect(dialog.get_by_role("button", name="Import", exact=True)).to_be_disabled()
@@ -571,8 +558,7 @@ def test_forgetting_everything_needs_a_typed_confirmation_and_shows_a_receipt(al
 def test_a_long_forgetting_shows_how_many_memories_are_left(alices: Visitor, tea: Memory) -> None:
     alices.expect_error("ERR_FAILED")
     page = open_memories(alices)
-    held_back: list[Route] = []
-    page.route("**/api/account/memories?book=main", lambda route: held_back.append(route))
+    held_back = hold_back(page, "**/api/account/memories?book=main")
     dialog = page.get_by_role("dialog", name="Delete everything for good")
     button = dialog.get_by_role("button", name="Delete everything for good")
     for attempt in range(2):
@@ -595,15 +581,9 @@ def test_a_long_forgetting_shows_how_many_memories_are_left(alices: Visitor, tea
 
 
 def test_the_source_link_leads_to_the_turn(alices: Visitor, tea: Memory) -> None:
-    session = session_make(tea.owner, Agent.objects.get(name="assistant"), title="Tea and bees")
-    runs = []
-    for turn in range(1, 15):
-        run = Run.objects.create(owner=tea.owner, session=session, turn=turn, state="completed", request_id="r")
-        for index, role in enumerate(("user", "assistant")):
-            seq, text = 2 * turn - 1 + index, f"Said in turn {turn}."
-            Message.objects.create(owner=tea.owner, session=session, run=run, seq=seq, role=role, text=text)
-        runs.append(run)
-    Memory.objects.update(session_id=session.pk, run_id=runs[2].pk)
+    turns = [(f"Said in turn {turn}.", f"Answer {turn}.") for turn in range(1, 15)]
+    session = conversation_make(tea.owner, *turns, title="Tea and bees")
+    Memory.objects.update(session_id=session.pk, run_id=Run.objects.get(session=session, turn=3).pk)
     page = open_memories(alices)
     row(page, "Likes tea.").get_by_text("You · taste").hover()
     page.get_by_role("link", name="from “Tea and bees”, turn 3").click()

@@ -5,31 +5,14 @@ from playwright.sync_api import Locator, Page, expect
 
 from memories.messaging.outbox import notify
 from memories.models import Book, Memory, Notification
-from memories.services import book_get_or_create
 from reviews.models import ReviewRun
-from tests.browser.conftest import LiveServer, NewVisitor, owner_of, run_in_thread
+from tests.browser.conftest import run_in_thread
 from tests.browser.test_reviews_page import saved_review
 
 pytestmark = pytest.mark.browser
 
 TEXT = "Saved 2 memories from your last conversation."
 SECOND = 1000
-
-
-@pytest.fixture
-def book(server: LiveServer) -> Book:
-    return book_get_or_create(owner_of("alice").pk, "main")
-
-
-@pytest.fixture
-def page(visitor: NewVisitor, book: Book) -> Page:
-    """The chat, with a clock that only the test advances."""
-    alices = visitor("alice", alone=True)
-    alices.context.clock.install(time="2026-01-01T08:00:00Z")
-    page = alices.open("/")
-    expect(page.get_by_role("button", name="Send message")).to_be_enabled()
-    page.clock.pause_at("2026-01-01T08:10:00Z")
-    return page
 
 
 @pytest.fixture
@@ -46,60 +29,60 @@ def show_notice(review: ReviewRun, page: Page) -> Locator:
     return toast
 
 
-def test_a_notice_stays_twelve_seconds_and_longer_while_hovered_or_focused(page: Page, review: ReviewRun) -> None:
-    toast = show_notice(review, page)
-    page.clock.run_for(11 * SECOND)
+def test_a_notice_stays_twelve_seconds_and_longer_while_hovered_or_focused(paused: Page, review: ReviewRun) -> None:
+    toast = show_notice(review, paused)
+    paused.clock.run_for(11 * SECOND)
     expect(toast).to_be_visible()
-    page.clock.run_for(2 * SECOND)
+    paused.clock.run_for(2 * SECOND)
     expect(toast).to_have_count(0)
 
-    toast = show_notice(review, page)
-    page.clock.run_for(5 * SECOND)
+    toast = show_notice(review, paused)
+    paused.clock.run_for(5 * SECOND)
     toast.hover()  # its timer pauses
-    page.clock.run_for(60 * SECOND)
+    paused.clock.run_for(60 * SECOND)
     expect(toast).to_be_visible()
-    page.mouse.move(5, 5)
-    page.clock.run_for(6 * SECOND)
+    paused.mouse.move(5, 5)
+    paused.clock.run_for(6 * SECOND)
     expect(toast).to_be_visible()
-    page.clock.run_for(2 * SECOND)
+    paused.clock.run_for(2 * SECOND)
     expect(toast).to_have_count(0)
 
-    toast = show_notice(review, page)
+    toast = show_notice(review, paused)
     toast.get_by_role("button", name="Close notice").focus()  # it stays while it is focused
     toast.hover()
-    page.clock.run_for(60 * SECOND)
-    page.mouse.move(5, 5)
-    page.clock.run_for(60 * SECOND)
+    paused.clock.run_for(60 * SECOND)
+    paused.mouse.move(5, 5)
+    paused.clock.run_for(60 * SECOND)
     expect(toast).to_be_visible()
-    page.get_by_label("Message to assistant").focus()
-    page.clock.run_for(13 * SECOND)
+    paused.get_by_label("Message to assistant").focus()
+    paused.clock.run_for(13 * SECOND)
     expect(toast).to_have_count(0)
 
-    toast = show_notice(review, page)
-    page.clock.run_for(1 * SECOND)
+    toast = show_notice(review, paused)
+    paused.clock.run_for(1 * SECOND)
     toast.hover()  # time both hovered and focused counts once
-    page.clock.run_for(9 * SECOND)
+    paused.clock.run_for(9 * SECOND)
     toast.get_by_role("button", name="Undo").focus()
-    page.clock.run_for(9 * SECOND)
-    page.mouse.move(5, 5)
-    page.get_by_label("Message to assistant").focus()
-    page.clock.run_for(10 * SECOND)
+    paused.clock.run_for(9 * SECOND)
+    paused.mouse.move(5, 5)
+    paused.get_by_label("Message to assistant").focus()
+    paused.clock.run_for(10 * SECOND)
     expect(toast).to_be_visible()
-    page.clock.run_for(2 * SECOND)
+    paused.clock.run_for(2 * SECOND)
     expect(toast).to_have_count(0)
 
 
-def test_a_notices_review_can_be_undone_restored_and_opened_with_the_keyboard(page: Page, review: ReviewRun) -> None:
-    toast = show_notice(review, page)
+def test_a_notices_review_can_be_undone_restored_and_opened_with_the_keyboard(paused: Page, review: ReviewRun) -> None:
+    toast = show_notice(review, paused)
     toast.get_by_role("button", name="Undo").press("Enter")
     expect(toast).to_contain_text("Undone. 2 memories changed back.")
     assert not Memory.objects.filter(deleted_at=None).exists()
     back = toast.get_by_role("button", name="Restore")
     expect(back).to_be_focused()
-    page.clock.run_for(60 * SECOND)
+    paused.clock.run_for(60 * SECOND)
     back.press("Enter")
     expect(toast).to_contain_text("Restored 2 memories.")
     assert Memory.objects.filter(deleted_at=None).count() == 2
     expect(toast.get_by_role("button", name="Undo")).to_be_focused()
     toast.get_by_role("link", name="Open review").click()
-    expect(page.get_by_role("article", name="Nightly backups")).to_be_focused()
+    expect(paused.get_by_role("article", name="Nightly backups")).to_be_focused()

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.axe import serious_findings
 from tests.browser.conftest import Visitor, owner_of
 from tests.browser.conversations import conversation_make
-from tests.browser.page_actions import expect_status, send
+from tests.browser.page_actions import expect_status, open_conversation, send
 from tests.browser.puppet_model import PuppetModel
 
 pytestmark = pytest.mark.browser
@@ -152,7 +152,7 @@ def test_what_is_selected_in_the_growing_paragraph_stays_selected(chat: Page, pu
 def test_each_paragraph_begins_at_the_side_where_its_language_begins(alices: Visitor) -> None:
     """Hebrew at the right edge, with its list markers; English beside it at the left edge."""
     answer = "שלום עולם!\n\nHello world!\n\n- פריט\n\n`ls -l`"
-    page = alices.open(f"/c/{conversation_make(owner_of('alice'), ('שלום (world)!', answer), title='שיחה').pk}/")
+    page = open_conversation(alices, ("שלום (world)!", answer), title="שיחה")
     turn = page.locator(".turn")
     said, hebrew, english, item = (
         turn.locator(".prose--said, .entry--you .prose > p"),
@@ -170,7 +170,7 @@ def test_each_paragraph_begins_at_the_side_where_its_language_begins(alices: Vis
 
 
 def test_wide_tables_scroll_in_their_own_box_without_breaking_words(alices: Visitor) -> None:
-    page = alices.open(f"/c/{conversation_make(owner_of('alice'), ('show a table', ANSWER)).pk}/")
+    page = open_conversation(alices, ("show a table", ANSWER))
     box = page.locator(".turn .table").last
     for width in (1440, 390, 320):
         page.set_viewport_size({"width": width, "height": 844})
@@ -188,7 +188,7 @@ LONG_FORMULA = "+".join(f"x_{{{number}}}" for number in range(1, 41)) + "=0"
 
 def test_a_long_inline_formula_scrolls_in_its_own_box(alices: Visitor) -> None:
     answer = f"The sum \\({LONG_FORMULA}\\) holds if \\(x_1=0\\) does.\n\n- also \\({LONG_FORMULA}\\)"
-    page = alices.open(f"/c/{conversation_make(owner_of('alice'), ('add', answer)).pk}/")
+    page = open_conversation(alices, ("add", answer))
     boxes = page.locator(".turn span.formula")
     expect(boxes).to_have_count(2)
     for width in (1280, 360):
@@ -206,7 +206,7 @@ def test_a_boxed_formula_stands_on_the_line_of_its_text(alices: Visitor) -> None
     """A box that scrolls stands with its lower edge on the line, unless it is a flex box."""
     formula = r"a_{1}+b_{2}+c_{3}+d_{4}"
     text = f"short \\(a_{{1}}+b_{{2}}\\) long \\({formula}\\) end"
-    page = alices.open(f"/c/{conversation_make(owner_of('alice'), ('add', text)).pk}/")
+    page = open_conversation(alices, ("add", text))
     bottoms = page.locator(".turn math").evaluate_all("all => all.map((math) => math.getBoundingClientRect().bottom)")
     assert page.locator(".turn span.formula").count() == 1
     assert abs(bottoms[0] - bottoms[1]) <= 1
@@ -214,7 +214,7 @@ def test_a_boxed_formula_stands_on_the_line_of_its_text(alices: Visitor) -> None
 
 def test_footnotes_link_both_ways_with_unique_ids_per_answer(alices: Visitor) -> None:
     turn = ("again", "Word[^1].\n\n[^1]: Explained.")
-    chat = alices.open(f"/c/{conversation_make(owner_of('alice'), turn, turn).pk}/")
+    chat = open_conversation(alices, turn, turn)
     ids = chat.evaluate("[...document.querySelectorAll('[id]')].map((element) => element.id)")
     assert len(ids) == len(set(ids))
     link = chat.get_by_role("link", name="Footnote 1", exact=True).last

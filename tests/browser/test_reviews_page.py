@@ -7,18 +7,20 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Locator, Page, Route, expect
 
-from gateway.models import Agent, Configuration, Message, Run, Session
+from gateway.models import Configuration
 from memories.artifacts.store import artifact_put
 from memories.ids import uuid7
 from memories.messaging.outbox import notify
-from memories.models import Artifact, Book, ChangeSet, Memory, Notification, WriteOrigin
-from memories.services import MemoryFields, Source, book_get_or_create, book_writing
+from memories.models import Artifact, Book, ChangeSet, Notification, WriteOrigin
+from memories.services import MemoryFields, Source, book_writing
 from reviews.approvals import review_reject
 from reviews.models import ConsolidationRun, ReviewRun
 from reviews.writes import ReviewWrite
 from tests.browser.axe import findings_wide_and_narrow
-from tests.browser.conftest import LiveServer, NewVisitor, Visitor, owner_of, run_in_thread
-from tests.factories import memory_make, session_make
+from tests.browser.conftest import NewVisitor, Visitor, owner_of, run_in_thread
+from tests.browser.conversations import conversation_make
+from tests.browser.page_actions import contents
+from tests.factories import memory_make
 
 pytestmark = pytest.mark.browser
 
@@ -27,24 +29,9 @@ REFUSED = "the server responded with a status of 4"
 CONSOLIDATED = Source(actor="model", origin=WriteOrigin.CONSOLIDATION)
 
 
-@pytest.fixture
-def book(server: LiveServer) -> Book:
-    return book_get_or_create(owner_of("alice").pk, "main")
-
-
-def session_with_turn(title: str, name: str = "alice") -> Session:
-    owner = owner_of(name)
-    session = session_make(owner, Agent.objects.get(name="assistant"), title=title)
-    run = Run.objects.create(owner=owner, session=session, turn=1, state="completed", request_id="r")
-    for seq, role in ((1, "user"), (2, "assistant")):
-        Message.objects.create(owner=owner, session=session, run=run, seq=seq, role=role, text="Words.")
-    Session.objects.filter(pk=session.pk).update(turns=1, message_seq=2)
-    return session
-
-
 def review_make(book: Book, title: str, state: str, **fields: Any) -> ReviewRun:
     values = {"settings": {"memory_review_timeout": 30}, "first_seq": 1, "last_seq": 2, "model": "m", **fields}
-    session = session_with_turn(title)
+    session = conversation_make(book.owner, ("Words.", "Words."), title=title)
     return ReviewRun.objects.create(
         owner=book.owner, book=book, session=session, state=state, agent_name="assistant", book_epoch=1, **values
     )
@@ -104,10 +91,6 @@ def open_reviews(visitor: Visitor, path: str = "/reviews/") -> Page:
 
 def run(page: Page, title: str) -> Locator:
     return page.get_by_role("article", name=title)
-
-
-def contents() -> list[str]:
-    return list(Memory.objects.filter(deleted_at__isnull=True).order_by("number").values_list("content", flat=True))
 
 
 def test_an_empty_page_says_when_the_first_review_runs(alices: Visitor) -> None:
@@ -306,7 +289,7 @@ def enable_consolidation() -> None:
 
 def test_a_rebuild_is_previewed_started_and_stopped(alices: Visitor, book: Book) -> None:
     enable_consolidation()
-    session_with_turn("Nightly backups")
+    conversation_make(book.owner, ("Words.", "Words."), title="Nightly backups")
     page = open_reviews(alices)
     page.get_by_role("button", name="Preview a rebuild").click()
     expect(page.get_by_text(re.compile(r"A rebuild would read 1 session: about [\d,]+ tokens"))).to_be_visible()

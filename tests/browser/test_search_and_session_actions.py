@@ -1,13 +1,13 @@
 """Search with highlighted words, earlier turns, session actions, export, and help."""
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
 from gateway.models import Session
 from tests.browser.axe import findings_light_and_dark
 from tests.browser.conftest import NewVisitor, Visitor, owner_of
 from tests.browser.conversations import conversation_make, long_conversation
-from tests.browser.page_actions import ask, send
+from tests.browser.page_actions import ask, hold_back, send
 from tests.browser.puppet_model import PuppetModel
 
 pytestmark = pytest.mark.browser
@@ -18,8 +18,7 @@ def test_an_old_turn_is_found_and_opened_with_its_words_highlighted(alices: Visi
     session = long_conversation(owner_of("alice"), 45)
     long_conversation(owner_of("alice"), 1, title="Another", needle=9)
     page = alices.open("/")
-    held_back: list[Route] = []
-    page.route("**/fragments/sessions/?q=&**", lambda route: held_back.append(route))
+    held_back = hold_back(page, "**/fragments/sessions/?q=&**")
     with page.expect_request("**/fragments/sessions/?q=&**"):  # another tab has changed the list
         page.evaluate("new BroadcastChannel('daybook').postMessage({ kind: 'sessions' })")
     page.keyboard.press("Control+k")

@@ -16,6 +16,7 @@ from gateway.accounts.logins import forget_recent_logins
 from gateway.models import Login
 from tests.browser.axe import findings_wide_and_narrow, serious_findings
 from tests.browser.conftest import NewVisitor, Visitor, owner_of
+from tests.browser.page_actions import sign_in_with
 from tests.factories import login_make, owner_make
 from tests.gateway.test_password_reset import SERVER
 from tests.live_server import LiveServer
@@ -120,9 +121,7 @@ def test_a_forgotten_password_is_reset(visitor: NewVisitor, mailed_link: Callabl
     page.get_by_label("Confirm new password").fill("an entirely new one")
     page.get_by_role("button", name="Change password").click()
     expect(page.get_by_role("status")).to_contain_text("Password changed.")
-    page.get_by_label("User name").fill("anna")
-    page.get_by_label("Password", exact=True).fill("an entirely new one")
-    page.get_by_role("button", name="Sign in").click()
+    sign_in_with(page, "anna", "an entirely new one")
     expect(page.get_by_label("Message to assistant")).to_be_visible()
 
 

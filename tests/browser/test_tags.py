@@ -1,13 +1,14 @@
 """Session tags in the list and above a conversation: keyboard, narrow screens, and undo."""
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
 from gateway.models import Agent, Session
 from gateway.services import session_create
 from gateway.sessions.keeping import session_change
 from tests.browser.axe import findings_light_and_dark
 from tests.browser.conftest import NewVisitor, Visitor, owner_of
+from tests.browser.page_actions import hold_back
 
 pytestmark = pytest.mark.browser
 NARROW = {"viewport": {"width": 320, "height": 640}}
@@ -67,8 +68,7 @@ def test_tags_are_added_with_the_keyboard_used_as_a_filter_and_undone(alices: Vi
     expect(page.locator("#session-list")).to_contain_text("with the tag “home”")
     with page.expect_response("**/fragments/sessions/?q=&**"):
         page.get_by_label("Search sessions").fill("")
-    held_back: list[Route] = []
-    page.route("**/fragments/sessions/?tag=travel&**", lambda route: held_back.append(route))
+    held_back = hold_back(page, "**/fragments/sessions/?tag=travel&**")
     with page.expect_request("**/fragments/sessions/?tag=travel&**"):
         page.get_by_label("Tag", exact=True).select_option("travel")
     expect(page.get_by_label("Tag", exact=True)).to_have_value("travel")

@@ -76,17 +76,18 @@ def test_a_long_transcript_is_paged_with_one_query_per_page() -> None:
     )
     with CaptureQueriesContext(connection) as queries:
         first = transcript(session)
-    assert (len(first.lines), first.later, len(queries)) == (PAGE_MESSAGES, PAGE_MESSAGES + 1, 1)
+    assert (len(first["lines"]), first["later"], len(queries)) == (PAGE_MESSAGES, PAGE_MESSAGES + 1, 1)
     rest = transcript(session, first=PAGE_MESSAGES + 1)
-    assert ([line.seq for line in rest.lines], rest.later) == (list(range(PAGE_MESSAGES + 1, PAGE_MESSAGES + 11)), None)
-    assert [line.text for line in transcript(session, first=3, last=4).lines] == ["Line 3", "Line 4"]
+    assert [line["message"].seq for line in rest["lines"]] == list(range(PAGE_MESSAGES + 1, PAGE_MESSAGES + 11))
+    assert rest["later"] is None
+    assert [line["message"].text for line in transcript(session, first=3, last=4)["lines"]] == ["Line 3", "Line 4"]
 
 
 def test_tool_calls_are_shown_with_their_arguments() -> None:
     session = session_make()
     call = {"function": {"name": "add_memory", "arguments": '{"content": "tea"}'}}
     Message.objects.create(owner=session.owner, session=session, seq=1, role="assistant", tool_calls=[call])
-    assert transcript(session).lines[0].calls == ['add_memory({"content": "tea"})']
+    assert transcript(session)["lines"][0]["calls"] == ['add_memory({"content": "tea"})']
 
 
 def test_sessions_and_runs_are_read_only(root: Client) -> None:
@@ -139,9 +140,9 @@ def test_a_transcript_page_renders_a_limited_number_of_characters(monkeypatch: p
     monkeypatch.setattr("gateway.admin.transcript.MAX_RENDERED_CHARS", 40)
     session = session_make(turns=2)
     Message.objects.filter(role="assistant").update(text="**Twenty characters**")
-    lines = transcript(session).lines
-    assert [bool(line.html) for line in lines] == [False, True, False, False]
-    assert lines[-1].text == "**Twenty characters**"
+    lines = transcript(session)["lines"]
+    assert [bool(line["html"]) for line in lines] == [False, True, False, False]
+    assert lines[-1]["message"].text == "**Twenty characters**"
 
 
 def test_breadcrumbs_show_the_section_and_the_list(root: Client) -> None:

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from gateway.admin.snapshot_state import snapshot_lines
+from gateway.admin.sessions import snapshot_lines
 from gateway.models import Run, Session
 from gateway.services import agent_save
 from memories.database.access import in_thread

@@ -8,7 +8,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from gateway.admin import trial
+from gateway.admin import agents
 from gateway.errors import UpstreamUnreachable
 from gateway.models import Agent, Message, Run, Session
 from memories.models import AuditEntry, Memory, Revision
@@ -90,7 +90,7 @@ def test_an_upstream_error_is_shown(root: Client, agent: Agent, model: ScriptedM
 
 
 def test_a_trial_times_out(root: Client, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial, "SECONDS", 0.5)
+    monkeypatch.setattr(agents, "TRIAL_SECONDS", 0.5)
     model.script(Hangs())
     answer = ask(root, agent, **HTMX).content.decode()
     assert "The model server took too long to answer. <code>upstream_timeout</code>" in answer

@@ -67,7 +67,7 @@ def test_it_is_listed_found_read_and_exported_like_any_session(alice: Owner, age
     (group,) = session_page(alice.pk, UTC_ZONE).groups
     assert [row.pk for row, _ in group.rows] == [session.pk]
     for search in ("high tide", "tables"):
-        assert [found.session.pk for found in found_page(alice.pk, UTC_ZONE, search).found] == [session.pk]
+        assert [found["session"].pk for found in found_page(alice.pk, UTC_ZONE, search).found] == [session.pk]
     assert session_page(charlie.pk, UTC_ZONE).groups == []
     (turn,) = transcript(session, UTC_ZONE).turns
     assert (turn.said, turn.answer) == ("When is high tide?", "Let me look.\n\nAt nine.")

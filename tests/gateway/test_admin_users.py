@@ -10,8 +10,8 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
+from gateway.admin.users import ONLY_ADMINISTRATOR
 from gateway.models import ApiKey, Session
-from memories.admin.users import ONLY_ADMINISTRATOR
 from memories.forgetting import forgetting_sweep
 from memories.models import AuditEntry, Erasure, Memory, Owner
 from memories.services import owner_for_user
