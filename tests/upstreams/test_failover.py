@@ -445,7 +445,7 @@ async def test_the_chat_and_the_admin_show_which_model_answered(
         client = Client()
         client.force_login(alice.user)
         view = turn_of_run(session, Run.objects.get().pk, ZoneInfo("UTC"))
-        notes = [line.note for line in transcript(session).lines]
+        notes = [line["note"] for line in transcript(session)["lines"]]
         return (
             view.answered if view else "",
             client.get(reverse("chat-session", args=[session.pk])).content.decode(),
