@@ -2,27 +2,21 @@
 
 from functools import cache
 
-from gateway.api import answers as gateway_answers
 from gateway.api import anthropic, keys, openai, openai_plain, responses, session_list, sessions, usage, webhooks
 from gateway.api.body_parser import BodyParser
-from gateway.api.documented import Answers, DocumentedAPI
+from gateway.api.documented import DocumentedAPI
 from gateway.api.errors import install_handlers, register_addresses
 from gateway.authentication import KeyAuth, MemoryAuth, NativeAuth
-from memories.api import answers as memories_answers
 from memories.api import artifacts, audit, bulk, memories, search, transfer
-from reviews.api import answers as reviews_answers
+from memories.api.answers import ETAGS, IF_MATCH
 from reviews.api import consolidations, ingest, proposals, reviews
 
 api = DocumentedAPI(
     title="Daybook",
     version="1",
     description="Sessions, turns, memories and reviews of the key's or login's owner.",
-    answers=Answers(
-        types=gateway_answers.ANSWERS | memories_answers.ANSWERS | reviews_answers.ANSWERS,
-        examples=gateway_answers.EXAMPLES | memories_answers.EXAMPLES | reviews_answers.EXAMPLES,
-        etags=memories_answers.ETAGS,
-        if_match=memories_answers.IF_MATCH,
-    ),
+    etags=ETAGS,
+    if_match=IF_MATCH,
     servers=[{"url": "/", "description": "This Daybook."}],
     auth=NativeAuth(),
     parser=BodyParser(),

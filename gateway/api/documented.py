@@ -1,13 +1,10 @@
 """Adds to the OpenAPI document of an API what its operations do not declare.
 
-Errors: one schema, one response per status, and the statuses that each operation can answer. Answers, from tables of
-types (memories/api/answers.py and others): a named schema per type, headers, and examples of bodies. The types are
-documentation only. Answers are not validated against them, which would slow down every request; a test compares them
-instead (tests/config/test_documented_answers.py). `described` is for operations that parse their bodies themselves."""
+Errors: one schema, one response per status, and the statuses that each operation can answer. Answers: a named schema
+per type, and headers. `described` is for operations that parse their bodies themselves."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
 from http import HTTPStatus
 from itertools import chain
 from typing import Any
@@ -16,7 +13,6 @@ from ninja import NinjaAPI
 from ninja.errors import ValidationError, ValidationErrorContext
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
-from pydantic import TypeAdapter
 
 from gateway.api.anthropic_errors import is_anthropic
 from gateway.limits.rate_headers import ANTHROPIC_HEADERS, OPENAI_HEADERS, REQUESTS, TOKENS
@@ -86,22 +82,14 @@ _REFERENCES = frozenset({"book", "session_id"})
 """Query parameters that refer to something which may not exist."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
-    """The types of answers by view name and status, examples of bodies, and the operations that use ETags."""
-
-    types: Mapping[str, Mapping[int, Any]]
-    examples: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    etags: Collection[str] = ()
-    if_match: Collection[str] = ()
-
-
 class DocumentedAPI(NinjaAPI):
-    """A NinjaAPI whose OpenAPI document has all answers of each operation, including errors."""
+    """A NinjaAPI whose OpenAPI document has all answers of each operation, including errors. With `etags`, the names of
+    the views whose answers have an ETag, and `if_match`, of those that honour If-Match, it also has the headers of the
+    native API."""
 
-    def __init__(self, *, answers: Answers | None = None, **options: Any) -> None:
+    def __init__(self, *, etags: Collection[str] = (), if_match: Collection[str] = (), **options: Any) -> None:
         super().__init__(**options)
-        self._answers = answers
+        self._etags, self._if_match = etags, if_match
 
     def validation_error_from_error_contexts(
         self, error_contexts: list[ValidationErrorContext[Any]]
@@ -128,8 +116,8 @@ class DocumentedAPI(NinjaAPI):
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> OpenAPISchema:
         document = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
-        if self._answers:
-            document_answers(document, self._answers)
+        if self._etags:
+            _document_answers(document, self._etags, self._if_match)
         document_errors(document)
         return document
 
@@ -139,32 +127,20 @@ class DocumentedAPI(NinjaAPI):
         return [f"{method.upper()} {path}" for path, operations in paths.items() for method in operations]
 
 
-def document_answers(document: dict[str, Any], answers: Answers) -> None:
-    """Add schemas, examples and headers to a document whose operation ids are the view names in `answers`."""
-    schemas = document["components"].setdefault("schemas", {})
-    for name, example in answers.examples.items():
-        schemas[name]["examples"] = [example]
+def _document_answers(document: dict[str, Any], etags: Collection[str], if_match: Collection[str]) -> None:
+    """Add headers, and give the schemas of answers names. Ninja writes them out in each operation."""
+    schemas = document["components"]["schemas"]
     for operation in chain.from_iterable(path.values() for path in document["paths"].values()):
         name = operation["operationId"]
-        for status, shape in answers.types.get(name, {}).items():
-            if shape is not None:
-                response = operation["responses"].setdefault(status, {"description": "OK"})
-                response.setdefault("content", {})[_JSON] = {"schema": _schema(shape, schemas)}
-        headers = {"x-request-id": _REQUEST_ID, **({"ETag": _ETAG} if name in answers.etags else {})}
-        operation.setdefault("parameters", []).extend([_USER, *([_IF_MATCH] if name in answers.if_match else [])])
-        for status, response in operation["responses"].items():
-            if isinstance(status, int) and status < 300 and "$ref" not in response:
-                response["headers"] = dict(headers)
-
-
-def _schema(shape: Any, schemas: dict[str, Any]) -> dict[str, Any]:
-    """Return a reference to the schema of a type, and add that schema and those it uses to `schemas`."""
-    schema = TypeAdapter(shape).json_schema(mode="serialization", ref_template=_REFERENCE)
-    schemas.update(schema.pop("$defs", {}))
-    if "title" not in schema:  # a union
-        return schema
-    schemas[schema["title"]] = schema
-    return {"$ref": _REFERENCE.format(model=schema["title"])}
+        operation["parameters"].extend([_USER, *([_IF_MATCH] if name in if_match else [])])
+        headers = {"x-request-id": _REQUEST_ID, **({"ETag": _ETAG} if name in etags else {})}
+        for response in operation["responses"].values():
+            response["headers"] = dict(headers)
+            content = response.get("content", {}).get(_JSON, {})
+            title = content.get("schema", {}).pop("title", "")
+            if title and title != "Response":  # that of ninja's own model around a union
+                schemas[title] = {**content["schema"], "title": title}
+                content["schema"] = {"$ref": _REFERENCE.format(model=title)}
 
 
 def document_errors(document: dict[str, Any]) -> None:

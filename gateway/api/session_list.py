@@ -12,6 +12,7 @@ from pydantic import Field
 
 from gateway import services
 from gateway.agents.rows import agent_find
+from gateway.api import answers
 from gateway.api.session_export import ExportFormat, export_name, export_session
 from gateway.api.session_json import found_json, message_json, session_json
 from gateway.attachments.reading import contents_read
@@ -26,6 +27,7 @@ from gateway.sessions.keeping import (
 )
 from gateway.sessions.search import MAX_QUERY, search_sessions
 from gateway.sessions.tags import MAX_TAGS, TAG_LENGTH, tagged
+from memories.api.answers import documented, list_of
 from memories.api.bodies import Body
 from memories.api.export import download
 from memories.api.operations import reading, writing
@@ -44,13 +46,13 @@ _CONTENT = {"text/markdown": {"schema": {"type": "string"}}, "application/json":
 _FILE: dict[str, Any] = {"responses": {200: {"content": _CONTENT}}}
 
 
-class SessionIn(Body):
+class SessionIn(Body, json_schema_extra={"examples": [{"agent": "assistant", "title": "Kitchen"}]}):
     agent: ShortText
     title: Title = ""
     temporary: bool = False
 
 
-class SessionPatch(Body):
+class SessionPatch(Body, json_schema_extra={"examples": [{"title": "Kitchen"}]}):
     title: Title | None = None
     pinned: bool | None = None
     archived: bool | None = None
@@ -74,7 +76,7 @@ class SessionQuery(Schema):
     tag: Annotated[Tag | None, Field(description="Only sessions that have this tag.")] = None
 
 
-@router.post("/sessions", response={201: Any})
+@router.post("/sessions", response={201: documented(answers.Session)})
 @writing
 def session_create(request: ApiRequest, body: SessionIn) -> Status[Any]:
     """Begin a session with an agent."""
@@ -84,7 +86,7 @@ def session_create(request: ApiRequest, body: SessionIn) -> Status[Any]:
     return Status(201, session_json(session))
 
 
-@router.get("/sessions")
+@router.get("/sessions", response=list_of(answers.ListedSession, "Sessions, newest first.", name="SessionList"))
 @reading
 def session_list(request: ApiRequest, query: Query[SessionQuery]) -> dict[str, Any]:
     """The owner's sessions, newest first. With `search`, the matching sessions by their newest match, with snippets."""
@@ -109,14 +111,14 @@ def session_list(request: ApiRequest, query: Query[SessionQuery]) -> dict[str, A
     return page_json([found_json(row) for row in found], has_more=more)
 
 
-@router.get("/sessions/{session_id}")
+@router.get("/sessions/{session_id}", response=documented(answers.Session))
 @reading
 def session_get(request: ApiRequest, session_id: str) -> dict[str, Any]:
     """One session."""
     return session_json(_session(request.auth, session_id))
 
 
-@router.patch("/sessions/{session_id}")
+@router.patch("/sessions/{session_id}", response=documented(answers.Session))
 @writing
 def session_patch(request: ApiRequest, session_id: str, body: SessionPatch) -> dict[str, Any]:
     """Rename, tag, pin or archive a session. Fields that are left out do not change."""
@@ -139,7 +141,7 @@ async def session_delete(request: ApiRequest, session_id: str, restorable: bool 
     return Status(204, None)
 
 
-@router.post("/sessions/{session_id}/restore")
+@router.post("/sessions/{session_id}/restore", response=documented(answers.Session))
 @writing
 def session_restored(request: ApiRequest, session_id: str) -> dict[str, Any]:
     """Restore a session that was deleted as restorable less than a minute ago."""
@@ -147,7 +149,7 @@ def session_restored(request: ApiRequest, session_id: str) -> dict[str, Any]:
     return session_json(session_restore(caller.owner_id, parse_uuid(session_id), limits=caller.limits))
 
 
-@router.post("/sessions/{session_id}/end")
+@router.post("/sessions/{session_id}/end", response=documented(answers.Session))
 @writing
 def session_end(request: ApiRequest, session_id: str) -> dict[str, Any]:
     """End a session and drop its snapshot."""
@@ -165,7 +167,7 @@ async def session_export(
     return download(lines, export_name(session, session.title, format), format.content_type)
 
 
-@router.get("/sessions/{session_id}/messages")
+@router.get("/sessions/{session_id}/messages", response=list_of(answers.Message, "A transcript, oldest first."))
 async def message_list(
     request: ApiRequest, session_id: str, limit: PageSize = DEFAULT_LIMIT, after: ShortText | None = None
 ) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from ninja import Router
 
 from memories.api import answers
-from memories.api.answers import as_shape
+from memories.api.answers import as_shape, list_of
 from memories.api.bodies import EMPTY_AS_NONE, inline_enum
 from memories.api.export import CONTENT_TYPE, download
 from memories.audit.log import KIND, Action, actor_of_caller, audit_entries, audit_record
@@ -28,7 +28,9 @@ PERMISSION = "memories.view_auditentry"
 _AS_LINES: dict[str, Any] = {"responses": {200: {"content": {CONTENT_TYPE: {"schema": {"type": "string"}}}}}}
 
 
-@router.get("/audit", response={200: Any}, openapi_extra=_AS_LINES)
+@router.get(
+    "/audit", response=list_of(answers.AuditEntry, "Entries of the audit log, newest first."), openapi_extra=_AS_LINES
+)
 async def audit_list(
     request: ApiRequest,
     actor: ShortText = "",

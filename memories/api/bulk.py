@@ -5,6 +5,8 @@ from typing import Annotated, Any
 from ninja import Router
 from pydantic import Field
 
+from memories.api import answers
+from memories.api.answers import documented
 from memories.api.bodies import Body, Category
 from memories.api.memories import edit_source
 from memories.bulk_edits import BulkAction, BulkEditResult, bulk_edit_slices, edit_of
@@ -19,7 +21,10 @@ from memories.selectors import book_named
 router = Router()
 
 
-class BulkIn(Body):
+class BulkIn(
+    Body,
+    json_schema_extra={"examples": [{"ids": ["12", "7"], "action": "categorise", "category": "food", "book": "main"}]},
+):
     ids: Annotated[list[ShortText], Field(min_length=1, max_length=BULK_MEMORIES)]
     action: BulkAction = Field(description="`restore` is for deleted memories, the others are for live ones.")
     category: Category | None = Field(None, description="The new category, for `categorise`.")
@@ -28,7 +33,7 @@ class BulkIn(Body):
     )
 
 
-@router.post("/memories/bulk")
+@router.post("/memories/bulk", response=documented(answers.BulkEdited))
 async def memory_bulk(request: ApiRequest, body: BulkIn) -> dict[str, Any]:
     """Delete, restore, pin, unpin or categorise many memories of one book; those of other books are left alone. The
     whole edit is one change set, which can be undone."""

@@ -8,6 +8,8 @@ from django.http import HttpResponse
 from ninja import Router, Status
 from pydantic import Field
 
+from memories.api import answers
+from memories.api.answers import documented, list_of
 from memories.api.bodies import EMPTY_AS_NONE, METADATA_QUERY, Body, BookName, Category, Content, inline_enum
 from memories.api.operations import reading, writing
 from memories.api.serializers import memory_json, revision_json
@@ -32,7 +34,14 @@ from memories.verdicts import INLINE_SCAN_CHARS, scan_ahead, verdict_of
 router = Router()
 
 
-class MemoryIn(Body):
+class MemoryIn(
+    Body,
+    json_schema_extra={
+        "examples": [
+            {"content": "Is vegetarian.", "category": "food", "keywords": ["diet"], "metadata": {"source": "crm"}}
+        ]
+    },
+):
     content: Content
     target: ShortText = "user"
     category: Category = "general"
@@ -43,7 +52,7 @@ class MemoryIn(Body):
     expires_at: datetime | None = None
 
 
-class MemoryPatch(Body):
+class MemoryPatch(Body, json_schema_extra={"examples": [{"content": "Is vegan.", "pinned": True}]}):
     content: Content | None = None
     target: ShortText | None = None
     category: Category | None = None
@@ -53,11 +62,11 @@ class MemoryPatch(Body):
     expires_at: datetime | None = None
 
 
-class RestoreIn(Body):
+class RestoreIn(Body, json_schema_extra={"examples": [{"revision": "01a20650-d0a0-7484-b03a-04197972ff6f"}]}):
     revision: ShortText
 
 
-@router.post("/memories", response={201: Any, 200: Any})
+@router.post("/memories", response={201: documented(answers.Memory), 200: documented(answers.Memory)})
 async def memory_add(request: ApiRequest, body: MemoryIn, response: HttpResponse) -> Status[Any]:
     """Add a memory. If the book has a memory with this content, update the other given fields in it and answer 200."""
     fields = MemoryFields(**body.dict(exclude={"book"}))
@@ -68,7 +77,7 @@ async def memory_add(request: ApiRequest, body: MemoryIn, response: HttpResponse
     return Status(status, with_etag(response, memory))
 
 
-@router.get("/memories", openapi_extra={"parameters": [METADATA_QUERY]})
+@router.get("/memories", response=list_of(answers.Memory, "Memories."), openapi_extra={"parameters": [METADATA_QUERY]})
 @reading
 def memory_list(
     request: ApiRequest,
@@ -100,21 +109,21 @@ def memory_list(
     return list_json(rows, limit=limit, after=after, key="number", show=memory_json, parse=parse_number)
 
 
-@router.get("/memories/health")
+@router.get("/memories/health", response=list_of(answers.BookHealth, "The health of each book."))
 @reading
 def memory_health(request: ApiRequest) -> dict[str, Any]:
     """Return each book's health: budgets, covered sessions and the last review, in figures and as text."""
     return page_json(health_of_books(request.auth.owner_id, limits=request.auth.limits))
 
 
-@router.get("/memories/{memory_id}")
+@router.get("/memories/{memory_id}", response=documented(answers.Memory))
 @reading
 def memory_read(request: ApiRequest, memory_id: str, response: HttpResponse) -> dict[str, Any]:
     """Return a memory, with its ETag."""
     return with_etag(response, memory_json(_get(request.auth, memory_id)))
 
 
-@router.patch("/memories/{memory_id}")
+@router.patch("/memories/{memory_id}", response=documented(answers.Memory))
 async def memory_patch(
     request: ApiRequest, memory_id: str, body: MemoryPatch, response: HttpResponse
 ) -> dict[str, Any]:
@@ -136,7 +145,9 @@ def memory_delete(request: ApiRequest, memory_id: str) -> Status[Any]:
     return Status(204, None)
 
 
-@router.get("/memories/{memory_id}/revisions")
+@router.get(
+    "/memories/{memory_id}/revisions", response=list_of(answers.Revision, "The history of a memory, newest first.")
+)
 @reading
 def revision_list(
     request: ApiRequest, memory_id: str, limit: PageSize = DEFAULT_LIMIT, after: ShortText | None = None
@@ -147,7 +158,7 @@ def revision_list(
     return list_json(rows, limit=limit, after=after, key="id", show=revision_json, parse=parse_uuid)
 
 
-@router.post("/memories/{memory_id}/restore")
+@router.post("/memories/{memory_id}/restore", response=documented(answers.Memory))
 @writing
 def memory_put_back(request: ApiRequest, memory_id: str, body: RestoreIn) -> dict[str, Any]:
     """Restore the state after one of the memory's revisions."""
@@ -158,7 +169,7 @@ def memory_put_back(request: ApiRequest, memory_id: str, body: RestoreIn) -> dic
     return memory_json(memory_restore(memory, revision, edit_source(request.auth)).memory)
 
 
-@router.post("/changes/{change_set}/undo")
+@router.post("/changes/{change_set}/undo", response=documented(answers.Undone))
 async def change_undo(request: ApiRequest, change_set: str) -> dict[str, Any]:
     """Undo a change set. Undoing an undo restores the changes."""
     caller = request.auth
@@ -167,7 +178,7 @@ async def change_undo(request: ApiRequest, change_set: str) -> dict[str, Any]:
     return (await in_slices(undo_slices(row, source, limits=caller.limits))).as_json()
 
 
-@router.get("/notifications")
+@router.get("/notifications", response=list_of(answers.Notification, "Notifications, oldest first."))
 @reading
 def notification_list(request: ApiRequest, after: AfterNumber = 0, limit: PageSize = PAGE) -> dict[str, Any]:
     """List the notifications after number `after`, oldest first."""

@@ -9,6 +9,8 @@ from django.http import HttpResponseBase
 from ninja import Router
 from pydantic import Field
 
+from memories.api import answers
+from memories.api.answers import documented
 from memories.api.export import CONTENT_TYPE, download, export_lines
 from memories.audit.log import Action, actor_of_caller, audit_record_own
 from memories.caller import ApiRequest, Caller
@@ -43,7 +45,9 @@ async def export(request: ApiRequest, book: ShortText | None = None) -> HttpResp
     return download(export_lines(request.auth.owner_id, book=book), "daybook-export.jsonl")
 
 
-@router.post("/import", openapi_extra={"requestBody": {"content": FILES, "required": True}})
+@router.post(
+    "/import", response=documented(answers.Import), openapi_extra={"requestBody": {"content": FILES, "required": True}}
+)
 async def import_(
     request: ApiRequest,
     preview: bool = False,
@@ -73,7 +77,7 @@ async def import_(
     return report.as_json()
 
 
-@router.delete("/account/memories")
+@router.delete("/account/memories", response=documented(answers.Receipt))
 async def forget(request: ApiRequest, book: ShortText | None = None) -> dict[str, Any]:
     """Permanently forget everything that is remembered, or one book of it. The receipt contains numbers only."""
     request.auth.limits.refuse("Forgetting")

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from ninja import Router
 from pydantic import Field
 
-from memories.api.answers import as_shape
+from memories.api.answers import as_shape, documented, list_of
 from memories.api.bodies import EMPTY_AS_NONE, Body, Content, inline_enum
 from memories.api.operations import reading, writing
 from memories.caller import ApiRequest, Caller
@@ -19,11 +19,11 @@ from reviews.proposals import ProposalState, ProposedWrite, proposal_get, propos
 router = Router()
 
 
-class ProposalApproval(Body):
+class ProposalApproval(Body, json_schema_extra={"examples": [{"content": "Lives in York."}]}):
     content: Annotated[Content | None, Field(description="Content to save instead of the proposed one.")] = None
 
 
-@router.get("/proposals")
+@router.get("/proposals", response=list_of(Proposal, "Writes that wait, or waited, newest first."))
 @reading
 def proposal_list(
     request: ApiRequest,
@@ -37,21 +37,21 @@ def proposal_list(
     return page_json([proposal_json(proposal) for proposal in proposals], has_more=more)
 
 
-@router.get("/proposals/{proposal_id}")
+@router.get("/proposals/{proposal_id}", response=documented(Proposal))
 @reading
 def proposal_read(request: ApiRequest, proposal_id: str) -> dict[str, Any]:
     """Return a write that waits, or waited, for a decision."""
     return _read(request.auth, proposal_id)
 
 
-@router.post("/proposals/{proposal_id}/approve")
+@router.post("/proposals/{proposal_id}/approve", response=documented(Proposal))
 @writing
 def proposal_approve(request: ApiRequest, proposal_id: str, body: ProposalApproval | None = None) -> dict[str, Any]:
     """Save the write, optionally with other `content`."""
     return _decide(request.auth, proposal_id, True, body.content if body else None)
 
 
-@router.post("/proposals/{proposal_id}/reject")
+@router.post("/proposals/{proposal_id}/reject", response=documented(Proposal))
 @writing
 def proposal_reject(request: ApiRequest, proposal_id: str) -> dict[str, Any]:
     """Reject the write."""

@@ -8,7 +8,7 @@ from ninja import Router, Status
 from pydantic import Field, StrictInt
 
 from gateway.services import session_get
-from memories.api.answers import as_shape
+from memories.api.answers import Undone, as_shape, documented, list_of
 from memories.api.bodies import EMPTY_AS_NONE, Body, Content, inline_enum
 from memories.api.operations import reading, writing
 from memories.audit.log import Action, audit_record_own
@@ -29,18 +29,18 @@ from reviews.undo import review_undo_slices
 router = Router()
 
 
-class WritesIn(Body):
+class WritesIn(Body, json_schema_extra={"examples": [{"writes": [0, 2]}]}):
     writes: Annotated[list[StrictInt], Field(max_length=WRITES)] | None = None
 
 
-class ApprovalIn(WritesIn):
+class ApprovalIn(WritesIn, json_schema_extra={"examples": [{"writes": [0], "edits": {"0": "Lives in York."}}]}):
     edits: Annotated[
         dict[int, Content],
         Field(max_length=WRITES, json_schema_extra={"propertyNames": {"pattern": "^[0-9]+$"}}),
     ] = {}
 
 
-@router.post("/sessions/{session_id}/review", response={202: Any})
+@router.post("/sessions/{session_id}/review", response={202: documented(Review)})
 @writing
 def session_review(request: ApiRequest, session_id: str) -> Status[Any]:
     """Start a review of a session."""
@@ -49,7 +49,7 @@ def session_review(request: ApiRequest, session_id: str) -> Status[Any]:
     return Status(202, review_json(review_session(caller.owner_id, session.pk)))
 
 
-@router.get("/reviews")
+@router.get("/reviews", response=list_of(Review, "Reviews, newest first."))
 @reading
 def review_list(
     request: ApiRequest,
@@ -69,14 +69,14 @@ def review_list(
     return list_json(rows, limit=limit, after=after, key="id", show=review_json, parse=parse_uuid)
 
 
-@router.get("/reviews/{review_id}")
+@router.get("/reviews/{review_id}", response=documented(Review))
 @reading
 def review_read(request: ApiRequest, review_id: str) -> dict[str, Any]:
     """Return a review with its writes."""
     return review_json(_get(request.auth, review_id))
 
 
-@router.post("/reviews/{review_id}/undo")
+@router.post("/reviews/{review_id}/undo", response=documented(Undone))
 async def review_undo(request: ApiRequest, review_id: str, body: WritesIn | None = None) -> dict[str, Any]:
     """Undo all writes of a review, or some of them."""
     caller, only = request.auth, _indexes(body.writes if body else None)
@@ -85,7 +85,7 @@ async def review_undo(request: ApiRequest, review_id: str, body: WritesIn | None
     return (await in_slices(work)).as_json()
 
 
-@router.post("/reviews/{review_id}/approve")
+@router.post("/reviews/{review_id}/approve", response=documented(Review))
 @writing
 def review_approve(request: ApiRequest, review_id: str, body: ApprovalIn | None = None) -> dict[str, Any]:
     """Save all or some of the writes that wait for a decision; `edits` replaces their content, by index."""
@@ -94,7 +94,7 @@ def review_approve(request: ApiRequest, review_id: str, body: ApprovalIn | None 
     return _decide(request.auth, review_id, body.writes, approve, "Approved")
 
 
-@router.post("/reviews/{review_id}/reject")
+@router.post("/reviews/{review_id}/reject", response=documented(Review))
 @writing
 def review_reject(request: ApiRequest, review_id: str, body: WritesIn | None = None) -> dict[str, Any]:
     """Reject all or some of the writes that wait for a decision."""
