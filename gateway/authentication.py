@@ -20,7 +20,7 @@ from gateway.limits.allowances import record_tokens_left
 from gateway.limits.key_uses import record_key_use
 from gateway.limits.rates import count_request
 from gateway.models import ApiKey
-from gateway.oauth.connections import token_find, token_hash
+from gateway.oauth.connections import token_find
 from gateway.oauth.tokens import WRITE
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread, in_thread
@@ -157,7 +157,7 @@ def still_allowed(request: ApiRequest) -> bool:
 
 
 def _find_by_token(plain: str, resource: str, namespace: str, external_id: str, *, write: bool = True) -> Caller:
-    found = token_find(token_hash(plain))
+    found = token_find(plain)
     if found is None or found.resources != [resource]:
         raise Unauthorized(UNKNOWN_TOKEN)
     caller = _caller_of(found.key, namespace, external_id, write=write)

@@ -34,7 +34,7 @@ from memories.models import Owner
 from memories.pagination import DEFAULT_LIMIT, list_json
 from scanning import is_blank
 
-router = Router()
+router = Router(tags=["Keys"])
 
 
 def _visible(name: str) -> str:

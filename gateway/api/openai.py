@@ -20,7 +20,7 @@ from memories.caller import ApiRequest, Caller
 from memories.json_output import json_time
 from memories.pagination import page_json
 
-router = Router()
+router = Router(tags=["Chat completions"])
 
 
 @router.get("/models", openapi_extra=MODELS)

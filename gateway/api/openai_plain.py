@@ -22,7 +22,7 @@ from memories.caller import ApiRequest, Caller
 from memories.errors import InvalidRequest
 from memories.limits import INPUTS
 
-router = Router()
+router = Router(tags=["Completions and embeddings"])
 
 
 @router.post("/completions", openapi_extra=COMPLETIONS_SCHEMA)

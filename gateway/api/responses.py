@@ -41,7 +41,7 @@ from memories.errors import InvalidRequest, NotFound, TooLarge
 from memories.ids import parse_uuid
 from memories.pagination import page_json
 
-router = Router()
+router = Router(tags=["Responses"])
 _MAX_REFERENCED_RUNS = 100
 _Limit = Annotated[int, Field(ge=1, le=100)]
 _ITEM_ID = re.compile(r"(?:msg|fc|ctc)_([0-9a-f]{32})_")

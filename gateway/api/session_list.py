@@ -39,7 +39,7 @@ from memories.limits import PageSize, ShortText
 from memories.models import Owner
 from memories.pagination import DEFAULT_LIMIT, list_json, page_json, parse_cursor, parse_number
 
-router = Router()
+router = Router(tags=["Sessions"])
 Title = Annotated[str, Field(max_length=services.MAX_TITLE)]
 Tag = Annotated[str, Field(max_length=TAG_LENGTH)]
 _CONTENT = {"text/markdown": {"schema": {"type": "string"}}, "application/json": {"schema": {"type": "object"}}}

@@ -39,7 +39,7 @@ from memories.errors import NotFound
 from memories.ids import parse_uuid
 from memories.limits import AfterNumber
 
-router = Router()
+router = Router(tags=["Sessions"])
 # The schema of each server-sent event, for the OpenAPI document.
 _EVENT = {
     "type": "object",

@@ -15,7 +15,7 @@ from memories.caller import ApiRequest
 from memories.errors import InvalidRequest
 from memories.pagination import page_json
 
-router = Router()
+router = Router(tags=["Usage"])
 MAX_GROUPS = 1_000
 _DECIMALS = 9
 _LOGIN = "login"  # the id of the usage without a key

@@ -18,7 +18,7 @@ from memories.caller import ApiRequest
 from memories.ids import parse_uuid
 from memories.pagination import page_json
 
-router = Router()
+router = Router(tags=["Webhooks"])
 _WHAT = "A webhook"  # refused to limited keys, since it gets notifications about all books
 
 

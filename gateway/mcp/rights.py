@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from gateway.agents.rows import KEY_REVOKED
 from gateway.authentication import require_memory
 from gateway.keys import key_by_id, key_limits
-from gateway.mcp.messages import NOT_PERMITTED, RpcError
+from gateway.mcp.protocol import NOT_PERMITTED, RpcError
 from gateway.models import ApiKey
 from memories.caller import Caller, KeyLimits
 from memories.errors import DomainError, InvalidRequest, NotFound, Unauthorized

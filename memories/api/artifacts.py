@@ -22,7 +22,7 @@ from memories.selectors import book_named
 from memories.services import book_get_or_create
 from memories.verdicts import scan_document_ahead
 
-router = Router()
+router = Router(tags=["Documents"])
 
 
 class ArtifactIn(Body, json_schema_extra={"examples": [{"content": "# Kitchen\n\n- Cooks without meat."}]}):

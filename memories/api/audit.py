@@ -23,7 +23,7 @@ from memories.models import AuditEntry
 from memories.pagination import DEFAULT_LIMIT, list_json
 from memories.selectors import paged
 
-router = Router()
+router = Router(tags=["Audit"])
 PERMISSION = "memories.view_auditentry"
 _AS_LINES: dict[str, Any] = {"responses": {200: {"content": {CONTENT_TYPE: {"schema": {"type": "string"}}}}}}
 

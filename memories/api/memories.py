@@ -13,25 +13,26 @@ from memories.api.answers import documented, list_of
 from memories.api.bodies import EMPTY_AS_NONE, METADATA_QUERY, Body, BookName, Category, Content, inline_enum
 from memories.api.operations import reading, writing
 from memories.api.serializers import memory_json, revision_json
+from memories.bulk_edits import BulkAction, BulkEditResult, bulk_edit_slices, edit_of
 from memories.caller import ALL_BOOKS, ApiRequest, Caller
 from memories.database.access import in_read_thread, in_thread
 from memories.database.batches import in_slices
-from memories.entry_rules import clean_content, clean_keywords
+from memories.entry_rules import clean_category, clean_content, clean_keywords
 from memories.errors import InvalidRequest, NotFound
 from memories.filters import MemoryFilters, contains_text, metadata_from_query
 from memories.health import health_of_books
 from memories.history.undo import change_set_get, memory_restore, undo_slices
 from memories.ids import parse_uuid
-from memories.limits import AfterNumber, GivenKeywords, PageSize, QueryMoment, QueryText, ShortText
+from memories.limits import BULK_MEMORIES, AfterNumber, GivenKeywords, PageSize, QueryMoment, QueryText, ShortText
 from memories.messaging.outbox import PAGE, notifications_after
 from memories.metadata import Metadata
 from memories.models import ChangeSet, Memory, Revision, Target, WriteOrigin
 from memories.pagination import DEFAULT_LIMIT, list_json, page_json, parse_number
-from memories.selectors import live_condition, memory_get, row_by_id
+from memories.selectors import book_named, live_condition, memory_get, row_by_id
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, fields_given, memory_changes
 from memories.verdicts import INLINE_SCAN_CHARS, scan_ahead, verdict_of
 
-router = Router()
+router = Router(tags=["Memories"])
 
 
 class MemoryIn(
@@ -60,6 +61,18 @@ class MemoryPatch(Body, json_schema_extra={"examples": [{"content": "Is vegan.",
     metadata: Metadata | None = Field(None, description="Replaces all metadata: omitted keys are removed.")
     pinned: bool | None = None
     expires_at: datetime | None = None
+
+
+class BulkIn(
+    Body,
+    json_schema_extra={"examples": [{"ids": ["12", "7"], "action": "categorise", "category": "food", "book": "main"}]},
+):
+    ids: Annotated[list[ShortText], Field(min_length=1, max_length=BULK_MEMORIES)]
+    action: BulkAction = Field(description="`restore` is for deleted memories, the others are for live ones.")
+    category: Category | None = Field(None, description="The new category, for `categorise`.")
+    book: ShortText | None = Field(
+        None, description="The book of these memories. The default is `main`, or the key's first book."
+    )
 
 
 class RestoreIn(Body, json_schema_extra={"examples": [{"revision": "01a20650-d0a0-7484-b03a-04197972ff6f"}]}):
@@ -114,6 +127,23 @@ def memory_list(
 def memory_health(request: ApiRequest) -> dict[str, Any]:
     """Return each book's health: budgets, covered sessions and the last review, in figures and as text."""
     return page_json(health_of_books(request.auth.owner_id, limits=request.auth.limits))
+
+
+@router.post("/memories/bulk", response=documented(answers.BulkEdited))
+async def memory_bulk(request: ApiRequest, body: BulkIn) -> dict[str, Any]:
+    """Delete, restore, pin, unpin or categorise many memories of one book; those of other books are left alone. The
+    whole edit is one change set, which can be undone."""
+    caller = request.auth
+    edit = edit_of(body.action, clean_category(body.category or "") if body.action == "categorise" else "")
+    numbers = {id: parse_number(id) for id in body.ids}
+    valid = [parsed for parsed in numbers.values() if parsed is not None]
+    book = await in_read_thread(book_named, caller.owner_id, caller.limits.book_name(body.book))
+    result = BulkEditResult(change_set=None, changed=(), left_alone=tuple(valid))
+    if book is not None:
+        result = await in_slices(bulk_edit_slices(book, valid, edit, edit_source(caller)))
+    answer = result.as_json()
+    answer["left_alone"] += [id for id, parsed in numbers.items() if parsed is None]
+    return answer
 
 
 @router.get("/memories/{memory_id}", response=documented(answers.Memory))

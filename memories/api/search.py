@@ -24,7 +24,7 @@ from memories.recall.snapshot import snapshots
 from memories.selectors import book_named, live_condition
 from search.keywords import extract_keywords
 
-router = Router()
+router = Router(tags=["Memories"])
 MAX_HITS = 100
 
 

@@ -25,7 +25,7 @@ from memories.limits import ShortText
 from memories.selectors import require_book
 from memories.services import check_book_name
 
-router = Router()
+router = Router(tags=["Import and export"])
 # JSON Lines in the OpenAPI document.
 LINES: dict[str, Any] = {CONTENT_TYPE: {"schema": {"type": "string", "maxLength": settings.DAYBOOK_MAX_BODY}}}
 _BYTES = {"schema": {"type": "string", "format": "binary", "maxLength": settings.DAYBOOK_MAX_BODY}}

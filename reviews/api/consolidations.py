@@ -26,7 +26,7 @@ from reviews.consolidation.standing import standing_of
 from reviews.models import ConsolidationRun
 from reviews.selectors import consolidation_get
 
-router = Router()
+router = Router(tags=["Consolidation"])
 
 
 class ConsolidationIn(Body, json_schema_extra={"examples": [{"book": "main", "dry_run": True}]}):

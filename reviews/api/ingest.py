@@ -31,7 +31,7 @@ from reviews.ingest import ingest_prepare, review_ingest
 from reviews.models import ReviewRun
 from reviews.selectors import review_get
 
-router = Router()
+router = Router(tags=["Memories"])
 WAIT_SECONDS = 60.0
 # The review's row is polled, since the worker may be another process. A server that shuts down gives requests two
 # seconds.
