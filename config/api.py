@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from gateway.api import anthropic, keys, openai, openai_plain, responses, session_list, sessions, usage, webhooks
+from gateway.api import anthropic, keys, openai, responses, session_list, sessions, usage, webhooks
 from gateway.api.body_parser import BodyParser
 from gateway.api.documented import DocumentedAPI
 from gateway.api.errors import install_handlers, register_addresses
@@ -38,7 +38,7 @@ v1 = DocumentedAPI(
     docs_url=None,
     openapi_url="/openapi.json",
 )
-for part in (openai, openai_plain, responses, anthropic):
+for part in (openai, responses, anthropic):
     v1.add_router("", part.router)
 install_handlers(api)
 install_handlers(v1)

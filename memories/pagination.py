@@ -1,8 +1,10 @@
 """Pagination of the APIs: lists are newest first unless stated otherwise, with `limit` and `after`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import accumulate
 from typing import Any, TypeVar
 
+from django.conf import settings
 from django.db.models import QuerySet
 
 from memories.errors import InvalidRequest
@@ -37,6 +39,12 @@ def parse_cursor(after: str | None, parse: Callable[[str], T | None]) -> T | Non
     if after and cursor is None:
         raise InvalidRequest("after is the id of an entry of this list.", param="after")
     return cursor
+
+
+def fitting(sizes: Iterable[int]) -> int:
+    """Return how many entries of these sizes, in characters, a page may have: at least one, and about as much as a
+    request."""
+    return max(1, sum(total <= settings.DAYBOOK_MAX_BODY for total in accumulate(sizes)))
 
 
 def page_json(data: list[dict[str, Any]], *, has_more: bool = False) -> dict[str, Any]:

@@ -4,7 +4,7 @@ Errors: one schema, one response per status, and the statuses that each operatio
 per type, and headers. `described` is for operations that parse their bodies themselves."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from http import HTTPStatus
 from itertools import chain
 from typing import Any
@@ -15,7 +15,7 @@ from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
 from gateway.api.anthropic_errors import is_anthropic
-from gateway.limits.rate_headers import ANTHROPIC_HEADERS, OPENAI_HEADERS, REQUESTS, TOKENS
+from gateway.limits.rate_headers import ANTHROPIC_HEADERS, OPENAI_HEADERS
 
 
 def header_parameter(name: str, description: str, **schema: Any) -> dict[str, Any]:
@@ -62,7 +62,6 @@ _RETRY = {"Retry-After": {"description": "Seconds to wait, if known.", "schema":
 _SIGN_IN = {"WWW-Authenticate": {"description": "How to authenticate.", "schema": {"type": "string"}}}
 _HEADERS = {401: _SIGN_IN, 429: _RETRY, 503: _RETRY}
 _WRITE_METHODS = frozenset({"post", "put", "patch", "delete"})
-_LIMIT_PARTS = {"limit": "The limit of", "remaining": "What is left of the", "reset": "When there will be more"}
 _TURN_PATHS = ("/turns", "/results")
 _REFERENCE = "#/components/schemas/{model}"
 _JSON = "application/json"
@@ -148,7 +147,8 @@ def document_errors(document: dict[str, Any]) -> None:
     components = document["components"]
     components.setdefault("schemas", {})[_SCHEMA] = _ERROR
     components["responses"] = {_name(status): _response(status) for status in _MEANING}
-    components["headers"] = {name: _header(name) for name in (*OPENAI_HEADERS, *ANTHROPIC_HEADERS)}
+    headers = OPENAI_HEADERS | ANTHROPIC_HEADERS
+    components["headers"] = {name: {"description": words, "schema": _TEXT} for name, words in headers.items()}
     components["responses"][_name(429)]["headers"] |= _headers(OPENAI_HEADERS)
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
@@ -161,15 +161,8 @@ def document_errors(document: dict[str, Any]) -> None:
                 operation["responses"].setdefault(status, reference)
 
 
-def _headers(names: Sequence[str]) -> dict[str, Any]:
+def _headers(names: Iterable[str]) -> dict[str, Any]:
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
-
-
-def _header(name: str) -> dict[str, Any]:
-    kind = next(kind for kind in (REQUESTS, TOKENS) if kind in name)
-    of = "requests a minute" if kind == REQUESTS else "tokens of the UTC day"
-    part = next(words for word, words in _LIMIT_PARTS.items() if word in name.replace("ratelimit", ""))
-    return {"description": f"{part} {of}, where the key has such a limit.", "schema": {"type": "string"}}
 
 
 def _statuses(path: str, method: str, operation: dict[str, Any]) -> list[int]:
@@ -194,7 +187,7 @@ def described(
 ) -> dict[str, Any]:
     """Return the `openapi_extra` of an operation from the JSON Schemas of its body, its JSON answer, the data of its
     server-sent events, and its errors if they have another format than usual. `parameters` are OpenAPI parameters."""
-    content = {"application/json": {"schema": answer}} if answer else {}
+    content = {_JSON: {"schema": answer}} if answer else {}
     if event:
         content["text/event-stream"] = {"schema": _events(event)}
     responses: dict[int, Any] = {200: {"content": content}}
@@ -202,7 +195,7 @@ def described(
         responses |= {status: _response(status, error) for status in (*_ALWAYS, *_OF_WRITES, *_OF_MODELS)}
     extra: dict[str, Any] = {"responses": responses}
     if body:
-        extra["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+        extra["requestBody"] = {"required": True, "content": {_JSON: {"schema": body}}}
     if parameters:
         extra["parameters"] = list(parameters)
     return extra
@@ -223,7 +216,7 @@ def _name(status: int) -> str:
 
 def _response(status: int, schema: dict[str, Any] | None = None) -> dict[str, Any]:
     schema = schema or {"$ref": f"#/components/schemas/{_SCHEMA}"}
-    response: dict[str, Any] = {"description": _MEANING[status], "content": {"application/json": {"schema": schema}}}
+    response: dict[str, Any] = {"description": _MEANING[status], "content": {_JSON: {"schema": schema}}}
     if headers := _HEADERS.get(status):
         response["headers"] = dict(headers)
     return response

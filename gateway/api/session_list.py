@@ -1,10 +1,7 @@
 """/api/sessions: creating, listing, searching, changing, exporting and deleting sessions, and their transcripts."""
 
-from collections.abc import Sequence
-from itertools import accumulate
 from typing import Annotated, Any
 
-from django.conf import settings
 from django.db.models.functions import Length
 from django.http import HttpResponseBase
 from ninja import Query, Router, Schema, Status
@@ -37,7 +34,7 @@ from memories.database.batches import in_slices_to_the_end
 from memories.ids import parse_uuid
 from memories.limits import PageSize, ShortText
 from memories.models import Owner
-from memories.pagination import DEFAULT_LIMIT, list_json, page_json, parse_cursor, parse_number
+from memories.pagination import DEFAULT_LIMIT, fitting, list_json, page_json, parse_cursor, parse_number
 
 router = Router(tags=["Sessions"])
 Title = Annotated[str, Field(max_length=services.MAX_TITLE)]
@@ -182,15 +179,10 @@ def _messages(caller: Caller, session_id: str, *, limit: int, after: str | None)
     if (cursor := parse_cursor(after, parse_number)) is not None:
         rows = rows.filter(seq__gt=cursor)
     sizes = list(rows.values_list(Length("text"), flat=True)[: limit + 1])
-    found = rows.select_related("run")[: _fitting(sizes[:limit])]
+    found = rows.select_related("run")[: fitting(sizes[:limit])]
     data = [message_json(row) for row in found]
-    shown = data[: _fitting([content_length(message["content"]) for message in data])]
+    shown = data[: fitting([content_length(message["content"]) for message in data])]
     return page_json(shown, has_more=len(sizes) > len(shown))
-
-
-def _fitting(sizes: Sequence[int]) -> int:
-    """Return how many of these messages a page may have: at least one, and about as much text as a request."""
-    return max(1, sum(total <= settings.DAYBOOK_MAX_BODY for total in accumulate(sizes)))
 
 
 def _session(caller: Caller, session_id: str) -> Session:

@@ -6,7 +6,7 @@ revocation. Its tokens are the library's rows for the same client and user. Sync
 
 import secrets
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -96,11 +96,6 @@ def token_find(plain: str) -> FoundToken | None:
     if row is None:
         return None
     return FoundToken(row, row.token_resource, frozenset(row.token_scope.split()))
-
-
-def is_recent(used_at: datetime) -> bool:
-    """Return True if a refresh token was used within GRACE_PERIOD."""
-    return used_at > timezone.now() - GRACE_PERIOD
 
 
 def connection_of_token(plain: str, application: Application) -> ApiKey | None:
