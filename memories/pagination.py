@@ -8,7 +8,8 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from memories.errors import InvalidRequest
-from memories.limits import LIST_LENGTH, MAX_NUMBER
+from memories.ids import parse_uuid
+from memories.limits import MAX_NUMBER
 
 DEFAULT_LIMIT = 50
 T = TypeVar("T")
@@ -19,14 +20,12 @@ def list_json(
     *,
     limit: int,
     after: str | None,
-    key: str,
     show: Callable[[Any], dict[str, Any]],
-    parse: Callable[[str], Any],
+    key: str = "id",
+    parse: Callable[[str], Any] = parse_uuid,
 ) -> dict[str, Any]:
-    """Return one page of `rows`, the highest `key` first. `after` is the id of the last entry of the previous page.
-    Raises InvalidRequest."""
-    if not 1 <= limit <= LIST_LENGTH:
-        raise InvalidRequest(f"limit is a number from 1 to {LIST_LENGTH}.", param="limit")
+    """Return one page of at most `limit` rows, the highest `key` first. `after` is the id of the last entry of the
+    previous page, from which `parse` reads its key. Raises InvalidRequest."""
     if (cursor := parse_cursor(after, parse)) is not None:
         rows = rows.filter(**{f"{key}__lt": cursor})
     found = list(rows.order_by(f"-{key}")[: limit + 1])

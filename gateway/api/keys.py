@@ -80,7 +80,7 @@ class RotateIn(Body, json_schema_extra={"examples": [{"overlap_seconds": 3600}]}
 @reading
 def key_list(request: ApiRequest, limit: PageSize = DEFAULT_LIMIT, after: ShortText | None = None) -> dict[str, Any]:
     """The person's keys, newest first; revoked ones too."""
-    return list_json(_keys(request.auth), limit=limit, after=after, key="id", show=key_json, parse=parse_uuid)
+    return list_json(_keys(request.auth), limit=limit, after=after, show=key_json)
 
 
 @router.post("/keys", response={201: documented(answers.NewKey)})

@@ -95,7 +95,7 @@ def session_list(request: ApiRequest, query: Query[SessionQuery]) -> dict[str, A
     if query.tag:
         rows = tagged(rows, query.tag)
     if not (query.search or "").strip():
-        return list_json(rows, limit=query.limit, after=query.after, key="id", show=session_json, parse=parse_uuid)
+        return list_json(rows, limit=query.limit, after=query.after, show=session_json)
     found, more = search_sessions(
         rows,
         caller.owner_id,

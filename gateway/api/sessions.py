@@ -1,9 +1,8 @@
 """/api/sessions/{id}/turns: sending messages in a session, and following and stopping their turns."""
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
 from dataclasses import replace
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -19,7 +18,7 @@ from gateway.attachments.storing import AttachmentStore
 from gateway.chat.live_html import as_html
 from gateway.command_syntax import parse_command
 from gateway.limits.allowances import Allowance, allowed
-from gateway.limits.watchers import watcher_enter, watcher_leave
+from gateway.limits.watchers import watching
 from gateway.requests import request_id
 from gateway.runs import leases, stopping
 from gateway.runs.branches import branch_choose
@@ -115,10 +114,11 @@ async def turn_events(
     """The events of a running turn after the number `after`, as server-sent events. As HTML, always all of them."""
     caller, session, turn = request.auth, parse_uuid(session_id), parse_uuid(turn_id)
     row = await in_read_thread(leases.run_get, caller.owner_id, session, turn, limits=caller.limits)
-    watcher_enter(row.owner_id)
+    watch = ExitStack()
+    watch.enter_context(watching(row.owner_id))
     running, after = live.find(row.pk), 0 if render == "html" else after
     events = running.watch(after) if running else live.watch_elsewhere(row.owner_id, row.session_id, row.pk, after)
-    return _streamed(request, row.session_id, row.pk, events, render, ended=partial(watcher_leave, row.owner_id))
+    return _streamed(request, row.session_id, row.pk, events, render, ended=watch.close)
 
 
 @router.post("/sessions/{session_id}/turns/{turn_id}/stop", response=documented(answers.StoppedTurn))

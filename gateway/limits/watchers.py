@@ -33,26 +33,16 @@ class OpenPerOwner(Counter[UUID]):
 _open = OpenPerOwner()
 
 
-def watcher_enter(owner_id: UUID) -> None:
-    """Count a watcher until `watcher_leave`. Raises RateLimited with `limit` and `retry_after` (seconds)."""
+@contextmanager
+def watching(owner_id: UUID) -> Iterator[None]:
+    """Count a watcher in this context. Raises RateLimited with `limit` and `retry_after` (seconds)."""
     if not _open.enter(owner_id, limit=WATCHERS):
         raise RateLimited(
             f"At most {WATCHERS} requests may watch running turns at once. Try again in {_RETRY_AFTER} s.",
             limit=WATCHERS,
             retry_after=_RETRY_AFTER,
         )
-
-
-def watcher_leave(owner_id: UUID) -> None:
-    """A watcher has left."""
-    _open.leave(owner_id)
-
-
-@contextmanager
-def watching(owner_id: UUID) -> Iterator[None]:
-    """Count a watcher in this context. Raises RateLimited."""
-    watcher_enter(owner_id)
     try:
         yield
     finally:
-        watcher_leave(owner_id)
+        _open.leave(owner_id)

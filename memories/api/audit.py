@@ -17,7 +17,6 @@ from memories.audit.log import KIND, Action, actor_of_caller, audit_entries, aud
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_thread
 from memories.errors import Forbidden
-from memories.ids import parse_uuid
 from memories.limits import PageSize, ShortText
 from memories.models import AuditEntry
 from memories.pagination import DEFAULT_LIMIT, list_json
@@ -71,7 +70,7 @@ def audit_lines(entries: "QuerySet[AuditEntry]") -> Iterator[str]:
 
 def _list(caller: Caller, filters: dict[str, str], limit: int, after: str | None) -> dict[str, Any]:
     require_right(caller)
-    page = list_json(audit_entries(**filters), limit=limit, after=after, key="id", show=audit_json, parse=parse_uuid)
+    page = list_json(audit_entries(**filters), limit=limit, after=after, show=audit_json)
     actor = actor_of_caller(caller.owner_id, caller.actor)
     audit_record(Action.LIST, actor=actor, kind=KIND, count=len(page["data"]))
     return page

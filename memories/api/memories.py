@@ -185,7 +185,7 @@ def revision_list(
     """List the revisions of a memory, newest first. The memory may be deleted."""
     memory = _get(request.auth, memory_id, deleted=True)
     rows = Revision.objects.filter(owner_id=memory.owner_id, memory=memory).select_related("change_set")
-    return list_json(rows, limit=limit, after=after, key="id", show=revision_json, parse=parse_uuid)
+    return list_json(rows, limit=limit, after=after, show=revision_json)
 
 
 @router.post("/memories/{memory_id}/restore", response=documented(answers.Memory))

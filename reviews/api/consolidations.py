@@ -78,7 +78,7 @@ def consolidation_list(
     rows = request.auth.limits.filter(rows, book="book__name")
     if book and book != ALL_BOOKS:
         rows = rows.filter(book__name=book)
-    return list_json(rows, limit=limit, after=after, key="id", show=run_json, parse=parse_uuid)
+    return list_json(rows, limit=limit, after=after, show=run_json)
 
 
 @router.get("/consolidations/{run_id}", response=documented(Consolidation))

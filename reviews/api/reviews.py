@@ -72,7 +72,7 @@ def review_list(
         rows = rows.filter(session=session_get(caller.owner_id, parse_uuid(session_id), limits=caller.limits))
     if state:
         rows = rows.filter(state=state)
-    return list_json(rows, limit=limit, after=after, key="id", show=review_json, parse=parse_uuid)
+    return list_json(rows, limit=limit, after=after, show=review_json)
 
 
 @router.get("/reviews/{review_id}", response=documented(Review))
