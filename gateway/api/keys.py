@@ -25,7 +25,7 @@ from gateway.models import ApiKey
 from memories.api.answers import as_shape, documented, list_of
 from memories.api.bodies import Body, BookName
 from memories.api.operations import reading, writing
-from memories.audit.log import Actor, actor_of_caller
+from memories.audit.log import actor_of_caller
 from memories.caller import ApiRequest, Caller
 from memories.errors import Forbidden, NotFound
 from memories.ids import parse_uuid
@@ -89,7 +89,7 @@ def key_create(request: ApiRequest, body: KeyIn) -> Status[Any]:
     """Create a key. Its plain text, `key`, is only in this answer."""
     _keys(request.auth)
     owner = Owner.objects.get(pk=request.auth.owner_id)
-    key, plain = own_key_create(owner=owner, by=_by(request.auth), **body.model_dump())
+    key, plain = own_key_create(owner=owner, by=actor_of_caller(request.auth), **body.model_dump())
     return Status(201, key_json(key) | {"key": plain})
 
 
@@ -105,7 +105,7 @@ def key_get(request: ApiRequest, key_id: str) -> dict[str, Any]:
 def key_patch(request: ApiRequest, key_id: str, body: KeyPatch) -> dict[str, Any]:
     """Change a key's name or its limits. It may take a minute until every process applies the change."""
     key = _own_key(request.auth, key_id)
-    api_key_update(key, by=_by(request.auth), **body.model_dump(exclude_unset=True))
+    api_key_update(key, by=actor_of_caller(request.auth), **body.model_dump(exclude_unset=True))
     forget_keys()
     return key_json(key)
 
@@ -114,7 +114,7 @@ def key_patch(request: ApiRequest, key_id: str, body: KeyPatch) -> dict[str, Any
 @writing
 def key_delete(request: ApiRequest, key_id: str) -> Status[Any]:
     """Revoke a key immediately, in every process."""
-    api_key_revoke(_key(request.auth, key_id), by=_by(request.auth))
+    api_key_revoke(_key(request.auth, key_id), by=actor_of_caller(request.auth))
     forget_keys()
     return Status(204, None)
 
@@ -124,7 +124,7 @@ def key_delete(request: ApiRequest, key_id: str) -> Status[Any]:
 def key_rotate(request: ApiRequest, key_id: str, body: RotateIn | None = None) -> dict[str, Any]:
     """Replace the plain text of a key. The new one is only in this answer; the old one works for `overlap_seconds`."""
     key, overlap = _own_key(request.auth, key_id), timedelta(seconds=body.overlap_seconds if body else 0)
-    plain = api_key_rotate(key, overlap=overlap, by=_by(request.auth))
+    plain = api_key_rotate(key, overlap=overlap, by=actor_of_caller(request.auth))
     forget_keys()
     return key_json(key) | {"key": plain}
 
@@ -157,7 +157,3 @@ def _own_key(caller: Caller, key_id: str) -> ApiKey:
     if key.trusted and caller.key_id and not caller.trusted:
         raise Forbidden("A key that may name end users can only be changed with a login, or with such a key.")
     return key
-
-
-def _by(caller: Caller) -> Actor:
-    return actor_of_caller(caller.owner_id, caller.actor)

@@ -54,7 +54,7 @@ def webhook_make(request: ApiRequest, body: WebhookIn) -> Status[Any]:
     """Create a webhook for notifications. The `secret` that signs them is only in this answer."""
     caller = request.auth
     caller.limits.refuse(_WHAT)
-    by = actor_of_caller(caller.owner_id, caller.actor)
+    by = actor_of_caller(caller)
     webhook, secret = webhook_create(caller.owner_id, url=body.url, kinds=body.kinds, by=by)
     return Status(201, webhook_json(webhook) | {"secret": secret})
 
@@ -65,7 +65,7 @@ def webhook_forget(request: ApiRequest, webhook_id: str) -> Status[Any]:
     """Delete a webhook."""
     caller = request.auth
     caller.limits.refuse(_WHAT)
-    webhook_delete(caller.owner_id, parse_uuid(webhook_id), by=actor_of_caller(caller.owner_id, caller.actor))
+    webhook_delete(caller.owner_id, parse_uuid(webhook_id), by=actor_of_caller(caller))
     return Status(204, None)
 
 

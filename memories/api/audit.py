@@ -71,11 +71,10 @@ def audit_lines(entries: "QuerySet[AuditEntry]") -> Iterator[str]:
 def _list(caller: Caller, filters: dict[str, str], limit: int, after: str | None) -> dict[str, Any]:
     require_right(caller)
     page = list_json(audit_entries(**filters), limit=limit, after=after, show=audit_json)
-    actor = actor_of_caller(caller.owner_id, caller.actor)
-    audit_record(Action.LIST, actor=actor, kind=KIND, count=len(page["data"]))
+    audit_record(Action.LIST, actor=actor_of_caller(caller), kind=KIND, count=len(page["data"]))
     return page
 
 
 def _export_record(caller: Caller) -> None:
     require_right(caller)
-    audit_record(Action.EXPORT, actor=actor_of_caller(caller.owner_id, caller.actor), kind=KIND)
+    audit_record(Action.EXPORT, actor=actor_of_caller(caller), kind=KIND)

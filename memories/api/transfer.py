@@ -84,11 +84,11 @@ async def forget(request: ApiRequest, book: ShortText | None = None) -> dict[str
     if book is not None:
         check_book_name(book)
         await in_read_thread(require_book, request.auth.owner_id, book)
-    by = await in_read_thread(actor_of_caller, request.auth.owner_id, request.auth.actor)
+    by = await in_read_thread(actor_of_caller, request.auth)
     return (await in_slices(forget_slices(request.auth.owner_id, book=book, by=by))).as_json()
 
 
 def _export_record(caller: Caller, book: str | None) -> None:
     if book is not None:
         require_book(caller.owner_id, book)
-    audit_record_own(Action.EXPORT, caller.owner_id, caller.actor, kind="owner", object_id=caller.owner_id)
+    audit_record_own(Action.EXPORT, caller, kind="owner", object_id=caller.owner_id)

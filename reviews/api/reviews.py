@@ -197,9 +197,7 @@ def _decide(
     """Decide about the held writes of a review with these indexes, or about all. The audit log gets the `note`."""
 
     def record(_: object) -> None:
-        audit_record_own(
-            Action.CHANGE, caller.owner_id, caller.actor, kind="review run", object_id=review.pk, note=note
-        )
+        audit_record_own(Action.CHANGE, caller, kind="review run", object_id=review.pk, note=note)
 
     return decide(review, actor=caller.actor, only=None if writes is None else frozenset(writes), record=record)
 
