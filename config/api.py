@@ -2,27 +2,21 @@
 
 from functools import cache
 
-from gateway.api import answers as gateway_answers
-from gateway.api import anthropic, keys, openai, openai_plain, responses, session_list, sessions, usage, webhooks
+from gateway.api import anthropic, keys, openai, responses, session_list, sessions, usage, webhooks
 from gateway.api.body_parser import BodyParser
-from gateway.api.documented import Answers, DocumentedAPI
+from gateway.api.documented import DocumentedAPI
 from gateway.api.errors import install_handlers, register_addresses
 from gateway.authentication import KeyAuth, MemoryAuth, NativeAuth
-from memories.api import answers as memories_answers
-from memories.api import artifacts, audit, bulk, memories, search, transfer
-from reviews.api import answers as reviews_answers
-from reviews.api import consolidations, ingest, proposals, reviews
+from memories.api import artifacts, audit, memories, search, transfer
+from memories.api.answers import ETAGS, IF_MATCH
+from reviews.api import consolidations, ingest, reviews
 
 api = DocumentedAPI(
     title="Daybook",
     version="1",
     description="Sessions, turns, memories and reviews of the key's or login's owner.",
-    answers=Answers(
-        types=gateway_answers.ANSWERS | memories_answers.ANSWERS | reviews_answers.ANSWERS,
-        examples=gateway_answers.EXAMPLES | memories_answers.EXAMPLES | reviews_answers.EXAMPLES,
-        etags=memories_answers.ETAGS,
-        if_match=memories_answers.IF_MATCH,
-    ),
+    etags=ETAGS,
+    if_match=IF_MATCH,
     servers=[{"url": "/", "description": "This Daybook."}],
     auth=NativeAuth(),
     parser=BodyParser(),
@@ -30,28 +24,11 @@ api = DocumentedAPI(
     docs_url="/docs",
     openapi_url="/openapi.json",
 )
-for tag, part in (
-    ("Sessions", session_list),
-    ("Sessions", sessions),
-    ("Keys", keys),
-    ("Usage", usage),
-    ("Audit", audit),
-):
-    api.add_router("", part.router, tags=[tag])
-# `ingest`, `search` and `bulk` come first, since their paths also match that of a memory.
-for tag, part in (
-    ("Memories", ingest),
-    ("Memories", search),
-    ("Memories", bulk),
-    ("Memories", memories),
-    ("Import and export", transfer),
-    ("Documents", artifacts),
-    ("Reviews", reviews),
-    ("Reviews", proposals),
-    ("Consolidation", consolidations),
-    ("Webhooks", webhooks),
-):
-    api.add_router("", part.router, auth=MemoryAuth(), tags=[tag])
+for part in (session_list, sessions, keys, usage, audit):
+    api.add_router("", part.router)
+# `ingest` and `search` come first, since their paths also match that of a memory.
+for part in (ingest, search, memories, transfer, artifacts, reviews, consolidations, webhooks):
+    api.add_router("", part.router, auth=MemoryAuth())
 v1 = DocumentedAPI(
     title="OpenAI-compatible API",
     version="1",
@@ -61,13 +38,8 @@ v1 = DocumentedAPI(
     docs_url=None,
     openapi_url="/openapi.json",
 )
-for tag, part in (
-    ("Chat completions", openai),
-    ("Completions and embeddings", openai_plain),
-    ("Responses", responses),
-    ("Messages", anthropic),
-):
-    v1.add_router("", part.router, tags=[tag])
+for part in (openai, responses, anthropic):
+    v1.add_router("", part.router)
 install_handlers(api)
 install_handlers(v1)
 register_addresses("/v1/", cache(v1.addresses))

@@ -15,14 +15,14 @@ from django.utils import timezone
 from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 
-from gateway.keys import end_user_record, key_find, key_hash, key_limits, spending_limits
+from gateway.keys import end_user_record, key_find, key_hash, key_limits
 from gateway.limits.allowances import record_tokens_left
 from gateway.limits.key_uses import record_key_use
 from gateway.limits.rates import count_request
 from gateway.models import ApiKey
-from gateway.oauth.connections import token_find, token_hash
+from gateway.oauth.connections import token_find
 from gateway.oauth.tokens import WRITE
-from memories.caller import ApiRequest, Caller
+from memories.caller import ApiRequest, Caller, SpendingLimits
 from memories.database.access import in_read_thread, in_thread
 from memories.errors import Forbidden, InvalidRequest, Unauthorized, UnsupportedMediaType
 from memories.imports.formats import IMPORT_TYPES
@@ -157,7 +157,7 @@ def still_allowed(request: ApiRequest) -> bool:
 
 
 def _find_by_token(plain: str, resource: str, namespace: str, external_id: str, *, write: bool = True) -> Caller:
-    found = token_find(token_hash(plain))
+    found = token_find(plain)
     if found is None or found.resources != [resource]:
         raise Unauthorized(UNKNOWN_TOKEN)
     caller = _caller_of(found.key, namespace, external_id, write=write)
@@ -173,7 +173,7 @@ def _caller_of(key: ApiKey, namespace: str, external_id: str, *, write: bool) ->
         actor=f"key:{key.pk}",
         key_id=key.pk,
         limits=key_limits(key),
-        spending_limits=spending_limits(key),
+        spending_limits=SpendingLimits(key.tokens_per_day, key.money_per_day, key.streams_at_once),
         requests_per_minute=key.requests_per_minute,
         read_only=key.read_only,
         trusted=key.trusted,

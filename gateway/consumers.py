@@ -18,7 +18,7 @@ from django.db import Error as DatabaseError
 
 from gateway.authentication import caller_of_key, end_user, given_key, is_same_caller
 from gateway.keys import key_hash
-from gateway.limits.open_per_owner import OpenPerOwner
+from gateway.limits.watchers import OpenPerOwner
 from gateway.metrics import open_websockets
 from gateway.sockets import login_group, login_valid
 from memories.caller import UNLIMITED, KeyLimits

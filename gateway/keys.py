@@ -15,7 +15,7 @@ from gateway.models import Agent, ApiKey
 from gateway.sockets import recheck_logins
 from gateway.webhooks.services import webhook_warnings
 from memories.audit.log import SYSTEM, Action, Actor, audit_record
-from memories.caller import Caller, KeyLimits, SpendingLimits
+from memories.caller import Caller, KeyLimits
 from memories.database.statements import Given, Select
 from memories.entry_rules import clean_moment
 from memories.errors import Conflict, InvalidRequest
@@ -184,11 +184,6 @@ def sent_key() -> QuerySet[ApiKey]:
     return _valid_at(_now).filter(_has_hash(_sha256, _now), pk=Given("key", ApiKey, "pk"))
 
 
-def key_by_id(key_id: UUID) -> ApiKey | None:
-    """Return a valid key by its id, or None."""
-    return valid_keys().filter(pk=key_id).first()
-
-
 def key_limits(key: ApiKey) -> KeyLimits:
     """Return the books and agents that a key may use. A key with books may use its agents that currently have one of
     them; a key without books may use the books of its agents. A connected app has a book and no agent. One query for a
@@ -204,11 +199,6 @@ def key_limits(key: ApiKey) -> KeyLimits:
         return KeyLimits(tuple(key.agents), tuple(books))
     allowed = (name for name in key.agents or book_of if book_of.get(name) in key.books)
     return KeyLimits(tuple(allowed), tuple(key.books))
-
-
-def spending_limits(key: ApiKey) -> SpendingLimits:
-    """Return the spending limits of a key."""
-    return SpendingLimits(key.tokens_per_day, key.money_per_day, key.streams_at_once)
 
 
 def rate_words(key: ApiKey) -> list[str]:

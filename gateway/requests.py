@@ -19,6 +19,7 @@ trace_context: ContextVar[Mapping[str, str]] = ContextVar("trace_context", defau
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 _TRACESTATE = re.compile(r"[a-z0-9][a-z0-9_*/@-]{0,255}=[\x21-\x2b\x2d-\x3c\x3e-\x7e]{1,256}")
 _MAX_TRACESTATE = 512
+_WITH_PORT = re.compile(r"([0-9.]+):[0-9]+|\[([^\]]+)\](?::[0-9]+)?")
 _MAX_MEMBERS = 32
 # Requested by machines under any host name.
 OPERATIONS = ("/healthz", "/readyz", "/metrics")
@@ -42,14 +43,17 @@ def is_api(path: str) -> bool:
 
 def client_address(request: HttpRequest) -> str | None:
     """Return the client's network address. Of X-Forwarded-For only the part written by trusted proxies
-    (DAYBOOK_TRUSTED_PROXIES) is used; text that is not an address is ignored."""
+    (DAYBOOK_TRUSTED_PROXIES) is used, without a port; text that is not an address is ignored."""
     address: str | None = request.META.get("REMOTE_ADDR")
     proxies = settings.DAYBOOK_TRUSTED_PROXIES
     named = [part.strip() for part in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",") if part.strip()]
     if not proxies or not named:
         return address
+    forwarded = named[max(0, len(named) - proxies)]
+    if match := _WITH_PORT.fullmatch(forwarded):
+        forwarded = match[1] or match[2]
     try:
-        return str(ip_address(named[max(0, len(named) - proxies)]))
+        return str(ip_address(forwarded))
     except ValueError:
         return address
 

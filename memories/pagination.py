@@ -1,12 +1,15 @@
 """Pagination of the APIs: lists are newest first unless stated otherwise, with `limit` and `after`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import accumulate
 from typing import Any, TypeVar
 
+from django.conf import settings
 from django.db.models import QuerySet
 
 from memories.errors import InvalidRequest
-from memories.limits import LIST_LENGTH, MAX_NUMBER
+from memories.ids import parse_uuid
+from memories.limits import MAX_NUMBER
 
 DEFAULT_LIMIT = 50
 T = TypeVar("T")
@@ -17,14 +20,12 @@ def list_json(
     *,
     limit: int,
     after: str | None,
-    key: str,
     show: Callable[[Any], dict[str, Any]],
-    parse: Callable[[str], Any],
+    key: str = "id",
+    parse: Callable[[str], Any] = parse_uuid,
 ) -> dict[str, Any]:
-    """Return one page of `rows`, the highest `key` first. `after` is the id of the last entry of the previous page.
-    Raises InvalidRequest."""
-    if not 1 <= limit <= LIST_LENGTH:
-        raise InvalidRequest(f"limit is a number from 1 to {LIST_LENGTH}.", param="limit")
+    """Return one page of at most `limit` rows, the highest `key` first. `after` is the id of the last entry of the
+    previous page, from which `parse` reads its key. Raises InvalidRequest."""
     if (cursor := parse_cursor(after, parse)) is not None:
         rows = rows.filter(**{f"{key}__lt": cursor})
     found = list(rows.order_by(f"-{key}")[: limit + 1])
@@ -37,6 +38,12 @@ def parse_cursor(after: str | None, parse: Callable[[str], T | None]) -> T | Non
     if after and cursor is None:
         raise InvalidRequest("after is the id of an entry of this list.", param="after")
     return cursor
+
+
+def fitting(sizes: Iterable[int]) -> int:
+    """Return how many entries of these sizes, in characters, a page may have: at least one, and about as much as a
+    request."""
+    return max(1, sum(total <= settings.DAYBOOK_MAX_BODY for total in accumulate(sizes)))
 
 
 def page_json(data: list[dict[str, Any]], *, has_more: bool = False) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from django.core.handlers.asgi import ASGIRequest
 
 from gateway.authentication import UNKNOWN_TOKEN, find_caller, find_caller_by_cookie, given_key, known_key
 from gateway.keys import key_hash
-from gateway.oauth.connections import token_find, token_hash
+from gateway.oauth.connections import token_find
 from gateway.oauth.tokens import is_access_token
 from gateway.requests import OPEN, OPERATIONS, is_api
 from memories.database.access import in_read_thread
@@ -160,7 +160,7 @@ class _Reading:
             if self._scope["path"].startswith(OPEN):
                 raise Unauthorized("This address needs no login.")
             if self._api and is_access_token(key):
-                if await in_read_thread(token_find, token_hash(key)) is None:
+                if await in_read_thread(token_find, key) is None:
                     raise Unauthorized(UNKNOWN_TOKEN)
             elif self._api and key:
                 if not known_key(self._headers.get):

@@ -16,7 +16,6 @@ from gateway.oauth.connections import app_disconnect
 from gateway.sockets import recheck_logins
 from memories.audit.log import SYSTEM, Action, audit_record
 from memories.errors import Forbidden
-from memories.models import Owner
 from memories.services import owner_for_user
 
 NAME_LENGTH = 150  # of a username
@@ -84,21 +83,17 @@ def _revoke_former_access(user: User) -> None:
     before the account belonged to this person, or before it had its role."""
     owner = owner_for_user(user)
     if user.has_usable_password():
-        _remove_password(user, owner)
+        user.set_unusable_password()
+        user.save(update_fields=["password"])
+        note = "Taken away, as single sign-on is used."
+        audit_record(Action.PASSWORD_CHANGE, actor=SYSTEM, kind="user", object_id=user.pk, owner=owner, note=note)
+        logins_end(user, logins_of(user), by=SYSTEM)
+        recheck_logins(owner.pk)
     for key in ApiKey.objects.filter(owner=owner, revoked_at=None).select_related("owner").order_by("pk"):
         if key.client_id:
             app_disconnect(key, by=SYSTEM)
         else:
             api_key_revoke(key, by=SYSTEM)
-
-
-def _remove_password(user: User, owner: Owner) -> None:
-    user.set_unusable_password()
-    user.save(update_fields=["password"])
-    note = "Taken away, as single sign-on is used."
-    audit_record(Action.PASSWORD_CHANGE, actor=SYSTEM, kind="user", object_id=user.pk, owner=owner, note=note)
-    logins_end(user, logins_of(user), by=SYSTEM)
-    recheck_logins(owner.pk)
 
 
 def _user_of(person: Person) -> User:

@@ -137,10 +137,6 @@ def _path(token: str) -> str:
     return reverse("invitation", args=[token])
 
 
-class AccountForm(UserCreationForm):  # type: ignore[type-arg]  # not generic at run time
-    """A name and a password, twice."""
-
-
 @never_cache
 @require_http_methods(["GET", "POST"])
 def invitation(request: HttpRequest, token: str) -> HttpResponse:
@@ -150,7 +146,7 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
         return _invitation_page(request, status=404, over=True)
     if request.user.is_authenticated:
         return _invitation_page(request, somebody=request.user)
-    form = AccountForm(request.POST or None)
+    form: UserCreationForm[User] = UserCreationForm(request.POST or None)
     if not form.is_valid():
         return _invitation_page(request, status=400 if form.is_bound else 200, form=form, invited=row)
     try:

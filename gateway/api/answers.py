@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
-from memories.api.answers import Change, Id, MemoryId, Moment, Page, list_of
+from memories.api.answers import Change, Id, MemoryId, Moment, Page
 
 _SESSION: dict[str, Any] = {
     "id": "01a20650-d0a0-7484-b03a-04197972ff6f",
@@ -196,42 +196,3 @@ class NewWebhook(Webhook):
     """A webhook with the secret that signs its notifications, which is only in this answer."""
 
     secret: Annotated[str, Field(examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"])]
-
-
-ANSWERS: dict[str, dict[int, Any]] = {
-    "session_create": {201: Session},
-    "session_list": {200: list_of(ListedSession, "Sessions, newest first.", name="SessionList")},
-    "session_get": {200: Session},
-    "session_patch": {200: Session},
-    "session_delete": {204: None},
-    "session_end": {200: Session},
-    "session_restored": {200: Session},
-    "session_export": {},
-    "message_list": {200: list_of(Message, "A transcript, oldest first.")},
-    "turn_create": {200: Turn},
-    "turn_results": {200: Turn},
-    "turn_get": {200: Turn},
-    "turn_events": {},
-    "turn_stop": {200: StoppedTurn},
-    "turn_choose": {200: Session},
-    "key_create": {201: NewKey},
-    "key_list": {200: list_of(Key, "Keys, newest first.")},
-    "key_get": {200: Key},
-    "key_patch": {200: Key},
-    "key_delete": {204: None},
-    "key_rotate": {200: NewKey},
-    "usage": {200: UsageList},
-    "webhook_list": {200: list_of(Webhook, "Webhooks, newest first.")},
-    "webhook_make": {201: NewWebhook},
-    "webhook_forget": {204: None},
-}
-EXAMPLES: dict[str, dict[str, Any]] = {
-    "SessionIn": {"agent": "assistant", "title": "Kitchen"},
-    "SessionPatch": {"title": "Kitchen"},
-    "TurnIn": {"content": "What could I cook?", "stream": False},
-    "ToolResultsIn": {"results": [{"tool_call_id": "call_01a20650_0", "content": "21 °C"}], "stream": False},
-    "KeyIn": {"name": "my laptop", "agents": ["assistant"], "requests_per_minute": 60},
-    "KeyPatch": {"name": "my old laptop"},
-    "WebhookIn": {"url": "https://example.org/daybook", "kinds": ["memory.changed", "review.saved"]},
-    "RotateIn": {"overlap_seconds": 3600},
-}

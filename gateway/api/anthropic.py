@@ -6,9 +6,8 @@ from functools import partial
 from django.http import HttpResponse, HttpResponseBase
 from ninja import Router
 
-from gateway.api.anthropic_answer import PING, error_event, event_lines, message_events, whole_message
+from gateway.api.anthropic_answer import PING, MessageEvents, error_event, event_lines, message_events, whole_message
 from gateway.api.anthropic_body import read_messages, session_in
-from gateway.api.anthropic_events import MessageEvents
 from gateway.api.counting import estimate_request, estimate_with_memory
 from gateway.api.openai_body import CompletionBody, parse_async
 from gateway.api.openai_schemas import ANTHROPIC_MESSAGES, COUNT_TOKENS
@@ -21,7 +20,7 @@ from gateway.runs.requested import V1Request
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread
 
-router = Router()
+router = Router(tags=["Messages"])
 
 
 @router.post("/messages", openapi_extra=ANTHROPIC_MESSAGES)

@@ -1,13 +1,10 @@
 """Adds to the OpenAPI document of an API what its operations do not declare.
 
-Errors: one schema, one response per status, and the statuses that each operation can answer. Answers, from tables of
-types (memories/api/answers.py and others): a named schema per type, headers, and examples of bodies. The types are
-documentation only. Answers are not validated against them, which would slow down every request; a test compares them
-instead (tests/config/test_documented_answers.py). `described` is for operations that parse their bodies themselves."""
+Errors: one schema, one response per status, and the statuses that each operation can answer. Answers: a named schema
+per type, and headers. `described` is for operations that parse their bodies themselves."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
 from http import HTTPStatus
 from itertools import chain
 from typing import Any
@@ -16,10 +13,9 @@ from ninja import NinjaAPI
 from ninja.errors import ValidationError, ValidationErrorContext
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
-from pydantic import TypeAdapter
 
 from gateway.api.anthropic_errors import is_anthropic
-from gateway.limits.rate_headers import ANTHROPIC_HEADERS, OPENAI_HEADERS, REQUESTS, TOKENS
+from gateway.limits.rate_headers import ANTHROPIC_HEADERS, OPENAI_HEADERS
 
 
 def header_parameter(name: str, description: str, **schema: Any) -> dict[str, Any]:
@@ -66,7 +62,6 @@ _RETRY = {"Retry-After": {"description": "Seconds to wait, if known.", "schema":
 _SIGN_IN = {"WWW-Authenticate": {"description": "How to authenticate.", "schema": {"type": "string"}}}
 _HEADERS = {401: _SIGN_IN, 429: _RETRY, 503: _RETRY}
 _WRITE_METHODS = frozenset({"post", "put", "patch", "delete"})
-_LIMIT_PARTS = {"limit": "The limit of", "remaining": "What is left of the", "reset": "When there will be more"}
 _TURN_PATHS = ("/turns", "/results")
 _REFERENCE = "#/components/schemas/{model}"
 _JSON = "application/json"
@@ -86,22 +81,14 @@ _REFERENCES = frozenset({"book", "session_id"})
 """Query parameters that refer to something which may not exist."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
-    """The types of answers by view name and status, examples of bodies, and the operations that use ETags."""
-
-    types: Mapping[str, Mapping[int, Any]]
-    examples: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    etags: Collection[str] = ()
-    if_match: Collection[str] = ()
-
-
 class DocumentedAPI(NinjaAPI):
-    """A NinjaAPI whose OpenAPI document has all answers of each operation, including errors."""
+    """A NinjaAPI whose OpenAPI document has all answers of each operation, including errors. With `etags`, the names of
+    the views whose answers have an ETag, and `if_match`, of those that honour If-Match, it also has the headers of the
+    native API."""
 
-    def __init__(self, *, answers: Answers | None = None, **options: Any) -> None:
+    def __init__(self, *, etags: Collection[str] = (), if_match: Collection[str] = (), **options: Any) -> None:
         super().__init__(**options)
-        self._answers = answers
+        self._etags, self._if_match = etags, if_match
 
     def validation_error_from_error_contexts(
         self, error_contexts: list[ValidationErrorContext[Any]]
@@ -128,8 +115,8 @@ class DocumentedAPI(NinjaAPI):
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> OpenAPISchema:
         document = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
-        if self._answers:
-            document_answers(document, self._answers)
+        if self._etags:
+            _document_answers(document, self._etags, self._if_match)
         document_errors(document)
         return document
 
@@ -139,32 +126,20 @@ class DocumentedAPI(NinjaAPI):
         return [f"{method.upper()} {path}" for path, operations in paths.items() for method in operations]
 
 
-def document_answers(document: dict[str, Any], answers: Answers) -> None:
-    """Add schemas, examples and headers to a document whose operation ids are the view names in `answers`."""
-    schemas = document["components"].setdefault("schemas", {})
-    for name, example in answers.examples.items():
-        schemas[name]["examples"] = [example]
+def _document_answers(document: dict[str, Any], etags: Collection[str], if_match: Collection[str]) -> None:
+    """Add headers, and give the schemas of answers names. Ninja writes them out in each operation."""
+    schemas = document["components"]["schemas"]
     for operation in chain.from_iterable(path.values() for path in document["paths"].values()):
         name = operation["operationId"]
-        for status, shape in answers.types.get(name, {}).items():
-            if shape is not None:
-                response = operation["responses"].setdefault(status, {"description": "OK"})
-                response.setdefault("content", {})[_JSON] = {"schema": _schema(shape, schemas)}
-        headers = {"x-request-id": _REQUEST_ID, **({"ETag": _ETAG} if name in answers.etags else {})}
-        operation.setdefault("parameters", []).extend([_USER, *([_IF_MATCH] if name in answers.if_match else [])])
-        for status, response in operation["responses"].items():
-            if isinstance(status, int) and status < 300 and "$ref" not in response:
-                response["headers"] = dict(headers)
-
-
-def _schema(shape: Any, schemas: dict[str, Any]) -> dict[str, Any]:
-    """Return a reference to the schema of a type, and add that schema and those it uses to `schemas`."""
-    schema = TypeAdapter(shape).json_schema(mode="serialization", ref_template=_REFERENCE)
-    schemas.update(schema.pop("$defs", {}))
-    if "title" not in schema:  # a union
-        return schema
-    schemas[schema["title"]] = schema
-    return {"$ref": _REFERENCE.format(model=schema["title"])}
+        operation["parameters"].extend([_USER, *([_IF_MATCH] if name in if_match else [])])
+        headers = {"x-request-id": _REQUEST_ID, **({"ETag": _ETAG} if name in etags else {})}
+        for response in operation["responses"].values():
+            response["headers"] = dict(headers)
+            content = response.get("content", {}).get(_JSON, {})
+            title = content.get("schema", {}).pop("title", "")
+            if title and title != "Response":  # that of ninja's own model around a union
+                schemas[title] = {**content["schema"], "title": title}
+                content["schema"] = {"$ref": _REFERENCE.format(model=title)}
 
 
 def document_errors(document: dict[str, Any]) -> None:
@@ -172,7 +147,8 @@ def document_errors(document: dict[str, Any]) -> None:
     components = document["components"]
     components.setdefault("schemas", {})[_SCHEMA] = _ERROR
     components["responses"] = {_name(status): _response(status) for status in _MEANING}
-    components["headers"] = {name: _header(name) for name in (*OPENAI_HEADERS, *ANTHROPIC_HEADERS)}
+    headers = OPENAI_HEADERS | ANTHROPIC_HEADERS
+    components["headers"] = {name: {"description": words, "schema": _TEXT} for name, words in headers.items()}
     components["responses"][_name(429)]["headers"] |= _headers(OPENAI_HEADERS)
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
@@ -185,15 +161,8 @@ def document_errors(document: dict[str, Any]) -> None:
                 operation["responses"].setdefault(status, reference)
 
 
-def _headers(names: Sequence[str]) -> dict[str, Any]:
+def _headers(names: Iterable[str]) -> dict[str, Any]:
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
-
-
-def _header(name: str) -> dict[str, Any]:
-    kind = next(kind for kind in (REQUESTS, TOKENS) if kind in name)
-    of = "requests a minute" if kind == REQUESTS else "tokens of the UTC day"
-    part = next(words for word, words in _LIMIT_PARTS.items() if word in name.replace("ratelimit", ""))
-    return {"description": f"{part} {of}, where the key has such a limit.", "schema": {"type": "string"}}
 
 
 def _statuses(path: str, method: str, operation: dict[str, Any]) -> list[int]:
@@ -218,7 +187,7 @@ def described(
 ) -> dict[str, Any]:
     """Return the `openapi_extra` of an operation from the JSON Schemas of its body, its JSON answer, the data of its
     server-sent events, and its errors if they have another format than usual. `parameters` are OpenAPI parameters."""
-    content = {"application/json": {"schema": answer}} if answer else {}
+    content = {_JSON: {"schema": answer}} if answer else {}
     if event:
         content["text/event-stream"] = {"schema": _events(event)}
     responses: dict[int, Any] = {200: {"content": content}}
@@ -226,7 +195,7 @@ def described(
         responses |= {status: _response(status, error) for status in (*_ALWAYS, *_OF_WRITES, *_OF_MODELS)}
     extra: dict[str, Any] = {"responses": responses}
     if body:
-        extra["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+        extra["requestBody"] = {"required": True, "content": {_JSON: {"schema": body}}}
     if parameters:
         extra["parameters"] = list(parameters)
     return extra
@@ -247,7 +216,7 @@ def _name(status: int) -> str:
 
 def _response(status: int, schema: dict[str, Any] | None = None) -> dict[str, Any]:
     schema = schema or {"$ref": f"#/components/schemas/{_SCHEMA}"}
-    response: dict[str, Any] = {"description": _MEANING[status], "content": {"application/json": {"schema": schema}}}
+    response: dict[str, Any] = {"description": _MEANING[status], "content": {_JSON: {"schema": schema}}}
     if headers := _HEADERS.get(status):
         response["headers"] = dict(headers)
     return response

@@ -9,7 +9,7 @@ from django.core.exceptions import BadRequest, RequestDataTooBig
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.multipartparser import MultiPartParserError
 from ninja import NinjaAPI
-from ninja.errors import AuthenticationError, HttpError, ValidationError
+from ninja.errors import HttpError, ValidationError
 
 from gateway.api.anthropic_errors import NOT_HERE, anthropic_error, anthropic_status, is_anthropic
 from gateway.errors import InternalError, RunStopped, SessionEnded, TooManySteps, UpstreamRefused, public_error
@@ -101,8 +101,6 @@ def as_domain_error(error: Exception) -> DomainError:
         # Without what pydantic adds to the errors of validators, and to lengths.
         reason = first.get("msg", "not valid").removeprefix("Value error, ").replace(" after validation", "")
         return InvalidRequest(f"{path or 'body'}: {reason}.", param=path or None)
-    if isinstance(error, AuthenticationError):
-        return Unauthorized("Sign in, or send an API key as Authorization: Bearer dbk_….")
     if isinstance(error, Http404):
         return NotFound("There is nothing here.")
     if isinstance(error, RequestDataTooBig):
@@ -120,5 +118,5 @@ def install_handlers(api: NinjaAPI) -> None:
     def respond(request: HttpRequest, error: Any) -> HttpResponse:
         return error_response(as_domain_error(error), request.path_info, request.headers)
 
-    for kind in (DomainError, ValidationError, AuthenticationError, Http404, HttpError, RequestDataTooBig, Exception):
+    for kind in (DomainError, ValidationError, Http404, HttpError, RequestDataTooBig, Exception):
         api.add_exception_handler(kind, respond)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from ninja import Router, Status
 from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints
 
-from gateway.api.answers import Key
+from gateway.api import answers
 from gateway.authentication import forget_keys
 from gateway.keys import (
     MAX_MONEY,
@@ -22,10 +22,10 @@ from gateway.keys import (
     rate_words,
 )
 from gateway.models import ApiKey
-from memories.api.answers import as_shape
+from memories.api.answers import as_shape, documented, list_of
 from memories.api.bodies import Body, BookName
 from memories.api.operations import reading, writing
-from memories.audit.log import Actor, actor_of_caller
+from memories.audit.log import actor_of_caller
 from memories.caller import ApiRequest, Caller
 from memories.errors import Forbidden, NotFound
 from memories.ids import parse_uuid
@@ -34,7 +34,7 @@ from memories.models import Owner
 from memories.pagination import DEFAULT_LIMIT, list_json
 from scanning import is_blank
 
-router = Router()
+router = Router(tags=["Keys"])
 
 
 def _visible(name: str) -> str:
@@ -46,7 +46,9 @@ def _visible(name: str) -> str:
 _Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80), AfterValidator(_visible)]
 
 
-class KeyIn(Body):
+class KeyIn(
+    Body, json_schema_extra={"examples": [{"name": "my laptop", "agents": ["assistant"], "requests_per_minute": 60}]}
+):
     name: _Name
     read_only: bool = False
     agents: list[ShortText] = Field([], max_length=LIST_LENGTH, description="Agents it may use; none: all.")
@@ -64,46 +66,46 @@ class KeyIn(Body):
     expires_at: AwareDatetime | None = Field(None, description="When the key expires.")
 
 
-class KeyPatch(KeyIn):
+class KeyPatch(KeyIn, json_schema_extra={"examples": [{"name": "my old laptop"}]}):
     name: _Name = ""
 
 
-class RotateIn(Body):
+class RotateIn(Body, json_schema_extra={"examples": [{"overlap_seconds": 3600}]}):
     overlap_seconds: Annotated[
         int, Field(ge=0, le=int(MAX_OVERLAP.total_seconds()), description="How long the old key still works.")
     ] = 0
 
 
-@router.get("/keys")
+@router.get("/keys", response=list_of(answers.Key, "Keys, newest first."))
 @reading
 def key_list(request: ApiRequest, limit: PageSize = DEFAULT_LIMIT, after: ShortText | None = None) -> dict[str, Any]:
     """The person's keys, newest first; revoked ones too."""
-    return list_json(_keys(request.auth), limit=limit, after=after, key="id", show=key_json, parse=parse_uuid)
+    return list_json(_keys(request.auth), limit=limit, after=after, show=key_json)
 
 
-@router.post("/keys", response={201: Any})
+@router.post("/keys", response={201: documented(answers.NewKey)})
 @writing
 def key_create(request: ApiRequest, body: KeyIn) -> Status[Any]:
     """Create a key. Its plain text, `key`, is only in this answer."""
     _keys(request.auth)
     owner = Owner.objects.get(pk=request.auth.owner_id)
-    key, plain = own_key_create(owner=owner, by=_by(request.auth), **body.model_dump())
+    key, plain = own_key_create(owner=owner, by=actor_of_caller(request.auth), **body.model_dump())
     return Status(201, key_json(key) | {"key": plain})
 
 
-@router.get("/keys/{key_id}")
+@router.get("/keys/{key_id}", response=documented(answers.Key))
 @reading
 def key_get(request: ApiRequest, key_id: str) -> dict[str, Any]:
     """One key."""
     return key_json(_key(request.auth, key_id))
 
 
-@router.patch("/keys/{key_id}")
+@router.patch("/keys/{key_id}", response=documented(answers.Key))
 @writing
 def key_patch(request: ApiRequest, key_id: str, body: KeyPatch) -> dict[str, Any]:
     """Change a key's name or its limits. It may take a minute until every process applies the change."""
     key = _own_key(request.auth, key_id)
-    api_key_update(key, by=_by(request.auth), **body.model_dump(exclude_unset=True))
+    api_key_update(key, by=actor_of_caller(request.auth), **body.model_dump(exclude_unset=True))
     forget_keys()
     return key_json(key)
 
@@ -112,23 +114,23 @@ def key_patch(request: ApiRequest, key_id: str, body: KeyPatch) -> dict[str, Any
 @writing
 def key_delete(request: ApiRequest, key_id: str) -> Status[Any]:
     """Revoke a key immediately, in every process."""
-    api_key_revoke(_key(request.auth, key_id), by=_by(request.auth))
+    api_key_revoke(_key(request.auth, key_id), by=actor_of_caller(request.auth))
     forget_keys()
     return Status(204, None)
 
 
-@router.post("/keys/{key_id}/rotate")
+@router.post("/keys/{key_id}/rotate", response=documented(answers.NewKey))
 @writing
 def key_rotate(request: ApiRequest, key_id: str, body: RotateIn | None = None) -> dict[str, Any]:
     """Replace the plain text of a key. The new one is only in this answer; the old one works for `overlap_seconds`."""
     key, overlap = _own_key(request.auth, key_id), timedelta(seconds=body.overlap_seconds if body else 0)
-    plain = api_key_rotate(key, overlap=overlap, by=_by(request.auth))
+    plain = api_key_rotate(key, overlap=overlap, by=actor_of_caller(request.auth))
     forget_keys()
     return key_json(key) | {"key": plain}
 
 
 def key_json(key: ApiKey) -> dict[str, Any]:
-    return as_shape(Key, key, object="key")
+    return as_shape(answers.Key, key, object="key")
 
 
 def _keys(caller: Caller) -> Any:
@@ -155,7 +157,3 @@ def _own_key(caller: Caller, key_id: str) -> ApiKey:
     if key.trusted and caller.key_id and not caller.trusted:
         raise Forbidden("A key that may name end users can only be changed with a login, or with such a key.")
     return key
-
-
-def _by(caller: Caller) -> Actor:
-    return actor_of_caller(caller.owner_id, caller.actor)

@@ -32,6 +32,7 @@ from gateway.passthrough import open_plain, plain_events
 from gateway.runs.context import TurnContext
 from gateway.runs.ending import stop_turn
 from gateway.runs.responses import Previous, previous_response, response_delete, response_find, stored_parts
+from gateway.runs.window import content_length
 from gateway.tokens import estimate_message
 from gateway.turns.events import Event
 from memories.api.operations import reading, writing
@@ -39,9 +40,9 @@ from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread
 from memories.errors import InvalidRequest, NotFound, TooLarge
 from memories.ids import parse_uuid
-from memories.pagination import page_json
+from memories.pagination import fitting, page_json
 
-router = Router()
+router = Router(tags=["Responses"])
 _MAX_REFERENCED_RUNS = 100
 _Limit = Annotated[int, Field(ge=1, le=100)]
 _ITEM_ID = re.compile(r"(?:msg|fc|ctc)_([0-9a-f]{32})_")
@@ -112,8 +113,10 @@ async def response_input(
         if position is None:
             raise InvalidRequest("after must be the id of an entry of this list.", param="after")
         listed = listed[position + 1 :]
-    shown = await items_shown(request.auth.owner_id, listed[:limit])
-    return json_response(page_json(shown, has_more=len(listed) > limit))
+    page = listed[:limit]
+    page = page[: fitting(map(content_length, page))]  # their attachments are read and sent at once
+    shown = await items_shown(request.auth.owner_id, page)
+    return json_response(page_json(shown, has_more=len(listed) > len(page)))
 
 
 @router.post("/responses/{response_id}/cancel", openapi_extra=RESPONSE)

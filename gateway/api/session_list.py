@@ -1,10 +1,7 @@
 """/api/sessions: creating, listing, searching, changing, exporting and deleting sessions, and their transcripts."""
 
-from collections.abc import Sequence
-from itertools import accumulate
 from typing import Annotated, Any
 
-from django.conf import settings
 from django.db.models.functions import Length
 from django.http import HttpResponseBase
 from ninja import Query, Router, Schema, Status
@@ -12,6 +9,7 @@ from pydantic import Field
 
 from gateway import services
 from gateway.agents.rows import agent_find
+from gateway.api import answers
 from gateway.api.session_export import ExportFormat, export_name, export_session
 from gateway.api.session_json import found_json, message_json, session_json
 from gateway.attachments.reading import contents_read
@@ -28,6 +26,7 @@ from gateway.sessions.keeping import (
     tagged,
 )
 from gateway.sessions.search import MAX_QUERY, search_sessions
+from memories.api.answers import documented, list_of
 from memories.api.bodies import Body
 from memories.api.export import download
 from memories.api.operations import reading, writing
@@ -37,22 +36,22 @@ from memories.database.batches import in_slices_to_the_end
 from memories.ids import parse_uuid
 from memories.limits import PageSize, ShortText
 from memories.models import Owner
-from memories.pagination import DEFAULT_LIMIT, list_json, page_json, parse_cursor, parse_number
+from memories.pagination import DEFAULT_LIMIT, fitting, list_json, page_json, parse_cursor, parse_number
 
-router = Router()
+router = Router(tags=["Sessions"])
 Title = Annotated[str, Field(max_length=services.MAX_TITLE)]
 Tag = Annotated[str, Field(max_length=TAG_LENGTH)]
 _CONTENT = {"text/markdown": {"schema": {"type": "string"}}, "application/json": {"schema": {"type": "object"}}}
 _FILE: dict[str, Any] = {"responses": {200: {"content": _CONTENT}}}
 
 
-class SessionIn(Body):
+class SessionIn(Body, json_schema_extra={"examples": [{"agent": "assistant", "title": "Kitchen"}]}):
     agent: ShortText
     title: Title = ""
     temporary: bool = False
 
 
-class SessionPatch(Body):
+class SessionPatch(Body, json_schema_extra={"examples": [{"title": "Kitchen"}]}):
     title: Title | None = None
     pinned: bool | None = None
     archived: bool | None = None
@@ -76,7 +75,7 @@ class SessionQuery(Schema):
     tag: Annotated[Tag | None, Field(description="Only sessions that have this tag.")] = None
 
 
-@router.post("/sessions", response={201: Any})
+@router.post("/sessions", response={201: documented(answers.Session)})
 @writing
 def session_create(request: ApiRequest, body: SessionIn) -> Status[Any]:
     """Begin a session with an agent."""
@@ -86,7 +85,7 @@ def session_create(request: ApiRequest, body: SessionIn) -> Status[Any]:
     return Status(201, session_json(session))
 
 
-@router.get("/sessions")
+@router.get("/sessions", response=list_of(answers.ListedSession, "Sessions, newest first.", name="SessionList"))
 @reading
 def session_list(request: ApiRequest, query: Query[SessionQuery]) -> dict[str, Any]:
     """The owner's sessions, newest first. With `search`, the matching sessions by their newest match, with snippets."""
@@ -98,7 +97,7 @@ def session_list(request: ApiRequest, query: Query[SessionQuery]) -> dict[str, A
     if query.tag:
         rows = tagged(rows, query.tag)
     if not (query.search or "").strip():
-        return list_json(rows, limit=query.limit, after=query.after, key="id", show=session_json, parse=parse_uuid)
+        return list_json(rows, limit=query.limit, after=query.after, show=session_json)
     found, more = search_sessions(
         rows,
         caller.owner_id,
@@ -111,14 +110,14 @@ def session_list(request: ApiRequest, query: Query[SessionQuery]) -> dict[str, A
     return page_json([found_json(row) for row in found], has_more=more)
 
 
-@router.get("/sessions/{session_id}")
+@router.get("/sessions/{session_id}", response=documented(answers.Session))
 @reading
 def session_get(request: ApiRequest, session_id: str) -> dict[str, Any]:
     """One session."""
     return session_json(_session(request.auth, session_id))
 
 
-@router.patch("/sessions/{session_id}")
+@router.patch("/sessions/{session_id}", response=documented(answers.Session))
 @writing
 def session_patch(request: ApiRequest, session_id: str, body: SessionPatch) -> dict[str, Any]:
     """Rename, tag, pin or archive a session. Fields that are left out do not change."""
@@ -141,7 +140,7 @@ async def session_delete(request: ApiRequest, session_id: str, restorable: bool 
     return Status(204, None)
 
 
-@router.post("/sessions/{session_id}/restore")
+@router.post("/sessions/{session_id}/restore", response=documented(answers.Session))
 @writing
 def session_restored(request: ApiRequest, session_id: str) -> dict[str, Any]:
     """Restore a session that was deleted as restorable less than a minute ago."""
@@ -149,7 +148,7 @@ def session_restored(request: ApiRequest, session_id: str) -> dict[str, Any]:
     return session_json(session_restore(caller.owner_id, parse_uuid(session_id), limits=caller.limits))
 
 
-@router.post("/sessions/{session_id}/end")
+@router.post("/sessions/{session_id}/end", response=documented(answers.Session))
 @writing
 def session_end(request: ApiRequest, session_id: str) -> dict[str, Any]:
     """End a session and drop its snapshot."""
@@ -167,7 +166,7 @@ async def session_export(
     return download(lines, export_name(session, session.title, format), format.content_type)
 
 
-@router.get("/sessions/{session_id}/messages")
+@router.get("/sessions/{session_id}/messages", response=list_of(answers.Message, "A transcript, oldest first."))
 async def message_list(
     request: ApiRequest, session_id: str, limit: PageSize = DEFAULT_LIMIT, after: ShortText | None = None
 ) -> dict[str, Any]:
@@ -182,15 +181,10 @@ def _messages(caller: Caller, session_id: str, *, limit: int, after: str | None)
     if (cursor := parse_cursor(after, parse_number)) is not None:
         rows = rows.filter(seq__gt=cursor)
     sizes = list(rows.values_list(Length("text"), flat=True)[: limit + 1])
-    found = rows.select_related("run")[: _fitting(sizes[:limit])]
+    found = rows.select_related("run")[: fitting(sizes[:limit])]
     data = [message_json(row) for row in found]
-    shown = data[: _fitting([content_length(message["content"]) for message in data])]
+    shown = data[: fitting([content_length(message["content"]) for message in data])]
     return page_json(shown, has_more=len(sizes) > len(shown))
-
-
-def _fitting(sizes: Sequence[int]) -> int:
-    """Return how many of these messages a page may have: at least one, and about as much text as a request."""
-    return max(1, sum(total <= settings.DAYBOOK_MAX_BODY for total in accumulate(sizes)))
 
 
 def _session(caller: Caller, session_id: str) -> Session:

@@ -1,9 +1,8 @@
 """/api/sessions/{id}/turns: sending messages in a session, and following and stopping their turns."""
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
 from dataclasses import replace
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +10,7 @@ from django.http import HttpResponseBase
 from ninja import Router
 
 from gateway import commands, sse
+from gateway.api import answers
 from gateway.api.responding import with_run_headers
 from gateway.api.session_json import session_json
 from gateway.api.turn_body import Render, ToolResultsIn, TurnIn
@@ -18,7 +18,7 @@ from gateway.attachments.storing import AttachmentStore
 from gateway.chat.live_html import as_html
 from gateway.command_syntax import parse_command
 from gateway.limits.allowances import Allowance, allowed
-from gateway.limits.watchers import watcher_enter, watcher_leave
+from gateway.limits.watchers import watching
 from gateway.requests import request_id
 from gateway.runs.branches import branch_choose
 from gateway.runs.context import TurnContext
@@ -29,6 +29,7 @@ from gateway.runs.session_rows import run_get
 from gateway.turns import live
 from gateway.turns.events import TurnOptions, run_json
 from gateway.watching import turn_shown, watched_by
+from memories.api.answers import documented
 from memories.api.operations import reading
 from memories.caller import ApiRequest
 from memories.database.access import in_read_thread
@@ -37,7 +38,7 @@ from memories.errors import NotFound
 from memories.ids import parse_uuid
 from memories.limits import AfterNumber
 
-router = Router()
+router = Router(tags=["Sessions"])
 # The schema of each server-sent event, for the OpenAPI document.
 _EVENT = {
     "type": "object",
@@ -54,7 +55,7 @@ _EVENT = {
 _EVENTS: dict[str, Any] = {"responses": {200: {"content": {"text/event-stream": {"schema": _EVENT}}}}}
 
 
-@router.post("/sessions/{session_id}/turns", response={200: Any}, openapi_extra=_EVENTS)
+@router.post("/sessions/{session_id}/turns", response=documented(answers.Turn), openapi_extra=_EVENTS)
 async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any:
     """Send a message. With `stream` the answer comes as server-sent events. If the client disconnects, the turn
     continues."""
@@ -77,7 +78,7 @@ async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any
     return await _answer(request, context, options, allowance, stream=bool(body.stream), render=body.render)
 
 
-@router.post("/sessions/{session_id}/turns/{turn_id}/results", response={200: Any}, openapi_extra=_EVENTS)
+@router.post("/sessions/{session_id}/turns/{turn_id}/results", response=documented(answers.Turn), openapi_extra=_EVENTS)
 async def turn_results(request: ApiRequest, session_id: str, turn_id: str, body: ToolResultsIn) -> Any:
     """Send the results of the client's own tools that a turn waits for (`awaiting_client_tools`).
     The turn continues."""
@@ -93,7 +94,7 @@ async def turn_results(request: ApiRequest, session_id: str, turn_id: str, body:
     return await _answer(request, context, options, allowance, stream=bool(body.stream))
 
 
-@router.get("/sessions/{session_id}/turns/{turn_id}")
+@router.get("/sessions/{session_id}/turns/{turn_id}", response=documented(answers.Turn))
 @reading
 def turn_get(request: ApiRequest, session_id: str, turn_id: str) -> dict[str, Any]:
     """One turn."""
@@ -113,13 +114,14 @@ async def turn_events(
     """The events of a running turn after the number `after`, as server-sent events. As HTML, always all of them."""
     caller, session, turn = request.auth, parse_uuid(session_id), parse_uuid(turn_id)
     row = await in_read_thread(run_get, caller.owner_id, session, turn, limits=caller.limits)
-    watcher_enter(row.owner_id)
+    watch = ExitStack()
+    watch.enter_context(watching(row.owner_id))
     running, after = live.find(row.pk), 0 if render == "html" else after
     events = running.watch(after) if running else live.watch_elsewhere(row.owner_id, row.session_id, row.pk, after)
-    return _streamed(request, row.session_id, row.pk, events, render, ended=partial(watcher_leave, row.owner_id))
+    return _streamed(request, row.session_id, row.pk, events, render, ended=watch.close)
 
 
-@router.post("/sessions/{session_id}/turns/{turn_id}/stop")
+@router.post("/sessions/{session_id}/turns/{turn_id}/stop", response=documented(answers.StoppedTurn))
 async def turn_stop(request: ApiRequest, session_id: str, turn_id: str) -> dict[str, Any]:
     """Stop a turn and wait until it has ended. The text so far is kept."""
     caller, session, turn = request.auth, parse_uuid(session_id), parse_uuid(turn_id)
@@ -127,7 +129,7 @@ async def turn_stop(request: ApiRequest, session_id: str, turn_id: str) -> dict[
     return {"id": str(row.pk), "object": "turn", "session_id": str(row.session_id), "state": row.state}
 
 
-@router.post("/sessions/{session_id}/turns/{turn_id}/choose")
+@router.post("/sessions/{session_id}/turns/{turn_id}/choose", response=documented(answers.Session))
 async def turn_choose(request: ApiRequest, session_id: str, turn_id: str) -> dict[str, Any]:
     """Show the branch of a turn that was replaced, up to its newest turn. The next message continues from there. The
     branch that was shown before can be chosen again."""

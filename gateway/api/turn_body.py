@@ -50,7 +50,7 @@ class TurnOptionsIn(Body):
         return TurnOptions(stream=True, parameters=self.parameters, client_tools=read_tools(self.tools))
 
 
-class TurnIn(TurnOptionsIn):
+class TurnIn(TurnOptionsIn, json_schema_extra={"examples": [{"content": "What could I cook?", "stream": False}]}):
     """A person's message. With `replaces` and no content, the message of that turn is sent again."""
 
     content: MessageText | MessageParts | None = None
@@ -77,7 +77,12 @@ class ToolResult(Schema):
     content: Annotated[str, Field(max_length=TOOL_RESULT)] | MessageParts
 
 
-class ToolResultsIn(TurnOptionsIn):
+class ToolResultsIn(
+    TurnOptionsIn,
+    json_schema_extra={
+        "examples": [{"results": [{"tool_call_id": "call_01a20650_0", "content": "21 °C"}], "stream": False}]
+    },
+):
     """Results of the calls that a turn waits for. Send the tools and parameters again: those of this request apply to
     the next model step."""
 

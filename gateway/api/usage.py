@@ -6,14 +6,16 @@ from typing import Annotated, Any, Literal
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from gateway.api import answers
 from gateway.limits.spending import COLUMNS, FIGURES, MAX_DAYS, first_day, is_priced, today, totals
 from gateway.models import ApiKey, UsageDay
+from memories.api.answers import documented
 from memories.api.operations import reading
 from memories.caller import ApiRequest
 from memories.errors import InvalidRequest
 from memories.pagination import page_json
 
-router = Router()
+router = Router(tags=["Usage"])
 MAX_GROUPS = 1_000
 _DECIMALS = 9
 _LOGIN = "login"  # the id of the usage without a key
@@ -25,7 +27,7 @@ class UsageQuery(Schema):
     by: Annotated[Literal["day", "key", "agent", "model"], Field(description="What each entry is about.")] = "day"
 
 
-@router.get("/usage")
+@router.get("/usage", response=documented(answers.UsageList))
 @reading
 def usage(request: ApiRequest, query: Query[UsageQuery]) -> dict[str, Any]:
     """Turns, requests to models, tokens and cost, by day (newest first), or by key, agent or model (most tokens first).

@@ -10,7 +10,7 @@ from gateway.api import answers
 from gateway.models import Webhook
 from gateway.webhooks.addresses import URL_LENGTH
 from gateway.webhooks.services import KINDS, MAX_WEBHOOKS, webhook_create, webhook_delete, webhook_state
-from memories.api.answers import as_shape
+from memories.api.answers import as_shape, documented, list_of
 from memories.api.bodies import Body
 from memories.api.operations import reading, writing
 from memories.audit.log import actor_of_caller
@@ -18,11 +18,16 @@ from memories.caller import ApiRequest
 from memories.ids import parse_uuid
 from memories.pagination import page_json
 
-router = Router()
+router = Router(tags=["Webhooks"])
 _WHAT = "A webhook"  # refused to limited keys, since it gets notifications about all books
 
 
-class WebhookIn(Body):
+class WebhookIn(
+    Body,
+    json_schema_extra={
+        "examples": [{"url": "https://example.org/daybook", "kinds": ["memory.changed", "review.saved"]}]
+    },
+):
     url: Annotated[str, StringConstraints(min_length=1, max_length=URL_LENGTH), Field(description="http or https.")]
     kinds: Annotated[
         list[
@@ -34,7 +39,7 @@ class WebhookIn(Body):
     ] = [*KINDS]  # type: ignore[list-item]
 
 
-@router.get("/webhooks")
+@router.get("/webhooks", response=list_of(answers.Webhook, "Webhooks, newest first."))
 @reading
 def webhook_list(request: ApiRequest) -> dict[str, Any]:
     """The owner's webhooks, newest first: at most ten."""
@@ -43,13 +48,13 @@ def webhook_list(request: ApiRequest) -> dict[str, Any]:
     return page_json([webhook_json(row) for row in rows])
 
 
-@router.post("/webhooks", response={201: Any})
+@router.post("/webhooks", response={201: documented(answers.NewWebhook)})
 @writing
 def webhook_make(request: ApiRequest, body: WebhookIn) -> Status[Any]:
     """Create a webhook for notifications. The `secret` that signs them is only in this answer."""
     caller = request.auth
     caller.limits.refuse(_WHAT)
-    by = actor_of_caller(caller.owner_id, caller.actor)
+    by = actor_of_caller(caller)
     webhook, secret = webhook_create(caller.owner_id, url=body.url, kinds=body.kinds, by=by)
     return Status(201, webhook_json(webhook) | {"secret": secret})
 
@@ -60,7 +65,7 @@ def webhook_forget(request: ApiRequest, webhook_id: str) -> Status[Any]:
     """Delete a webhook."""
     caller = request.auth
     caller.limits.refuse(_WHAT)
-    webhook_delete(caller.owner_id, parse_uuid(webhook_id), by=actor_of_caller(caller.owner_id, caller.actor))
+    webhook_delete(caller.owner_id, parse_uuid(webhook_id), by=actor_of_caller(caller))
     return Status(204, None)
 
 

@@ -44,25 +44,10 @@ async def allowed(caller: Caller) -> AsyncIterator[Allowance]:
     the block raises, it is called here. One query for a key with daily limits, otherwise none.
 
     Raises RateLimited with `reason` (`tokens_per_day`, `money_per_day`, `streams_at_once`), `limit`, `retry_after`."""
-    allowance = await _allowance(caller)
-    try:
-        yield allowance
-    except BaseException:
-        allowance.leave()
-        raise
-
-
-async def record_tokens_left(caller: Caller) -> None:
-    """Record the remaining tokens of the day for the response headers. One query if the key has that limit."""
-    if caller.key_id is not None and caller.spending_limits.tokens_per_day:
-        tokens, _ = await in_read_thread(spent_today, caller.key_id)
-        _record_tokens(caller.spending_limits.tokens_per_day, tokens)
-
-
-async def _allowance(caller: Caller) -> Allowance:
     key_id, limits = caller.key_id, caller.spending_limits
     if key_id is None or not limits:
-        return Allowance(key_id)
+        yield Allowance(key_id)
+        return
     slot, others = await under_way.enter(key_id)
     try:
         if 0 < limits.streams_at_once <= others:
@@ -74,10 +59,17 @@ async def _allowance(caller: Caller) -> Allowance:
             )
         if limits.daily:
             _require(limits, others, *await in_read_thread(spent_today, key_id))
+        yield Allowance(key_id, slot)
     except BaseException:
         under_way.leave(key_id, slot)
         raise
-    return Allowance(key_id, slot)
+
+
+async def record_tokens_left(caller: Caller) -> None:
+    """Record the remaining tokens of the day for the response headers. One query if the key has that limit."""
+    if caller.key_id is not None and caller.spending_limits.tokens_per_day:
+        tokens, _ = await in_read_thread(spent_today, caller.key_id)
+        _record_tokens(caller.spending_limits.tokens_per_day, tokens)
 
 
 def _require(limits: SpendingLimits, others: int, tokens: int, money: float) -> None:

@@ -12,7 +12,6 @@ from gateway.agents.settings import Price
 
 _MILLION = 1_000_000
 _MAX_NAMED = 5
-_DETAILS = (("prompt_tokens_details", "cached_tokens"), ("completion_tokens_details", "reasoning_tokens"))
 
 
 @dataclass(slots=True)
@@ -62,16 +61,18 @@ def usage_words(usage: Any) -> str:
     total, read, written = (usage.get(f"{name}_tokens") for name in ("total", "prompt", "completion"))
     if not total:
         return "None reported"
-    cached, thought = (_detail(usage, *names) for names in _DETAILS)
+    cached = figure_of(usage, "prompt_tokens_details", "cached_tokens")
+    thought = figure_of(usage, "completion_tokens_details", "reasoning_tokens")
     parts = [f"{read:,} read" + (f" ({cached:,} from a cache)" if cached else "")] if read else []
     parts += [f"{written:,} written" + (f" ({thought:,} of them thinking)" if thought else "")] if written else []
     return f"{total:,} tokens" + (f": {', '.join(parts)}" if parts else "")
 
 
-def _detail(usage: Mapping[str, Any], group: str, name: str) -> int:
-    details = usage.get(group)
-    value = details.get(name) if isinstance(details, Mapping) else None
-    return value if isinstance(value, int) else 0
+def figure_of(usage: Any, *path: str) -> int:
+    """Return a number in a usage by the path to it, or 0 if it is missing or not an integer."""
+    for name in path:
+        usage = usage.get(name) if isinstance(usage, Mapping) else None
+    return max(usage, 0) if isinstance(usage, int) else 0
 
 
 def dollars(amount: float) -> str:

@@ -14,9 +14,15 @@ from django.utils import timezone
 from memories.json_output import json_time
 
 REQUESTS, TOKENS = "requests", "tokens"
-_PARTS = ("limit", "remaining", "reset")
-OPENAI_HEADERS = tuple(f"x-ratelimit-{part}-{kind}" for kind in (REQUESTS, TOKENS) for part in _PARTS)
-ANTHROPIC_HEADERS = tuple(f"anthropic-ratelimit-{kind}-{part}" for kind in (REQUESTS, TOKENS) for part in _PARTS)
+_PARTS = {"limit": "The limit of", "remaining": "What is left of the", "reset": "When there will be more"}
+_MEANINGS = {
+    (part, kind): f"{words} {of}, where the key has such a limit."
+    for kind, of in ((REQUESTS, "requests a minute"), (TOKENS, "tokens of the UTC day"))
+    for part, words in _PARTS.items()
+}
+# The names of the headers, with their descriptions
+OPENAI_HEADERS = {f"x-ratelimit-{part}-{kind}": meaning for (part, kind), meaning in _MEANINGS.items()}
+ANTHROPIC_HEADERS = {f"anthropic-ratelimit-{kind}-{part}": meaning for (part, kind), meaning in _MEANINGS.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,9 @@ _limiters: "WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, SlidingWindow
 async def count_request(key: str, per_minute: int) -> None:
     """Count a request of a key, and record the window for the response headers. A `per_minute` of 0 means no limit.
     Raises RateLimited with `limit` and `retry_after` (seconds)."""
-    window, accepted = await _hit(key, per_minute)
-    if window is None:
+    if not per_minute:
         return
+    window, accepted = await _hit(key, per_minute)
     record_window(REQUESTS, window)
     if not accepted:
         raise _limited("This key may make", window)
@@ -41,7 +41,7 @@ async def count_request(key: str, per_minute: int) -> None:
 async def count_for_address(what: str, address: str, per_minute: int) -> None:
     """Count a request for `what` from a network address, as count_request does. Raises RateLimited."""
     window, accepted = await _hit(f"{what}:{address}", per_minute)
-    if window is not None and not accepted:
+    if not accepted:
         raise _limited("One address may make", window)
 
 
@@ -52,11 +52,9 @@ def _limited(who: str, window: Window) -> RateLimited:
     )
 
 
-async def _hit(name: str, per_minute: int) -> tuple[Window | None, bool]:
-    """Count a request. Return the window after it (None without a limit), and whether it is within the limit."""
+async def _hit(name: str, per_minute: int) -> tuple[Window, bool]:
+    """Count a request. Return the window after it, and whether it is within the limit."""
     global _backoff_until
-    if not per_minute:
-        return None, True
     limit = RateLimitItemPerMinute(per_minute)
     if settings.REDIS_URL and time.monotonic() >= _backoff_until:
         try:

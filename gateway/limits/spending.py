@@ -13,7 +13,7 @@ from django.db.models import F, QuerySet, Sum
 from django.utils import timezone
 
 from gateway.agents.settings import Price
-from gateway.limits.money import cost_of
+from gateway.limits.money import cost_of, figure_of
 from gateway.models import UsageDay
 from gateway.tokens import estimate
 from memories.database.statements import RawStatement
@@ -54,9 +54,7 @@ class ModelUse:
             return estimate(self.messages), text_tokens(self.text), 0
         read, written = figure_of(self.usage, "prompt_tokens"), figure_of(self.usage, "completion_tokens")
         read = read or max(0, figure_of(self.usage, "total_tokens") - written)
-        details = self.usage.get("prompt_tokens_details")
-        cached = figure_of(details, "cached_tokens") if isinstance(details, Mapping) else 0
-        return read, written, min(read, cached)
+        return read, written, min(read, figure_of(self.usage, "prompt_tokens_details", "cached_tokens"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,12 +140,6 @@ def spent_today(key_id: UUID) -> tuple[int, float]:
         tokens=Sum(F("input_tokens") + F("output_tokens")), cost=Sum("cost")
     )
     return int(found["tokens"] or 0), float(found["cost"] or 0.0)
-
-
-def figure_of(usage: Mapping[str, Any], name: str) -> int:
-    """Return a number in a usage, or 0 if it is missing or not an integer."""
-    value = usage.get(name)
-    return max(value, 0) if isinstance(value, int) else 0
 
 
 def first_day(last: date) -> date:

@@ -1,5 +1,5 @@
 """`/mcp`: the memory tools, memories and documents of the key's owner for clients of the Model Context Protocol
 (streamable HTTP).
 
-messages: JSON-RPC. protocol: versions, handshake, envelopes, cursors. tools, resources, prompts: the methods offered.
+protocol: JSON-RPC messages, versions, handshake, envelopes. tools, resources, prompts: the methods offered.
 rights: the current rights of a key. api: the HTTP endpoint. The server is stateless (docs/decisions/0010-mcp.md)."""

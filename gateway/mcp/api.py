@@ -13,8 +13,8 @@ from gateway.api.errors import error_response, install_handlers
 from gateway.api.openai_body import parse_async
 from gateway.api.responding import json_response
 from gateway.authentication import KeyAuth, caller_by_key, caller_by_token, given_key, require_json
-from gateway.mcp import messages, prompts, protocol, resources, tools
-from gateway.mcp.messages import Message, RpcError
+from gateway.mcp import prompts, protocol, resources, tools
+from gateway.mcp.protocol import Message, RpcError
 from gateway.oauth.addresses import challenge, resource_of
 from gateway.oauth.tokens import is_access_token
 from gateway.requests import origin_allowed
@@ -90,7 +90,7 @@ def insufficient_scope(request: HttpRequest, error: InsufficientScope) -> HttpRe
 async def mcp_post(request: ApiRequest) -> HttpResponse:
     """Answer a client's messages, or return an empty 202 if all of them are notifications."""
     try:
-        received, batch = await parse_async(messages.read_messages, request.body)
+        received, batch = await parse_async(protocol.read_messages, request.body)
     except RpcError as error:
         return json_response(error.as_json(error.id), status=400)
     answers = []
@@ -113,11 +113,11 @@ async def _answer(request: ApiRequest, message: Message) -> tuple[dict[str, Any]
         result = await _result(request, message, envelope=envelope)
     except RpcError as error:
         # Error statuses are those of version 2026-07-28. Earlier versions use 200 for any valid message.
-        refused_envelope = error.code in {messages.HEADER_MISMATCH, messages.UNSUPPORTED_VERSION}
-        error_status = 404 if error.code == messages.METHOD_NOT_FOUND else 400
+        refused_envelope = error.code in {protocol.HEADER_MISMATCH, protocol.UNSUPPORTED_VERSION}
+        error_status = 404 if error.code == protocol.METHOD_NOT_FOUND else 400
         status = error_status if envelope or refused_envelope else 200
-        if envelope and error.code == messages.RESOURCE_NOT_FOUND:  # only in earlier versions
-            error.code = messages.INVALID_PARAMS
+        if envelope and error.code == protocol.RESOURCE_NOT_FOUND:  # only in earlier versions
+            error.code = protocol.INVALID_PARAMS
         return error.as_json(message.id), status
     return {"jsonrpc": "2.0", "id": message.id, "result": protocol.in_envelope(result) if envelope else result}, 200
 
@@ -131,21 +131,22 @@ async def _result(request: ApiRequest, message: Message, *, envelope: bool) -> d
     if message.method == "ping":
         return {}
     if listed := SINGLE_PAGE_LISTS.get(message.method):
-        protocol.require_no_cursor(message.params)
+        if message.params.get("cursor") is not None:  # there is a single page
+            raise protocol.wrong_cursor()
         return {**listed(request.auth), **protocol.cache_fields()}
     if message.method == "tools/call":
         return await _call(request, message.params)
     if method := READ_METHODS.get(message.method):
         return await in_read_thread(method, request.auth, _book(request), message.params)
-    raise RpcError(messages.METHOD_NOT_FOUND, "This method is not supported.")
+    raise RpcError(protocol.METHOD_NOT_FOUND, "This method is not supported.")
 
 
 async def _call(request: ApiRequest, params: dict[str, Any]) -> dict[str, Any]:
     name, arguments = params.get("name"), params.get("arguments") or {}
     if not isinstance(name, str) or name not in tools.NAMES:
-        raise RpcError(messages.INVALID_PARAMS, "There is no such tool.")
+        raise RpcError(protocol.INVALID_PARAMS, "There is no such tool.")
     if not isinstance(arguments, dict):
-        raise RpcError(messages.INVALID_PARAMS, "arguments must be an object.")
+        raise RpcError(protocol.INVALID_PARAMS, "arguments must be an object.")
     if request.auth.app and request.auth.read_only and memory_tools.TOOLS[name].writes:
         raise InsufficientScope("This app may only read. Connect it again to let it write.")
     call = ToolCall(id=name, name=name, arguments=json.dumps(arguments))

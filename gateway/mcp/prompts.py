@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gateway.mcp.messages import INVALID_PARAMS, RpcError
+from gateway.mcp.protocol import INVALID_PARAMS, RpcError
 from gateway.mcp.rights import current_limits, rpc_errors
 from memories.caller import Caller
 from memories.errors import NotFound

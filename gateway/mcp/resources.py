@@ -6,8 +6,7 @@ import re
 from functools import partial
 from typing import Any
 
-from gateway.mcp.messages import INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
-from gateway.mcp.protocol import cache_fields, cursor_of, position_in, wrong_cursor
+from gateway.mcp.protocol import INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError, cache_fields, wrong_cursor
 from gateway.mcp.rights import current_limits, rpc_errors
 from memories.artifacts.paths import ROOT, SUMMARY_PATH, resolve_uri
 from memories.artifacts.store import artifact_get, artifact_read, blocking_rule, live_artifacts
@@ -24,6 +23,7 @@ from memories.selectors import blocked_condition, live_memories, memory_get
 Params = dict[str, Any]
 PAGE_SIZE = 100
 _DOCUMENTS, _MEMORIES = "documents", "memories"
+_CURSOR = re.compile(f"({_DOCUMENTS}|{_MEMORIES}):(.*)", re.DOTALL)
 _MEMORY_URI = re.compile(r"memory://memories/([1-9][0-9]{0,18})")
 _JSON, _MARKDOWN = "application/json", "text/markdown"
 _TITLE_CHARS = 80
@@ -47,9 +47,9 @@ TEMPLATES = [
 
 def listed(caller: Caller, book: str, params: Params) -> dict[str, Any]:
     """Handle resources/list: documents by path, then memories, newest first. "" is the key's book. Raises RpcError."""
-    position = position_in(params) or (_DOCUMENTS, "")
+    position = _position_in(params)
     with rpc_errors(RESOURCE_NOT_FOUND):
-        resources, cursor = _page(caller, current_limits(caller).book_name(book or None), position)
+        resources, cursor = _page(caller, current_limits(caller).book_name(book or None), *position)
     page: dict[str, Any] = {"resources": resources, **cache_fields(0)}
     return page | {"nextCursor": cursor} if cursor else page
 
@@ -70,30 +70,39 @@ def read(caller: Caller, book: str, params: Params) -> dict[str, Any]:
     return {"contents": [{"uri": uri, "mimeType": mime, "text": text}], **cache_fields(0)}
 
 
-def _page(caller: Caller, book: str, position: tuple[str, str]) -> tuple[list[dict[str, Any]], str]:
-    """Return the resources after a position, and the cursor of the next page or ""."""
+def _position_in(params: Params) -> tuple[str | None, int]:
+    """Return where a page begins: at the documents after a path, unless that is None, and at the memories before a
+    number. Raises RpcError."""
+    cursor = params.get("cursor")
+    if cursor is None:
+        return "", MAX_NUMBER
+    match = _CURSOR.fullmatch(cursor) if isinstance(cursor, str) and len(cursor) <= SHORT_LENGTH else None
+    if match and match[1] == _DOCUMENTS and match[2].isprintable():
+        return match[2], MAX_NUMBER
+    number = parse_number(match[2]) if match and match[1] == _MEMORIES else None
+    if number is None:
+        raise wrong_cursor()
+    return None, number
+
+
+def _page(caller: Caller, book: str, after: str | None, before: int) -> tuple[list[dict[str, Any]], str]:
+    """Return the resources from a position, and the cursor of the next page or ""."""
     state = existing_book_state(caller.owner_id, book)
-    section, after = position
-    if section not in {_DOCUMENTS, _MEMORIES}:
-        raise wrong_cursor()
-    before = MAX_NUMBER if section == _DOCUMENTS else parse_number(after)
-    if before is None:
-        raise wrong_cursor()
     if state is None:
         return [], ""
     resources: list[dict[str, Any]] = []
-    if section == _DOCUMENTS:
+    if after is not None:
         documents = list(live_artifacts(caller.owner_id, state.book_id).filter(path__gt=after)[: PAGE_SIZE + 1])
         resources = [_document(row) for row in documents[:PAGE_SIZE]]
         if len(documents) > PAGE_SIZE:
-            return resources, cursor_of(_DOCUMENTS, documents[PAGE_SIZE - 1].path)
+            return resources, f"{_DOCUMENTS}:{documents[PAGE_SIZE - 1].path}"
     rows = live_memories(caller.owner_id, state.book_id).exclude(blocked_condition()).filter(number__lt=before)
     left = PAGE_SIZE - len(resources)
     memories = list(rows.order_by("-number")[: left + 1])
     resources += [_memory(row) for row in memories[:left]]
     if len(memories) <= left:
         return resources, ""
-    return resources, cursor_of(_MEMORIES, str(memories[left - 1].number if left else before))
+    return resources, f"{_MEMORIES}:{memories[left - 1].number if left else before}"
 
 
 def _document(artifact: Artifact) -> dict[str, Any]:

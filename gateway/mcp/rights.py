@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 from gateway.agents.rows import KEY_REVOKED
 from gateway.authentication import require_memory
-from gateway.keys import key_by_id, key_limits
-from gateway.mcp.messages import NOT_PERMITTED, RpcError
+from gateway.keys import key_limits, keys_of
+from gateway.mcp.protocol import NOT_PERMITTED, RpcError
 from gateway.models import ApiKey
 from memories.caller import Caller, KeyLimits
 from memories.errors import DomainError, InvalidRequest, NotFound, Unauthorized
@@ -15,7 +15,7 @@ from memories.errors import DomainError, InvalidRequest, NotFound, Unauthorized
 
 def current_key(caller: Caller) -> ApiKey:
     """Return the row of the caller's key. Raises Unauthorized if it has been revoked."""
-    key = key_by_id(caller.key_id) if caller.key_id else None
+    key = keys_of(caller).first()
     if key is None:
         raise Unauthorized(KEY_REVOKED)
     return key

@@ -4,10 +4,9 @@ the app.
 A connection is a row of ApiKey with a client. Like any key it has an owner, a book, rights, a last use and a
 revocation. Its tokens are the library's rows for the same client and user. Synchronous; uses the database."""
 
-import hashlib
 import secrets
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -81,13 +80,13 @@ def tokens_delete(user_id: int | None, application_id: int | None, *, codes: boo
         model.objects.filter(user_id=user_id, application_id=application_id).delete()
 
 
-def token_find(sha256: str) -> FoundToken | None:
-    """Return the valid access token with this hash, or None. One query."""
+def token_find(plain: str) -> FoundToken | None:
+    """Return the access token if it is valid, or None. One query."""
     row = (
         live_connections()
         .select_related("owner")
         .filter(
-            client__accesstoken__token_checksum=sha256,
+            client__accesstoken__token_checksum=key_hash(plain),
             client__accesstoken__expires__gt=timezone.now(),
             client__accesstoken__user=F("owner__user"),
         )
@@ -99,22 +98,12 @@ def token_find(sha256: str) -> FoundToken | None:
     return FoundToken(row, row.token_resource, frozenset(row.token_scope.split()))
 
 
-def token_hash(plain: str) -> str:
-    """Return the hash under which the library stores a token."""
-    return hashlib.sha256(plain.encode()).hexdigest()
-
-
-def is_recent(used_at: datetime) -> bool:
-    """Return True if a refresh token was used within GRACE_PERIOD."""
-    return used_at > timezone.now() - GRACE_PERIOD
-
-
 def connection_of_token(plain: str, application: Application) -> ApiKey | None:
     """Return the live connection of an access or refresh token that works, or None for any other token, and for one of
     another app."""
     usable = Q(revoked=None) | Q(revoked__gt=timezone.now() - GRACE_PERIOD)
     for tokens in (RefreshToken.objects.filter(usable), AccessToken.objects.all()):
-        own = tokens.filter(token_checksum=token_hash(plain), application=application)
+        own = tokens.filter(token_checksum=key_hash(plain), application=application)
         user_id = own.values_list("user_id", flat=True).first()
         if user_id is not None:
             return connection_of(user_id, application)

@@ -10,8 +10,9 @@ from oauth2_provider.models import AccessToken, Grant, RefreshToken
 from oauth2_provider.oauth2_validators import OAuth2Validator
 from oauthlib.oauth2.rfc6749 import errors
 
+from gateway.keys import key_hash
 from gateway.oauth.addresses import same_resource
-from gateway.oauth.connections import connection_of, is_recent, token_hash, tokens_delete
+from gateway.oauth.connections import GRACE_PERIOD, connection_of, tokens_delete
 from gateway.oauth.tokens import SCOPES, scopes_of
 
 # The scope that marks a code as used. An unused code has at least one scope.
@@ -49,8 +50,9 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the library ships no 
         ended. If one is reused later, the library revokes its whole family."""
         with transaction.atomic():
             # Locked, or the library would take a token that is used between the two looks for a reused one.
-            tokens = RefreshToken.objects.select_for_update().filter(token_checksum=token_hash(refresh_token))
-            used = next((token for token in tokens if token.revoked and is_recent(token.revoked)), None)
+            tokens = RefreshToken.objects.select_for_update().filter(token_checksum=key_hash(refresh_token))
+            since = timezone.now() - GRACE_PERIOD
+            used = next((token for token in tokens if token.revoked and token.revoked > since), None)
             if used is None:
                 valid: bool = super().validate_refresh_token(refresh_token, client, request, *args, **kwargs)
             else:

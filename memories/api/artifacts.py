@@ -6,6 +6,8 @@ from django.http import HttpResponse
 from ninja import Router
 from pydantic import Field
 
+from memories.api import answers
+from memories.api.answers import documented, list_of
 from memories.api.bodies import Body
 from memories.api.memories import edit_source, if_match, with_etag
 from memories.api.operations import reading
@@ -20,15 +22,15 @@ from memories.selectors import book_named
 from memories.services import book_get_or_create
 from memories.verdicts import scan_document_ahead
 
-router = Router()
+router = Router(tags=["Documents"])
 
 
-class ArtifactIn(Body):
+class ArtifactIn(Body, json_schema_extra={"examples": [{"content": "# Kitchen\n\n- Cooks without meat."}]}):
     # Longer content is answered with 413, so the limit is only documented here.
     content: Annotated[str, Field(json_schema_extra={"maxLength": MAX_DOCUMENT})]
 
 
-@router.get("/books/{name}/artifacts")
+@router.get("/books/{name}/artifacts", response=list_of(answers.Artifact, "The documents of a book, by path."))
 @reading
 def artifact_list(request: ApiRequest, name: str) -> dict[str, Any]:
     """List the documents of a book, by path."""
@@ -39,7 +41,7 @@ def artifact_list(request: ApiRequest, name: str) -> dict[str, Any]:
     return page_json([artifact_json(row) for row in live_artifacts(owner_id, book.pk)] if book else [])
 
 
-@router.get("/books/{name}/artifacts/{path:path}")
+@router.get("/books/{name}/artifacts/{path:path}", response=documented(answers.Artifact))
 @reading
 def artifact_read(request: ApiRequest, name: str, path: str, response: HttpResponse) -> dict[str, Any]:
     """Return a document, with its ETag."""
@@ -50,7 +52,7 @@ def artifact_read(request: ApiRequest, name: str, path: str, response: HttpRespo
     return with_etag(response, artifact_json(artifact_get(request.auth.owner_id, book.pk, path)))
 
 
-@router.put("/books/{name}/artifacts/{path:path}")
+@router.put("/books/{name}/artifacts/{path:path}", response=documented(answers.Artifact))
 async def artifact_write(
     request: ApiRequest, name: str, path: str, body: ArtifactIn, response: HttpResponse
 ) -> dict[str, Any]:

@@ -10,25 +10,26 @@ from django.db.models import QuerySet
 from ninja import Router
 
 from memories.api import answers
-from memories.api.answers import as_shape
+from memories.api.answers import as_shape, list_of
 from memories.api.bodies import EMPTY_AS_NONE, inline_enum
 from memories.api.export import CONTENT_TYPE, download
 from memories.audit.log import KIND, Action, actor_of_caller, audit_entries, audit_record
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_thread
 from memories.errors import Forbidden
-from memories.ids import parse_uuid
 from memories.limits import PageSize, ShortText
 from memories.models import AuditEntry
 from memories.pagination import DEFAULT_LIMIT, list_json
 from memories.selectors import paged
 
-router = Router()
+router = Router(tags=["Audit"])
 PERMISSION = "memories.view_auditentry"
 _AS_LINES: dict[str, Any] = {"responses": {200: {"content": {CONTENT_TYPE: {"schema": {"type": "string"}}}}}}
 
 
-@router.get("/audit", response={200: Any}, openapi_extra=_AS_LINES)
+@router.get(
+    "/audit", response=list_of(answers.AuditEntry, "Entries of the audit log, newest first."), openapi_extra=_AS_LINES
+)
 async def audit_list(
     request: ApiRequest,
     actor: ShortText = "",
@@ -69,12 +70,11 @@ def audit_lines(entries: "QuerySet[AuditEntry]") -> Iterator[str]:
 
 def _list(caller: Caller, filters: dict[str, str], limit: int, after: str | None) -> dict[str, Any]:
     require_right(caller)
-    page = list_json(audit_entries(**filters), limit=limit, after=after, key="id", show=audit_json, parse=parse_uuid)
-    actor = actor_of_caller(caller.owner_id, caller.actor)
-    audit_record(Action.LIST, actor=actor, kind=KIND, count=len(page["data"]))
+    page = list_json(audit_entries(**filters), limit=limit, after=after, show=audit_json)
+    audit_record(Action.LIST, actor=actor_of_caller(caller), kind=KIND, count=len(page["data"]))
     return page
 
 
 def _export_record(caller: Caller) -> None:
     require_right(caller)
-    audit_record(Action.EXPORT, actor=actor_of_caller(caller.owner_id, caller.actor), kind=KIND)
+    audit_record(Action.EXPORT, actor=actor_of_caller(caller), kind=KIND)

@@ -8,31 +8,41 @@ from django.http import HttpResponse
 from ninja import Router, Status
 from pydantic import Field
 
+from memories.api import answers
+from memories.api.answers import documented, list_of
 from memories.api.bodies import EMPTY_AS_NONE, METADATA_QUERY, Body, BookName, Category, Content, inline_enum
 from memories.api.operations import reading, writing
 from memories.api.serializers import memory_json, revision_json
+from memories.bulk_edits import BulkAction, BulkEditResult, bulk_edit_slices, edit_of
 from memories.caller import ALL_BOOKS, ApiRequest, Caller
 from memories.database.access import in_read_thread, in_thread
 from memories.database.batches import in_slices
-from memories.entry_rules import clean_content, clean_keywords
+from memories.entry_rules import clean_category, clean_content, clean_keywords
 from memories.errors import InvalidRequest, NotFound
 from memories.filters import MemoryFilters, contains_text, metadata_from_query
 from memories.health import health_of_books
 from memories.history.undo import change_set_get, memory_restore, undo_slices
 from memories.ids import parse_uuid
-from memories.limits import AfterNumber, GivenKeywords, PageSize, QueryMoment, QueryText, ShortText
+from memories.limits import BULK_MEMORIES, AfterNumber, GivenKeywords, PageSize, QueryMoment, QueryText, ShortText
 from memories.messaging.outbox import PAGE, notifications_after
 from memories.metadata import Metadata
 from memories.models import ChangeSet, Memory, Revision, Target, WriteOrigin
 from memories.pagination import DEFAULT_LIMIT, list_json, page_json, parse_number
-from memories.selectors import live_condition, memory_get, row_by_id
+from memories.selectors import book_named, live_condition, memory_get, row_by_id
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, fields_given, memory_changes
 from memories.verdicts import INLINE_SCAN_CHARS, scan_ahead, verdict_of
 
-router = Router()
+router = Router(tags=["Memories"])
 
 
-class MemoryIn(Body):
+class MemoryIn(
+    Body,
+    json_schema_extra={
+        "examples": [
+            {"content": "Is vegetarian.", "category": "food", "keywords": ["diet"], "metadata": {"source": "crm"}}
+        ]
+    },
+):
     content: Content
     target: ShortText = "user"
     category: Category = "general"
@@ -43,7 +53,7 @@ class MemoryIn(Body):
     expires_at: datetime | None = None
 
 
-class MemoryPatch(Body):
+class MemoryPatch(Body, json_schema_extra={"examples": [{"content": "Is vegan.", "pinned": True}]}):
     content: Content | None = None
     target: ShortText | None = None
     category: Category | None = None
@@ -53,11 +63,23 @@ class MemoryPatch(Body):
     expires_at: datetime | None = None
 
 
-class RestoreIn(Body):
+class BulkIn(
+    Body,
+    json_schema_extra={"examples": [{"ids": ["12", "7"], "action": "categorise", "category": "food", "book": "main"}]},
+):
+    ids: Annotated[list[ShortText], Field(min_length=1, max_length=BULK_MEMORIES)]
+    action: BulkAction = Field(description="`restore` is for deleted memories, the others are for live ones.")
+    category: Category | None = Field(None, description="The new category, for `categorise`.")
+    book: ShortText | None = Field(
+        None, description="The book of these memories. The default is `main`, or the key's first book."
+    )
+
+
+class RestoreIn(Body, json_schema_extra={"examples": [{"revision": "01a20650-d0a0-7484-b03a-04197972ff6f"}]}):
     revision: ShortText
 
 
-@router.post("/memories", response={201: Any, 200: Any})
+@router.post("/memories", response={201: documented(answers.Memory), 200: documented(answers.Memory)})
 async def memory_add(request: ApiRequest, body: MemoryIn, response: HttpResponse) -> Status[Any]:
     """Add a memory. If the book has a memory with this content, update the other given fields in it and answer 200."""
     fields = MemoryFields(**body.dict(exclude={"book"}))
@@ -68,7 +90,7 @@ async def memory_add(request: ApiRequest, body: MemoryIn, response: HttpResponse
     return Status(status, with_etag(response, memory))
 
 
-@router.get("/memories", openapi_extra={"parameters": [METADATA_QUERY]})
+@router.get("/memories", response=list_of(answers.Memory, "Memories."), openapi_extra={"parameters": [METADATA_QUERY]})
 @reading
 def memory_list(
     request: ApiRequest,
@@ -100,21 +122,38 @@ def memory_list(
     return list_json(rows, limit=limit, after=after, key="number", show=memory_json, parse=parse_number)
 
 
-@router.get("/memories/health")
+@router.get("/memories/health", response=list_of(answers.BookHealth, "The health of each book."))
 @reading
 def memory_health(request: ApiRequest) -> dict[str, Any]:
     """Return each book's health: budgets, covered sessions and the last review, in figures and as text."""
     return page_json(health_of_books(request.auth.owner_id, limits=request.auth.limits))
 
 
-@router.get("/memories/{memory_id}")
+@router.post("/memories/bulk", response=documented(answers.BulkEdited))
+async def memory_bulk(request: ApiRequest, body: BulkIn) -> dict[str, Any]:
+    """Delete, restore, pin, unpin or categorise many memories of one book; those of other books are left alone. The
+    whole edit is one change set, which can be undone."""
+    caller = request.auth
+    edit = edit_of(body.action, clean_category(body.category or "") if body.action == "categorise" else "")
+    numbers = {id: parse_number(id) for id in body.ids}
+    valid = [parsed for parsed in numbers.values() if parsed is not None]
+    book = await in_read_thread(book_named, caller.owner_id, caller.limits.book_name(body.book))
+    result = BulkEditResult(change_set=None, changed=(), left_alone=tuple(valid))
+    if book is not None:
+        result = await in_slices(bulk_edit_slices(book, valid, edit, edit_source(caller)))
+    answer = result.as_json()
+    answer["left_alone"] += [id for id, parsed in numbers.items() if parsed is None]
+    return answer
+
+
+@router.get("/memories/{memory_id}", response=documented(answers.Memory))
 @reading
 def memory_read(request: ApiRequest, memory_id: str, response: HttpResponse) -> dict[str, Any]:
     """Return a memory, with its ETag."""
     return with_etag(response, memory_json(_get(request.auth, memory_id)))
 
 
-@router.patch("/memories/{memory_id}")
+@router.patch("/memories/{memory_id}", response=documented(answers.Memory))
 async def memory_patch(
     request: ApiRequest, memory_id: str, body: MemoryPatch, response: HttpResponse
 ) -> dict[str, Any]:
@@ -136,7 +175,9 @@ def memory_delete(request: ApiRequest, memory_id: str) -> Status[Any]:
     return Status(204, None)
 
 
-@router.get("/memories/{memory_id}/revisions")
+@router.get(
+    "/memories/{memory_id}/revisions", response=list_of(answers.Revision, "The history of a memory, newest first.")
+)
 @reading
 def revision_list(
     request: ApiRequest, memory_id: str, limit: PageSize = DEFAULT_LIMIT, after: ShortText | None = None
@@ -144,10 +185,10 @@ def revision_list(
     """List the revisions of a memory, newest first. The memory may be deleted."""
     memory = _get(request.auth, memory_id, deleted=True)
     rows = Revision.objects.filter(owner_id=memory.owner_id, memory=memory).select_related("change_set")
-    return list_json(rows, limit=limit, after=after, key="id", show=revision_json, parse=parse_uuid)
+    return list_json(rows, limit=limit, after=after, show=revision_json)
 
 
-@router.post("/memories/{memory_id}/restore")
+@router.post("/memories/{memory_id}/restore", response=documented(answers.Memory))
 @writing
 def memory_put_back(request: ApiRequest, memory_id: str, body: RestoreIn) -> dict[str, Any]:
     """Restore the state after one of the memory's revisions."""
@@ -158,7 +199,7 @@ def memory_put_back(request: ApiRequest, memory_id: str, body: RestoreIn) -> dic
     return memory_json(memory_restore(memory, revision, edit_source(request.auth)).memory)
 
 
-@router.post("/changes/{change_set}/undo")
+@router.post("/changes/{change_set}/undo", response=documented(answers.Undone))
 async def change_undo(request: ApiRequest, change_set: str) -> dict[str, Any]:
     """Undo a change set. Undoing an undo restores the changes."""
     caller = request.auth
@@ -167,7 +208,7 @@ async def change_undo(request: ApiRequest, change_set: str) -> dict[str, Any]:
     return (await in_slices(undo_slices(row, source, limits=caller.limits))).as_json()
 
 
-@router.get("/notifications")
+@router.get("/notifications", response=list_of(answers.Notification, "Notifications, oldest first."))
 @reading
 def notification_list(request: ApiRequest, after: AfterNumber = 0, limit: PageSize = PAGE) -> dict[str, Any]:
     """List the notifications after number `after`, oldest first."""

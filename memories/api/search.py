@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 from ninja import Router
 from pydantic import Field
 
+from memories.api import answers
+from memories.api.answers import list_of
 from memories.api.bodies import Body
 from memories.api.serializers import memory_json
 from memories.caller import ALL_BOOKS, ApiRequest, Caller
@@ -22,11 +24,16 @@ from memories.recall.snapshot import snapshots
 from memories.selectors import book_named, live_condition
 from search.keywords import extract_keywords
 
-router = Router()
+router = Router(tags=["Memories"])
 MAX_HITS = 100
 
 
-class SearchIn(Body):
+class SearchIn(
+    Body,
+    json_schema_extra={
+        "examples": [{"query": "What could I cook?", "limit": 5, "book": "*", "metadata": {"source": "crm"}}]
+    },
+):
     query: QueryText
     category: ShortText | None = None
     book: ShortText | None = Field(None, description="`*`: all books. The default is `main`, or the key's first book.")
@@ -37,7 +44,7 @@ class SearchIn(Body):
     search: Literal["ranked", "match_all"] = "ranked"
 
 
-@router.post("/memories/search")
+@router.post("/memories/search", response=list_of(answers.FoundMemory, "Search results, best first."))
 async def memory_search(request: ApiRequest, body: SearchIn) -> dict[str, Any]:
     """Search memories. Results are ordered best first, with `match_all` in insertion order."""
     filters = MemoryFilters(

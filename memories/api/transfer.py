@@ -9,6 +9,8 @@ from django.http import HttpResponseBase
 from ninja import Router
 from pydantic import Field
 
+from memories.api import answers
+from memories.api.answers import documented
 from memories.api.export import CONTENT_TYPE, download, export_lines
 from memories.audit.log import Action, actor_of_caller, audit_record_own
 from memories.caller import ApiRequest, Caller
@@ -23,7 +25,7 @@ from memories.limits import ShortText
 from memories.selectors import require_book
 from memories.services import check_book_name
 
-router = Router()
+router = Router(tags=["Import and export"])
 # JSON Lines in the OpenAPI document.
 LINES: dict[str, Any] = {CONTENT_TYPE: {"schema": {"type": "string", "maxLength": settings.DAYBOOK_MAX_BODY}}}
 _BYTES = {"schema": {"type": "string", "format": "binary", "maxLength": settings.DAYBOOK_MAX_BODY}}
@@ -43,7 +45,9 @@ async def export(request: ApiRequest, book: ShortText | None = None) -> HttpResp
     return download(export_lines(request.auth.owner_id, book=book), "daybook-export.jsonl")
 
 
-@router.post("/import", openapi_extra={"requestBody": {"content": FILES, "required": True}})
+@router.post(
+    "/import", response=documented(answers.Import), openapi_extra={"requestBody": {"content": FILES, "required": True}}
+)
 async def import_(
     request: ApiRequest,
     preview: bool = False,
@@ -73,18 +77,18 @@ async def import_(
     return report.as_json()
 
 
-@router.delete("/account/memories")
+@router.delete("/account/memories", response=documented(answers.Receipt))
 async def forget(request: ApiRequest, book: ShortText | None = None) -> dict[str, Any]:
     """Permanently forget everything that is remembered, or one book of it. The receipt contains numbers only."""
     request.auth.limits.refuse("Forgetting")
     if book is not None:
         check_book_name(book)
         await in_read_thread(require_book, request.auth.owner_id, book)
-    by = await in_read_thread(actor_of_caller, request.auth.owner_id, request.auth.actor)
+    by = await in_read_thread(actor_of_caller, request.auth)
     return (await in_slices(forget_slices(request.auth.owner_id, book=book, by=by))).as_json()
 
 
 def _export_record(caller: Caller, book: str | None) -> None:
     if book is not None:
         require_book(caller.owner_id, book)
-    audit_record_own(Action.EXPORT, caller.owner_id, caller.actor, kind="owner", object_id=caller.owner_id)
+    audit_record_own(Action.EXPORT, caller, kind="owner", object_id=caller.owner_id)

@@ -8,7 +8,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypedDict, Unpack
-from uuid import UUID
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import connection, transaction
@@ -16,6 +15,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from memories.audit.triggers import create_statements, drop_statements
+from memories.caller import Caller
 from memories.errors import InvalidRequest
 from memories.models import AuditEntry, Owner
 
@@ -53,10 +53,10 @@ def actor_of(user: AbstractBaseUser | AnonymousUser | None) -> Actor:
     return Actor(user.get_username(), f"user:{user.pk}") if user is not None and user.pk else NOBODY
 
 
-def actor_of_caller(owner_id: UUID, actor: str) -> Actor:
+def actor_of_caller(caller: Caller) -> Actor:
     """Return the actor of an API request: the owner's name, with the key or login that was used. One query."""
-    owner = Owner.objects.select_related("user").get(pk=owner_id)
-    return Actor(str(owner), actor)
+    owner = Owner.objects.select_related("user").get(pk=caller.owner_id)
+    return Actor(str(owner), caller.actor)
 
 
 class About(TypedDict, total=False):
@@ -76,10 +76,10 @@ def audit_record(action: Action, *, actor: Actor, **about: Unpack[About]) -> Aud
     return entry
 
 
-def audit_record_own(action: Action, owner_id: UUID, actor: str, **about: Unpack[About]) -> None:
+def audit_record_own(action: Action, caller: Caller, **about: Unpack[About]) -> None:
     """Add an entry for an action of an owner, by login or key, on an object of their own."""
-    about["owner"] = owner = Owner.objects.select_related("user").get(pk=owner_id)
-    audit_record(action, actor=Actor(str(owner), actor), **about)
+    about["owner"] = owner = Owner.objects.select_related("user").get(pk=caller.owner_id)
+    audit_record(action, actor=Actor(str(owner), caller.actor), **about)
 
 
 def audit_record_each(entries: Sequence[AuditEntry]) -> None:

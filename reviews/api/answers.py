@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from memories.api.answers import Evidence, Id, MemoryId, Moment, Undone, list_of
+from memories.api.answers import Evidence, Id, MemoryId, Moment
 from reviews.consolidation.standing import Standing
 
 
@@ -124,33 +124,3 @@ class ConsolidationPreview(TypedDict):
     obstacle: str | None
     standing: Standing
     text: str
-
-
-ANSWERS: dict[str, dict[int, Any]] = {
-    "memory_ingest": {202: Review, 200: Review},
-    "session_review": {202: Review},
-    "review_list": {200: list_of(Review, "Reviews, newest first.")},
-    "review_read": {200: Review},
-    "review_undo": {200: Undone},
-    "review_approve": {200: Review},
-    "review_reject": {200: Review},
-    "proposal_list": {200: list_of(Proposal, "Writes that wait, or waited, newest first.")},
-    "proposal_read": {200: Proposal},
-    "proposal_approve": {200: Proposal},
-    "proposal_reject": {200: Proposal},
-    "consolidation_start": {202: StartedConsolidation | ConsolidationPreview},
-    "consolidation_list": {200: list_of(Consolidation, "Runs, newest first.")},
-    "consolidation_read": {200: Consolidation},
-    "consolidation_stop": {200: Consolidation},
-    "session_forgotten": {204: None},
-}
-EXAMPLES: dict[str, dict[str, Any]] = {
-    "IngestIn": {
-        "messages": [{"role": "user", "content": "I moved to York."}, {"role": "assistant", "content": "Noted."}],
-        "wait": True,
-    },
-    "WritesIn": {"writes": [0, 2]},
-    "ApprovalIn": {"writes": [0], "edits": {"0": "Lives in York."}},
-    "ProposalApproval": {"content": "Lives in York."},
-    "ConsolidationIn": {"book": "main", "dry_run": True},
-}

@@ -7,7 +7,7 @@ from ninja import Router, Status
 
 from gateway.models import Agent
 from gateway.services import session_forget, session_get
-from memories.api.answers import as_shape
+from memories.api.answers import as_shape, documented, list_of
 from memories.api.bodies import Body, BookName
 from memories.api.operations import reading, writing
 from memories.caller import ALL_BOOKS, ApiRequest, Caller
@@ -18,7 +18,7 @@ from memories.models import Book
 from memories.pagination import DEFAULT_LIMIT, list_json
 from memories.selectors import book_named, require_book
 from memories.services import book_get_or_create, check_book_name
-from reviews.api.answers import Consolidation
+from reviews.api.answers import Consolidation, ConsolidationPreview, StartedConsolidation
 from reviews.consolidation import runs
 from reviews.consolidation.preview import consolidation_preview
 from reviews.consolidation.requests import Trigger, consolidation_request
@@ -26,16 +26,16 @@ from reviews.consolidation.standing import standing_of
 from reviews.models import ConsolidationRun
 from reviews.selectors import consolidation_get
 
-router = Router()
+router = Router(tags=["Consolidation"])
 
 
-class ConsolidationIn(Body):
+class ConsolidationIn(Body, json_schema_extra={"examples": [{"book": "main", "dry_run": True}]}):
     book: BookName | None = None
     force: bool = False
     dry_run: bool = False
 
 
-@router.post("/consolidations", response={202: Any})
+@router.post("/consolidations", response={202: documented(StartedConsolidation | ConsolidationPreview)})
 async def consolidation_start(request: ApiRequest, body: ConsolidationIn) -> Status[Any]:
     """Start a consolidation, ignoring cool-downs and a paused earlier run; with `force`, even if nothing has changed.
     With `dry_run` only return a preview and write nothing. `standing` tells how many sessions may be read, are resting,
@@ -68,7 +68,7 @@ def _start(caller: Caller, body: ConsolidationIn) -> dict[str, Any]:
     return run_json(run) | {"standing": asdict(standing_of(book, force=run.force))}
 
 
-@router.get("/consolidations")
+@router.get("/consolidations", response=list_of(Consolidation, "Runs, newest first."))
 @reading
 def consolidation_list(
     request: ApiRequest, book: ShortText | None = None, limit: PageSize = DEFAULT_LIMIT, after: ShortText | None = None
@@ -78,17 +78,17 @@ def consolidation_list(
     rows = request.auth.limits.filter(rows, book="book__name")
     if book and book != ALL_BOOKS:
         rows = rows.filter(book__name=book)
-    return list_json(rows, limit=limit, after=after, key="id", show=run_json, parse=parse_uuid)
+    return list_json(rows, limit=limit, after=after, show=run_json)
 
 
-@router.get("/consolidations/{run_id}")
+@router.get("/consolidations/{run_id}", response=documented(Consolidation))
 @reading
 def consolidation_read(request: ApiRequest, run_id: str) -> dict[str, Any]:
     """Return a run with its progress."""
     return run_json(_run(request.auth, run_id))
 
 
-@router.post("/consolidations/{run_id}/stop")
+@router.post("/consolidations/{run_id}/stop", response=documented(Consolidation))
 @writing
 def consolidation_stop(request: ApiRequest, run_id: str) -> dict[str, Any]:
     """Stop a run. What it has done so far is kept."""

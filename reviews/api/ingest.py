@@ -18,18 +18,20 @@ from gateway.runs.active import is_ending
 from gateway.runs.by_id import MAX_EXTERNAL_ID
 from gateway.runs.utterances import tool_result_words
 from gateway.sessions.message_index import history_index
+from memories.api.answers import documented
 from memories.api.bodies import Body, BookName
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread, in_thread
 from memories.database.batches import in_slices_to_the_end
 from memories.errors import InvalidRequest, TooLarge
 from memories.limits import INGEST_CHARACTERS, INGEST_MESSAGES, SHORT_LENGTH
+from reviews.api.answers import Review
 from reviews.api.reviews import review_json
 from reviews.ingest import ingest_prepare, review_ingest
 from reviews.models import ReviewRun
 from reviews.selectors import review_get
 
-router = Router()
+router = Router(tags=["Memories"])
 WAIT_SECONDS = 60.0
 # The review's row is polled, since the worker may be another process. A server that shuts down gives requests two
 # seconds.
@@ -54,7 +56,20 @@ class IngestMessage(Schema):
         return {"role": self.role, "content": text} if self.role in {"user", "assistant"} and text.strip() else None
 
 
-class IngestIn(Body):
+class IngestIn(
+    Body,
+    json_schema_extra={
+        "examples": [
+            {
+                "messages": [
+                    {"role": "user", "content": "I moved to York."},
+                    {"role": "assistant", "content": "Noted."},
+                ],
+                "wait": True,
+            }
+        ]
+    },
+):
     messages: Annotated[
         list[IngestMessage],
         Field(
@@ -98,7 +113,7 @@ class IngestIn(Body):
         return list(dialogue)
 
 
-@router.post("/memories/ingest", response={202: Any, 200: Any})
+@router.post("/memories/ingest", response={202: documented(Review), 200: documented(Review)})
 async def memory_ingest(
     request: ApiRequest,
     body: IngestIn,

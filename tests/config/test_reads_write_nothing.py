@@ -2,7 +2,6 @@
 must not write. The first one may record something once, such as a new owner or the use of a key."""
 
 import json
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -11,17 +10,16 @@ from django.db import connection
 from django.test import AsyncClient, Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from pytest_django.plugin import DjangoDbBlocker
 
 from memories.database.access import in_thread
 from memories.models import Owner
 from memories.tools import TOOLS as TOOL_TABLE
-from tests.config.test_access_matrix import API, PAGES, TOOLS, World, request
+from tests.config.test_access_matrix import API, PAGES, TOOLS, World, request, shared_world, world
 from tests.conftest import Api
-from tests.factories import key_make, memory_make, owner_make
+from tests.factories import key_make, memory_make
 from tests.queries import statements
-from tests.shared_rows import shared_rows
 
+__all__ = ["shared_world", "world"]  # fixtures
 # Reads that do write, and why; docs/limits.md lists them too.
 WRITES = {"GET /api/export": "every export is recorded before its first line is sent"}
 
@@ -31,18 +29,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 def writes(statements: list[str]) -> list[str]:
     """Return the statements that write."""
     return [sql for sql in statements if sql.startswith(("INSERT", "UPDATE", "DELETE", "REPLACE"))]
-
-
-@pytest.fixture(scope="module")
-def shared_world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
-    with shared_rows(django_db_blocker, lambda: World(owner_make("alice"))) as world:
-        yield world
-
-
-@pytest.fixture
-def world(shared_world: World, db: None) -> World:
-    shared_world.reset_cookies()
-    return shared_world
 
 
 @pytest.fixture
@@ -55,7 +41,7 @@ def charlies(world: World) -> tuple[Owner, Api]:
 @pytest.mark.parametrize("name", [name for name in API if name.startswith("GET ")])
 @pytest.mark.parametrize("caller", ["owner's key", "owner"])
 async def test_a_get_operation_writes_nothing(world: World, name: str, caller: str) -> None:
-    path = world.fill(API[name][1])
+    path = world.fill(name).split()[1]
     await request(world.clients[caller], "GET", path, None)
     async with statements() as found:
         await request(world.clients[caller], "GET", path, None)

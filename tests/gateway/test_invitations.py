@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import time_machine
+from django.contrib.auth.forms import UserCreationForm
 from django.contrib.auth.models import User
 from django.core import mail
 from django.db import connection
@@ -14,7 +15,6 @@ from django.utils import timezone
 
 from gateway.accounts import invitations
 from gateway.accounts.invitations import (
-    AccountForm,
     invitation_accept,
     invitation_find,
     invitation_mail,
@@ -61,7 +61,7 @@ def test_the_link_creates_an_account_once(client: Client) -> None:
 def test_of_two_simultaneous_uses_one_creates_an_account() -> None:
     row = invitation_find(invite().split("/")[2])
     assert row is not None
-    forms = [AccountForm(CHOSEN), AccountForm(CHOSEN | {"username": "eve"})]
+    forms = [UserCreationForm(CHOSEN), UserCreationForm(CHOSEN | {"username": "eve"})]
     assert all(form.is_valid() for form in forms)
     invitation_accept(row, forms[0])
     with pytest.raises(Conflict):
@@ -73,7 +73,7 @@ def test_a_password_is_hashed_before_the_transaction(transactional_db: None, mon
     """Hashing waits for its turn, and the transaction keeps all other writers waiting."""
     row = invitation_find(invite().split("/")[2])
     assert row is not None
-    form, in_transaction = AccountForm(CHOSEN), []
+    form, in_transaction = UserCreationForm(CHOSEN), []
     assert form.is_valid()
     monkeypatch.setattr(User, "set_password", lambda *given: in_transaction.append(connection.in_atomic_block))
     invitation_accept(row, form)
@@ -85,7 +85,7 @@ def test_a_user_name_taken_meanwhile_is_refused_and_keeps_the_invitation() -> No
     rows = [invitation_find(invite(client).split("/")[2]) for _ in range(2)]
     assert rows[0] is not None
     assert rows[1] is not None
-    forms = [AccountForm(CHOSEN), AccountForm(CHOSEN)]
+    forms = [UserCreationForm(CHOSEN), UserCreationForm(CHOSEN)]
     assert all(form.is_valid() for form in forms)
     invitation_accept(rows[0], forms[0])
     with pytest.raises(Conflict, match="name"):

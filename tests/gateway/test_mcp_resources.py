@@ -9,7 +9,6 @@ from django.utils import timezone
 
 from gateway.keys import api_key_revoke
 from gateway.mcp import resources
-from gateway.mcp.protocol import cursor_of
 from gateway.models import Agent
 from memories.artifacts.store import artifact_put
 from memories.database.access import in_thread
@@ -127,9 +126,9 @@ async def test_pages_contain_every_resource_once(
         "€",
         "bm9uZQ",
         "A" * 300,
-        cursor_of("else", "1"),
-        cursor_of("memories", "one"),
-        cursor_of("documents", "a\x01"),
+        "else:1",
+        "memories:one",
+        "documents:a\x01",
     ],
 )
 async def test_an_invalid_cursor_is_error_code(alice_api: Api, cursor: Any) -> None:

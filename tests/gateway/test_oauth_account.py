@@ -14,7 +14,7 @@ from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken
 
 from gateway.keys import own_key_create
 from gateway.models import ApiKey
-from gateway.oauth.connections import app_connect, token_find, token_hash
+from gateway.oauth.connections import app_connect, token_find
 from gateway.oauth.tokens import access_token_create, refresh_token_create
 from gateway.sweep import accounts_sweep
 from memories.audit.log import SYSTEM
@@ -63,10 +63,10 @@ def test_the_account_page_shows_the_rights_and_last_use_of_an_app(alice: Owner) 
 def test_a_person_disconnects_an_app(alice: Owner) -> None:
     key, page = app_make(alice), client_of(alice)
     plain = tokens_make(key)
-    assert token_find(token_hash(plain)) is not None
+    assert token_find(plain) is not None
     answer = page.post(f"/account/apps/{key.pk}/disconnect/")
     assert answer.headers["Location"] == "/account/?done=disconnected"
-    assert token_find(token_hash(plain)) is None
+    assert token_find(plain) is None
     assert counts() == [0, 0, 0]
     assert "App disconnected." in html_of(page, answer.headers["Location"])
     assert "No apps yet." in html_of(page, "/account/")
@@ -116,7 +116,7 @@ def test_an_administrator_sees_and_disconnects_an_app(alice: Owner) -> None:
     page = root.get(reverse("admin:gateway_connectedapp_change", args=[key.pk])).content.decode()
     assert "https://claude.example/api/mcp/auth_callback" in page
     root.post(reverse("admin:gateway_connectedapp_object_action", args=[key.pk]), {"verb": "disconnect"})
-    assert token_find(token_hash(plain)) is None
+    assert token_find(plain) is None
     entry = AuditEntry.objects.get(action="key_revoke")
     assert (entry.kind, entry.object_id, entry.owner) == ("connected app", str(key.pk), "alice")
 
@@ -132,7 +132,7 @@ def test_deleting_a_person_deletes_their_connections(alice: Owner, charlie: Owne
     charlies_token = tokens_make(app_make(charlie))
     forget_owner(alice) if scope == Scope.ACCOUNT else forget_only_rows(alice)
     assert counts() == [1, 1, 1]
-    assert token_find(token_hash(charlies_token)) is not None
+    assert token_find(charlies_token) is not None
     assert [key.owner_id for key in ApiKey.objects.all()] == [charlie.pk]
 
 
@@ -144,7 +144,7 @@ def forget_only_rows(owner: Owner) -> None:
 def test_forgetting_memories_keeps_connections(alice: Owner) -> None:
     plain = tokens_make(app_make(alice))
     forget_memories(alice.pk)
-    assert token_find(token_hash(plain)) is not None
+    assert token_find(plain) is not None
 
 
 def test_the_sweep_deletes_expired_rows(alice: Owner) -> None:
@@ -155,7 +155,7 @@ def test_the_sweep_deletes_expired_rows(alice: Owner) -> None:
         reset_sweep_throttles()
         accounts_sweep()
         assert counts() == [0, 1, 1]  # the token can still be refreshed
-        assert token_find(token_hash(plain)) is None
+        assert token_find(plain) is None
     with time_machine.travel(timezone.now() + timedelta(days=32)):
         reset_sweep_throttles()
         accounts_sweep()

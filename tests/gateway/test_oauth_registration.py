@@ -32,7 +32,7 @@ JSON = "application/json"
 def no_rates(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """Lift the rate limit, since all tests use one address, except in tests of the rate."""
     if "rate" not in request.node.name:
-        monkeypatch.setattr("gateway.oauth.registration.PER_MINUTE", 0)
+        monkeypatch.setattr("gateway.oauth.registration.PER_MINUTE", 1_000)
 
 
 async def get_json(path: str) -> tuple[int, str, Any]:

@@ -50,6 +50,13 @@ def signed_in_as(client: Client) -> str:
     return User.objects.get(pk=key).username if key else ""
 
 
+def account_of(provider: OpenIDServer) -> str:
+    """Sign in with a new browser. Return the name of the account that it is signed in as."""
+    client = Client()
+    sign_in(provider, client)
+    return signed_in_as(client)
+
+
 def test_single_sign_on_is_off_without_a_provider() -> None:
     client = Client()
     assert client.get(reverse("openid-begin")).status_code == 404
@@ -86,9 +93,7 @@ def test_later_sign_ins_find_the_user_by_subject(provider: OpenIDServer) -> None
 
 def test_a_verified_address_links_to_the_account_with_that_address(provider: OpenIDServer) -> None:
     alice = owner_make("alice", email="Alice@Example.org")
-    client = Client()
-    sign_in(provider, client)
-    assert signed_in_as(client) == "alice"
+    assert account_of(provider) == "alice"
     assert Identity.objects.get().user == alice.user
     assert AuditEntry.objects.get(action="identity_link").owner == "alice"
 
@@ -97,9 +102,7 @@ def test_a_verified_address_links_to_the_account_with_that_address(provider: Ope
 def test_an_unverified_address_links_to_nobody_and_is_not_stored(provider: OpenIDServer, verified: object) -> None:
     owner_make("alice", email="alice@example.org", is_staff=True)
     provider.person = {**ALICE, "email_verified": verified}
-    client = Client()
-    sign_in(provider, client)
-    assert signed_in_as(client) == "alice.w"
+    assert account_of(provider) == "alice.w"
     assert User.objects.get(username="alice.w").email == ""
 
 
@@ -112,25 +115,19 @@ def test_an_address_with_a_null_character_is_not_stored(provider: OpenIDServer) 
 def test_an_address_reassigned_to_another_person_does_not_open_the_old_account(provider: OpenIDServer) -> None:
     sign_in(provider)
     provider.person = {**ALICE, "sub": "somebody else", "preferred_username": "eve"}
-    client = Client()
-    sign_in(provider, client)
-    assert signed_in_as(client) == "eve"
+    assert account_of(provider) == "eve"
     assert User.objects.get(username="eve").email == ""
 
 
 def test_an_address_shared_by_two_accounts_opens_neither(provider: OpenIDServer) -> None:
     for name in ("alice", "bob"):
         owner_make(name, email="alice@example.org")
-    client = Client()
-    sign_in(provider, client)
-    assert signed_in_as(client) == "alice.w"
+    assert account_of(provider) == "alice.w"
 
 
 def test_a_taken_user_name_gets_a_number(provider: OpenIDServer) -> None:
     owner_make("Alice.W")
-    client = Client()
-    sign_in(provider, client)
-    assert signed_in_as(client) == "alice.w-2"
+    assert account_of(provider) == "alice.w-2"
 
 
 def test_a_user_name_with_invalid_characters_is_cleaned(provider: OpenIDServer) -> None:
@@ -203,9 +200,7 @@ def test_a_lookalike_address_opens_nothing(provider: OpenIDServer) -> None:
     """PostgreSQL treats a dotless i as an i in case-insensitive comparisons."""
     owner_make("alice", email="alice@example.org")
     provider.person = {**ALICE, "email": "al\u0131ce@example.org"}
-    client = Client()
-    sign_in(provider, client)
-    assert signed_in_as(client) == "alice.w"
+    assert account_of(provider) == "alice.w"
 
 
 @pytest.mark.parametrize("linked", [True, False], ids=["linked", "known by address"])
@@ -421,18 +416,14 @@ def test_email_verified_counts_only_for_the_address_of_its_source(
     owner_make("alice", email="alice@example.org")
     provider.userinfo = {"sub": ALICE["sub"], "email": userinfo_email, "email_verified": True}
     provider.person = {name: value for name, value in ALICE.items() if name != "email_verified"}
-    client = Client()
-    sign_in(provider, client)
-    assert signed_in_as(client) == linked
+    assert account_of(provider) == linked
 
 
 def test_userinfo_of_another_subject_is_ignored(provider: OpenIDServer) -> None:
     owner_make("bob", email="bob@example.org")
     provider.userinfo = {"sub": "bob", "email": "bob@example.org", "email_verified": True}
     provider.person = {"sub": ALICE["sub"], "preferred_username": "alice.w"}
-    client = Client()
-    sign_in(provider, client)
-    assert signed_in_as(client) == "alice.w"
+    assert account_of(provider) == "alice.w"
 
 
 @pytest.mark.parametrize("after", ["https://evil.example/", "//evil.example/", "javascript:alert(1)"])

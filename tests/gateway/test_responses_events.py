@@ -50,8 +50,9 @@ async def events(api: Api, given: Any, **body: Any) -> list[dict[str, Any]]:
     return parsed(text)
 
 
-def event_types(found: Sequence[dict[str, Any]]) -> list[str]:
-    return [event["type"].removeprefix("response.") for event in found]
+def event_types(found: Sequence[dict[str, Any]]) -> str:
+    """Return the types of events, separated by spaces."""
+    return " ".join(event["type"].removeprefix("response.") for event in found)
 
 
 @pytest.fixture
@@ -72,18 +73,10 @@ def deltas(model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> Any:
 async def test_the_order_of_the_events_of_a_text(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(says("Hel", "lo."))
     found = await events(alice_api, "Hi")
-    assert event_types(found) == [
-        "created",
-        "in_progress",
-        "output_item.added",
-        "content_part.added",
-        "output_text.delta",
-        "output_text.delta",
-        "output_text.done",
-        "content_part.done",
-        "output_item.done",
-        "completed",
-    ]
+    assert event_types(found) == (
+        "created in_progress output_item.added content_part.added output_text.delta output_text.delta "
+        "output_text.done content_part.done output_item.done completed"
+    )
     final = found[-1]["response"]
     assert (found[0]["response"]["status"], found[0]["response"]["output"]) == ("in_progress", [])
     assert found[2]["item"]["content"] == []
@@ -102,26 +95,12 @@ async def test_reasoning_refusals_and_annotations_have_events(alice_api: Api, ag
         {"refusal": "No more."},
     )
     found = await events(alice_api, "Hi")
-    assert event_types(found)[2:-1] == [
-        "output_item.added",
-        "content_part.added",
-        "reasoning_text.delta",
-        "reasoning_text.delta",
-        "reasoning_text.done",
-        "content_part.done",
-        "output_item.done",
-        "output_item.added",
-        "content_part.added",
-        "output_text.delta",
-        "output_text.annotation.added",
-        "output_text.done",
-        "content_part.done",
-        "content_part.added",
-        "refusal.delta",
-        "refusal.done",
-        "content_part.done",
-        "output_item.done",
-    ]
+    assert event_types(found[2:-1]) == (
+        "output_item.added content_part.added reasoning_text.delta reasoning_text.delta reasoning_text.done "
+        "content_part.done output_item.done output_item.added content_part.added output_text.delta "
+        "output_text.annotation.added output_text.done content_part.done content_part.added refusal.delta "
+        "refusal.done content_part.done output_item.done"
+    )
     reasoning, message = found[-1]["response"]["output"]
     assert (reasoning["summary"], reasoning["content"]) == ([], [{"type": "reasoning_text", "text": "Hm."}])
     assert message["content"][0]["annotations"] == [{"type": "url_citation", **cited}]
@@ -173,16 +152,10 @@ async def test_reasoning_is_sealed_in_a_stream_only_on_request(alice_api: Api, a
 async def test_reasoning_is_sent_as_a_summary_on_request(alice_api: Api, agent: Agent, deltas: Any) -> None:
     deltas({"reasoning": "Hm"}, {"reasoning": "."}, {"tool_calls": [piece(0, "{}", name="lookup")]})
     found = await events(alice_api, "Hi", reasoning={"summary": "auto"}, tools=TOOLS)
-    assert event_types(found)[2:10] == [
-        "output_item.added",
-        "reasoning_summary_part.added",
-        "reasoning_summary_text.delta",
-        "reasoning_summary_text.delta",
-        "reasoning_summary_text.done",
-        "reasoning_summary_part.done",
-        "output_item.done",
-        "output_item.added",
-    ]
+    assert event_types(found[2:10]) == (
+        "output_item.added reasoning_summary_part.added reasoning_summary_text.delta reasoning_summary_text.delta "
+        "reasoning_summary_text.done reasoning_summary_part.done output_item.done output_item.added"
+    )
     final = found[-1]["response"]
     assert final["output"][0]["summary"] == [{"type": "summary_text", "text": "Hm."}]
     _, retrieved = await alice_api.get(f"{PATH}/{final['id']}")
@@ -202,7 +175,7 @@ async def test_an_error_after_a_comment_is_a_complete_stream(
     monkeypatch.setattr(model, "stream", fail_late)
     status, text = await alice_api.stream(PATH, {"model": "assistant", "input": "Hi", "stream": True})
     assert (status, text.startswith(": keep-alive")) == (200, True)
-    assert event_types(parsed(text.replace(": keep-alive\n\n", ""))) == ["created", "in_progress", "failed"]
+    assert event_types(parsed(text.replace(": keep-alive\n\n", ""))) == "created in_progress failed"
 
 
 async def test_an_error_lists_the_memory_writes(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
@@ -246,20 +219,11 @@ async def test_calls_are_streamed_in_pieces(alice_api: Api, agent: Agent, plays:
     may_continue.set()
     text += b"".join([part async for part in response.source])
     found = parsed(text.decode())
-    assert event_types(found)[5:-1] == [
-        "output_text.done",
-        "content_part.done",
-        "output_item.done",
-        "output_item.added",
-        "function_call_arguments.delta",
-        "function_call_arguments.delta",
-        "function_call_arguments.done",
-        "output_item.done",
-        "output_item.added",
-        "custom_tool_call_input.delta",
-        "custom_tool_call_input.done",
-        "output_item.done",
-    ]
+    assert event_types(found[5:-1]) == (
+        "output_text.done content_part.done output_item.done output_item.added function_call_arguments.delta "
+        "function_call_arguments.delta function_call_arguments.done output_item.done output_item.added "
+        "custom_tool_call_input.delta custom_tool_call_input.done output_item.done"
+    )
     _, call, shell = found[-1]["response"]["output"]
     run = await in_thread(Run.objects.get)
     assert (call["id"], call["call_id"]) == (f"fc_{run.pk.hex}_0", f"call_{run.pk.hex}_0")
@@ -308,7 +272,7 @@ async def test_a_failure_during_a_stream_is_its_last_event(
 
     monkeypatch.setattr(model, "stream", fail_midway)
     found = await events(alice_api, "Hi")
-    assert event_types(found)[-1] == "failed"
+    assert found[-1]["type"] == "response.failed"
     final = found[-1]["response"]
     assert (final["status"], final["error"]) == ("failed", {"code": "upstream_error", "message": "It broke off."})
 

@@ -9,6 +9,7 @@ from pytest_django.fixtures import Settings
 from gateway.models import Agent
 from memories.errors import UpstreamError
 from tests.conftest import Api
+from tests.gateway.attachments import LARGE, picture
 from tests.scripted_model import Says, ScriptedModel, calls
 
 LONG = "mcp__calendar__" + "find_" * 16
@@ -123,3 +124,22 @@ async def test_a_conversation_before_a_response_is_read_up_to_the_size_of_a_body
         response = await create(alice_api, input=f"Message {number}", previous_response_id=response.get("id"))
     said = [message["content"] for message in model.calls[-1].messages if message["role"] == "user"]
     assert said == ["Message 1", "Message 2", "Message 3"]
+
+
+async def test_a_page_of_input_items_has_about_as_many_bytes_as_a_body(
+    alice_api: Api, agent: Agent, model: ScriptedModel, settings: Settings
+) -> None:
+    model.script("So.", "So.")
+    image = {"type": "input_image", "image_url": picture(LARGE)["image_url"]["url"], "detail": "auto"}
+    message = {"role": "user", "content": [{"type": "input_text", "text": "What is this?"}, image]}
+    first = await create(alice_api, input=[message])
+    second = await create(alice_api, input=[message], previous_response_id=first["id"])
+    settings.DAYBOOK_MAX_BODY = 10_000  # one picture
+    pages, after = [], ""
+    while True:
+        _, page = await alice_api.get(f"/v1/responses/{second['id']}/input_items?order=asc&after={after}")
+        pages.append([item["content"][-1]["type"] for item in page["data"]])
+        after = page["last_id"]
+        if not page["has_more"]:
+            break
+    assert pages == [["input_image", "output_text"], ["input_image"]]

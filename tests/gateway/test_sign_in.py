@@ -12,7 +12,7 @@ from django.contrib.auth.hashers import check_password, make_password
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import connection, transaction
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
@@ -20,7 +20,7 @@ from gateway.accounts import passwords
 from gateway.accounts import sign_in as accounts_sign_in
 from gateway.accounts.passwords import BoundedPasswordHasher, hashing_slot
 from gateway.accounts.sign_in import attempts_purge
-from gateway.requests import network_of
+from gateway.requests import client_address, network_of
 from memories.errors import Overloaded
 from memories.models import AuditEntry, Owner
 from tests.admin_rows import staff_client
@@ -101,6 +101,24 @@ def test_behind_a_trusted_proxy_the_forwarded_address_counts(alice: Owner, setti
         answer = sign_in(HTTP_X_FORWARDED_FOR=f"192.0.2.{number}, 198.51.100.1")
     assert answer.status_code == 429
     assert sign_in(password="alice knows it", HTTP_X_FORWARDED_FOR="198.51.100.2").status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("named", "address"),
+    [
+        ("198.51.100.1", "198.51.100.1"),
+        ("198.51.100.1:4711", "198.51.100.1"),
+        ("[2001:db8::1]:4711", "2001:db8::1"),
+        ("[2001:db8::1]", "2001:db8::1"),
+        ("2001:db8::1", "2001:db8::1"),
+        ("2001:db8::1:4711", "2001:db8::1:4711"),
+        ("unknown", "127.0.0.1"),
+        ("198.51.100.1:4711:1", "127.0.0.1"),
+    ],
+)
+def test_proxies_may_write_a_port_after_an_address(settings: Settings, named: str, address: str) -> None:
+    settings.DAYBOOK_TRUSTED_PROXIES = 1
+    assert client_address(RequestFactory().get("/", HTTP_X_FORWARDED_FOR=named)) == address
 
 
 @pytest.mark.any_database

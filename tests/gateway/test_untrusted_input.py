@@ -17,7 +17,7 @@ from gateway.agents.file import parse
 from gateway.agents.settings import AgentsFile
 from gateway.api.openai_body import CompletionBody, read_body
 from gateway.chat.markdown import render_markdown
-from gateway.mcp.messages import RpcError, read_messages
+from gateway.mcp.protocol import RpcError, read_messages
 from gateway.steps import ModelStep, ModelStepResult, complete_step, stream_step
 from gateway.upstream import ModelRequest, OpenAIModel, install
 from gateway.upstream.answer import (

@@ -42,6 +42,15 @@ def receiver(settings: Any) -> Generator[Receiver]:
     found.close()
 
 
+def refused(alice: Owner, url: str) -> Webhook:
+    """Return a webhook after an attempt to deliver a notification that failed."""
+    webhook, _ = webhook_make(alice, url)
+    notification_make(alice)
+    assert delivery_run() == 0
+    webhook.refresh_from_db()
+    return webhook
+
+
 # ---- /api/webhooks ---------------------------------------------------------------------------------------------------
 
 
@@ -125,15 +134,8 @@ def test_a_change_is_delivered_and_signed(alice: Owner, receiver: Receiver) -> N
 
 def test_only_selected_kinds_are_delivered_in_order(alice: Owner, receiver: Receiver) -> None:
     webhook_make(alice, receiver.url, "review.saved", "consolidation.finished")
-    kinds = (
-        "memory.changed",
-        "review.saved",
-        "memory.changed",
-        "consolidation.finished",
-        "review.saved",
-        "memory.changed",
-    )
-    rows = [notification_make(alice, kind) for kind in kinds]
+    kinds = ("memory.changed", "review.saved", "memory.changed", "consolidation.finished", "review.saved")
+    rows = [notification_make(alice, kind) for kind in (*kinds, "memory.changed")]
     assert delivery_run() == 3
     assert receiver.notification_ids() == [str(rows[place].seq) for place in (1, 3, 4)]
     assert not delivery._due(timezone.now()).exists()
@@ -196,33 +198,23 @@ def test_status_410_disables_at_once_and_warns_the_owner(alice: Owner, receiver:
 
 @pytest.mark.parametrize(("retry_after", "seconds"), [("120", 120), ("99999", 3600), ("1", 24), ("soon", 24)])
 def test_a_longer_retry_after_is_respected(alice: Owner, receiver: Receiver, retry_after: str, seconds: int) -> None:
-    webhook, _ = webhook_make(alice, receiver.url)
-    notification_make(alice)
     receiver.answers = [(429, {"Retry-After": retry_after})]
     before = timezone.now()
-    assert delivery_run() == 0
-    webhook.refresh_from_db()
+    webhook = refused(alice, receiver.url)
     assert webhook.next_attempt_at is not None
     assert timedelta(seconds=seconds) <= webhook.next_attempt_at - before <= timedelta(seconds=seconds + 20)
 
 
 def test_a_redirect_is_not_followed(alice: Owner, receiver: Receiver) -> None:
-    webhook, _ = webhook_make(alice, receiver.url)
-    notification_make(alice)
     receiver.answers = [(302, {"location": receiver.url.replace("/hook", "/elsewhere")})]
-    assert delivery_run() == 0
-    webhook.refresh_from_db()
-    assert (webhook.failure, len(receiver.received)) == ("It answered 302.", 1)
+    assert refused(alice, receiver.url).failure == "It answered 302."
+    assert len(receiver.received) == 1
 
 
 def test_a_delivery_has_a_time_limit(alice: Owner, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "SECONDS", 0.2)
-    webhook, _ = webhook_make(alice, receiver.url)
-    notification_make(alice)
     receiver.may_answer.clear()
-    assert delivery_run() == 0
-    webhook.refresh_from_db()
-    assert webhook.failure.startswith("There was no answer within")
+    assert refused(alice, receiver.url).failure.startswith("There was no answer within")
 
 
 def test_an_unreachable_server_is_a_failure(alice: Owner, receiver: Receiver, caplog: Any) -> None:
@@ -244,16 +236,13 @@ def test_a_name_that_resolves_to_a_private_address_is_not_connected_to(
     """The name is public when the webhook is created, and is resolved again on delivery."""
     settings.WEBHOOKS_PRIVATE = False
     port = receiver.url.split(":")[2].split("/")[0]
-    webhook, _ = webhook_make(alice, f"http://rebinding.example:{port}/hook")
-    notification_make(alice)
 
     async def getaddrinfo(self: Any, host: str, port: int, **more: Any) -> list[Any]:
         assert host == "rebinding.example"
         return [(2, 1, 6, "", ("127.0.0.1", port)), (10, 1, 6, "", ("::ffff:10.0.0.1", port, 0, 0))]
 
     monkeypatch.setattr("asyncio.base_events.BaseEventLoop.getaddrinfo", getaddrinfo)
-    assert delivery_run() == 0
-    webhook.refresh_from_db()
+    webhook = refused(alice, f"http://rebinding.example:{port}/hook")
     assert webhook.failure == "Its name has no address that webhooks may be sent to."
     assert receiver.received == []
 
