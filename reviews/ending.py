@@ -1,5 +1,5 @@
 """Ending a review. Called by reviews.services (the model is done or timed out, the worker died), reviews.approvals (a
-person decided), reviews.forgetting and reviews.consolidation.withdrawal (session or book were forgotten or cleared)."""
+person decided), reviews.forgetting and reviews.consolidation.clear (session or book were forgotten or cleared)."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -12,10 +12,10 @@ from gateway.agents.configuration import consolidation_settings
 from gateway.agents.settings import ConsolidationSettings
 from gateway.jobs import Throttle
 from memories.errors import Conflict
-from reviews.consolidation.clear import purge_cleared
 from reviews.consolidation.requests import Trigger, consolidation_request
 from reviews.consolidation.runs import recover
 from reviews.consolidation.selection import due_books, waiting_sessions
+from reviews.forgetting import purge_cleared
 from reviews.models import ConsolidationRun
 
 MAX_BOOKS = 200

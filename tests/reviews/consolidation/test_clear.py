@@ -33,7 +33,8 @@ from memories.recall.threads import record_run
 from memories.services import Source, book_limits_set
 from reviews.approvals import review_approve, review_reject
 from reviews.consolidation import runs
-from reviews.consolidation.clear import clear_code_create, clear_confirmed, contents_of, purge_cleared
+from reviews.consolidation.clear import clear_code_create, clear_confirmed, contents_of
+from reviews.forgetting import purge_cleared
 from reviews.frozen import read_frozen
 from reviews.models import ClearedReview, ConsolidationRun, ConsolidationState, Extraction, ReviewRun
 from tests.factories import agent_make, memory_make, review_make, session_make
