@@ -19,7 +19,7 @@ from memories.services import Source
 from reviews.applying import BookCleared, apply_writes
 from reviews.ending import reviews_cancel, reviews_end
 from reviews.models import ReviewRun
-from reviews.turns_read import last_turn_read
+from reviews.selectors import last_turn_read
 from reviews.writes import PENDING, ReviewWrite, WriteState
 
 State = ReviewRun.State

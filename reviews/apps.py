@@ -24,7 +24,7 @@ class ReviewsConfig(AppConfig):
         from reviews.health import review_facts
         from reviews.proposals import proposals_keep
         from reviews.schedule import after_turn, covered_seq
-        from reviews.turns_read import turns_of
+        from reviews.selectors import turns_of
         from reviews.undo import lock_review, record_documents_undone, record_undone
 
         turn_completed.register(after_turn)

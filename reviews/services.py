@@ -31,8 +31,7 @@ from reviews.claiming import ReviewClaim
 from reviews.ending import reviews_cancel, reviews_end
 from reviews.models import ReviewRun
 from reviews.repeated import repeats_join
-from reviews.selectors import review_model
-from reviews.turns_read import last_turn_read
+from reviews.selectors import last_turn_read, review_model
 from reviews.writes import ReviewWrite, WriteState
 
 State = ReviewRun.State

@@ -6,7 +6,7 @@ from typing import Any
 from memories.artifacts.paths import is_skill_name
 from memories.model_json import objects_in
 from memories.storable import storable_text
-from reviews.consolidation.errors import AnswerUnusable
+from reviews.errors import AnswerUnusable
 
 MAX_SKILLS = 50
 

@@ -22,12 +22,12 @@ from memories.evidence import HeldWrites, Hold
 from prompts.consolidation import extraction_messages
 from reviews.consolidation.answers import ExtractionAnswer, parse_extraction
 from reviews.consolidation.conversation import SessionRecord, read_record
-from reviews.consolidation.errors import AnswerUnusable, QuotaExceeded, RetryLater
 from reviews.consolidation.held import held_keep, without_foreign_lines
 from reviews.consolidation.model_call import Answer, ask, is_down, is_permanent
 from reviews.consolidation.quotas import Meter, Usage
 from reviews.consolidation.runs import ConsolidationClaim, lock_claimed
 from reviews.consolidation.selection import readable, sessions_of
+from reviews.errors import AnswerUnusable, QuotaExceeded, RetryLater
 from reviews.models import ConsolidationRun, ConsolidationState, Extraction
 
 State = Extraction.State

@@ -13,9 +13,9 @@ from gateway.upstream.fault_classes import CERTIFICATE, CONNECT, LOCKED, fault_c
 from memories.database.access import in_thread
 from memories.errors import DomainError, InvalidRequest
 from memories.tokens import text_tokens
-from reviews.consolidation.errors import AnswerUnusable
 from reviews.consolidation.quotas import Meter, Usage, record_usage
 from reviews.consolidation.runs import ConsolidationClaim
+from reviews.errors import AnswerUnusable
 
 T = TypeVar("T")
 ANSWER_TOKENS = 2000

@@ -10,7 +10,7 @@ from django.db.models import F
 
 from gateway.agents.settings import ConsolidationSettings
 from gateway.limits.spending import today
-from reviews.consolidation.errors import QuotaExceeded
+from reviews.errors import QuotaExceeded
 from reviews.models import ConsolidationDay, ConsolidationRun
 from reviews.quotas import day_start
 

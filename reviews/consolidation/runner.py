@@ -13,12 +13,11 @@ from gateway.jobs import LeaseLost, lease_release, work_while_held
 from memories.database.access import in_thread
 from memories.errors import DomainError, RateLimited
 from reviews.consolidation import runs
-from reviews.consolidation.errors import QuotaExceeded, RunCancelled
 from reviews.consolidation.extraction import ExtractionResult, extract
 from reviews.consolidation.quotas import Meter, tomorrow
 from reviews.consolidation.runs import ConsolidationClaim, Phase
 from reviews.consolidation.synthesis import synthesize
-from reviews.errors import InternalError
+from reviews.errors import InternalError, QuotaExceeded, RunCancelled
 from reviews.models import ConsolidationRun
 
 logger = logging.getLogger("daybook.consolidation")

@@ -22,9 +22,9 @@ from memories.errors import DomainError
 from memories.messaging.outbox import notify
 from memories.models import Book, Notification
 from memories.services import books_lock
-from reviews.consolidation.errors import RunCancelled
 from reviews.consolidation.health import finished_text
 from reviews.consolidation.standing import standing_of
+from reviews.errors import RunCancelled
 from reviews.models import ConsolidationRun, Extraction
 
 State = ConsolidationRun.State

@@ -32,12 +32,12 @@ from memories.services import Source, book_writing
 from memories.tokens import text_tokens
 from prompts.consolidation import CurrentDocument, SessionNotes, synthesis_messages
 from reviews.consolidation.answers import SynthesisAnswer, parse_synthesis
-from reviews.consolidation.errors import AnswerUnusable, SourcesChanged
 from reviews.consolidation.extraction import retry_pause
 from reviews.consolidation.model_call import ask, is_permanent
 from reviews.consolidation.quotas import Meter
 from reviews.consolidation.runs import ConsolidationClaim, fail, finish, lock_claimed, pause
 from reviews.consolidation.selection import cooldown_over, needs_synthesis, notes_in
+from reviews.errors import AnswerUnusable, SourcesChanged
 from reviews.models import ConsolidationRun, ConsolidationState
 from search.tokens import tokens_of
 

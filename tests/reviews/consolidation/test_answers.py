@@ -3,7 +3,7 @@
 import pytest
 
 from reviews.consolidation.answers import ExtractionAnswer, parse_extraction, parse_synthesis
-from reviews.consolidation.errors import AnswerUnusable
+from reviews.errors import AnswerUnusable
 
 NOTE = '{"raw_memory": "- Uses {braces}.", "rollout_summary": "S"}'
 

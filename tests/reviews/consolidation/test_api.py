@@ -13,7 +13,7 @@ from memories.errors import InvalidRequest
 from memories.health import health_of_books
 from memories.models import Book, Owner
 from reviews.consolidation.answers import parse_extraction, parse_synthesis
-from reviews.consolidation.errors import AnswerUnusable
+from reviews.errors import AnswerUnusable
 from reviews.models import ConsolidationRun, Extraction
 from tests.conftest import Api
 from tests.reviews.consolidation.answering_model import AnsweringModel

@@ -14,9 +14,9 @@ from gateway.services import configuration_save
 from memories.errors import Conflict
 from memories.models import Artifact, Book, Lease, Owner
 from reviews.consolidation import runner, runs, triggers
-from reviews.consolidation.errors import RunCancelled
 from reviews.consolidation.extraction import choose_sessions
 from reviews.consolidation.requests import Trigger
+from reviews.errors import RunCancelled
 from reviews.models import ConsolidationRun, Extraction
 from tests.reviews.consolidation.answering_model import AnsweringModel, extraction
 from tests.reviews.consolidation.rows import consolidate, notes, request, run_slice, settings_make, talk
