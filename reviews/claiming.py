@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from gateway.jobs import NotClaimed
@@ -26,10 +26,13 @@ class ReviewClaim:
     """A review that this worker holds until its lease expires. `deadline` is a time of time.monotonic()."""
 
     review: ReviewRun
-    session_id: UUID
-    token: UUID
-    reviewed_through: int
     deadline: float
+
+    @property
+    def held(self) -> "QuerySet[ReviewRun]":
+        """The run's row, unless another worker has claimed it since, or it has ended."""
+        held = ReviewRun.objects.filter(pk=self.review.pk, lease_token=self.review.lease_token)
+        return held.filter(state=State.RUNNING)
 
 
 def review_claim(run_id: UUID) -> ReviewClaim | None:
@@ -63,20 +66,19 @@ def _claim(run_id: UUID) -> ReviewClaim | None:
         return review_claim(first.pk)
     if _postponed(run):
         raise NotClaimed("daily_limit")
-    return _take(run, run.session_id, now, began)
+    return _take(run, now, began)
 
 
-def _take(run: ReviewRun, session_id: UUID, now: datetime, began: float) -> ReviewClaim:
+def _take(run: ReviewRun, now: datetime, began: float) -> ReviewClaim:
     """Set a due run to running, if it still is due. Its timeout counts from `began`. Raises NotClaimed."""
     timeout = int(run.settings["memory_review_timeout"])
-    token = uuid7()
     due = ReviewRun.objects.filter(pk=run.pk, state=State.SCHEDULED, not_before__lte=now)
     try:
         with transaction.atomic():
             claimed = due.update(
                 state=State.RUNNING,
                 attempts=F("attempts") + 1,
-                lease_token=token,
+                lease_token=uuid7(),
                 lease_expires_at=now + timedelta(seconds=timeout) + LEASE_MARGIN,
                 holder=this_process(),
                 started_at=now,
@@ -88,13 +90,7 @@ def _take(run: ReviewRun, session_id: UUID, now: datetime, began: float) -> Revi
     if claimed != 1:
         raise NotClaimed("taken")
     review = ReviewRun.objects.select_related("book", "session").get(pk=run.pk)
-    return ReviewClaim(
-        review=review,
-        session_id=session_id,
-        token=token,
-        reviewed_through=review.session.reviewed_through if review.session else 0,
-        deadline=began + timeout,
-    )
+    return ReviewClaim(review=review, deadline=began + timeout)
 
 
 def _postponed(run: ReviewRun) -> bool:

@@ -85,13 +85,14 @@ def execute(run_id: UUID, run_async: RunAsync) -> None:
         with refusals_stored():  # staging, and so the scan's refusals, run outside of any transaction
             _execute_claimed(claim, run_async)
     finally:
-        enqueue_next(claim.session_id)
+        enqueue_next(claim.review.session_id)
 
 
 def _execute_claimed(claim: ReviewClaim, run_async: RunAsync) -> None:
     outcome = services.ReviewOutcome()
     try:
-        attempt = prepare(claim.review, reviewed_through=claim.reviewed_through)
+        session = claim.review.session
+        attempt = prepare(claim.review, reviewed_through=session.reviewed_through if session else 0)
         outcome = attempt.outcome
         run_async(_run_in_time(attempt, claim.deadline))
     except TimeoutError:

@@ -24,7 +24,7 @@ from memories.clocks import CLOCK_SKEW
 from memories.errors import DomainError, RateLimited, UpstreamError, UpstreamTimeout
 from memories.models import Book, ChangeSet, WriteOrigin
 from memories.services import Source
-from prompts.review import review_prompt_sha256
+from prompts.files import prompt_file
 from reviews.applying import BookCleared, apply_writes
 from reviews.approvals import review_reject
 from reviews.claiming import ReviewClaim
@@ -90,7 +90,7 @@ def review_fail(claim: ReviewClaim, outcome: ReviewOutcome, error: DomainError) 
         with suppress(_ClaimLost):
             _end(claim, outcome, State.FAILED, error=problem)
         return
-    ReviewRun.objects.filter(pk=claim.review.pk, state=State.RUNNING, lease_token=claim.token).update(
+    claim.held.update(
         state=State.SCHEDULED,
         lease_token=None,
         lease_expires_at=None,
@@ -174,13 +174,8 @@ def _apply(review: ReviewRun, outcome: ReviewOutcome, staged: list[ReviewWrite])
 
 def _lock_claimed(claim: ReviewClaim) -> ReviewRun:
     """Lock the claim's session and run. Raises _ClaimLost, or _Cancelled if the session was deleted."""
-    session = Session.objects.select_for_update(no_key=True).filter(pk=claim.session_id).first()
-    review = (
-        ReviewRun.objects.select_for_update(of=("self",))
-        .select_related("book")
-        .filter(pk=claim.review.pk, state=State.RUNNING, lease_token=claim.token)
-        .first()
-    )
+    session = Session.objects.select_for_update(no_key=True).filter(pk=claim.review.session_id).first()
+    review = claim.held.select_for_update(of=("self",)).select_related("book").first()
     if review is None:
         raise _ClaimLost
     if session is None:
@@ -202,9 +197,10 @@ def _end(
     with transaction.atomic():
         if reviewed:
             last = claim.review.last_seq
-            Session.objects.filter(pk=claim.session_id, reviewed_through__lt=last).update(reviewed_through=last)
+            sessions = Session.objects.filter(pk=claim.review.session_id, reviewed_through__lt=last)
+            sessions.update(reviewed_through=last)
         ended = reviews_end(
-            ReviewRun.objects.filter(pk=claim.review.pk, state=State.RUNNING, lease_token=claim.token),
+            claim.held,
             state,
             error=error,
             notify_for=claim.review,
@@ -216,7 +212,7 @@ def _end(
             model=outcome.model or review_model(claim.review),
             dropped_calls=outcome.dropped,
             frozen_hash=outcome.frozen_hash,
-            prompt_sha256=review_prompt_sha256(),
+            prompt_sha256=prompt_file("review").sha256,
         )
         if ended != 1:
             raise _ClaimLost

@@ -16,7 +16,7 @@ from django.utils import timezone
 import scanning
 from gateway.agents.model_choice import BackgroundModels
 from memories.artifacts.cleaning import OutputRejected, clean_output
-from memories.artifacts.paths import MEMORY_PATH, SUMMARY_PATH, skill_path
+from memories.artifacts.paths import MEMORY_PATH, SUMMARY_PATH
 from memories.artifacts.store import (
     ReplaceResult,
     artifact_usage,
@@ -59,15 +59,6 @@ class Sources:
     @property
     def messages(self) -> tuple[dict[str, Any], ...]:
         return synthesis_messages(documents=self.documents, notes=self.notes)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SynthesisOutput:
-    """Documents ready to be stored, `{path: content}`, and the numbers of redacted secrets and dropped lines."""
-
-    documents: dict[str, str]
-    redacted: int = 0
-    dropped: int = 0
 
 
 async def synthesize(claim: ConsolidationClaim, meter: Meter) -> None:
@@ -158,11 +149,11 @@ def _documents(artifacts: list[Artifact], *, only_people: bool) -> list[CurrentD
     return documents
 
 
-async def _write(claim: ConsolidationClaim, meter: Meter, sources: Sources) -> SynthesisOutput:
+async def _write(claim: ConsolidationClaim, meter: Meter, sources: Sources) -> SynthesisAnswer:
     """Raises DomainErrors, QuotaExceeded."""
     if not sources.notes:
         # All notes were forgotten: the documents consist of what people wrote, and no model is needed.
-        return SynthesisOutput(documents={document.path: document.content for document in sources.documents})
+        return SynthesisAnswer(documents={document.path: document.content for document in sources.documents})
     book = claim.run.book.name
     target = await in_thread(lambda: BackgroundModels.now(book).of_book(book, "smol"))
     answer = await ask(claim, meter, sources.messages, target=target)
@@ -171,13 +162,11 @@ async def _write(claim: ConsolidationClaim, meter: Meter, sources: Sources) -> S
     return output
 
 
-def _clean(answer: SynthesisAnswer, max_secrets: int) -> SynthesisOutput:
-    """Scan every document. Raises AnswerUnusable."""
-    texts = {MEMORY_PATH: answer.memory_md, SUMMARY_PATH: answer.memory_summary}
-    texts |= {skill_path(name): content for name, content in answer.skills}
+def _clean(answer: SynthesisAnswer, max_secrets: int) -> SynthesisAnswer:
+    """Return the answer with its documents scanned. Raises AnswerUnusable."""
     documents: dict[str, str] = {}
-    redacted, dropped = 0, answer.refused
-    for path, text in texts.items():
+    redacted, dropped = 0, answer.dropped
+    for path, text in answer.documents.items():
         try:
             cleaned = clean_output(text, max_secrets=max_secrets)
         except OutputRejected as rejected:
@@ -188,7 +177,7 @@ def _clean(answer: SynthesisAnswer, max_secrets: int) -> SynthesisOutput:
             documents[path] = cleaned.text
     if MEMORY_PATH not in documents or SUMMARY_PATH not in documents:
         raise AnswerUnusable("The scan removed all lines of a document.")
-    return SynthesisOutput(documents=documents, redacted=redacted, dropped=dropped)
+    return SynthesisAnswer(documents=documents, redacted=redacted, dropped=dropped)
 
 
 def _check_kept(current: Iterable[CurrentDocument], new: Iterable[str]) -> None:
@@ -213,7 +202,7 @@ def _terms(text: str) -> set[str]:
 
 
 @transaction.atomic
-def _apply(claim: ConsolidationClaim, sources: Sources, output: SynthesisOutput) -> None:
+def _apply(claim: ConsolidationClaim, sources: Sources, output: SynthesisAnswer) -> None:
     """Replace the documents in one transaction and end the run. Raises SourcesChanged, LeaseLost, RunCancelled."""
     run = lock_claimed(claim)
     ConsolidationState.objects.get_or_create(book_id=run.book_id, defaults={"owner_id": run.owner_id})
