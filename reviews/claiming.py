@@ -26,6 +26,7 @@ class ReviewClaim:
     """A review that this worker holds until its lease expires. `deadline` is a time of time.monotonic()."""
 
     review: ReviewRun
+    session_id: UUID
     deadline: float
 
     @property
@@ -66,10 +67,10 @@ def _claim(run_id: UUID) -> ReviewClaim | None:
         return review_claim(first.pk)
     if _postponed(run):
         raise NotClaimed("daily_limit")
-    return _take(run, now, began)
+    return _take(run, run.session_id, now, began)
 
 
-def _take(run: ReviewRun, now: datetime, began: float) -> ReviewClaim:
+def _take(run: ReviewRun, session_id: UUID, now: datetime, began: float) -> ReviewClaim:
     """Set a due run to running, if it still is due. Its timeout counts from `began`. Raises NotClaimed."""
     timeout = int(run.settings["memory_review_timeout"])
     due = ReviewRun.objects.filter(pk=run.pk, state=State.SCHEDULED, not_before__lte=now)
@@ -90,7 +91,7 @@ def _take(run: ReviewRun, now: datetime, began: float) -> ReviewClaim:
     if claimed != 1:
         raise NotClaimed("taken")
     review = ReviewRun.objects.select_related("book", "session").get(pk=run.pk)
-    return ReviewClaim(review=review, deadline=began + timeout)
+    return ReviewClaim(review=review, session_id=session_id, deadline=began + timeout)
 
 
 def _postponed(run: ReviewRun) -> bool:

@@ -34,6 +34,12 @@ class RetryLater(DomainError):
     code, http_type, http_status = "tried_again", "api_error", 502
 
 
+class RunOutOfQuota(DomainError):
+    """The run was paused or ended because a quota of the run or of the owner's day is used up."""
+
+    code, http_type, http_status = "ceiling_reached", "rate_limit_error", 429
+
+
 class RunCancelled(Exception):
     """The book was cleared or the run stopped, so the run must not write anything more."""
 

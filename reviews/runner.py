@@ -85,7 +85,7 @@ def execute(run_id: UUID, run_async: RunAsync) -> None:
         with refusals_stored():  # staging, and so the scan's refusals, run outside of any transaction
             _execute_claimed(claim, run_async)
     finally:
-        enqueue_next(claim.review.session_id)
+        enqueue_next(claim.session_id)
 
 
 def _execute_claimed(claim: ReviewClaim, run_async: RunAsync) -> None:

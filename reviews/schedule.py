@@ -90,7 +90,7 @@ def enqueue(run: ReviewRun) -> None:
     jobs.enqueue(TASK, run.pk, timeout=run.settings["memory_review_timeout"] + BACKSTOP_SECONDS)
 
 
-def enqueue_next(session_id: UUID | None) -> None:
+def enqueue_next(session_id: UUID) -> None:
     """Enqueue the session's next scheduled review, if one is due."""
     now = timezone.now()
     due = ReviewRun.objects.filter(session_id=session_id, state=State.SCHEDULED, not_before__lte=now)

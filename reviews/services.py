@@ -174,7 +174,7 @@ def _apply(review: ReviewRun, outcome: ReviewOutcome, staged: list[ReviewWrite])
 
 def _lock_claimed(claim: ReviewClaim) -> ReviewRun:
     """Lock the claim's session and run. Raises _ClaimLost, or _Cancelled if the session was deleted."""
-    session = Session.objects.select_for_update(no_key=True).filter(pk=claim.review.session_id).first()
+    session = Session.objects.select_for_update(no_key=True).filter(pk=claim.session_id).first()
     review = claim.held.select_for_update(of=("self",)).select_related("book").first()
     if review is None:
         raise _ClaimLost
@@ -197,8 +197,7 @@ def _end(
     with transaction.atomic():
         if reviewed:
             last = claim.review.last_seq
-            sessions = Session.objects.filter(pk=claim.review.session_id, reviewed_through__lt=last)
-            sessions.update(reviewed_through=last)
+            Session.objects.filter(pk=claim.session_id, reviewed_through__lt=last).update(reviewed_through=last)
         ended = reviews_end(
             claim.held,
             state,

@@ -14,6 +14,7 @@ from django.utils import timezone
 from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.rows import agent_settings
 from gateway.models import Session
+from gateway.steps import ModelStepResult
 from gateway.upstream import ModelTarget
 from memories.artifacts.cleaning import CleanedOutput, OutputRejected, clean_output
 from memories.database.access import in_thread
@@ -23,7 +24,7 @@ from prompts.consolidation import extraction_messages
 from reviews.consolidation.answers import ExtractionAnswer, parse_extraction
 from reviews.consolidation.conversation import SessionRecord, read_record
 from reviews.consolidation.held import held_keep, without_foreign_lines
-from reviews.consolidation.model_call import Answer, ask, is_down, is_permanent
+from reviews.consolidation.model_call import ask, is_down, is_permanent, parsed
 from reviews.consolidation.quotas import Meter, Usage
 from reviews.consolidation.runs import ConsolidationClaim, lock_claimed
 from reviews.consolidation.selection import readable, sessions_of
@@ -110,7 +111,7 @@ async def _read_session(claim: ConsolidationClaim, meter: Meter, result: Extract
     messages = extraction_messages(thread_id=str(extraction.session_id), items=record.items)
     try:
         answer = await ask(claim, meter, messages, target=target, keep_free=keep_free)
-        notes = answer.parsed(parse_extraction)
+        notes = parsed(answer, parse_extraction)
         cleaned, held = await asyncio.to_thread(_clean, notes, claim.limits.max_secrets, extraction, record)
     except QuotaExceeded as reached:
         result.quota = reached.scope
@@ -175,7 +176,7 @@ def _store(
     claim: ConsolidationClaim,
     extraction: Extraction,
     record: SessionRecord,
-    answer: Answer,
+    answer: ModelStepResult,
     cleaned: tuple[CleanedOutput, CleanedOutput],
     held: HeldWrites,
 ) -> None:
@@ -204,7 +205,7 @@ def _store(
         return
     if not empty or extraction.raw_memory or extraction.synopsis:
         record_change(claim.run.owner_id, claim.run.book_id)
-    ConsolidationRun.objects.filter(pk=claim.run.pk).update(
+    claim.row.update(
         sessions_done=F("sessions_done") + 1,
         sessions_empty=F("sessions_empty") + int(empty),
         redacted=F("redacted") + raw.redacted + synopsis.redacted,
@@ -232,8 +233,7 @@ def _store_failure(
         error={"code": error.code, "message": str(error)},
     )
     if changed and given_up:
-        runs = ConsolidationRun.objects.filter(pk=claim.run.pk)
-        runs.update(sessions_done=F("sessions_done") + 1, sessions_failed=F("sessions_failed") + 1)
+        claim.row.update(sessions_done=F("sessions_done") + 1, sessions_failed=F("sessions_failed") + 1)
 
 
 @transaction.atomic
@@ -241,7 +241,7 @@ def _pass_over(claim: ConsolidationClaim, extraction: Extraction, *, through_seq
     lock_claimed(claim)
     rows = Extraction.objects.filter(pk=extraction.pk, run=claim.run, state=State.QUEUED)
     if rows.update(state=State.PASSED, through_seq=max(extraction.through_seq, through_seq)):
-        ConsolidationRun.objects.filter(pk=claim.run.pk).update(sessions_total=F("sessions_total") - 1)
+        claim.row.update(sessions_total=F("sessions_total") - 1)
 
 
 def record_change(owner_id: UUID, book_id: UUID, *, forgotten: bool = False) -> None:

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from gateway import model_call
 from gateway.agents.model_choice import UpstreamUndecided
 from gateway.errors import RequestRefused
+from gateway.steps import ModelStepResult
 from gateway.upstream import ModelTarget
 from gateway.upstream.fault_classes import CERTIFICATE, CONNECT, LOCKED, fault_class
 from memories.database.access import in_thread
@@ -29,23 +30,6 @@ _PERMANENT = (LOCKED, CERTIFICATE)
 _DOWN = frozenset({502, 503, 504, 529})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    text: str
-    model: str
-    usage: dict[str, Any]
-    cut_off: bool = False
-
-    def parsed(self, parse: Callable[[str], T]) -> T:
-        """Return what `parse` reads in the text. Raises AnswerUnusable, which says so if the answer was cut off."""
-        try:
-            return parse(self.text)
-        except AnswerUnusable:
-            if self.cut_off:
-                raise AnswerUnusable(_CUT_OFF.format(model=self.model)) from None
-            raise
-
-
 async def ask(
     claim: ConsolidationClaim,
     meter: Meter,
@@ -53,7 +37,7 @@ async def ask(
     *,
     target: ModelTarget,
     keep_free: Usage | None = None,
-) -> Answer:
+) -> ModelStepResult:
     """Call the model and record the usage. Raises QuotaExceeded, without sending anything, and DomainErrors."""
     estimate = estimated_tokens(messages)
     meter.reserve(estimate, keep_free=keep_free)
@@ -70,12 +54,17 @@ async def ask(
     finally:
         run, day = await asyncio.shield(in_thread(record_usage, claim.run.pk, claim.run.owner_id, tokens))
         meter.settle(estimate, run, day)
-    return Answer(
-        text=result.visible_text,
-        model=result.model or target.model,
-        usage=result.usage,
-        cut_off=result.finish_reason == "length",
-    )
+    return replace(result, model=result.model or target.model)
+
+
+def parsed(answer: ModelStepResult, parse: Callable[[str], T]) -> T:
+    """Return what `parse` reads in an answer. Raises AnswerUnusable, which says so if the answer was cut off."""
+    try:
+        return parse(answer.visible_text)
+    except AnswerUnusable:
+        if answer.finish_reason == "length":
+            raise AnswerUnusable(_CUT_OFF.format(model=answer.model)) from None
+        raise
 
 
 def estimated_tokens(messages: tuple[dict[str, Any], ...]) -> int:

@@ -17,16 +17,9 @@ from reviews.consolidation.extraction import ExtractionResult, extract
 from reviews.consolidation.quotas import Meter, tomorrow
 from reviews.consolidation.runs import ConsolidationClaim, Phase
 from reviews.consolidation.synthesis import synthesize
-from reviews.errors import InternalError, QuotaExceeded, RunCancelled
-from reviews.models import ConsolidationRun
+from reviews.errors import InternalError, QuotaExceeded, RunCancelled, RunOutOfQuota
 
 logger = logging.getLogger("daybook.consolidation")
-
-
-class RunOutOfQuota(DomainError):
-    """The run was paused or ended because a quota of the run or of the owner's day is used up."""
-
-    code, http_type, http_status = "ceiling_reached", "rate_limit_error", 429
 
 
 def execute(run_id: UUID, run_async: Callable[[Coroutine[Any, Any, None]], None]) -> None:
@@ -81,7 +74,7 @@ class Job:
             runs.pause(self.claim, result.resume_at, result.error)
             return False
         if result.quota:
-            ConsolidationRun.objects.filter(pk=self.claim.run.pk).update(ceiling=result.quota)
+            self.claim.row.update(ceiling=result.quota)
         advanced = runs.advance(self.claim)
         if advanced is None:
             runs.pause(self.claim, timezone.now())
@@ -95,7 +88,7 @@ class Job:
             error = RunOutOfQuota("Today's requests or tokens are used up; it resumes tomorrow.")
             runs.pause(self.claim, tomorrow(), error)
         else:
-            ConsolidationRun.objects.filter(pk=self.claim.run.pk).update(ceiling="run")
+            self.claim.row.update(ceiling="run")
             error = RunOutOfQuota("The run's requests or tokens were used up before the documents were done.")
             runs.fail(self.claim, error)
 

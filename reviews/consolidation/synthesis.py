@@ -33,7 +33,7 @@ from memories.tokens import text_tokens
 from prompts.consolidation import CurrentDocument, SessionNotes, synthesis_messages
 from reviews.consolidation.answers import SynthesisAnswer, parse_synthesis
 from reviews.consolidation.extraction import retry_pause
-from reviews.consolidation.model_call import ask, is_permanent
+from reviews.consolidation.model_call import ask, is_permanent, parsed
 from reviews.consolidation.quotas import Meter
 from reviews.consolidation.runs import ConsolidationClaim, fail, finish, lock_claimed, pause
 from reviews.consolidation.selection import cooldown_over, needs_synthesis, notes_in
@@ -157,7 +157,7 @@ async def _write(claim: ConsolidationClaim, meter: Meter, sources: Sources) -> S
     book = claim.run.book.name
     target = await in_thread(lambda: BackgroundModels.now(book).of_book(book, "smol"))
     answer = await ask(claim, meter, sources.messages, target=target)
-    output = await asyncio.to_thread(_clean, answer.parsed(parse_synthesis), claim.limits.max_secrets)
+    output = await asyncio.to_thread(_clean, parsed(answer, parse_synthesis), claim.limits.max_secrets)
     _check_kept(sources.documents, output.documents.values())
     return output
 
@@ -239,9 +239,8 @@ def _finish_unchanged(claim: ConsolidationClaim) -> None:
 
 def _retry(claim: ConsolidationClaim, error: DomainError, delay: timedelta | None) -> None:
     """Count a failed attempt and pause the run for `delay`, by default a growing one; fail it after the last one."""
-    runs = ConsolidationRun.objects.filter(pk=claim.run.pk)
-    runs.update(failures=F("failures") + 1)
-    failures = runs.values_list("failures", flat=True).get()
+    claim.row.update(failures=F("failures") + 1)
+    failures = claim.row.values_list("failures", flat=True).get()
     if failures > claim.limits.max_retries:
         fail(claim, error)
         return

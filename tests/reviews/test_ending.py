@@ -30,7 +30,7 @@ def claim(alice: Owner) -> ReviewClaim:
 
 
 def delete_session(claim: ReviewClaim) -> None:
-    session_delete(Session.objects.get(pk=claim.review.session_id))
+    session_delete(Session.objects.get(pk=claim.session_id))
 
 
 def lose_worker(claim: ReviewClaim) -> None:

@@ -171,7 +171,7 @@ def test_unusable_parts_of_a_synthesis() -> None:
     answer = parse_synthesis(
         '{"memory_md": "x", "memory_summary": "y", "skills": [1, {"name": "a"}, {"name": "b", "content": "c"}]}'
     )
-    assert (answer.skills, answer.refused) == ((("b", "c"),), 2)
+    assert (answer.documents["skills/b/SKILL.md"], len(answer.documents), answer.dropped) == ("c", 3, 2)
 
 
 def test_the_health_line_shows_the_progress_of_a_run(
