@@ -4,7 +4,7 @@ A new route without a row here fails. The letters mean: `i` gets in, `u` 401, `f
 sign-in page."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
@@ -12,7 +12,6 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.test import AsyncClient, Client
 from django.urls import get_resolver
-from pytest_django.plugin import DjangoDbBlocker
 
 from config.api import api, v1
 from gateway.mcp import tools
@@ -27,7 +26,6 @@ from memories.models import ChangeSet, Erasure, Owner, Revision, WriteOrigin
 from memories.services import Source
 from reviews.models import ConsolidationRun, ReviewRun
 from tests.factories import agent_make, app_make, key_make, login_make, memory_make, owner_make, session_make
-from tests.shared_rows import shared_rows
 
 SECRET = "Likes tea."
 PICTURE = [{"type": "image_url", "image_url": {"url": "data:image/gif;base64,R0lGODlhAQABAAAAACw="}}]
@@ -46,128 +44,90 @@ CALLERS = (
 READ_ROW, WRITE_ROW, LIST = "unnninnni", "unnnfnnni", "uiiiiiiii"
 CREATE = "uiinfiiii"  # the limited key is limited to another agent or book
 
-API: dict[str, tuple[str, str, Any]] = {
-    "POST /api/sessions": (CREATE, "/api/sessions", {"agent": "assistant"}),
-    "GET /api/sessions": (LIST, "/api/sessions", None),
-    "GET /api/sessions/{session_id}": (READ_ROW, "/api/sessions/{session}", None),
-    "PATCH /api/sessions/{session_id}": (WRITE_ROW, "/api/sessions/{session}", {"title": "Milk"}),
-    "DELETE /api/sessions/{session_id}": (WRITE_ROW, "/api/sessions/{session}", None),
-    "POST /api/sessions/{session_id}/restore": ("unnnfnnnn", "/api/sessions/{session}/restore", {}),  # not deleted
-    "GET /api/sessions/{session_id}/export": (READ_ROW, "/api/sessions/{session}/export", None),
-    "POST /api/sessions/{session_id}/end": (WRITE_ROW, "/api/sessions/{session}/end", {}),
-    "GET /api/sessions/{session_id}/messages": (READ_ROW, "/api/sessions/{session}/messages", None),
-    "POST /api/sessions/{session_id}/turns": (WRITE_ROW, "/api/sessions/{session}/turns", {"content": "/memory help"}),
-    "GET /api/sessions/{session_id}/turns/{turn_id}": (READ_ROW, "/api/sessions/{session}/turns/{turn}", None),
-    "GET /api/sessions/{session_id}/turns/{turn_id}/events": (
-        READ_ROW,
-        "/api/sessions/{session}/turns/{turn}/events",
-        None,
-    ),
-    "POST /api/sessions/{session_id}/turns/{turn_id}/stop": (
-        WRITE_ROW,
-        "/api/sessions/{session}/turns/{turn}/stop",
-        {},
-    ),
-    "POST /api/sessions/{session_id}/turns/{turn_id}/choose": (
-        WRITE_ROW,
-        "/api/sessions/{session}/turns/{turn}/choose",
-        {},
-    ),
+CHAT = {"model": "assistant", "messages": [{"role": "user", "content": "/memory help"}]}
+
+# By method and path: the letters, and the body of the request.
+API: dict[str, tuple[str, Any]] = {
+    "POST /api/sessions": (CREATE, {"agent": "assistant"}),
+    "GET /api/sessions": (LIST, None),
+    "GET /api/sessions/{session_id}": (READ_ROW, None),
+    "PATCH /api/sessions/{session_id}": (WRITE_ROW, {"title": "Milk"}),
+    "DELETE /api/sessions/{session_id}": (WRITE_ROW, None),
+    "POST /api/sessions/{session_id}/restore": ("unnnfnnnn", {}),  # not deleted
+    "GET /api/sessions/{session_id}/export": (READ_ROW, None),
+    "POST /api/sessions/{session_id}/end": (WRITE_ROW, {}),
+    "GET /api/sessions/{session_id}/messages": (READ_ROW, None),
+    "POST /api/sessions/{session_id}/turns": (WRITE_ROW, {"content": "/memory help"}),
+    "GET /api/sessions/{session_id}/turns/{turn_id}": (READ_ROW, None),
+    "GET /api/sessions/{session_id}/turns/{turn_id}/events": (READ_ROW, None),
+    "POST /api/sessions/{session_id}/turns/{turn_id}/stop": (WRITE_ROW, {}),
+    "POST /api/sessions/{session_id}/turns/{turn_id}/choose": (WRITE_ROW, {}),
     "POST /api/sessions/{session_id}/turns/{turn_id}/results": (
         WRITE_ROW,
-        "/api/sessions/{session}/turns/{turn}/results",
         {"results": [{"tool_call_id": "call_1", "content": "42"}]},
     ),
-    "POST /api/sessions/{session_id}/review": (WRITE_ROW, "/api/sessions/{session}/review", {}),
-    "POST /api/sessions/{session_id}/forget": (WRITE_ROW, "/api/sessions/{session}/forget", {}),
-    "GET /api/keys": ("uiifffiii", "/api/keys", None),
-    "POST /api/keys": ("uiifffiii", "/api/keys", {"name": "laptop"}),
-    "GET /api/keys/{key_id}": ("unnfffnni", "/api/keys/{key}", None),
-    "PATCH /api/keys/{key_id}": ("unnfffnni", "/api/keys/{key}", {"name": "desk"}),
-    "POST /api/keys/{key_id}/rotate": ("unnfffnni", "/api/keys/{key}/rotate", {}),
-    "DELETE /api/keys/{key_id}": ("unnfffnni", "/api/keys/{key}", None),
-    "GET /api/webhooks": ("uiifiiiii", "/api/webhooks", None),
-    "POST /api/webhooks": ("uiiffiiii", "/api/webhooks", {"url": "https://93.184.216.34/hook"}),
-    "DELETE /api/webhooks/{webhook_id}": ("unnffnnni", "/api/webhooks/{webhook}", None),
-    "GET /api/usage": (LIST, "/api/usage", None),
-    "GET /api/audit": ("ufffffiff", "/api/audit", None),
-    "POST /api/memories": (CREATE, "/api/memories", {"content": "Likes milk.", "book": "main"}),
-    "POST /api/memories/ingest": (
-        CREATE,
-        "/api/memories/ingest",
-        {"messages": [{"role": "user", "content": "I like gin."}], "book": "main"},
-    ),
-    "GET /api/memories": (LIST, "/api/memories", None),
-    "POST /api/memories/search": ("uiiniiiii", "/api/memories/search", {"query": "tea", "book": "main"}),
-    "POST /api/memories/bulk": (
-        CREATE,
-        "/api/memories/bulk",
-        {"ids": ["{memory}"], "action": "pin", "book": "main"},
-    ),
-    "GET /api/memories/health": (LIST, "/api/memories/health", None),
-    "GET /api/memories/{memory_id}": (READ_ROW, "/api/memories/{memory}", None),
-    "PATCH /api/memories/{memory_id}": (WRITE_ROW, "/api/memories/{memory}", {"content": "Likes rum."}),
-    "DELETE /api/memories/{memory_id}": (WRITE_ROW, "/api/memories/{memory}", None),
-    "GET /api/memories/{memory_id}/revisions": (READ_ROW, "/api/memories/{memory}/revisions", None),
-    "POST /api/memories/{memory_id}/restore": (WRITE_ROW, "/api/memories/{memory}/restore", {"revision": "{revision}"}),
-    "POST /api/changes/{change_set}/undo": (WRITE_ROW, "/api/changes/{change_set}/undo", {}),
-    "GET /api/notifications": (LIST, "/api/notifications", None),
-    "GET /api/export": ("uiifiiiii", "/api/export", None),
-    "POST /api/import": (CREATE, "/api/import?book=main", {"content": "Likes gin."}),
-    "DELETE /api/account/memories": ("uiiffiiii", "/api/account/memories", None),
-    "GET /api/books/{name}/artifacts": ("uiiniiiii", "/api/books/main/artifacts", None),
-    "GET /api/books/{name}/artifacts/{path:path}": (READ_ROW, "/api/books/main/artifacts/MEMORY.md", None),
-    "PUT /api/books/{name}/artifacts/{path:path}": (
-        CREATE,
-        "/api/books/main/artifacts/MEMORY.md",
-        {"content": "# Milk"},
-    ),
-    "GET /api/proposals": (LIST, "/api/proposals", None),
-    "GET /api/proposals/{proposal_id}": (READ_ROW, "/api/proposals/{review}-1", None),
-    "POST /api/proposals/{proposal_id}/approve": (WRITE_ROW, "/api/proposals/{review}-1/approve", {}),
-    "POST /api/proposals/{proposal_id}/reject": (WRITE_ROW, "/api/proposals/{review}-1/reject", {}),
-    "GET /api/reviews": (LIST, "/api/reviews", None),
-    "GET /api/reviews/{review_id}": (READ_ROW, "/api/reviews/{review}", None),
-    "POST /api/reviews/{review_id}/undo": (WRITE_ROW, "/api/reviews/{review}/undo", {}),
-    "POST /api/reviews/{review_id}/approve": (WRITE_ROW, "/api/reviews/{review}/approve", {}),
-    "POST /api/reviews/{review_id}/reject": (WRITE_ROW, "/api/reviews/{review}/reject", {}),
-    "POST /api/consolidations": (CREATE, "/api/consolidations", {"book": "main"}),
-    "GET /api/consolidations": (LIST, "/api/consolidations", None),
-    "GET /api/consolidations/{run_id}": (READ_ROW, "/api/consolidations/{run}", None),
-    "POST /api/consolidations/{run_id}/stop": (WRITE_ROW, "/api/consolidations/{run}/stop", {}),
+    "POST /api/sessions/{session_id}/review": (WRITE_ROW, {}),
+    "POST /api/sessions/{session_id}/forget": (WRITE_ROW, {}),
+    "GET /api/keys": ("uiifffiii", None),
+    "POST /api/keys": ("uiifffiii", {"name": "laptop"}),
+    "GET /api/keys/{key_id}": ("unnfffnni", None),
+    "PATCH /api/keys/{key_id}": ("unnfffnni", {"name": "desk"}),
+    "POST /api/keys/{key_id}/rotate": ("unnfffnni", {}),
+    "DELETE /api/keys/{key_id}": ("unnfffnni", None),
+    "GET /api/webhooks": ("uiifiiiii", None),
+    "POST /api/webhooks": ("uiiffiiii", {"url": "https://93.184.216.34/hook"}),
+    "DELETE /api/webhooks/{webhook_id}": ("unnffnnni", None),
+    "GET /api/usage": (LIST, None),
+    "GET /api/audit": ("ufffffiff", None),
+    "POST /api/memories": (CREATE, {"content": "Likes milk.", "book": "main"}),
+    "POST /api/memories/ingest": (CREATE, {"messages": [{"role": "user", "content": "I like gin."}], "book": "main"}),
+    "GET /api/memories": (LIST, None),
+    "POST /api/memories/search": ("uiiniiiii", {"query": "tea", "book": "main"}),
+    "POST /api/memories/bulk": (CREATE, {"ids": ["{memory_id}"], "action": "pin", "book": "main"}),
+    "GET /api/memories/health": (LIST, None),
+    "GET /api/memories/{memory_id}": (READ_ROW, None),
+    "PATCH /api/memories/{memory_id}": (WRITE_ROW, {"content": "Likes rum."}),
+    "DELETE /api/memories/{memory_id}": (WRITE_ROW, None),
+    "GET /api/memories/{memory_id}/revisions": (READ_ROW, None),
+    "POST /api/memories/{memory_id}/restore": (WRITE_ROW, {"revision": "{revision}"}),
+    "POST /api/changes/{change_set}/undo": (WRITE_ROW, {}),
+    "GET /api/notifications": (LIST, None),
+    "GET /api/export": ("uiifiiiii", None),
+    "POST /api/import": (CREATE, {"content": "Likes gin."}),
+    "DELETE /api/account/memories": ("uiiffiiii", None),
+    "GET /api/books/{name}/artifacts": ("uiiniiiii", None),
+    "GET /api/books/{name}/artifacts/{path:path}": (READ_ROW, None),
+    "PUT /api/books/{name}/artifacts/{path:path}": (CREATE, {"content": "# Milk"}),
+    "GET /api/proposals": (LIST, None),
+    "GET /api/proposals/{proposal_id}": (READ_ROW, None),
+    "POST /api/proposals/{proposal_id}/approve": (WRITE_ROW, {}),
+    "POST /api/proposals/{proposal_id}/reject": (WRITE_ROW, {}),
+    "GET /api/reviews": (LIST, None),
+    "GET /api/reviews/{review_id}": (READ_ROW, None),
+    "POST /api/reviews/{review_id}/undo": (WRITE_ROW, {}),
+    "POST /api/reviews/{review_id}/approve": (WRITE_ROW, {}),
+    "POST /api/reviews/{review_id}/reject": (WRITE_ROW, {}),
+    "POST /api/consolidations": (CREATE, {"book": "main"}),
+    "GET /api/consolidations": (LIST, None),
+    "GET /api/consolidations/{run_id}": (READ_ROW, None),
+    "POST /api/consolidations/{run_id}/stop": (WRITE_ROW, {}),
     # /v1 accepts only keys, no logins.
-    "GET /v1/models": ("uuiiiiuui", "/v1/models", None),
-    "GET /v1/models/{path:name}": ("uuiniiuui", "/v1/models/assistant", None),
-    "POST /v1/chat/completions": (
-        "uuinfiuui",
-        "/v1/chat/completions",
-        {"model": "assistant", "messages": [{"role": "user", "content": "/memory help"}]},
-    ),
-    "POST /v1/messages": (
-        "uuinfiuui",
-        "/v1/messages",
-        {"model": "assistant", "messages": [{"role": "user", "content": "/memory help"}]},
-    ),
-    "POST /v1/messages/count_tokens": (
-        "uuiniiuui",
-        "/v1/messages/count_tokens",
-        {"model": "assistant", "messages": [{"role": "user", "content": "hi"}]},
-    ),
-    "POST /v1/responses": ("uuinfiuui", "/v1/responses", {"model": "assistant", "input": "/memory help"}),
-    "POST /v1/responses/input_tokens": (
-        "uuiniiuui",
-        "/v1/responses/input_tokens",
-        {"model": "assistant", "input": "hi"},
-    ),
+    "GET /v1/models": ("uuiiiiuui", None),
+    "GET /v1/models/{path:name}": ("uuiniiuui", None),
+    "POST /v1/chat/completions": ("uuinfiuui", CHAT),
+    "POST /v1/messages": ("uuinfiuui", CHAT),
+    "POST /v1/messages/count_tokens": ("uuiniiuui", CHAT),
+    "POST /v1/responses": ("uuinfiuui", {"model": "assistant", "input": "/memory help"}),
+    "POST /v1/responses/input_tokens": ("uuiniiuui", {"model": "assistant", "input": "hi"}),
     # Not offered, so refused for every key.
-    "POST /v1/responses/compact": ("uunnnnuun", "/v1/responses/compact", {}),
-    "GET /v1/responses/{response_id}": ("uunninuui", "/v1/responses/resp_{turn}", None),
-    "DELETE /v1/responses/{response_id}": ("uunnfnuui", "/v1/responses/resp_{turn}", None),
-    "GET /v1/responses/{response_id}/input_items": ("uunninuui", "/v1/responses/resp_{turn}/input_items", None),
-    "POST /v1/responses/{response_id}/cancel": ("uunnfnuui", "/v1/responses/resp_{turn}/cancel", {}),
-    "POST /v1/completions": ("uuinfiuui", "/v1/completions", {"model": "assistant", "prompt": "def "}),
+    "POST /v1/responses/compact": ("uunnnnuun", {}),
+    "GET /v1/responses/{response_id}": ("uunninuui", None),
+    "DELETE /v1/responses/{response_id}": ("uunnfnuui", None),
+    "GET /v1/responses/{response_id}/input_items": ("uunninuui", None),
+    "POST /v1/responses/{response_id}/cancel": ("uunnfnuui", {}),
+    "POST /v1/completions": ("uuinfiuui", {"model": "assistant", "prompt": "def "}),
     # No embedding model is configured; those who may use the agent are told so.
-    "POST /v1/embeddings": ("uuinfiuui", "/v1/embeddings", {"model": "assistant", "input": "tea"}),
+    "POST /v1/embeddings": ("uuinfiuui", {"model": "assistant", "input": "tea"}),
 }
 PAGE_CALLERS = ("anonymous", "owner's key", "other user", "staff", "auditor", "owner")
 OWN_PAGE, OWN_FORM, OWN_FRAGMENT, ALICES_PAGE, ALICES_FRAGMENT = "ssiiii", "ssiiii", "uuiiii", "ssnnni", "uunnni"
@@ -175,20 +135,24 @@ PAGES: dict[str, tuple[str, str, str]] = {
     "": (OWN_PAGE, "GET", "/"),
     "manifest.webmanifest": ("iiiiii", "GET", "/manifest.webmanifest"),
     "new/": (OWN_PAGE, "GET", "/new/"),
-    "c/<uuid:session_id>/": (ALICES_PAGE, "GET", "/c/{session}/"),
+    "c/<uuid:session_id>/": (ALICES_PAGE, "GET", "/c/{session_id}/"),
     "fragments/sessions/": (OWN_FRAGMENT, "GET", "/fragments/sessions/"),
-    "c/<uuid:session_id>/attached/<int:seq>/<int:index>/": (ALICES_FRAGMENT, "GET", "/c/{session}/attached/1/0/"),
-    "fragments/turn/<uuid:session_id>/<uuid:run_id>/": (ALICES_FRAGMENT, "GET", "/fragments/turn/{session}/{turn}/"),
-    "fragments/turns/<uuid:session_id>/": (ALICES_FRAGMENT, "GET", "/fragments/turns/{session}/"),
-    "fragments/review/<uuid:review_id>/": (ALICES_FRAGMENT, "GET", "/fragments/review/{review}/"),
+    "c/<uuid:session_id>/attached/<int:seq>/<int:index>/": (ALICES_FRAGMENT, "GET", "/c/{session_id}/attached/1/0/"),
+    "fragments/turn/<uuid:session_id>/<uuid:run_id>/": (
+        ALICES_FRAGMENT,
+        "GET",
+        "/fragments/turn/{session_id}/{turn_id}/",
+    ),
+    "fragments/turns/<uuid:session_id>/": (ALICES_FRAGMENT, "GET", "/fragments/turns/{session_id}/"),
+    "fragments/review/<uuid:review_id>/": (ALICES_FRAGMENT, "GET", "/fragments/review/{review_id}/"),
     "memories/": (OWN_PAGE, "GET", "/memories/"),
     "fragments/memories/": (OWN_FRAGMENT, "GET", "/fragments/memories/"),
     "fragments/memories/summary/": (OWN_FRAGMENT, "GET", "/fragments/memories/summary/"),
-    "fragments/memories/<int:number>/": (ALICES_FRAGMENT, "GET", "/fragments/memories/{memory}/"),
-    "fragments/memories/<int:number>/edit/": (ALICES_FRAGMENT, "GET", "/fragments/memories/{memory}/edit/"),
-    "fragments/memories/<int:number>/history/": (ALICES_FRAGMENT, "GET", "/fragments/memories/{memory}/history/"),
+    "fragments/memories/<int:number>/": (ALICES_FRAGMENT, "GET", "/fragments/memories/{memory_id}/"),
+    "fragments/memories/<int:number>/edit/": (ALICES_FRAGMENT, "GET", "/fragments/memories/{memory_id}/edit/"),
+    "fragments/memories/<int:number>/history/": (ALICES_FRAGMENT, "GET", "/fragments/memories/{memory_id}/history/"),
     "reviews/": (OWN_PAGE, "GET", "/reviews/"),
-    "reviews/<uuid:review_id>/cancel/": (ALICES_FRAGMENT, "POST", "/reviews/{review}/cancel/"),
+    "reviews/<uuid:review_id>/cancel/": (ALICES_FRAGMENT, "POST", "/reviews/{review_id}/cancel/"),
     "fragments/reviews/": (OWN_FRAGMENT, "GET", "/fragments/reviews/"),
     "fragments/consolidation/": (OWN_FRAGMENT, "GET", "/fragments/consolidation/"),
     "fragments/document/": (ALICES_FRAGMENT, "GET", "/fragments/document/?book=main&path=MEMORY.md"),
@@ -196,13 +160,13 @@ PAGES: dict[str, tuple[str, str, str]] = {
     "account/password/": (OWN_FORM, "POST", "/account/password/"),
     "account/time-zone/": (OWN_FORM, "POST", "/account/time-zone/"),
     "account/keys/": (OWN_FORM, "POST", "/account/keys/"),
-    "account/keys/<uuid:key_id>/revoke/": (ALICES_PAGE, "POST", "/account/keys/{key}/revoke/"),
+    "account/keys/<uuid:key_id>/revoke/": (ALICES_PAGE, "POST", "/account/keys/{key_id}/revoke/"),
     "account/delete/": (OWN_FORM, "POST", "/account/delete/"),
     # Only numbers, for anyone who has the random address, since the login is deleted by then.
-    "account/deleting/<uuid:erasure_id>/": ("iiiiii", "GET", "/account/deleting/{erasure}/"),
+    "account/deleting/<uuid:erasure_id>/": ("iiiiii", "GET", "/account/deleting/{erasure_id}/"),
     "login/": ("iiiiii", "GET", "/login/"),
     "account/logins/end/": (OWN_FORM, "POST", "/account/logins/end/"),
-    "account/logins/<uuid:login_id>/end/": (ALICES_PAGE, "POST", "/account/logins/{login}/end/"),
+    "account/logins/<uuid:login_id>/end/": (ALICES_PAGE, "POST", "/account/logins/{login_id}/end/"),
     # Without a provider or a valid token; the rest is in test_openid.py, test_invitations.py, test_password_reset.py.
     "login/sso/": ("nnnnnn", "GET", "/login/sso/"),
     "login/sso/callback/": ("nnnnnn", "GET", "/login/sso/callback/"),
@@ -213,7 +177,7 @@ PAGES: dict[str, tuple[str, str, str]] = {
     "logout/": ("ssssss", "POST", "/logout/"),
     "admin/login/": ("ssfssf", "GET", "/admin/login/"),
     "admin/": ("sssiis", "GET", "/admin/"),  # page by page: tests/memories/test_admin_roles.py
-    "account/apps/<uuid:key_id>/disconnect/": (ALICES_PAGE, "POST", "/account/apps/{app}/disconnect/"),
+    "account/apps/<uuid:key_id>/disconnect/": (ALICES_PAGE, "POST", "/account/apps/{app_id}/disconnect/"),
     # Requests of apps before anyone has signed in. Their tokens are valid only for /mcp: test_oauth_flow.py.
     ".well-known/oauth-protected-resource": ("iiiiii", "GET", "/.well-known/oauth-protected-resource"),
     ".well-known/oauth-protected-resource/mcp": ("iiiiii", "GET", "/.well-known/oauth-protected-resource/mcp"),
@@ -230,8 +194,8 @@ INCLUDED = {"api/", "v1/", "mcp"}  # their operations have rows above and below
 TOOL_CALLERS = ("other key", "limited key", "read-only key", "trusted key for an end user", "owner's key")
 TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
     "add_memory": ("infii", {"content": "Likes cocoa."}),
-    "update_memory": ("nnfni", {"id": "{memory}", "content": "Likes cocoa."}),
-    "delete_memory": ("nnfni", {"id": "{memory}"}),
+    "update_memory": ("nnfni", {"id": "{memory_id}", "content": "Likes cocoa."}),
+    "delete_memory": ("nnfni", {"id": "{memory_id}"}),
     "search_memories": ("iniii", {"query": "tea"}),
     "get_memories": ("iniii", {}),
     "read": ("nnini", {"path": "memory://root/MEMORY.md"}),
@@ -241,7 +205,7 @@ MCP_METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "tools/list": ("iiiii", {}),
     "resources/list": ("iniii", {}),
     "resources/templates/list": ("iiiii", {}),
-    "resources/read": ("nnini", {"uri": "memory://memories/{memory}"}),
+    "resources/read": ("nnini", {"uri": "memory://memories/{memory_id}"}),
     "resources/read: document": ("nnini", {"uri": "memory://root/MEMORY.md"}),
     "prompts/list": ("iiiii", {}),
     "prompts/get": ("iniii", {"name": "review_my_memory"}),
@@ -312,18 +276,23 @@ def rows_of(alice: Owner) -> dict[str, str]:
     ChangeSet.objects.filter(pk=change_set.pk).update(kind=ChangeSet.Kind.REVIEW, review_id=review.pk)
     consolidation = ConsolidationRun.objects.create(**shared, state="completed", phase="done")
     return {
-        "memory": str(memory.number),
+        "memory_id": str(memory.number),
         "revision": str(Revision.objects.get(memory=memory).pk),
-        "session": str(session.pk),
-        "turn": str(run.pk),
-        "review": str(review.pk),
-        "run": str(consolidation.pk),
+        "session_id": str(session.pk),
+        "turn_id": str(run.pk),
+        "response_id": f"resp_{run.pk}",
+        "review_id": str(review.pk),
+        "proposal_id": f"{review.pk}-1",
+        "run_id": str(consolidation.pk),
         "change_set": str(change_set.pk),
-        "key": str(key_make(alice)[0].pk),
-        "app": str(app_make(alice).pk),
-        "login": str(login_make(alice).pk),
-        "webhook": str(webhook_create(alice.pk, url="https://93.184.216.34/", kinds=[], by=SYSTEM)[0].pk),
-        "erasure": str(Erasure.objects.create(owner_id=alice.pk, scope="account").pk),
+        "key_id": str(key_make(alice)[0].pk),
+        "app_id": str(app_make(alice).pk),
+        "login_id": str(login_make(alice).pk),
+        "webhook_id": str(webhook_create(alice.pk, url="https://93.184.216.34/", kinds=[], by=SYSTEM)[0].pk),
+        "erasure_id": str(Erasure.objects.create(owner_id=alice.pk, scope="account").pk),
+        "name": "main",
+        "path:path": "MEMORY.md",
+        "path:name": "assistant",
     }
 
 
@@ -342,18 +311,6 @@ def logged_in(owner: Owner) -> AsyncClient:
     client = AsyncClient()
     client.force_login(User.objects.get(pk=owner.user_id))
     return client
-
-
-@pytest.fixture(scope="module")
-def shared_world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
-    with shared_rows(django_db_blocker, lambda: World(owner_make("alice"))) as world:
-        yield world
-
-
-@pytest.fixture
-def world(shared_world: World, db: None) -> World:
-    shared_world.reset_cookies()
-    return shared_world
 
 
 async def request(client: AsyncClient, method: str, path: str, body: Any) -> tuple[str, str]:
@@ -383,10 +340,12 @@ def letter_of(response: Any, path: str) -> str:
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", API)
 async def test_each_caller_of_the_apis_gets_only_their_own_rows(world: World, name: str) -> None:
-    letters, path, body = API[name]
+    letters, body = API[name]
+    method, path = world.fill(name).split()
+    query = "?book=main" if name == "POST /api/import" else ""
     seen = {}
     for caller in CALLERS:  # the owner, whose requests change things, comes last
-        seen[caller], text = await request(world.clients[caller], name.split()[0], world.fill(path), world.fill(body))
+        seen[caller], text = await request(world.clients[caller], method, path + query, world.fill(body))
         if caller not in {"owner's key", "read-only key"}:
             assert SECRET not in text, caller
     assert seen == dict(zip(CALLERS, letters, strict=True))
@@ -409,27 +368,31 @@ def test_each_caller_of_the_pages_gets_only_their_own_rows(world: World, name: s
     assert seen == dict(zip(PAGE_CALLERS, letters, strict=True))
 
 
+async def ask_mcp(world: World, method: str, params: Any) -> dict[str, dict[str, Any]]:
+    """Send a request to /mcp as each caller; return the answers to those that may ask."""
+    message = {"jsonrpc": "2.0", "id": str(uuid4()), "method": method, "params": world.fill(params)}
+    for caller in ("anonymous", "other user", "staff", "auditor"):
+        assert (await request(world.clients[caller], "POST", "/mcp", message))[0] == "u"
+    answers = {}
+    for caller in TOOL_CALLERS:
+        response = await world.clients[caller].post(
+            "/mcp", data=json.dumps(message), content_type="application/json", headers={"x-daybook-book": "main"}
+        )
+        answers[caller] = response.json()
+        if caller not in {"owner's key", "read-only key"}:
+            assert SECRET not in response.content.decode(), caller
+    return answers
+
+
 @pytest.mark.any_database
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", TOOLS)
 async def test_each_caller_of_the_tools_gets_only_their_own_rows(world: World, name: str) -> None:
     letters, arguments = TOOLS[name]
-    call = {"name": name, "arguments": world.fill(arguments)}
-    message = json.dumps({"jsonrpc": "2.0", "id": str(uuid4()), "method": "tools/call", "params": call})
-    for caller in ("anonymous", "other user", "staff", "auditor"):
-        assert (await request(world.clients[caller], "POST", "/mcp", json.loads(message)))[0] == "u"
-    seen = {}
-    for caller in TOOL_CALLERS:
-        response = await world.clients[caller].post(
-            "/mcp", data=message, content_type="application/json", headers={"x-daybook-book": "main"}
-        )
-        result = response.json()["result"]["structuredContent"]
-        seen[caller] = (
-            "i" if result["ok"] else {"not_found": "n", "forbidden": "f"}.get(result["error"], result["error"])
-        )
-        if caller not in {"owner's key", "read-only key"}:
-            assert SECRET not in response.content.decode(), caller
-    assert seen == dict(zip(TOOL_CALLERS, letters, strict=True))
+    answers = await ask_mcp(world, "tools/call", {"name": name, "arguments": arguments})
+    results = [answer["result"]["structuredContent"] for answer in answers.values()]
+    codes = {"not_found": "n", "forbidden": "f"}
+    assert ["i" if result["ok"] else codes.get(result["error"], result["error"]) for result in results] == [*letters]
 
 
 @pytest.mark.any_database
@@ -437,20 +400,10 @@ async def test_each_caller_of_the_tools_gets_only_their_own_rows(world: World, n
 @pytest.mark.parametrize("name", MCP_METHODS)
 async def test_each_caller_of_mcp_gets_only_their_own_rows(world: World, name: str) -> None:
     letters, params = MCP_METHODS[name]
-    method = name.partition(": ")[0]
-    message = {"jsonrpc": "2.0", "id": str(uuid4()), "method": method, "params": world.fill(params)}
-    for caller in ("anonymous", "other user", "staff", "auditor"):
-        assert (await request(world.clients[caller], "POST", "/mcp", message))[0] == "u"
-    seen = {}
-    for caller in TOOL_CALLERS:
-        response = await world.clients[caller].post(
-            "/mcp", data=message, content_type="application/json", headers={"x-daybook-book": "main"}
-        )
-        error = response.json().get("error")
-        seen[caller] = {-32002: "n", -32602: "n"}.get(error["code"], str(error["code"])) if error else "i"
-        if caller not in {"owner's key", "read-only key"}:
-            assert SECRET not in response.content.decode(), caller
-    assert seen == dict(zip(TOOL_CALLERS, letters, strict=True))
+    answers = await ask_mcp(world, name.partition(": ")[0], params)
+    errors = [answer.get("error") for answer in answers.values()]
+    codes = {-32002: "n", -32602: "n"}
+    assert [codes.get(error["code"], str(error["code"])) if error else "i" for error in errors] == [*letters]
 
 
 def operations() -> set[str]:

@@ -2,7 +2,6 @@
 must not write. The first one may record something once, such as a new owner or the use of a key."""
 
 import json
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -11,16 +10,14 @@ from django.db import connection
 from django.test import AsyncClient, Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from pytest_django.plugin import DjangoDbBlocker
 
 from memories.database.access import in_thread
 from memories.models import Owner
 from memories.tools import TOOLS as TOOL_TABLE
 from tests.config.test_access_matrix import API, PAGES, TOOLS, World, request
 from tests.conftest import Api
-from tests.factories import key_make, memory_make, owner_make
+from tests.factories import key_make, memory_make
 from tests.queries import statements
-from tests.shared_rows import shared_rows
 
 # Reads that do write, and why; docs/limits.md lists them too.
 WRITES = {"GET /api/export": "every export is recorded before its first line is sent"}
@@ -33,18 +30,6 @@ def writes(statements: list[str]) -> list[str]:
     return [sql for sql in statements if sql.startswith(("INSERT", "UPDATE", "DELETE", "REPLACE"))]
 
 
-@pytest.fixture(scope="module")
-def shared_world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
-    with shared_rows(django_db_blocker, lambda: World(owner_make("alice"))) as world:
-        yield world
-
-
-@pytest.fixture
-def world(shared_world: World, db: None) -> World:
-    shared_world.reset_cookies()
-    return shared_world
-
-
 @pytest.fixture
 def charlies(world: World) -> tuple[Owner, Api]:
     """Charlie, who has no memories in this world, and an API client."""
@@ -55,7 +40,7 @@ def charlies(world: World) -> tuple[Owner, Api]:
 @pytest.mark.parametrize("name", [name for name in API if name.startswith("GET ")])
 @pytest.mark.parametrize("caller", ["owner's key", "owner"])
 async def test_a_get_operation_writes_nothing(world: World, name: str, caller: str) -> None:
-    path = world.fill(API[name][1])
+    _, path = world.fill(name).split()
     await request(world.clients[caller], "GET", path, None)
     async with statements() as found:
         await request(world.clients[caller], "GET", path, None)
