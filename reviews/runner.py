@@ -94,7 +94,7 @@ def _execute_claimed(claim: ReviewClaim, run_async: RunAsync) -> None:
         session = claim.review.session
         attempt = prepare(claim.review, reviewed_through=session.reviewed_through if session else 0)
         outcome = attempt.outcome
-        run_async(_run_in_time(attempt, claim.deadline))
+        run_async(run_in_time(attempt, claim.deadline))
     except TimeoutError:
         services.review_time_out(claim, outcome)
     except DomainError as error:
@@ -126,7 +126,8 @@ def prepare(review: ReviewRun, *, reviewed_through: int) -> ReviewAttempt:
     )
 
 
-async def _run_in_time(attempt: ReviewAttempt, deadline: float) -> None:
+async def run_in_time(attempt: ReviewAttempt, deadline: float) -> None:
+    """Ask the model until `deadline`, a time of time.monotonic(). Raises DomainErrors, TimeoutError."""
     in_loop = asyncio.get_running_loop().time() + deadline - time.monotonic()
     with telemetry.span("daybook.review", {"daybook.review": attempt.request_id}) as reviewing:
         async with asyncio.timeout_at(in_loop):

@@ -12,7 +12,7 @@ from gateway.models import Agent, Session
 from gateway.upstream.request import ModelTarget
 from memories.errors import DomainError
 from reviews.frozen import FrozenConversation
-from reviews.runner import ReviewAttempt, _run_in_time
+from reviews.runner import ReviewAttempt, run_in_time
 from reviews.staged import StagedBook
 from tests.conftest import Api
 from tests.gateway.v1 import PATH, ask
@@ -208,7 +208,7 @@ async def test_a_review_has_a_span(server: RuledServer, tracer: Tracer) -> None:
         request_id="r-1",
     )
     with pytest.raises(DomainError):
-        await _run_in_time(attempt, asyncio.get_running_loop().time() + 60)
+        await run_in_time(attempt, asyncio.get_running_loop().time() + 60)
     assert tracer.tree() == [("daybook.review", ""), ("daybook.model_step", "daybook.review")]
     assert {span.status for span in tracer.spans} == {trace.StatusCode.ERROR}
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ from memories.number_words import counted
 from memories.selectors import row_by_id
 from reviews.frozen import last_reviewable_seq
 from reviews.models import ReviewRun
-from reviews.runner import ReviewAttempt, prepare, run_attempt
+from reviews.runner import ReviewAttempt, prepare, run_in_time
 from reviews.schedule import new_review
 from reviews.writes import ReviewWrite
 
@@ -81,9 +82,7 @@ def lines_of(write: ReviewWrite) -> Iterator[str]:
 
 async def ask(attempt: ReviewAttempt, *, seconds: float) -> None:
     """Ask the model within a time limit. Raises DomainErrors, TimeoutError."""
-    deadline = asyncio.get_running_loop().time() + seconds
     try:
-        async with asyncio.timeout_at(deadline):
-            await run_attempt(attempt, deadline)
+        await run_in_time(attempt, time.monotonic() + seconds)
     finally:
         await disconnect()
