@@ -229,7 +229,7 @@ async def test_a_consolidation(kind: str, serve: Serve, alice: Owner, agent: Age
 
 def _create_run(owner: Owner, agent: Agent) -> UUID:
     settings_make()
-    talk(owner, agent, "I'm vegetarian")
+    talk(owner, "I'm vegetarian", agent=agent)
     return request(owner).pk
 
 

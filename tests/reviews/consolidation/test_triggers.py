@@ -4,7 +4,6 @@ import pytest
 from django.utils import timezone
 
 from gateway.agents.configuration import consolidation_settings
-from gateway.models import Agent
 from memories.models import Owner
 from reviews.consolidation import triggers
 from reviews.consolidation.requests import Trigger, consolidation_request
@@ -20,11 +19,11 @@ pytestmark = pytest.mark.usefixtures("consolidation_on")
 
 
 @pytest.fixture
-def three_books(alice: Owner, agent: Agent) -> None:
+def three_books(alice: Owner) -> None:
     for name in ("one", "two", "three"):
         agent = agent_make(name, book=name)
         for number in range(3):
-            talk(alice, agent, f"Fact {number} of {name}", hours_ago=number + 1)
+            talk(alice, f"Fact {number} of {name}", agent=agent, hours_ago=number + 1)
 
 
 def start_and_work() -> dict[str, int]:
