@@ -270,10 +270,8 @@ def _withdraw_reviews(book: Book, change_set: ChangeSet) -> None:
 def _return_reviews(root: ChangeSet, *, undo: bool) -> None:
     """Undo a clear for reviews: let the writes that it cancelled wait again, unless somebody decided about them since.
     With `undo` False, redo the clear: cancel them again."""
-    waiting, epoch = (
-        ReviewRun.State.AWAITING_APPROVAL,
-        Book.objects.values_list("epoch", flat=True).get(pk=root.book_id),
-    )
+    waiting = ReviewRun.State.AWAITING_APPROVAL
+    epoch = Book.objects.values_list("epoch", flat=True).get(pk=root.book_id)
     for row in ClearedReview.objects.filter(owner_id=root.owner_id, change_set=root.pk).select_related("review"):
         if undo:
             runs = ReviewRun.objects.filter(pk=row.review_id, state=ReviewRun.State.CANCELLED, session__isnull=False)

@@ -56,7 +56,7 @@ def choose_sessions(claim: ConsolidationClaim) -> int:
     run = lock_claimed(claim)
     if run.selected:
         return run.sessions_total
-    chosen = sessions_of(claim.run.book, claim.limits, timezone.now(), force=run.force, max_sessions=run.max_sessions)
+    chosen = sessions_of(claim.run.book, claim.limits, force=run.force, max_sessions=run.max_sessions)
     for session in chosen:
         values = {
             "run": run,
@@ -140,7 +140,7 @@ def _prepare(claim: ConsolidationClaim, extraction_id: UUID) -> tuple[Extraction
     extraction = rows.select_related("session__agent").first()
     if extraction is None:
         return None
-    if not readable(claim.limits, timezone.now()).filter(pk=extraction.session_id).exists():
+    if not readable(claim.limits).filter(pk=extraction.session_id).exists():
         _pass_over(claim, extraction)
         return None
     limit = claim.limits.extraction_token_limit

@@ -5,8 +5,6 @@ from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import Any
 
-from django.utils import timezone
-
 from gateway.agents.configuration import consolidation_settings, prices
 from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.rows import agent_settings
@@ -108,7 +106,7 @@ def _sessions_read(
 ) -> list[tuple[str, dict[str, Any]]]:
     """Return the sessions that would be read, as the API shows them, each with the model that would read it."""
     sessions = []
-    for session in sessions_of(book, limits, timezone.now(), force=force):
+    for session in sessions_of(book, limits, force=force):
         extraction = getattr(session, "extraction", None)
         floor = extraction.floor_seq if extraction else 0
         record = read_record(book.owner_id, session.pk, floor=floor, token_limit=limits.extraction_token_limit)

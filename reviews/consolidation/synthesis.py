@@ -94,7 +94,7 @@ def read_sources(claim: ConsolidationClaim) -> Sources | None:
     artifacts = list(live_artifacts(book.owner_id, book.pk))
     versions = versions_of(artifacts)
     if not run.force:
-        cooled = run.rebuild or cooldown_over(state, claim.limits, timezone.now())
+        cooled = run.rebuild or cooldown_over(state, claim.limits)
         if not cooled or not needs_synthesis(state, versions):
             return None
     notes = notes_of(claim)

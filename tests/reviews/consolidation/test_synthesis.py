@@ -99,14 +99,14 @@ def test_undone_documents_stay_undone_until_there_is_new_input(alice: Owner, ans
     first = consolidate(alice)
     undone = undo_changes(change_set_get(alice.pk, first.change_set), BY_HAND)
     assert undone.documents == ("MEMORY.md", "memory_summary.md", "skills/ship/SKILL.md")
-    assert due_books(consolidation_settings(), timezone.now(), max_books=5) == []
+    assert due_books(consolidation_settings(), max_books=5) == []
     assert run_scheduled(alice).written == []
     assert document(alice, "MEMORY.md") == ""
     undo_changes(change_set_get(alice.pk, undone.change_set), BY_HAND)  # redo
-    assert due_books(consolidation_settings(), timezone.now(), max_books=5) == []
+    assert due_books(consolidation_settings(), max_books=5) == []
     edit(alice, "MEMORY.md", "# Memory\n- Uses make, mostly.")
     undo_changes(change_set_get(alice.pk, first.change_set), BY_HAND)  # the edit is skipped, and still to be read
-    assert len(due_books(consolidation_settings(), timezone.now(), max_books=5)) == 1
+    assert len(due_books(consolidation_settings(), max_books=5)) == 1
     add_turn(alice, session)
     assert run_scheduled(alice).written != []
 

@@ -1,7 +1,6 @@
 """Automatic runs: each start reads a limited number of sessions, divided evenly between its books."""
 
 import pytest
-from django.utils import timezone
 
 from gateway.agents.configuration import consolidation_settings
 from memories.models import Owner
@@ -106,5 +105,5 @@ def test_a_requested_run_has_its_own_limit(alice: Owner, three_books: None, answ
 
 
 def test_due_books_are_those_with_something_to_do(alice: Owner, three_books: None, answering: AnsweringModel) -> None:
-    due = due_books(consolidation_settings(), timezone.now(), max_books=10)
+    due = due_books(consolidation_settings(), max_books=10)
     assert {book.name for book in due} == {"one", "two", "three"}

@@ -1,13 +1,11 @@
 """Which upstream a consolidation uses, and how a missing choice is reported."""
 
 from collections import Counter
-from datetime import timedelta
 from io import StringIO
 from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from config.doctor import findings
@@ -84,7 +82,7 @@ def test_a_shared_book_is_not_consolidated_without_a_configured_upstream(
     with pytest.raises(Conflict, match=r"memories\.upstream names the upstream") as refused:
         request(alice)
     assert REASON in str(refused.value)
-    assert due_books(consolidation_settings(), timezone.now(), max_books=5) == []
+    assert due_books(consolidation_settings(), max_books=5) == []
     assert not ConsolidationRun.objects.exists()
     assert answering.calls == []
 
@@ -92,7 +90,7 @@ def test_a_shared_book_is_not_consolidated_without_a_configured_upstream(
 def test_skipped_books_do_not_delay_others(alice: Owner, agent: Agent, local: Agent) -> None:
     talk(alice, agent=local, hours_ago=20)
     talk(alice, agent=agent_make("coder", book="code"), hours_ago=30)
-    due = due_books(consolidation_settings(), timezone.now() + timedelta(hours=1), max_books=1)
+    due = due_books(consolidation_settings(), max_books=1)
     assert [book.name for book in due] == ["code"]
 
 
