@@ -27,6 +27,7 @@ from memories.services import Source
 from reviews.models import ConsolidationRun, ReviewRun
 from tests.factories import agent_make, app_make, key_make, login_make, memory_make, owner_make, session_make
 
+pytestmark = pytest.mark.django_db
 SECRET = "Likes tea."
 PICTURE = [{"type": "image_url", "image_url": {"url": "data:image/gif;base64,R0lGODlhAQABAAAAACw="}}]
 CALLERS = (
@@ -337,7 +338,6 @@ def letter_of(response: Any, path: str) -> str:
 
 
 @pytest.mark.every_case
-@pytest.mark.django_db
 @pytest.mark.parametrize("name", API)
 async def test_each_caller_of_the_apis_gets_only_their_own_rows(world: World, name: str) -> None:
     letters, body = API[name]
@@ -352,7 +352,6 @@ async def test_each_caller_of_the_apis_gets_only_their_own_rows(world: World, na
 
 
 @pytest.mark.any_database
-@pytest.mark.django_db
 @pytest.mark.parametrize("name", PAGES)
 def test_each_caller_of_the_pages_gets_only_their_own_rows(world: World, name: str) -> None:
     letters, method, path = PAGES[name]
@@ -385,7 +384,6 @@ async def ask_mcp(world: World, method: str, params: Any) -> dict[str, dict[str,
 
 
 @pytest.mark.any_database
-@pytest.mark.django_db
 @pytest.mark.parametrize("name", TOOLS)
 async def test_each_caller_of_the_tools_gets_only_their_own_rows(world: World, name: str) -> None:
     letters, arguments = TOOLS[name]
@@ -396,7 +394,6 @@ async def test_each_caller_of_the_tools_gets_only_their_own_rows(world: World, n
 
 
 @pytest.mark.any_database
-@pytest.mark.django_db
 @pytest.mark.parametrize("name", MCP_METHODS)
 async def test_each_caller_of_mcp_gets_only_their_own_rows(world: World, name: str) -> None:
     letters, params = MCP_METHODS[name]

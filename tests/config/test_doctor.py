@@ -29,6 +29,8 @@ from memories.recall.vectors import packed, vectors_store
 from memories.services import owner_for_user
 from tests.factories import memory_make
 
+pytestmark = pytest.mark.django_db
+
 
 @pytest.fixture(autouse=True)
 def _settings(settings: Settings, tmp_path: Path) -> None:
@@ -86,7 +88,6 @@ def _unfinished_run_make(*, expired: timedelta) -> None:
     Run.objects.create(owner=owner, session=session, turn=1, request_id="r", lease_expires_at=timezone.now() - expired)
 
 
-@pytest.mark.django_db
 def test_every_check_of_a_healthy_installation_is_ok(worker: None) -> None:
     out = StringIO()
     with pytest.raises(SystemExit) as end:
@@ -101,7 +102,6 @@ def test_every_check_of_a_healthy_installation_is_ok(worker: None) -> None:
     assert checks == [folder if name == "attachments" else f"ok       {name}" for name in names.split(", ")]
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize("setting", [{"SECRET_KEY": "-5"}, {"SECRET_KEY_FALLBACKS": ["changeme" * 8]}])
 def test_a_guessable_signing_key_is_reported(settings: Settings, setting: dict[str, object]) -> None:
     for name, value in setting.items():
@@ -111,14 +111,12 @@ def test_a_guessable_signing_key_is_reported(settings: Settings, setting: dict[s
     assert found.text.startswith("DAYBOOK_SECRET_KEY (or a fallback) can be guessed:")
 
 
-@pytest.mark.django_db
 def test_a_variable_that_means_nothing_is_named(settings: Settings) -> None:
     settings.UNKNOWN_VARIABLES = ["DAYBOOK_ALOWED_HOSTS"]
     text = "DAYBOOK_ALOWED_HOSTS: no such variable exists, so it is ignored"
     assert _found("configuration") == [Finding("configuration", Level.WARNING, text)]
 
 
-@pytest.mark.django_db
 def test_an_attachment_storage_that_cannot_store_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -134,7 +132,6 @@ def test_postgresql_with_local_attachments_is_a_warning(monkeypatch: pytest.Monk
     assert (found.level, "DAYBOOK_ATTACHMENTS" in found.text) == (Level.WARNING, True)
 
 
-@pytest.mark.django_db
 def test_without_a_worker_doctor_fails_and_says_how_to_start_one() -> None:
     out = StringIO()
     with pytest.raises(SystemExit) as end:
@@ -143,14 +140,12 @@ def test_without_a_worker_doctor_fails_and_says_how_to_start_one() -> None:
     assert "failed   worker: no heartbeat for 20 s; `up` or `worker` starts one" in out.getvalue()
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize(("expired", "level"), [(timedelta(hours=1), Level.FAILED), (timedelta(seconds=1), Level.OK)])
 def test_a_run_long_after_its_lease_is_stuck(worker: None, expired: timedelta, level: Level) -> None:
     _unfinished_run_make(expired=expired)
     assert _level("stuck runs") is level
 
 
-@pytest.mark.django_db
 def test_agents_without_a_model_are_named_with_the_default_one(worker: None, settings: Settings) -> None:
     settings.DAYBOOK_MODEL = "house-model"
     Agent.objects.create(name="own", settings={"model": "its-own"})
@@ -159,20 +154,17 @@ def test_agents_without_a_model_are_named_with_the_default_one(worker: None, set
     assert _found("agents") == [Finding("agents", Level.OK, text)]
 
 
-@pytest.mark.django_db
 def test_pending_migrations_are_a_failure(worker: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "pending_migrations", lambda: ["gateway.0002_more", "reviews.0002_more"])
     text = "2 pending, first gateway.0002_more: `up` or `migrate` applies them"
     assert _found("migrations") == [Finding("migrations", Level.FAILED, text)]
 
 
-@pytest.mark.django_db
 def test_a_missing_home_is_a_failure(worker: None, settings: Settings, tmp_path: Path) -> None:
     settings.DAYBOOK_HOME = tmp_path / "gone"
     assert _level("disk") is Level.FAILED
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("secret", "text"), [("", "posted unsigned: DAYBOOK_ALERTS_SECRET is not set"), ("whsec_QUFB", "posted and signed")]
 )
@@ -182,7 +174,6 @@ def test_doctor_says_whether_alerts_are_signed(worker: None, settings: Settings,
     assert _found("alerts") == [Finding("alerts", Level.OK, text)]
 
 
-@pytest.mark.django_db
 def test_alerts_that_are_never_posted_are_a_failure(worker: None, settings: Settings) -> None:
     settings.ALERTS_URL = "http://127.0.0.1:9/alerts"
     (found,) = _found("alerts")
@@ -191,7 +182,6 @@ def test_alerts_that_are_never_posted_are_a_failure(worker: None, settings: Sett
     assert _level("alerts") is Level.OK
 
 
-@pytest.mark.django_db
 def test_an_embedding_upstream_that_is_not_configured_is_a_failure(worker: None, settings: Settings) -> None:
     settings.EMBEDDING_MODEL, settings.EMBEDDING_UPSTREAM = "letters", "elsewhere"
     text = "No upstream is called elsewhere. Set DAYBOOK_UPSTREAM_ELSEWHERE_URL."
@@ -215,14 +205,12 @@ def test_an_unreachable_upstream_is_a_failure() -> None:
     assert (found.level, found.text) == (Level.FAILED, "http://127.0.0.1:1/v1 does not answer")
 
 
-@pytest.mark.django_db
 def test_every_configured_upstream_has_a_line(worker: None, settings: Settings) -> None:
     away = {"url": "http://127.0.0.1:1/v1", "key": ""}
     settings.DAYBOOK_UPSTREAMS = {"default": away, "local": away}
     assert (_level("upstream"), _level("upstream local")) == (Level.FAILED, Level.FAILED)
 
 
-@pytest.mark.django_db
 def test_doctor_counts_the_memories_with_a_vector(settings: Settings) -> None:
     settings.EMBEDDING_MODEL = ""
     assert _found("vectors") == []
@@ -237,7 +225,6 @@ def test_doctor_counts_the_memories_with_a_vector(settings: Settings) -> None:
     assert _found("vectors") == [Finding("vectors", Level.OK, f"{text}, under $0.01")]
 
 
-@pytest.mark.django_db
 def test_webhooks_disabled_by_a_new_signing_key_are_counted(settings: Settings) -> None:
     alice = owner_for_user(User.objects.create_user("alice"))
     settings.WEBHOOKS_PRIVATE = True
