@@ -112,7 +112,7 @@ def prepare(review: ReviewRun, *, reviewed_through: int) -> ReviewAttempt:
     target = review_target(review.settings)
     conversation = read_frozen(review, reviewed_through=reviewed_through)
     return ReviewAttempt(
-        book=StagedBook.of(
+        book=StagedBook(
             list(live_memories(review.owner_id, review.book_id)),
             book_limits(review.book.name),
             max_writes=review.settings["memory_review_max_writes"],

@@ -24,8 +24,17 @@ from memories.audit.auditors import AUDITORS, auditors_make
 from memories.audit.log import SYSTEM
 from memories.models import ChangeSet, Erasure, Owner, Revision, WriteOrigin
 from memories.services import Source
-from reviews.models import ConsolidationRun, ReviewRun
-from tests.factories import agent_make, app_make, key_make, login_make, memory_make, owner_make, session_make
+from reviews.models import ConsolidationRun
+from tests.factories import (
+    agent_make,
+    app_make,
+    key_make,
+    login_make,
+    memory_make,
+    owner_make,
+    review_make,
+    session_make,
+)
 
 pytestmark = pytest.mark.django_db
 SECRET = "Likes tea."
@@ -267,15 +276,13 @@ def rows_of(alice: Owner) -> dict[str, str]:
         Message.objects.create(owner=alice, session=session, run=run, seq=seq, role=role, text=SECRET, parts=PICTURE)
     artifact_put(memory.book, "MEMORY.md", f"# {SECRET}", Source(actor="user:1", origin=WriteOrigin.USER))
     change_set = ChangeSet.objects.filter(revisions__memory=memory).get()
-    shared: dict[str, Any] = {"owner": alice, "book": memory.book, "book_epoch": 1, "trigger": "request"}
-    review = ReviewRun.objects.create(
-        **shared, session=session, state="saved", first_seq=1, last_seq=2, agent_name="assistant",
-        change_set=change_set.pk, writes=[{"action": "add", "after": SECRET, "state": "applied", "index": 0,
-        "memory_id": str(memory.number)}, {"action": "add", "after": SECRET, "state": "rejected", "index": 1}],
-        proposals=1,
-    )  # fmt: skip
+    applied = {"index": 0, "action": "add", "after": SECRET, "state": "applied", "memory_id": str(memory.number)}
+    writes = [applied, {"index": 1, "action": "add", "after": SECRET, "state": "rejected"}]
+    review = review_make(memory.book, session=session, change_set=change_set.pk, writes=writes, proposals=1)
     ChangeSet.objects.filter(pk=change_set.pk).update(kind=ChangeSet.Kind.REVIEW, review_id=review.pk)
-    consolidation = ConsolidationRun.objects.create(**shared, state="completed", phase="done")
+    consolidation = ConsolidationRun.objects.create(
+        owner=alice, book=memory.book, book_epoch=1, trigger="request", state="completed", phase="done"
+    )
     return {
         "memory_id": str(memory.number),
         "revision": str(Revision.objects.get(memory=memory).pk),

@@ -286,7 +286,7 @@ async def test_a_review_falls_back_to_the_next_model_and_stays_with_it(servers: 
     servers.script("b", Step(calls=(ADD,), thought="Worth keeping."), says("Done."))
     messages = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
     attempt = ReviewAttempt(
-        book=StagedBook.of([], dict.fromkeys(Target, 0), max_writes=3),
+        book=StagedBook([], dict.fromkeys(Target, 0), max_writes=3),
         conversation=FrozenConversation(messages=messages, has_news=True),
         target=ModelTarget("a", "m-a", (ModelTarget("b", "m-b"),)),
     )

@@ -466,7 +466,7 @@ async def test_every_kind_of_model_call_learns(
     if caller == "review":
         messages = (HI, {"role": "assistant", "content": "Good."})
         attempt = ReviewAttempt(
-            book=StagedBook.of([], {}, max_writes=3),
+            book=StagedBook([], {}, max_writes=3),
             conversation=FrozenConversation(messages=messages, has_news=True),
             target=ModelTarget("default", "m"),
         )

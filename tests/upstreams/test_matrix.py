@@ -201,7 +201,7 @@ async def test_a_review(kind: str, serve: Serve) -> None:
     server.script(Step(thought="Worth keeping.", calls=(ADD,)), Step(text="Done."))
     messages = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
     attempt = ReviewAttempt(
-        book=StagedBook.of([], dict.fromkeys(Target, 0), max_writes=3),
+        book=StagedBook([], dict.fromkeys(Target, 0), max_writes=3),
         conversation=FrozenConversation(messages=messages, has_news=True),
         target=ModelTarget("default", "m"),
     )

@@ -311,7 +311,7 @@ async def test_a_review_continues_with_the_next_model(server: RuledServer, db: N
     server.script(Step(calls=(("add_memory", {"content": "Is vegetarian.", "target": "user"}),)), Step(text="Done."))
     messages = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
     attempt = ReviewAttempt(
-        book=StagedBook.of([], dict.fromkeys(Target, 0), max_writes=3),
+        book=StagedBook([], dict.fromkeys(Target, 0), max_writes=3),
         conversation=FrozenConversation(messages=messages, has_news=True),
         target=ModelTarget("default", "small", (ModelTarget("default", "large"),)),
     )

@@ -202,7 +202,7 @@ async def test_a_review_has_a_span(server: RuledServer, tracer: Tracer) -> None:
     server.script(Step(refused="No."))
     messages = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
     attempt = ReviewAttempt(
-        book=StagedBook.of([], {}, max_writes=3),
+        book=StagedBook([], {}, max_writes=3),
         conversation=FrozenConversation(messages=messages, has_news=True),
         target=ModelTarget("default", "m"),
         request_id="r-1",
