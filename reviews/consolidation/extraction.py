@@ -25,7 +25,7 @@ from reviews.consolidation.answers import ExtractionAnswer, parse_extraction
 from reviews.consolidation.conversation import SessionRecord, read_record
 from reviews.consolidation.held import held_keep, without_foreign_lines
 from reviews.consolidation.model_call import ask, is_down, is_permanent, parsed
-from reviews.consolidation.quotas import Meter, Usage
+from reviews.consolidation.quotas import Usage
 from reviews.consolidation.runs import ConsolidationClaim, lock_claimed
 from reviews.consolidation.selection import readable, sessions_of
 from reviews.errors import AnswerUnusable, QuotaExceeded, RetryLater
@@ -73,7 +73,7 @@ def choose_sessions(claim: ConsolidationClaim) -> int:
     return total
 
 
-async def extract(claim: ConsolidationClaim, meter: Meter, *, until: float) -> ExtractionResult:
+async def extract(claim: ConsolidationClaim, *, until: float) -> ExtractionResult:
     """Read the run's sessions until all are done, a quota or a pause stops it, or the loop's clock passes `until`.
 
     Raises LeaseLost, RunCancelled, UpstreamUndecided, and permanent errors of an upstream."""
@@ -89,19 +89,19 @@ async def extract(claim: ConsolidationClaim, meter: Meter, *, until: float) -> E
         result._queue.extend(due)
         async with asyncio.TaskGroup() as group:
             for _ in range(min(claim.limits.concurrency, len(due))):
-                group.create_task(_reader(claim, meter, result, until))
+                group.create_task(_reader(claim, result, until))
     return result
 
 
-async def _reader(claim: ConsolidationClaim, meter: Meter, result: ExtractionResult, until: float) -> None:
+async def _reader(claim: ConsolidationClaim, result: ExtractionResult, until: float) -> None:
     while result._queue and not result.stopped:
         if asyncio.get_running_loop().time() >= until:
             result.resume_at = timezone.now()
             return
-        await _read_session(claim, meter, result, result._queue.popleft())
+        await _read_session(claim, result, result._queue.popleft())
 
 
-async def _read_session(claim: ConsolidationClaim, meter: Meter, result: ExtractionResult, extraction_id: UUID) -> None:
+async def _read_session(claim: ConsolidationClaim, result: ExtractionResult, extraction_id: UUID) -> None:
     prepared = await in_thread(_prepare, claim, extraction_id)
     if prepared is None:
         return
@@ -110,7 +110,7 @@ async def _read_session(claim: ConsolidationClaim, meter: Meter, result: Extract
     keep_free = Usage(requests=1, tokens=min(claim.limits.synthesis_token_limit, claim.limits.max_tokens_per_run // 4))
     messages = extraction_messages(thread_id=str(extraction.session_id), items=record.items)
     try:
-        answer = await ask(claim, meter, messages, target=target, keep_free=keep_free)
+        answer = await ask(claim, messages, target=target, keep_free=keep_free)
         notes = parsed(answer, parse_extraction)
         cleaned, held = await asyncio.to_thread(_clean, notes, claim.limits.max_secrets, extraction, record)
     except QuotaExceeded as reached:

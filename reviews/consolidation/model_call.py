@@ -14,7 +14,7 @@ from gateway.upstream.fault_classes import CERTIFICATE, CONNECT, LOCKED, fault_c
 from memories.database.access import in_thread
 from memories.errors import DomainError, InvalidRequest
 from memories.tokens import text_tokens
-from reviews.consolidation.quotas import Meter, Usage, record_usage
+from reviews.consolidation.quotas import Usage, record_usage
 from reviews.consolidation.runs import ConsolidationClaim
 from reviews.errors import AnswerUnusable
 
@@ -32,7 +32,6 @@ _DOWN = frozenset({502, 503, 504, 529})
 
 async def ask(
     claim: ConsolidationClaim,
-    meter: Meter,
     messages: tuple[dict[str, Any], ...],
     *,
     target: ModelTarget,
@@ -40,7 +39,7 @@ async def ask(
 ) -> ModelStepResult:
     """Call the model and record the usage. Raises QuotaExceeded, without sending anything, and DomainErrors."""
     estimate = estimated_tokens(messages)
-    meter.reserve(estimate, keep_free=keep_free)
+    claim.meter.reserve(estimate, keep_free=keep_free)
     tokens = 0
     try:
         result = await model_call.ask(
@@ -53,7 +52,7 @@ async def ask(
         tokens = int(result.usage.get("total_tokens") or 0) or estimate - ANSWER_TOKENS + text_tokens(result.text)
     finally:
         run, day = await asyncio.shield(in_thread(record_usage, claim.run.pk, claim.run.owner_id, tokens))
-        meter.settle(estimate, run, day)
+        claim.meter.settle(estimate, run, day)
     return replace(result, model=result.model or target.model)
 
 

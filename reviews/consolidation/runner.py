@@ -14,7 +14,7 @@ from memories.database.access import in_thread
 from memories.errors import DomainError, RateLimited
 from reviews.consolidation import runs
 from reviews.consolidation.extraction import ExtractionResult, extract
-from reviews.consolidation.quotas import Meter, tomorrow
+from reviews.consolidation.quotas import tomorrow
 from reviews.consolidation.runs import ConsolidationClaim, Phase
 from reviews.consolidation.synthesis import synthesize
 from reviews.errors import InternalError, QuotaExceeded, RunCancelled, RunOutOfQuota
@@ -51,15 +51,14 @@ class Job:
             return await in_thread(runs.heartbeat, self.claim)
 
     async def _phases(self) -> None:
-        meter = await in_thread(Meter.of, self.claim.run, self.claim.limits)
         if self.claim.run.phase == Phase.EXTRACTION:
             until = asyncio.get_running_loop().time() + runs.SLICE_SECONDS
-            result = await extract(self.claim, meter, until=until)
+            result = await extract(self.claim, until=until)
             async with self._moving:
                 if not await in_thread(self._leave_extraction, result):
                     return
         try:
-            await synthesize(self.claim, meter)
+            await synthesize(self.claim)
         except QuotaExceeded as reached:
             await in_thread(self._end_at_quota, reached.scope)
         except RateLimited as error:

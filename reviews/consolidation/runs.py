@@ -23,6 +23,7 @@ from memories.messaging.outbox import notify
 from memories.models import Book, Notification
 from memories.services import books_lock
 from reviews.consolidation.health import finished_text
+from reviews.consolidation.quotas import Meter
 from reviews.consolidation.standing import standing_of
 from reviews.errors import RunCancelled
 from reviews.models import ConsolidationRun, Extraction
@@ -40,11 +41,12 @@ _BATCH = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsolidationClaim:
-    """A run that this worker holds in one phase, and the settings for it."""
+    """A run that this worker holds in one phase, the settings for it, and its usage."""
 
     run: ConsolidationRun
     token: UUID
     limits: ConsolidationSettings
+    meter: Meter
 
     @property
     def lease(self) -> str:
@@ -100,7 +102,7 @@ def _claim(run_id: UUID) -> ConsolidationClaim:
         ):
             raise NotClaimed("moved_on", phase=run.phase)
     run = ConsolidationRun.objects.select_related("book").get(pk=run_id)
-    claim = ConsolidationClaim(run=run, token=token, limits=limits)
+    claim = ConsolidationClaim(run=run, token=token, limits=limits, meter=Meter(run, limits))
     if cause := _end_impossible(claim):
         jobs.lease_release(claim.lease, token)
         raise NotClaimed(cause)

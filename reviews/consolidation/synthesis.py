@@ -34,7 +34,6 @@ from prompts.consolidation import CurrentDocument, SessionNotes, synthesis_messa
 from reviews.consolidation.answers import SynthesisAnswer, parse_synthesis
 from reviews.consolidation.extraction import retry_pause
 from reviews.consolidation.model_call import ask, is_permanent, parsed
-from reviews.consolidation.quotas import Meter
 from reviews.consolidation.runs import ConsolidationClaim, fail, finish, lock_claimed, pause
 from reviews.consolidation.selection import cooldown_over, needs_synthesis, notes_in
 from reviews.errors import AnswerUnusable, SourcesChanged
@@ -61,7 +60,7 @@ class Sources:
         return synthesis_messages(documents=self.documents, notes=self.notes)
 
 
-async def synthesize(claim: ConsolidationClaim, meter: Meter) -> None:
+async def synthesize(claim: ConsolidationClaim) -> None:
     """Rewrite the documents if that is due, and end the run. After an error the run is paused or, if its attempts are
     used up, ended.
 
@@ -71,7 +70,7 @@ async def synthesize(claim: ConsolidationClaim, meter: Meter) -> None:
         await in_thread(_finish_unchanged, claim)
         return
     try:
-        output = await _write(claim, meter, sources)
+        output = await _write(claim, sources)
         await in_thread(_apply, claim, sources, output)
     except SourcesChanged:
         changed = AnswerUnusable("A document or a note was changed meanwhile; it is read again.")
@@ -149,14 +148,14 @@ def _documents(artifacts: list[Artifact], *, only_people: bool) -> list[CurrentD
     return documents
 
 
-async def _write(claim: ConsolidationClaim, meter: Meter, sources: Sources) -> SynthesisAnswer:
+async def _write(claim: ConsolidationClaim, sources: Sources) -> SynthesisAnswer:
     """Raises DomainErrors, QuotaExceeded."""
     if not sources.notes:
         # All notes were forgotten: the documents consist of what people wrote, and no model is needed.
         return SynthesisAnswer(documents={document.path: document.content for document in sources.documents})
     book = claim.run.book.name
     target = await in_thread(lambda: BackgroundModels.now(book).of_book(book, "smol"))
-    answer = await ask(claim, meter, sources.messages, target=target)
+    answer = await ask(claim, sources.messages, target=target)
     output = await asyncio.to_thread(_clean, parsed(answer, parse_synthesis), claim.limits.max_secrets)
     _check_kept(sources.documents, output.documents.values())
     return output
