@@ -131,11 +131,11 @@ async def run_in_time(attempt: ReviewAttempt, deadline: float) -> None:
     in_loop = asyncio.get_running_loop().time() + deadline - time.monotonic()
     with telemetry.span("daybook.review", {"daybook.review": attempt.request_id}) as reviewing:
         async with asyncio.timeout_at(in_loop):
-            await run_attempt(attempt, in_loop)
+            await _run_attempt(attempt, in_loop)
         reviewing.note({"daybook.steps": attempt.outcome.steps})
 
 
-async def run_attempt(attempt: ReviewAttempt, deadline: float) -> None:
+async def _run_attempt(attempt: ReviewAttempt, deadline: float) -> None:
     """Ask the model until it makes no more tool calls or has used up its steps. `deadline` is a time of the event
     loop. Changes only `attempt`. Raises DomainErrors."""
     if not attempt.conversation.has_news:
