@@ -16,8 +16,9 @@ from memories.database.batches import Slices
 from memories.errors import BlockedByScan, Conflict, DomainError, InvalidRequest, TooLarge
 from memories.models import ChangeSet, WriteOrigin
 from memories.services import Source
-from reviews.applying import BookCleared, apply_writes
+from reviews.applying import apply_writes
 from reviews.ending import reviews_cancel, reviews_end
+from reviews.errors import RunCancelled
 from reviews.models import ReviewRun
 from reviews.selectors import last_turn_read
 from reviews.writes import PENDING, ReviewWrite, WriteState
@@ -91,7 +92,7 @@ def review_approve(
             if record:
                 record(chosen)
             return run
-    except BookCleared:
+    except RunCancelled:
         cleared = ReviewRun.objects.filter(pk=review.pk)
         reviews_cancel(cleared, "The book was cleared meanwhile.", rejected_at=None)
         raise Conflict("The book was cleared after this review, so its writes can no longer be saved.") from None

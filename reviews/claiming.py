@@ -73,13 +73,14 @@ def _claim(run_id: UUID) -> ReviewClaim | None:
 def _take(run: ReviewRun, session_id: UUID, now: datetime, began: float) -> ReviewClaim:
     """Set a due run to running, if it still is due. Its timeout counts from `began`. Raises NotClaimed."""
     timeout = int(run.settings["memory_review_timeout"])
+    token = uuid7()
     due = ReviewRun.objects.filter(pk=run.pk, state=State.SCHEDULED, not_before__lte=now)
     try:
         with transaction.atomic():
-            claimed = due.update(
+            due.update(
                 state=State.RUNNING,
                 attempts=F("attempts") + 1,
-                lease_token=uuid7(),
+                lease_token=token,
                 lease_expires_at=now + timedelta(seconds=timeout) + LEASE_MARGIN,
                 holder=this_process(),
                 started_at=now,
@@ -88,9 +89,9 @@ def _take(run: ReviewRun, session_id: UUID, now: datetime, began: float) -> Revi
     except IntegrityError:
         # A unique constraint allows one running review per session; this one stays scheduled.
         raise NotClaimed("session_busy") from None
-    if claimed != 1:
+    review = ReviewRun.objects.select_related("book", "session").filter(pk=run.pk, lease_token=token).first()
+    if review is None:
         raise NotClaimed("taken")
-    review = ReviewRun.objects.select_related("book", "session").get(pk=run.pk)
     return ReviewClaim(review=review, session_id=session_id, deadline=began + timeout)
 
 

@@ -41,7 +41,8 @@ class RunOutOfQuota(DomainError):
 
 
 class RunCancelled(Exception):
-    """The book was cleared or the run stopped, so the run must not write anything more."""
+    """The book was cleared, the session deleted, or the run stopped: the review or the consolidation must not write
+    anything more."""
 
 
 class QuotaExceeded(Exception):
