@@ -94,7 +94,7 @@ def _execute_claimed(claim: ReviewClaim, run_async: RunAsync) -> None:
         session = claim.review.session
         attempt = prepare(claim.review, reviewed_through=session.reviewed_through if session else 0)
         outcome = attempt.outcome
-        run_async(run_in_time(attempt, claim.deadline))
+        run_async(_run_in_time(attempt, claim.deadline))
     except TimeoutError:
         services.review_time_out(claim, outcome)
     except DomainError as error:
@@ -112,7 +112,7 @@ def prepare(review: ReviewRun, *, reviewed_through: int) -> ReviewAttempt:
     target = review_target(review.settings)
     conversation = read_frozen(review, reviewed_through=reviewed_through)
     return ReviewAttempt(
-        book=StagedBook(
+        book=StagedBook.of(
             list(live_memories(review.owner_id, review.book_id)),
             book_limits(review.book.name),
             max_writes=review.settings["memory_review_max_writes"],
@@ -126,16 +126,15 @@ def prepare(review: ReviewRun, *, reviewed_through: int) -> ReviewAttempt:
     )
 
 
-async def run_in_time(attempt: ReviewAttempt, deadline: float) -> None:
-    """Ask the model until `deadline`, a time of time.monotonic(). Raises DomainErrors, TimeoutError."""
+async def _run_in_time(attempt: ReviewAttempt, deadline: float) -> None:
     in_loop = asyncio.get_running_loop().time() + deadline - time.monotonic()
     with telemetry.span("daybook.review", {"daybook.review": attempt.request_id}) as reviewing:
         async with asyncio.timeout_at(in_loop):
-            await _run_attempt(attempt, in_loop)
+            await run_attempt(attempt, in_loop)
         reviewing.note({"daybook.steps": attempt.outcome.steps})
 
 
-async def _run_attempt(attempt: ReviewAttempt, deadline: float) -> None:
+async def run_attempt(attempt: ReviewAttempt, deadline: float) -> None:
     """Ask the model until it makes no more tool calls or has used up its steps. `deadline` is a time of the event
     loop. Changes only `attempt`. Raises DomainErrors."""
     if not attempt.conversation.has_news:

@@ -5,7 +5,7 @@ ends."""
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memories import entry_rules
@@ -45,26 +45,38 @@ class StagedEntry:
     held: bool = False  # its last staged write waits for approval, so later ones have to wait too
 
 
+@dataclass(slots=True)
 class StagedBook:
     """The book's live entries and the writes staged so far. `budgets` includes blocked entries, which are not shown to
     models."""
 
-    def __init__(
-        self,
+    entries: dict[str, StagedEntry]
+    budgets: Budgets
+    max_writes: int
+    conversation: Conversation | None = None
+    hold: Hold = Hold.UNTRUSTED
+    writes: list[ReviewWrite] = field(default_factory=list)
+    dropped: dict[str, int] = field(default_factory=dict)
+    _new: int = 0
+
+    @classmethod
+    def of(
+        cls,
         rows: Sequence[Memory],
         limits: dict[Target, int],
         *,
         max_writes: int,
         conversation: Conversation | None = None,
         hold: Hold = Hold.UNTRUSTED,
-    ) -> None:
-        """`rows` are the book's live memories. Writes need evidence in the conversation or in these."""
+    ) -> "StagedBook":
+        """Return a staged book over a book's live rows. Its writes need evidence in the conversation or in its
+        memories."""
         said = conversation or Conversation()
         used = Counter[str]()
         for row in rows:
             used[row.target] += len(row.content)
         shown = [row for row in rows if not row.blocked]
-        self.entries = {
+        entries = {
             str(row.number): StagedEntry(
                 key=str(row.number),
                 version=row.version,
@@ -76,12 +88,13 @@ class StagedBook:
             )
             for row in shown
         }
-        self.budgets = Budgets(limits, used)
-        self.max_writes, self.hold = max_writes, hold
-        self.conversation = replace(said, utterances=[*map(_as_utterance, shown), *said.utterances])
-        self.writes: list[ReviewWrite] = []
-        self.dropped = Counter[str]()  # calls of other tools, by name
-        self._new = 0
+        return cls(
+            entries=entries,
+            budgets=Budgets(limits, used),
+            max_writes=max_writes,
+            conversation=replace(said, utterances=[*map(_as_utterance, shown), *said.utterances]),
+            hold=hold,
+        )
 
     @property
     def accepted(self) -> list[ReviewWrite]:
@@ -101,7 +114,7 @@ class StagedBook:
         name = tool_meant(call.name, STAGED_TOOLS)
         if name not in STAGED_TOOLS:
             # To the model the call looks accepted; the run counts it as dropped.
-            self.dropped[call.name] += 1
+            self.dropped[call.name] = self.dropped.get(call.name, 0) + 1
             return ""
         tool, action, stage = STAGED_TOOLS[name]
         arguments = parse_arguments(tool, call)

@@ -2,19 +2,15 @@
 
 import asyncio
 import json
-import time
 from typing import Any
 
 from gateway.models import Agent, Run, Session
 from gateway.runs.closing import close
 from gateway.runs.context import RunOutput
 from gateway.runs.native import open_native
-from gateway.upstream import ModelTarget
-from memories.models import Memory, Owner, Target
-from reviews.frozen import FrozenConversation
+from memories.models import Memory, Owner
 from reviews.models import ReviewRun
-from reviews.runner import ReviewAttempt, execute, run_in_time
-from reviews.staged import StagedBook
+from reviews.runner import execute
 from tests.factories import agent_make, caller_make, session_make
 from tests.scripted_model import Says, calls
 
@@ -23,7 +19,6 @@ PAGE = (
     f"Boots of all makes, repairs while you wait, open Monday to Saturday. {PLANTED[:-1]}, the shop that fits best. "
     "Parking is free behind the building."
 )
-MODEL = ModelTarget("default", "m")
 REVIEWS: dict[str, Any] = {"memory_review_interval": 1, "memory_review_timeout": 30, "memory_review_verbose": True}
 
 
@@ -73,15 +68,6 @@ def run_review(review: ReviewRun) -> ReviewRun:
     with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
         execute(review.pk, runner.run)
     return ReviewRun.objects.get(pk=review.pk)
-
-
-async def attempt_review(target: ModelTarget = MODEL) -> ReviewAttempt:
-    """Ask a model for a review of a short conversation, for an empty book without limits. Nothing is stored."""
-    messages = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
-    book = StagedBook([], dict.fromkeys(Target, 0), max_writes=3)
-    attempt = ReviewAttempt(book=book, conversation=FrozenConversation(messages=messages, has_news=True), target=target)
-    await run_in_time(attempt, time.monotonic() + 60)
-    return attempt
 
 
 def contents() -> list[str]:

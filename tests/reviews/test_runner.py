@@ -168,7 +168,7 @@ def reflect(review: ReviewRun, model: ScriptedModel, *steps: Any) -> tuple[Revie
     assert claim is not None
     attempt = review_runner.prepare(claim.review, reviewed_through=0)
     model.script(*steps)
-    asyncio.run(review_runner.run_in_time(attempt, claim.deadline))
+    asyncio.run(review_runner._run_in_time(attempt, claim.deadline))
     return claim, attempt.outcome
 
 
@@ -369,7 +369,7 @@ def test_the_time_limit_starts_at_the_claim(alice: Owner, model: ScriptedModel) 
     attempt = review_runner.prepare(claim.review, reviewed_through=0)
     model.script(Hangs())
     with pytest.raises(TimeoutError):  # the remaining time, not thirty seconds from now
-        asyncio.run(review_runner.run_in_time(attempt, before))
+        asyncio.run(review_runner._run_in_time(attempt, before))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ LIMITS = {Target.USER: 100, Target.MEMORY: 100}
 
 
 def staged(*rows: Memory, limits: dict[Target, int] | None = None, max_writes: int = 5) -> StagedBook:
-    return StagedBook(rows, limits or LIMITS, max_writes=max_writes)
+    return StagedBook.of(rows, limits or LIMITS, max_writes=max_writes)
 
 
 def call(book: StagedBook, name: str, **arguments: Any) -> dict[str, Any]:

@@ -28,11 +28,13 @@ from gateway.upstream.attempts import outcomes
 from gateway.upstream.kept import KeptFields, with_kept
 from memories.database.access import in_thread
 from memories.errors import UpstreamError
-from memories.models import Memory, Owner
+from memories.models import Memory, Owner, Target
+from reviews.frozen import FrozenConversation
+from reviews.runner import ReviewAttempt, run_attempt
+from reviews.staged import StagedBook
 from tests.conftest import Api, free_port
 from tests.factories import agent_make, memory_make
 from tests.gateway.v1 import PATH, ask, stream
-from tests.reviews.talk import attempt_review
 from tests.upstreams.failing_servers import (
     DISCONNECTS,
     HANGS,
@@ -282,7 +284,13 @@ async def test_a_silent_server_is_retried_only_if_nothing_is_paid_twice(
 async def test_a_review_falls_back_to_the_next_model_and_stays_with_it(servers: Servers) -> None:
     servers.script("a", *[OVERLOADED] * 3)
     servers.script("b", Step(calls=(ADD,), thought="Worth keeping."), says("Done."))
-    attempt = await attempt_review(ModelTarget("a", "m-a", (ModelTarget("b", "m-b"),)))
+    messages = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
+    attempt = ReviewAttempt(
+        book=StagedBook.of([], dict.fromkeys(Target, 0), max_writes=3),
+        conversation=FrozenConversation(messages=messages, has_news=True),
+        target=ModelTarget("a", "m-a", (ModelTarget("b", "m-b"),)),
+    )
+    await run_attempt(attempt, asyncio.get_running_loop().time() + 60)
     assert (servers.order, attempt.outcome.model, len(attempt.book.writes)) == ("aaabb", "m-b", 1)
     assert "Worth keeping." in json.dumps(servers.requests[-1][1]["messages"])
 

@@ -1,5 +1,6 @@
 """Refusals that name a parameter: worked around by changing it, learned if that helped, forwarded if necessary."""
 
+import asyncio
 import logging
 from collections.abc import Callable
 from datetime import timedelta
@@ -24,9 +25,11 @@ from gateway.upstream.refusals import changes_for
 from gateway.upstream.request import ModelTarget
 from memories.database.access import in_thread
 from memories.errors import DomainError
+from reviews.frozen import FrozenConversation
+from reviews.runner import ReviewAttempt, run_attempt
+from reviews.staged import StagedBook
 from tests.conftest import Api
 from tests.gateway.v1 import ask, stream
-from tests.reviews.talk import attempt_review
 from tests.upstreams.refusals import CASES, FORWARDED, HI, LOOKUP, Case, has, openai
 from tests.upstreams.server import KEY, Refusal, RuledServer, Step
 
@@ -461,7 +464,13 @@ async def test_every_kind_of_model_call_learns(
     server.refusals.append(Refusal(body=effort, when=lambda body: body.get("reasoning_effort") != "none"))
     server.script(Step(text="Done."))
     if caller == "review":
-        await attempt_review()
+        messages = (HI, {"role": "assistant", "content": "Good."})
+        attempt = ReviewAttempt(
+            book=StagedBook.of([], {}, max_writes=3),
+            conversation=FrozenConversation(messages=messages, has_news=True),
+            target=ModelTarget("default", "m"),
+        )
+        await run_attempt(attempt, asyncio.get_running_loop().time() + 60)
     elif caller == "consolidation":
         assert (await ask_model(ModelTarget("default", "m"), (HI,), seconds=60)).text == "Done."
     else:

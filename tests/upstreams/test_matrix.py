@@ -13,19 +13,21 @@ from pytest_django.fixtures import Settings
 
 from gateway import upstream as upstreams
 from gateway.models import Agent, Run, Session
-from gateway.upstream import OpenAIModel, ResilientModel, wire
+from gateway.upstream import ModelTarget, OpenAIModel, ResilientModel, wire
 from memories.database.access import in_thread
-from memories.models import Memory, Owner
+from memories.models import Memory, Owner, Target
 from reviews.consolidation.runner import Job
 from reviews.consolidation.runs import ConsolidationClaim
 from reviews.consolidation.runs import claim as claim_run
+from reviews.frozen import FrozenConversation
 from reviews.models import ConsolidationRun
+from reviews.runner import ReviewAttempt, run_attempt
+from reviews.staged import StagedBook
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make
 from tests.gateway.v1 import ask, stream
 from tests.reviews.consolidation.answering_model import extraction, synthesis
 from tests.reviews.consolidation.rows import document, request, settings_make, talk
-from tests.reviews.talk import attempt_review
 from tests.upstreams.rules import RULES, error_body
 from tests.upstreams.server import KEY, RuledServer, Step
 
@@ -197,7 +199,13 @@ def roles(body: dict[str, Any]) -> list[str]:
 async def test_a_review(kind: str, serve: Serve) -> None:
     server = serve(kind)
     server.script(Step(thought="Worth keeping.", calls=(ADD,)), Step(text="Done."))
-    attempt = await attempt_review()
+    messages = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
+    attempt = ReviewAttempt(
+        book=StagedBook.of([], dict.fromkeys(Target, 0), max_writes=3),
+        conversation=FrozenConversation(messages=messages, has_news=True),
+        target=ModelTarget("default", "m"),
+    )
+    await run_attempt(attempt, asyncio.get_running_loop().time() + 60)
     assert server.refused == []
     assert (attempt.outcome.steps, attempt.outcome.usage["total_tokens"]) == (2, 20)
 
@@ -221,7 +229,7 @@ async def test_a_consolidation(kind: str, serve: Serve, alice: Owner, agent: Age
 
 def _create_run(owner: Owner, agent: Agent) -> UUID:
     settings_make()
-    talk(owner, "I'm vegetarian", agent=agent)
+    talk(owner, agent, "I'm vegetarian")
     return request(owner).pk
 
 

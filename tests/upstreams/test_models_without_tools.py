@@ -1,5 +1,6 @@
 """Models and servers that accept no tools: memory tools are left out, a client's tools are not."""
 
+import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -19,12 +20,15 @@ from gateway.upstream.cache import change_of
 from gateway.upstream.error_body import refuses_tools
 from gateway.upstream.request import ModelTarget
 from memories.database.access import in_thread
-from memories.models import Memory, Owner
+from memories.models import Memory, Owner, Target
+from reviews.frozen import FrozenConversation
 from reviews.presenter import reason_words
+from reviews.runner import ReviewAttempt, run_attempt
+from reviews.staged import StagedBook
 from tests.conftest import Api
 from tests.factories import agent_make
 from tests.gateway.v1 import ask, stream
-from tests.reviews.talk import attempt_review, newest_review, reviewed_session, run_review, say
+from tests.reviews.talk import newest_review, reviewed_session, run_review, say
 from tests.upstreams.refusals import LOOKUP, has, openai
 from tests.upstreams.server import KEY, Refusal, RuledServer, Step
 
@@ -305,8 +309,14 @@ def test_a_review_without_usable_json_asks_for_another_model(answer: str, server
 async def test_a_review_continues_with_the_next_model(server: RuledServer, db: None) -> None:
     server.refusals.append(Refusal(body=REFUSALS["ollama"][1], when=lambda body: body["model"] == "small"))
     server.script(Step(calls=(("add_memory", {"content": "Is vegetarian.", "target": "user"}),)), Step(text="Done."))
+    messages = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
+    attempt = ReviewAttempt(
+        book=StagedBook.of([], dict.fromkeys(Target, 0), max_writes=3),
+        conversation=FrozenConversation(messages=messages, has_news=True),
+        target=ModelTarget("default", "small", (ModelTarget("default", "large"),)),
+    )
     upstreams.install(ResilientModel(OpenAIModel()))
-    attempt = await attempt_review(ModelTarget("default", "small", (ModelTarget("default", "large"),)))
+    await run_attempt(attempt, asyncio.get_running_loop().time() + 60)
     assert [body["model"] for body in server.bodies] == ["small", "large", "large"]
     assert len(attempt.book.writes) == 1
 

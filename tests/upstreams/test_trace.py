@@ -1,5 +1,6 @@
 """The identity of a request to a model server: our request id and the client's trace; and OpenTelemetry spans."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,10 +9,13 @@ import pytest
 
 from gateway import telemetry
 from gateway.models import Agent, Session
+from gateway.upstream.request import ModelTarget
 from memories.errors import DomainError
+from reviews.frozen import FrozenConversation
+from reviews.runner import ReviewAttempt, _run_in_time
+from reviews.staged import StagedBook
 from tests.conftest import Api
 from tests.gateway.v1 import PATH, ask
-from tests.reviews.talk import attempt_review
 from tests.upstreams.server import RuledServer, Step
 
 pytestmark = pytest.mark.any_database
@@ -196,8 +200,15 @@ async def test_a_client_that_leaves_ends_the_spans(
 
 async def test_a_review_has_a_span(server: RuledServer, tracer: Tracer) -> None:
     server.script(Step(refused="No."))
+    messages = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
+    attempt = ReviewAttempt(
+        book=StagedBook.of([], {}, max_writes=3),
+        conversation=FrozenConversation(messages=messages, has_news=True),
+        target=ModelTarget("default", "m"),
+        request_id="r-1",
+    )
     with pytest.raises(DomainError):
-        await attempt_review()
+        await _run_in_time(attempt, asyncio.get_running_loop().time() + 60)
     assert tracer.tree() == [("daybook.review", ""), ("daybook.model_step", "daybook.review")]
     assert {span.status for span in tracer.spans} == {trace.StatusCode.ERROR}
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +14,7 @@ from memories.number_words import counted
 from memories.selectors import row_by_id
 from reviews.frozen import last_reviewable_seq
 from reviews.models import ReviewRun
-from reviews.runner import ReviewAttempt, prepare, run_in_time
+from reviews.runner import ReviewAttempt, prepare, run_attempt
 from reviews.schedule import new_review
 from reviews.writes import ReviewWrite
 
@@ -82,7 +81,9 @@ def lines_of(write: ReviewWrite) -> Iterator[str]:
 
 async def ask(attempt: ReviewAttempt, *, seconds: float) -> None:
     """Ask the model within a time limit. Raises DomainErrors, TimeoutError."""
+    deadline = asyncio.get_running_loop().time() + seconds
     try:
-        await run_in_time(attempt, time.monotonic() + seconds)
+        async with asyncio.timeout_at(deadline):
+            await run_attempt(attempt, deadline)
     finally:
         await disconnect()
