@@ -17,18 +17,23 @@ from django_q.brokers import get_broker
 from config import heartbeat, model_checks
 from config.backups import postgres_tools
 from config.checks import FALLBACK_HINT
-from config.contradictions import contradictions
 from config.databases import connection_refusal, encoding_problem
 from config.findings import Finding, Level
 from config.health import pending_migrations
 from config.secret_key import is_guessable
+from gateway.agents.configuration import consolidation_settings
+from gateway.agents.contradictions import agent_contradictions
+from gateway.agents.rows import agent_settings
+from gateway.agents.settings import ConsolidationSettings
 from gateway.attachments.files import is_local, storage_try
-from gateway.models import Run
+from gateway.models import Agent, Run
 from gateway.upstream.cache import upstream_cache
 from gateway.webhooks.addresses import literal_refused
 from gateway.webhooks.services import webhooks_of_older_keys
 from memories.number_words import counted
+from prompts.consolidation import extraction_messages
 from prompts.files import prompt_problems
+from reviews.consolidation.model_call import estimated_tokens
 from reviews.models import ReviewRun
 
 _MIN_FREE_BYTES = 500_000_000
@@ -185,9 +190,31 @@ def _restores() -> Iterator[Finding]:
 
 
 def _contradictions() -> Iterator[Finding]:
-    """Yield settings with which something can never work."""
-    for name, sentence in contradictions():
-        yield Finding(name, Level.WARNING, sentence)
+    """Yield settings that contradict each other, so that something they configure can never work. Settings that may
+    work are not reported."""
+    for agent in Agent.objects.order_by("name"):
+        for sentence in agent_contradictions(agent_settings(agent)):
+            yield Finding(f"agent {agent.name}", Level.WARNING, sentence)
+    for sentence in of_consolidation(consolidation_settings()):
+        yield Finding("consolidation", Level.WARNING, sentence)
+
+
+def of_consolidation(limits: ConsolidationSettings) -> Iterator[str]:
+    """Yield a sentence for each contradiction in the settings of consolidation; none if it is off."""
+    if not limits.enabled:
+        return
+    if limits.min_rollout_idle_hours >= limits.max_rollout_age_days * 24:
+        yield (
+            f"No session is ever read: it must be idle for min_rollout_idle_hours ({limits.min_rollout_idle_hours:g}), "
+            f"and is too old after max_rollout_age_days ({limits.max_rollout_age_days})."
+        )
+    if limits.max_requests_per_run == 1:
+        yield "No session is ever read: max_requests_per_run is 1, and the synthesis needs one request."
+    least = estimated_tokens(extraction_messages(thread_id="", items=()))
+    left = limits.max_tokens_per_run - min(limits.synthesis_token_limit, limits.max_tokens_per_run // 4)
+    for name, limit in (("max_tokens_per_run", left), ("max_tokens_per_day", limits.max_tokens_per_day)):
+        if limit < least:
+            yield f"No session is ever read: {name} leaves {limit:,} tokens, and reading the shortest takes {least:,}."
 
 
 _STATE_CHECKS: dict[str, Callable[[], Iterable[Finding]]] = {

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-# The shipped texts, as a fallback for files that were edited in place; written by `python -m prompts.packaged`.
+# The shipped texts, as a fallback for files that were edited in place; written by `python -m prompts.files`.
 PACKAGED = FOLDER / "packaged.json"
 MAX_BYTES = 200_000
 _VARIABLE = re.compile(r"\{\{([a-z_]+)\}\}")
@@ -155,3 +155,12 @@ def _prompt(name: str, text: str) -> PromptFile:
 
 def _listed(names: list[str]) -> str:
     return ", ".join(f"{{{{{name}}}}}" for name in names)
+
+
+def texts_now() -> dict[str, str]:
+    """Return the texts of the prompt files beside this module, by name."""
+    return {name: (FOLDER / f"{name}.md").read_text(encoding="utf-8").strip("\n") for name in sorted(PROMPTS)}
+
+
+if __name__ == "__main__":
+    PACKAGED.write_text(json.dumps(texts_now(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

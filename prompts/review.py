@@ -37,10 +37,5 @@ def review_in_json(tools: Sequence[Mapping[str, Any]]) -> str:
     return fill(prompt_file("review_in_json"), tools="\n".join(lines))
 
 
-def review_prompt_sha256() -> str:
-    """Return the hash of the review prompt."""
-    return prompt_file("review").sha256
-
-
 def _line(memory: ExistingMemory) -> str:
     return tagged_line("memory", memory.content, id=memory.number, target=memory.target, category=memory.category)

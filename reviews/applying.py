@@ -11,14 +11,11 @@ from django.db import transaction
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import ChangeSet, Evidence, EvidenceKind, Revision
 from memories.services import BookWriter, MemoryFields, Source, WriteResult, book_writing
+from reviews.errors import RunCancelled
 from reviews.models import ReviewRun
 from reviews.writes import ReviewWrite, WriteState
 
 _STORED = (WriteState.APPLIED, WriteState.KNOWN)
-
-
-class BookCleared(Exception):
-    """The book was cleared after the review began, so nothing from before may be written."""
 
 
 def apply_writes(
@@ -27,12 +24,12 @@ def apply_writes(
     """Apply the chosen writes of a review, in the caller's transaction, which has locked the run's row.
 
     Sets the state of each to `applied`, or to `known` if the book contained it already. Returns the change set of the
-    review (None if nothing was written), and the errors of refused writes by index. Raises BookCleared."""
+    review (None if nothing was written), and the errors of refused writes by index. Raises RunCancelled."""
     refused: dict[int, DomainError] = {}
     stored = {write.key: write for write in writes if write.state in _STORED}
     with book_writing(review.book, source) as writer:
         if writer.book.epoch != review.book_epoch:
-            raise BookCleared("The book was cleared meanwhile.")
+            raise RunCancelled("The book was cleared meanwhile.")
         if review.change_set:  # all writes of a review share one change set, also if some were approved earlier
             writer.change_set = ChangeSet.objects.get(pk=review.change_set)
         for write in chosen:

@@ -16,10 +16,11 @@ from memories.database.batches import Slices
 from memories.errors import BlockedByScan, Conflict, DomainError, InvalidRequest, TooLarge
 from memories.models import ChangeSet, WriteOrigin
 from memories.services import Source
-from reviews.applying import BookCleared, apply_writes
+from reviews.applying import apply_writes
 from reviews.ending import reviews_cancel, reviews_end
+from reviews.errors import RunCancelled
 from reviews.models import ReviewRun
-from reviews.turns_read import last_turn_read
+from reviews.selectors import last_turn_read
 from reviews.writes import PENDING, ReviewWrite, WriteState
 
 State = ReviewRun.State
@@ -65,8 +66,33 @@ def review_approve(
     or the book was cleared, and the first write's error if no write could be applied. If only some are refused, they
     stay waiting, with the reason."""
     try:
-        return _approve(review.pk, actor, only, dict(edits or {}), waiting, record)
-    except BookCleared:
+        with transaction.atomic():
+            run = _locked(review.pk)
+            if run.orphaned:
+                raise Conflict("The session of this review was deleted, so its writes can no longer be saved.")
+            # Approving all includes rejected writes only if all were rejected (the run is cancelled).
+            states = _WAITING if waiting or (only is None and run.state != State.CANCELLED) else PENDING
+            chosen = _select(run, only, states)
+            originals = _edit(chosen, edits or {}, actor)
+            source = Source(
+                actor=actor,
+                origin=_ORIGINS.get(run.trigger, WriteOrigin.BACKGROUND_REVIEW),
+                kind=ChangeSet.Kind.APPROVAL,
+                session_id=run.session_id,
+                run_id=last_turn_read(run),
+                review_id=run.pk,
+            )
+            run.change_set, refused = apply_writes(run, run.writes, chosen, source)
+            if refused and len(refused) == len(chosen):
+                raise next(iter(refused.values()))
+            for write in chosen:
+                if error := refused.get(write.index):
+                    _refuse(write, error, originals)
+            _settle(run, run.error)
+            if record:
+                record(chosen)
+            return run
+    except RunCancelled:
         cleared = ReviewRun.objects.filter(pk=review.pk)
         reviews_cancel(cleared, "The book was cleared meanwhile.", rejected_at=None)
         raise Conflict("The book was cleared after this review, so its writes can no longer be saved.") from None
@@ -123,42 +149,6 @@ def forget_orphans() -> int:
     return reviews_cancel(orphans, "The session was deleted.", rejected_at=None)
 
 
-@transaction.atomic
-def _approve(
-    review_id: UUID,
-    actor: str,
-    only: frozenset[int] | None,
-    edits: dict[int, str],
-    waiting: bool,
-    record: Record | None,
-) -> ReviewRun:
-    run = _locked(review_id)
-    if run.orphaned:
-        raise Conflict("The session of this review was deleted, so its writes can no longer be saved.")
-    # Approving all includes rejected writes only if all were rejected (the run is cancelled).
-    states = _WAITING if waiting or (only is None and run.state != State.CANCELLED) else PENDING
-    chosen = _select(run, only, states)
-    originals = _edit(chosen, edits, actor)
-    source = Source(
-        actor=actor,
-        origin=_ORIGINS.get(run.trigger, WriteOrigin.BACKGROUND_REVIEW),
-        kind=ChangeSet.Kind.APPROVAL,
-        session_id=run.session_id,
-        run_id=last_turn_read(run),
-        review_id=run.pk,
-    )
-    run.change_set, refused = apply_writes(run, run.writes, chosen, source)
-    if refused and len(refused) == len(chosen):
-        raise next(iter(refused.values()))
-    for write in chosen:
-        if error := refused.get(write.index):
-            _refuse(write, error, originals)
-    _settle(run, run.error)
-    if record:
-        record(chosen)
-    return run
-
-
 def _locked(review_id: UUID) -> ReviewRun:
     return ReviewRun.objects.select_for_update(of=("self",)).select_related("book").get(pk=review_id)
 
@@ -182,7 +172,7 @@ def _select(run: ReviewRun, only: frozenset[int] | None, states: Set[WriteState]
     return chosen
 
 
-def _edit(chosen: list[ReviewWrite], edits: dict[int, str], actor: str) -> dict[int, ReviewWrite]:
+def _edit(chosen: list[ReviewWrite], edits: Mapping[int, str], actor: str) -> dict[int, ReviewWrite]:
     """Apply the edits to the writes. Returns copies of the edited writes as they were proposed, by index."""
     by_index = {write.index: write for write in chosen}
     originals = {}

@@ -19,25 +19,22 @@ class ReviewsConfig(AppConfig):
         from reviews.approvals import imported_withdraw
         from reviews.consolidation import clear
         from reviews.consolidation.commands import register_commands
-        from reviews.consolidation.forgetting import erase_consolidation, mark_sessions_read
         from reviews.consolidation.health import consolidation_facts, export_consolidation
-        from reviews.consolidation.withdrawal import withdrawn_lock
-        from reviews.forgetting import erase_reviews, export_reviews, mark_sessions_reviewed, sessions_were_forgotten
+        from reviews.forgetting import erase, export_reviews, mark_sessions_read, sessions_were_forgotten
         from reviews.health import review_facts
         from reviews.proposals import proposals_keep
         from reviews.schedule import after_turn, covered_seq
-        from reviews.turns_read import turns_of
+        from reviews.selectors import turns_of
         from reviews.undo import lock_review, record_documents_undone, record_undone
 
         turn_completed.register(after_turn)
         review_position.register(covered_seq)
         register_commands()
         sessions_forgotten.register(sessions_were_forgotten)
-        register_undo_listener(UndoListener(lock=withdrawn_lock, undone=clear.record_clear_undone))
+        register_undo_listener(UndoListener(lock=clear.lock_cleared, undone=clear.record_clear_undone))
         register_undo_listener(UndoListener(undone=record_documents_undone))
         register_undo_listener(UndoListener(lock=lock_review, undone=record_undone))
-        register_eraser(Eraser(mark_processed=mark_sessions_read, erase=erase_consolidation))
-        register_eraser(Eraser(mark_processed=mark_sessions_reviewed, erase=erase_reviews))
+        register_eraser(Eraser(mark_processed=mark_sessions_read, erase=erase))
         register_exporter("consolidation", export_consolidation)
         register_exporter("reviews", export_reviews)
         register_facts_reader(consolidation_facts)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from gateway.jobs import NotClaimed
@@ -27,9 +27,13 @@ class ReviewClaim:
 
     review: ReviewRun
     session_id: UUID
-    token: UUID
-    reviewed_through: int
     deadline: float
+
+    @property
+    def held(self) -> "QuerySet[ReviewRun]":
+        """The run's row, unless another worker has claimed it since, or it has ended."""
+        held = ReviewRun.objects.filter(pk=self.review.pk, lease_token=self.review.lease_token)
+        return held.filter(state=State.RUNNING)
 
 
 def review_claim(run_id: UUID) -> ReviewClaim | None:
@@ -73,7 +77,7 @@ def _take(run: ReviewRun, session_id: UUID, now: datetime, began: float) -> Revi
     due = ReviewRun.objects.filter(pk=run.pk, state=State.SCHEDULED, not_before__lte=now)
     try:
         with transaction.atomic():
-            claimed = due.update(
+            due.update(
                 state=State.RUNNING,
                 attempts=F("attempts") + 1,
                 lease_token=token,
@@ -85,16 +89,10 @@ def _take(run: ReviewRun, session_id: UUID, now: datetime, began: float) -> Revi
     except IntegrityError:
         # A unique constraint allows one running review per session; this one stays scheduled.
         raise NotClaimed("session_busy") from None
-    if claimed != 1:
+    review = ReviewRun.objects.select_related("book", "session").filter(pk=run.pk, lease_token=token).first()
+    if review is None:
         raise NotClaimed("taken")
-    review = ReviewRun.objects.select_related("book", "session").get(pk=run.pk)
-    return ReviewClaim(
-        review=review,
-        session_id=session_id,
-        token=token,
-        reviewed_through=review.session.reviewed_through if review.session else 0,
-        deadline=began + timeout,
-    )
+    return ReviewClaim(review=review, session_id=session_id, deadline=began + timeout)
 
 
 def _postponed(run: ReviewRun) -> bool:

@@ -1,7 +1,7 @@
 """Ending a review. Called by reviews.services (the model is done or timed out, the worker died), reviews.approvals (a
-person decided), reviews.forgetting and reviews.consolidation.withdrawal (session or book were forgotten or cleared)."""
+person decided), reviews.forgetting and reviews.consolidation.clear (session or book were forgotten or cleared)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -10,9 +10,9 @@ from django.utils import timezone
 
 from memories.messaging.outbox import notify
 from memories.models import Notification
-from reviews.labels import applied, saved_text, waiting_text
+from memories.number_words import memories
 from reviews.models import ReviewRun
-from reviews.writes import ReviewWrite
+from reviews.writes import ReviewWrite, applied, counts
 
 State = ReviewRun.State
 _REQUESTERS: dict[str, str] = {
@@ -64,11 +64,11 @@ def review_notify(review: ReviewRun, state: ReviewRun.State, writes: list[Review
             owner_id=review.owner_id,
             kind=Notification.Kind.REVIEW_AWAITING_APPROVAL,
             book=review.book.name,
-            text=waiting_text(waiting, requester=_REQUESTERS.get(review.trigger, "A review")),
+            text=_waiting_text(waiting, requester=_REQUESTERS.get(review.trigger, "A review")),
             review_id=review.pk,
         )
         return
-    text = saved_text(writes)
+    text = _saved_text(writes)
     if text and review.settings["memory_review_verbose"]:
         notify(
             owner_id=review.owner_id,
@@ -78,3 +78,17 @@ def review_notify(review: ReviewRun, state: ReviewRun.State, writes: list[Review
             review_id=review.pk,
             memory_numbers=sorted({write.number for write in applied(writes)}),
         )
+
+
+def _saved_text(writes: Iterable[ReviewWrite]) -> str:
+    """Return what a verbose review reports; empty if it changed nothing."""
+    saved, removed = counts(applied(writes))
+    if saved:
+        return f"Saved {memories(saved)} from your last conversation."
+    return f"Removed {memories(removed)} after your last conversation." if removed else ""
+
+
+def _waiting_text(writes: Iterable[ReviewWrite], *, requester: str) -> str:
+    """Return the sentence that asks a person to approve writes."""
+    saved, removed = counts(writes)
+    return f"{requester} wants to {'save' if saved else 'remove'} {memories(saved or removed)}."

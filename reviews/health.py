@@ -11,10 +11,10 @@ from memories.models import Book
 from memories.number_words import counted
 from memories.selectors import count_by
 from reviews.frozen import unreviewed
-from reviews.labels import applied, counts
 from reviews.models import ReviewRun
 from reviews.quotas import DailyUsage, usage_today
 from reviews.selectors import newest_by_book
+from reviews.writes import applied, counts
 
 State = ReviewRun.State
 _IGNORED = (*ReviewRun.OPEN, State.CANCELLED)

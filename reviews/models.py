@@ -132,9 +132,6 @@ class ClearedReview(models.Model):
         return f"cleared {self.review_id}"
 
 
-# ---- Consolidation ---------------------------------------------------------------------------------------------------
-
-
 class ConsolidationRun(models.Model):
     """One run of the two phases of consolidation over a book: extraction of past sessions, then synthesis of documents.
     The worker that holds the phase's lease executes it in slices."""

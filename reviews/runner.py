@@ -90,7 +90,8 @@ def execute(run_id: UUID, run_async: RunAsync) -> None:
 def _execute_claimed(claim: ReviewClaim, run_async: RunAsync) -> None:
     outcome = services.ReviewOutcome()
     try:
-        attempt = prepare(claim.review, reviewed_through=claim.reviewed_through)
+        session = claim.review.session
+        attempt = prepare(claim.review, reviewed_through=session.reviewed_through if session else 0)
         outcome = attempt.outcome
         run_async(_run_in_time(attempt, claim.deadline))
     except TimeoutError:

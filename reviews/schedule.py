@@ -77,7 +77,7 @@ def _schedule(run: ReviewRun) -> None:
     """Insert a run and enqueue its job, in the caller's transaction."""
     run.not_before = run.enqueued_at = timezone.now()
     run.save(force_insert=True)
-    enqueue(run.pk, timeout=run.settings["memory_review_timeout"])
+    enqueue(run)
 
 
 def stored_settings(agent: AgentSettings) -> dict[str, Any]:
@@ -85,9 +85,9 @@ def stored_settings(agent: AgentSettings) -> dict[str, Any]:
     return {name: getattr(agent, name) for name in _STORED_SETTINGS}
 
 
-def enqueue(run_id: UUID, *, timeout: int) -> None:
-    """Enqueue a run's job, in the caller's transaction. `timeout` is the review's own, in seconds."""
-    jobs.enqueue(TASK, run_id, timeout=timeout + BACKSTOP_SECONDS)
+def enqueue(run: ReviewRun) -> None:
+    """Enqueue a run's job, in the caller's transaction."""
+    jobs.enqueue(TASK, run.pk, timeout=run.settings["memory_review_timeout"] + BACKSTOP_SECONDS)
 
 
 def enqueue_next(session_id: UUID) -> None:
@@ -96,7 +96,7 @@ def enqueue_next(session_id: UUID) -> None:
     due = ReviewRun.objects.filter(session_id=session_id, state=State.SCHEDULED, not_before__lte=now)
     run = due.order_by("id").first()
     if run and due.filter(pk=run.pk).update(enqueued_at=now):
-        enqueue(run.pk, timeout=run.settings["memory_review_timeout"])
+        enqueue(run)
 
 
 @transaction.atomic

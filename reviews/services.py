@@ -16,7 +16,7 @@ from django.db.models import F, Q, Value
 from django.utils import timezone
 
 from gateway.errors import UpstreamSilent
-from gateway.jobs import retry_pause
+from gateway.jobs import LeaseLost, retry_pause
 from gateway.models import Session
 from gateway.runs.leases import has_ended
 from gateway.upstream.usage import add_usage
@@ -24,15 +24,15 @@ from memories.clocks import CLOCK_SKEW
 from memories.errors import DomainError, RateLimited, UpstreamError, UpstreamTimeout
 from memories.models import Book, ChangeSet, WriteOrigin
 from memories.services import Source
-from prompts.review import review_prompt_sha256
-from reviews.applying import BookCleared, apply_writes
+from prompts.files import prompt_file
+from reviews.applying import apply_writes
 from reviews.approvals import review_reject
 from reviews.claiming import ReviewClaim
 from reviews.ending import reviews_cancel, reviews_end
+from reviews.errors import RunCancelled
 from reviews.models import ReviewRun
 from reviews.repeated import repeats_join
-from reviews.selectors import review_model
-from reviews.turns_read import last_turn_read
+from reviews.selectors import last_turn_read, review_model
 from reviews.writes import ReviewWrite, WriteState
 
 State = ReviewRun.State
@@ -52,21 +52,13 @@ class ReviewOutcome:
     frozen_hash: str = ""
 
 
-class _Cancelled(Exception):
-    """The session was deleted, or the book cleared, while the review ran."""
-
-
-class _ClaimLost(Exception):
-    """Another worker has claimed the run since."""
-
-
 def review_finish(claim: ReviewClaim, outcome: ReviewOutcome) -> None:
     """End a review whose model is done: apply its writes in one transaction or let them wait for approval."""
-    with suppress(_ClaimLost):
+    with suppress(LeaseLost):
         try:
             with transaction.atomic():
                 _finish_locked(_lock_claimed(claim), claim, outcome)
-        except (_Cancelled, BookCleared) as reason:
+        except RunCancelled as reason:
             # The writes are not kept, since they quote a conversation or a book that was deleted.
             problem = {"code": "cancelled", "message": str(reason)}
             _end(claim, outcome, State.CANCELLED, error=problem)
@@ -76,7 +68,7 @@ def review_time_out(claim: ReviewClaim, outcome: ReviewOutcome) -> None:
     """End a review that timed out, without writing anything and without another attempt."""
     seconds = claim.review.settings["memory_review_timeout"]
     problem = {"code": "timed_out", "message": f"No result within {seconds} seconds."}
-    with suppress(_ClaimLost):
+    with suppress(LeaseLost):
         _end(claim, outcome, State.TIMED_OUT, error=problem)
 
 
@@ -88,10 +80,10 @@ def review_fail(claim: ReviewClaim, outcome: ReviewOutcome, error: DomainError) 
     problem = {"code": error.code, "message": str(error)}
     delay = retry_delay(error, claim.review.attempts)
     if delay is None:
-        with suppress(_ClaimLost):
+        with suppress(LeaseLost):
             _end(claim, outcome, State.FAILED, error=problem)
         return
-    ReviewRun.objects.filter(pk=claim.review.pk, state=State.RUNNING, lease_token=claim.token).update(
+    claim.held.update(
         state=State.SCHEDULED,
         lease_token=None,
         lease_expires_at=None,
@@ -143,7 +135,7 @@ def _finish_locked(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome
     """Finish a review in a transaction that has locked its session and run."""
     # A concurrent clear waits for this lock, since it locks the book too.
     if Book.objects.select_for_update(no_key=True).get(pk=review.book_id).epoch != review.book_epoch:
-        raise _Cancelled("The book was cleared meanwhile.")
+        raise RunCancelled("The book was cleared meanwhile.")
     staged = [write for write in outcome.writes if write.state == WriteState.STAGED]
     if review.settings["memory_review_approval"]:
         for write in staged:
@@ -174,18 +166,13 @@ def _apply(review: ReviewRun, outcome: ReviewOutcome, staged: list[ReviewWrite])
 
 
 def _lock_claimed(claim: ReviewClaim) -> ReviewRun:
-    """Lock the claim's session and run. Raises _ClaimLost, or _Cancelled if the session was deleted."""
+    """Lock the claim's session and run. Raises LeaseLost, or RunCancelled if the session was deleted."""
     session = Session.objects.select_for_update(no_key=True).filter(pk=claim.session_id).first()
-    review = (
-        ReviewRun.objects.select_for_update(of=("self",))
-        .select_related("book")
-        .filter(pk=claim.review.pk, state=State.RUNNING, lease_token=claim.token)
-        .first()
-    )
+    review = claim.held.select_for_update(of=("self",)).select_related("book").first()
     if review is None:
-        raise _ClaimLost
+        raise LeaseLost
     if session is None:
-        raise _Cancelled("The session was deleted meanwhile.")
+        raise RunCancelled("The session was deleted meanwhile.")
     return review
 
 
@@ -199,13 +186,13 @@ def _end(
     error: dict[str, Any] | None = None,
     reviewed: bool = False,
 ) -> None:
-    """End a claimed run. Raises _ClaimLost, which rolls everything back, if another worker has it by now."""
+    """End a claimed run. Raises LeaseLost, which rolls everything back, if another worker has it by now."""
     with transaction.atomic():
         if reviewed:
             last = claim.review.last_seq
             Session.objects.filter(pk=claim.session_id, reviewed_through__lt=last).update(reviewed_through=last)
         ended = reviews_end(
-            ReviewRun.objects.filter(pk=claim.review.pk, state=State.RUNNING, lease_token=claim.token),
+            claim.held,
             state,
             error=error,
             notify_for=claim.review,
@@ -217,7 +204,7 @@ def _end(
             model=outcome.model or review_model(claim.review),
             dropped_calls=outcome.dropped,
             frozen_hash=outcome.frozen_hash,
-            prompt_sha256=review_prompt_sha256(),
+            prompt_sha256=prompt_file("review").sha256,
         )
         if ended != 1:
-            raise _ClaimLost
+            raise LeaseLost

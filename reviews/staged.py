@@ -13,7 +13,7 @@ from memories.errors import DomainError, NotFound, OverBudget
 from memories.evidence import Conversation, Hold, HoldReason, Speaker, Utterance, decide, evidence_for
 from memories.models import Evidence, Memory, Target
 from memories.services import Budgets
-from memories.tools import Stage, Tool, ToolCall, failure, memory_number, parse_arguments, tool_meant, tools_at
+from memories.tools import Tool, ToolCall, failure, memory_number, parse_arguments, tool_meant
 from memories.tools.writing import (
     ADD_MEMORY,
     DELETE_MEMORY,
@@ -111,22 +111,23 @@ class StagedBook:
 
     def call(self, call: ToolCall) -> str:
         """Stage one tool call and return the text of its result."""
-        staged = _STAGED_TOOLS.get(tool_meant(call.name, _STAGED_TOOLS))
-        if staged is None:
+        name = tool_meant(call.name, STAGED_TOOLS)
+        if name not in STAGED_TOOLS:
             # To the model the call looks accepted; the run counts it as dropped.
             self.dropped[call.name] = self.dropped.get(call.name, 0) + 1
             return ""
-        arguments = parse_arguments(staged.tool, call)
+        tool, action, stage = STAGED_TOOLS[name]
+        arguments = parse_arguments(tool, call)
         if isinstance(arguments, dict):
             return json.dumps(arguments, ensure_ascii=False)
         if len(self.accepted) >= self.max_writes:
             result = failure("write_limit", f"No more writes: a review makes at most {self.max_writes}. Stop here.")
-            self._note_refused(staged.action, arguments, result["message"])
+            self._note_refused(action, arguments, result["message"])
             return json.dumps(result)
         try:
-            result = staged.stage(self, arguments)
+            result = stage(self, arguments)
         except DomainError as error:
-            self._note_refused(staged.action, arguments, str(error))
+            self._note_refused(action, arguments, str(error))
             result = self._refusal(error)
         return json.dumps(result, ensure_ascii=False)
 
@@ -256,26 +257,9 @@ def _as_utterance(row: Memory) -> Utterance:
     return Utterance(speaker=Speaker.MEMORY, text=row.content, session_id=row.session_id, run_id=row.run_id)
 
 
-@dataclass(frozen=True, slots=True)
-class _StagedTool:
-    """How a review stages the calls of one tool. `action` is that of its writes."""
-
-    tool: Tool
-    action: str
-    stage: Callable[[StagedBook, Any], dict[str, Any]]
-
-
-def staged_tools(*tools: _StagedTool) -> dict[str, _StagedTool]:
-    """Return the tools by name. Raises LookupError unless they are exactly the tools offered to reviews."""
-    by_name = {staged.tool.name: staged for staged in tools}
-    offered = {tool.name for tool in tools_at(Stage.REVIEW)}
-    if by_name.keys() != offered:
-        raise LookupError(f"reviews are offered {sorted(offered)} and can stage {sorted(by_name)}")
-    return by_name
-
-
-_STAGED_TOOLS = staged_tools(
-    _StagedTool(ADD_MEMORY, "add", StagedBook._add),
-    _StagedTool(UPDATE_MEMORY, "update", StagedBook._update),
-    _StagedTool(DELETE_MEMORY, "delete", StagedBook._delete),
-)
+STAGED_TOOLS: dict[str, tuple[Tool, str, Callable[[StagedBook, Any], dict[str, Any]]]] = {
+    ADD_MEMORY.name: (ADD_MEMORY, "add", StagedBook._add),
+    UPDATE_MEMORY.name: (UPDATE_MEMORY, "update", StagedBook._update),
+    DELETE_MEMORY.name: (DELETE_MEMORY, "delete", StagedBook._delete),
+}
+"""The tools offered to reviews by name: each tool, the action of its writes, and how a review stages its calls."""

@@ -46,7 +46,7 @@ def enqueue_lost() -> int:
         room = _BATCH - get_broker().queue_size() if lost else 0
     for run in lost[: max(0, room)]:
         if mark_enqueued(due, run, now):
-            enqueue(run.pk, timeout=run.settings["memory_review_timeout"])
+            enqueue(run)
             count += 1
     return count
 

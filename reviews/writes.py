@@ -1,7 +1,7 @@
 """A review's write: the change that the model wants to make to one memory, and its state. Rows store writes as JSON;
 `WritesField` converts them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
@@ -109,6 +109,27 @@ class ReviewWrite:
         known = {field.name: stored[field.name] for field in fields(cls) if field.name in stored}
         known["evidence"] = Evidence.from_json(stored.get("evidence") or {})
         return cls(**{"index": index, **known, "state": WriteState(stored.get("state", WriteState.STAGED))})
+
+
+def applied(writes: Iterable[ReviewWrite]) -> list[ReviewWrite]:
+    """Return the writes that were saved and are in effect."""
+    return [write for write in writes if write.state == WriteState.APPLIED]
+
+
+def counts(writes: Iterable[ReviewWrite]) -> tuple[int, int]:
+    """Return how many memories the writes, taken in order, save (add or update) and how many they remove. A memory
+    that is changed twice counts once; one that is added and deleted again does not count."""
+    net: dict[str, str] = {}
+    for write in writes:
+        key, before = write.key, net.get(write.key)
+        if write.action != "delete":
+            net[key] = "add" if before == "add" else write.action
+        elif before == "add":
+            del net[key]
+        else:
+            net[key] = "delete"
+    removed = sum(1 for action in net.values() if action == "delete")
+    return len(net) - removed, removed
 
 
 if TYPE_CHECKING:

@@ -7,8 +7,6 @@ temporary folder that is renamed at the end, so a folder with a manifest is alwa
 import hashlib
 import os
 import shutil
-import sqlite3
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -188,13 +186,11 @@ def _write(folder: Path) -> Manifest:
     return manifest
 
 
-def _applied(database: Path) -> set[tuple[str, str]]:
+def _applied(database: Path) -> set[tuple[str, ...]]:
     """Return the applied migrations, from the copy if it can be queried, since the server may be migrated meanwhile.
     Raises CommandError if there are none."""
     if connection.vendor == "sqlite":
-        with closing(sqlite3.connect(database)) as copy:
-            there = copy.execute("SELECT 1 FROM sqlite_master WHERE name = 'django_migrations'").fetchone()
-            applied = set(copy.execute("SELECT app, name FROM django_migrations")) if there else set()
+        applied = set(sqlite_tools.rows_of(database, "django_migrations", "app, name"))
     else:
         applied = set(MigrationRecorder(connection).applied_migrations())
     if not applied:

@@ -2,16 +2,15 @@
 need a backup of their own. A restore keeps only files with a restored row, since a file without a row would never be
 deleted."""
 
-import os
-import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import UUID
 
 from django.core.management.base import CommandError
 from django.db import connection
 
+from config.backups.sqlite_tools import rows_of, sync
 from gateway.attachments.files import file_delete, file_is_gone, file_load, file_name, file_store, is_local, sha256_of
 from gateway.models import Attachment
 
@@ -37,7 +36,10 @@ def attachments_copy(folder: Path, database: Path) -> int | None:
     for owner_id, sha256, size in sorted(_known_in(database)):
         data = file_load(owner_id, sha256, size)
         if isinstance(data, bytes):  # it may have been deleted in the meantime
-            _write(folder / FOLDER / file_name(owner_id, sha256), data)
+            path = folder / FOLDER / file_name(owner_id, sha256)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+            sync(path)
             count += 1
     return count
 
@@ -46,11 +48,8 @@ def _known_in(database: Path) -> set[SizedFile]:
     """Return the files in a copy of the database if it can be queried, or else those in the current database."""
     if connection.vendor != "sqlite":
         return attachments_known()
-    with closing(sqlite3.connect(database)) as copy:
-        if copy.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [_TABLE]).fetchone() is None:
-            return set()
-        rows = copy.execute(f"SELECT owner_id, sha256, size FROM {_TABLE}")  # noqa: S608 - a name of ours
-        return {(UUID(owner_id), sha256, size) for owner_id, sha256, size in rows}
+    rows = rows_of(database, _TABLE, "owner_id, sha256, size")
+    return {(UUID(owner_id), sha256, size) for owner_id, sha256, size in rows}
 
 
 def attachments_check(folder: Path, count: int | None) -> None:
@@ -98,11 +97,3 @@ def _in_backup(folder: Path) -> Iterator[FileKey]:
             key = UUID(path.parts[-3]), path.name
             if path == folder / FOLDER / file_name(*key):
                 yield key
-
-
-def _write(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())

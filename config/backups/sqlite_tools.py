@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.core.management.base import CommandError
@@ -44,6 +44,14 @@ def check(database: Path) -> None:
     """Raise CommandError for a damaged copy."""
     if (answer := _integrity(_immutable_uri(database))) != "ok":
         raise CommandError(f"{database} is damaged: {answer}. Nothing was changed.")
+
+
+def rows_of(database: Path, table: str, columns: str) -> list[tuple[Any, ...]]:
+    """Return the columns of all rows of a table in a copy; nothing if it has no such table."""
+    with closing(sqlite3.connect(database)) as copied:
+        if copied.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [table]).fetchone() is None:
+            return []
+        return copied.execute(f"SELECT {columns} FROM {table}").fetchall()  # noqa: S608 - names of ours
 
 
 def refuse_damaged(database: Path) -> None:

@@ -1,5 +1,10 @@
-"""Supervises the web servers and the worker as child processes, reports when they are ready, and ends them together. If
-one child ends, the others are ended, too: otherwise Daybook would seem to run but lose reviews."""
+r"""The program that replaces `manage.py up` once everything is prepared. It supervises the web servers and the worker
+as child processes, reports when they are ready, and ends them together. If one child ends, the others are ended, too:
+otherwise Daybook would seem to run but lose reviews. It imports only the standard library.
+
+    python -m config.processes.supervisor \
+        '{"children": [["worker", 123]], "host": "127.0.0.1", "port": 8000, "ready": ["…"]}'
+"""
 
 import http.client
 import json
@@ -10,9 +15,9 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TextIO
 
-from config.processes.forking import STOPS, SignalInbox, is_stop
+from config.processes.forking import STOPS, SignalInbox, is_stop, name_process, without_reader
 
 GRACE_SECONDS = 6.0  # the worker gives a running task 3 s, the web server its open streams 2 s
 READY_SECONDS = 90.0
@@ -60,24 +65,16 @@ class _Child:
         self.pid = pid
         self._code: int | None = None
 
-    def poll(self) -> int | None:
-        """Return the exit code, or None if the child is running."""
-        return self._waitpid(os.WNOHANG)
-
-    def wait(self) -> int:
-        code = self._waitpid(0)
-        assert code is not None
-        return code
-
-    def terminate(self) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, signal.SIGTERM)
-
-    def _waitpid(self, options: int) -> int | None:
+    def poll(self, options: int = os.WNOHANG) -> int | None:
+        """Return the exit code, or None if the child is running. With `options` 0, wait until it ends."""
         if self._code is None:
             pid, status = os.waitpid(self.pid, options)
             self._code = os.waitstatus_to_exitcode(status) if pid else None
         return self._code
+
+    def terminate(self) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGTERM)
 
 
 def start(command: Sequence[str], *, env: Mapping[str, str], pass_fds: Sequence[int] = ()) -> subprocess.Popen[bytes]:
@@ -151,7 +148,7 @@ class Supervisor:
                 break
         for child in self._children.values():
             _kill_group(child.pid)  # includes processes that an ended child has left behind
-            child.wait()
+            child.poll(0)
         self._children.clear()
         self._inbox.close()
 
@@ -164,3 +161,29 @@ def _kill_group(group: int) -> None:
     except PermissionError:
         if sys.platform != "darwin":  # macOS raises this for a group of ended processes
             raise
+
+
+def main() -> int:
+    """Return the exit code: 0 after a stop signal."""
+    options = json.loads(sys.argv[1])
+    name_process("daybook")
+    with Supervisor(report=lambda line: _say(sys.stderr, f"daybook: {line}")) as supervisor:
+        for name, pid in options["children"]:
+            supervisor.adopt(name, pid)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)  # `up` blocked them, so that none is lost during exec
+        return supervisor.watch(
+            probe=lambda: readiness(options["host"], options["port"]),
+            on_ready=lambda: _say(sys.stdout, *options["ready"]),
+        )
+
+
+def _say(stream: TextIO, *lines: str) -> None:
+    stream.writelines(f"{line}\n" for line in lines)
+    stream.flush()  # do not buffer the lines if the stream is a pipe
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except BrokenPipeError:
+        sys.exit(without_reader())

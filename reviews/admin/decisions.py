@@ -28,10 +28,9 @@ from memories.errors import DomainError, InvalidRequest
 from memories.models import Memory
 from memories.number_words import memories
 from reviews.approvals import review_approve, review_reject
-from reviews.labels import applied, counts
 from reviews.models import ReviewRun
 from reviews.presenter import ShownWrite, about_words
-from reviews.writes import ReviewWrite, WriteState
+from reviews.writes import ReviewWrite, WriteState, applied, counts
 
 PERMISSION = "reviews.change_reviewrun"
 # The META key of a refused decision, until the page is rendered again.

@@ -43,9 +43,8 @@ from reviews.admin.many_reviews import (
 from reviews.models import ReviewRun
 from reviews.presenter import reason_words
 from reviews.schedule import review_session
-from reviews.selectors import review_model
+from reviews.selectors import review_model, turns_read
 from reviews.services import review_cancel
-from reviews.turns_read import turns_read
 from reviews.undo import review_undo_slices
 
 # A review that awaits approval may have approved writes already.

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-from memories.artifacts.paths import is_skill_name
+from memories.artifacts.paths import MEMORY_PATH, SUMMARY_PATH, is_skill_name, skill_path
 from memories.model_json import objects_in
 from memories.storable import storable_text
-from reviews.consolidation.errors import AnswerUnusable
+from reviews.errors import AnswerUnusable
 
 MAX_SKILLS = 50
 
@@ -21,13 +21,12 @@ class ExtractionAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthesisAnswer:
-    """The documents as the model wrote them. `refused` counts skills dropped for an invalid or duplicate name, for
-    being empty, or beyond MAX_SKILLS."""
+    """Documents by path, and the numbers of secrets redacted from them and of lines and skills dropped. Skills are
+    dropped for an invalid or duplicate name, for being empty, or beyond MAX_SKILLS."""
 
-    memory_md: str
-    memory_summary: str
-    skills: tuple[tuple[str, str], ...]
-    refused: int = 0
+    documents: dict[str, str]
+    redacted: int = 0
+    dropped: int = 0
 
 
 def parse_extraction(text: str) -> ExtractionAnswer:
@@ -49,12 +48,10 @@ def parse_synthesis(text: str) -> SynthesisAnswer:
     for skill in given:
         # An invalid name is refused rather than corrected.
         name, content = _string(skill, "name"), storable_text(_string(skill, "content")).strip()
-        clash = name.casefold() in skills
-        if is_skill_name(name) and content and not clash and len(skills) < MAX_SKILLS:
-            skills[name.casefold()] = (name, content)
-    return SynthesisAnswer(
-        memory_md=memory, memory_summary=summary, skills=tuple(skills.values()), refused=len(given) - len(skills)
-    )
+        if is_skill_name(name) and content and name.casefold() not in skills and len(skills) < MAX_SKILLS:
+            skills[name.casefold()] = skill_path(name), content
+    documents = {MEMORY_PATH: memory, SUMMARY_PATH: summary} | dict(skills.values())
+    return SynthesisAnswer(documents=documents, dropped=len(given) - len(skills))
 
 
 def _object(text: str, key: str) -> dict[str, Any]:

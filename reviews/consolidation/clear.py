@@ -1,10 +1,12 @@
-"""Clearing a book (with tombstones, so that it can be undone for some time), and forgetting a session's notes. A clear
-also cancels the book's open reviews and consolidations and marks its sessions as read, so that nothing comes back."""
+"""Clearing a book, with tombstones, so that it can be undone for some time. A clear also cancels the book's open
+reviews and consolidations and marks its sessions as read, so that nothing comes back. Its undo lets proposals wait
+again, and makes messages due again that had not been reviewed; open reviews are not resumed."""
 
 import hashlib
 import secrets
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -23,17 +25,9 @@ from memories.selectors import live_in
 from memories.services import BookWriter, Source, book_changed, book_writing, books_lock, generations_raise
 from memories.services.erasing import each_page, updating
 from memories.tools import change_json
-from reviews.consolidation.extraction import record_change
 from reviews.consolidation.runs import cancel_all
 from reviews.consolidation.selection import notes_in, sessions_in
-from reviews.consolidation.withdrawal import (
-    REASON,
-    ReviewPositions,
-    reviews_withdraw,
-    sessions_mark_reviewed,
-    sessions_return,
-    withdrawn_return,
-)
+from reviews.ending import reviews_cancel, reviews_end
 from reviews.models import ClearedReview, ConsolidationState, Extraction, ReviewRun
 
 CODE_MINUTES = 10
@@ -41,17 +35,8 @@ FIRST_BATCH = 50
 """How many memories are deleted in the same transaction as documents and proposals."""
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 _CODE_LENGTH = 8
-ERASED: dict[str, Any] = {
-    "raw_memory": "",
-    "synopsis": "",
-    "usage": {},
-    "error": None,
-    "state": Extraction.State.PASSED,
-    "floor_seq": F("through_seq"),
-    "before_clear": None,
-    "cleared_by": None,
-}
-"""The fields of an extraction without texts, of a session that is marked as read."""
+_REASON = "The book was cleared."
+_BATCH = 500
 _POSITION_FIELDS = ("state", "through_seq", "floor_seq")
 
 
@@ -76,7 +61,7 @@ class ClearResult:
 
 def contents_of(book: Book) -> Contents:
     """Return the numbers of objects that a clear would remove."""
-    records = _records(book).filter(cleared_at=None).values_list("session_id", flat=True)
+    records = _records(book).values_list("session_id", flat=True)
     return Contents(
         memories=live_in(book).count(),
         documents=live_artifacts(book.owner_id, book.pk).count(),
@@ -112,8 +97,8 @@ def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[ClearResult]
         with book_writing(book, source, silent=True) as writer:
             change_set = writer.changes()
     yield
-    records = _records(book).filter(cleared_at=None)
-    yield from in_batches(transaction.atomic(updating(records, cleared_at=timezone.now(), cleared_by=change_set.pk)))
+    marked = {"cleared_at": timezone.now(), "cleared_by": change_set.pk}
+    yield from in_batches(transaction.atomic(updating(_records(book), **marked)))
     marking = each_page(sessions_in(book), lambda page: _mark_read(book, change_set.pk, page))
     yield from in_batches(transaction.atomic(marking))
     with transaction.atomic():
@@ -128,15 +113,15 @@ def _clear_begin(book: Book, source: Source, change_set: ChangeSet) -> tuple[lis
     changes, and the number of the last memory to clear."""
     # Sessions that began, or were extracted in the background, since the others were marked.
     passed = Extraction.objects.filter(cleared_by=change_set.pk).values("session")
-    positions = sessions_mark_reviewed(sessions_in(book).exclude(pk__in=passed))
-    reviews_withdraw(book, change_set)
-    cancel_all(Q(book=book), REASON)
+    sessions = _mark_reviewed(sessions_in(book).exclude(pk__in=passed))
+    _withdraw_reviews(book, change_set)
+    cancel_all(Q(book=book), _REASON)
     with book_writing(book, source, change_set=change_set) as writer:
-        _extractions_pass(book, change_set.pk, positions)
+        _pass_sessions(book, change_set.pk, sessions)
         through = Memory.objects.filter(owner_id=book.owner_id, book=book).aggregate(last=Max("number"))["last"] or 0
         changes = _delete_memories(writer, FIRST_BATCH)
         artifacts_remove(writer)
-        _records(book).filter(cleared_at=None).update(cleared_at=timezone.now(), cleared_by=change_set.pk)
+        _records(book).update(cleared_at=timezone.now(), cleared_by=change_set.pk)
         ConsolidationState.objects.filter(book=book).update(
             synthesized=F("changes"), artifact_versions={}, from_notes=False
         )
@@ -168,46 +153,30 @@ def _clear_rest(book: Book, source: Source, cleared: ClearResult, through: int) 
     return replace(cleared, changes=changes)
 
 
+def lock_cleared(root: ChangeSet) -> None:
+    """Lock the sessions and reviews of a clear, before the book is locked to undo or redo the clear."""
+    if root.kind == ChangeSet.Kind.CLEAR:
+        passed = Extraction.objects.filter(owner_id=root.owner_id, cleared_by=root.pk).values("session")
+        list(Session.objects.select_for_update(of=("self",), no_key=True).filter(pk__in=passed).order_by("pk"))
+        cleared = ClearedReview.objects.filter(owner_id=root.owner_id, change_set=root.pk).values("review")
+        list(ReviewRun.objects.select_for_update(of=("self",)).filter(pk__in=cleared).order_by("pk"))
+
+
 def record_clear_undone(root: ChangeSet, undone: UndoResult, is_undo: bool) -> None:
     """Restore records, notes and proposals when a clear is undone; remove them again when it is redone."""
     if root.kind != ChangeSet.Kind.CLEAR:
         return
-    now = timezone.now()
-    withdrawn_return(root, undo=is_undo)
-    records = ThreadRecord.objects.filter(owner_id=root.owner_id, cleared_by=root.pk)
-    records.update(cleared_at=None if is_undo else now)
+    cleared_at = None if is_undo else timezone.now()
+    _return_reviews(root, undo=is_undo)
+    ThreadRecord.objects.filter(owner_id=root.owner_id, cleared_by=root.pk).update(cleared_at=cleared_at)
     rows = list(Extraction.objects.filter(owner_id=root.owner_id, cleared_by=root.pk).select_related("session"))
     if is_undo:
-        sessions_return({row.session: (row.floor_seq, _reviewed_before(row)) for row in rows})
+        _return_positions(rows)
     else:
-        positions = sessions_mark_reviewed(Session.objects.filter(pk__in=[row.session_id for row in rows]))
+        _move_to_end(rows, _mark_reviewed(Session.objects.filter(pk__in=[row.session_id for row in rows])))
     for row in rows:
-        if is_undo:
-            for name in _POSITION_FIELDS:
-                setattr(row, name, (row.before_clear or {}).get(name, getattr(row, name)))
-        else:
-            row.before_clear = _undo_data(row, positions)
-            _move_to_end(row, row.session)
-        row.cleared_at = None if is_undo else now
-    Extraction.objects.bulk_update(rows, [*_POSITION_FIELDS, "before_clear", "cleared_at"], batch_size=500)
-
-
-def notes_forget(owner_id: UUID, session_id: UUID) -> None:
-    """Erase the notes on a session that was deleted or is forgotten, and have the documents rewritten without them."""
-    ClearedReview.objects.filter(owner_id=owner_id, review__session=session_id).delete()
-    row = Extraction.objects.filter(owner_id=owner_id, session_id=session_id).first()
-    if row is None:
-        return
-    had_notes = bool(row.raw_memory or row.synopsis)
-    Extraction.objects.filter(pk=row.pk).update(**ERASED)
-    if had_notes and row.cleared_at is None:
-        record_change(row.owner_id, row.book_id, forgotten=True)
-
-
-def purge_cleared(before: datetime) -> int:
-    """Erase the notes and delete the proposals of clears that can no longer be undone. Returns the number of notes."""
-    ClearedReview.objects.filter(cleared_at__lt=before).delete()
-    return Extraction.objects.filter(cleared_at__lt=before).exclude(raw_memory="", synopsis="").update(**ERASED)
+        row.cleared_at = cleared_at
+    Extraction.objects.bulk_update(rows, [*_POSITION_FIELDS, "before_clear", "cleared_at"], batch_size=_BATCH)
 
 
 def _delete_memories(writer: BookWriter, limit: int, *, through: int | None = None) -> list[dict[str, Any]]:
@@ -221,49 +190,109 @@ def _delete_memories(writer: BookWriter, limit: int, *, through: int | None = No
 
 def _mark_read(book: Book, change_set: UUID, sessions: "QuerySet[Session]") -> None:
     """Mark sessions of the book as read up to their current end, so that no message before it is read again."""
-    positions = sessions_mark_reviewed(sessions)
+    marked = _mark_reviewed(sessions)
     books_lock([book.pk])
-    _extractions_pass(book, change_set, positions)
+    _pass_sessions(book, change_set, marked)
 
 
-def _extractions_pass(book: Book, change_set: UUID, positions: ReviewPositions) -> None:
-    """Pass over the messages of sessions that were marked as reviewed. The caller has locked the book."""
-    by_id = {session.pk: session for session in Session.objects.filter(pk__in=positions)}
-    existing = list(Extraction.objects.filter(owner_id=book.owner_id, book=book, session__in=by_id))
+def _mark_reviewed(sessions: "QuerySet[Session]") -> dict[UUID, Session]:
+    """Mark all messages of the sessions as reviewed. Returns the sessions as they were before, by id."""
+    before = {row.pk: row for row in sessions.select_for_update(of=("self",), no_key=True).order_by("pk")}
+    locked = Session.objects.filter(pk__in=before)
+    locked.update(reviewed_through=F("message_seq"), turns_since_memory_review=0)
+    return before
+
+
+def _pass_sessions(book: Book, change_set: UUID, sessions: Mapping[UUID, Session]) -> None:
+    """Let the extractions of sessions that were marked as reviewed pass over their messages. The caller has locked the
+    book."""
+    rows = Extraction.objects.filter(owner_id=book.owner_id, book=book, session__in=sessions)
+    existing = list(rows.select_related("session"))
     known = {row.session_id for row in existing}
     new = [
         Extraction(owner_id=book.owner_id, book=book, session=session, said_at=session.last_active_at)
-        for session in by_id.values()
+        for session in sessions.values()
         if session.pk not in known
     ]
     now = timezone.now()
+    _move_to_end([*existing, *new], sessions)
     for row in (*existing, *new):
-        row.before_clear = _undo_data(row, positions)
         row.cleared_at, row.cleared_by = now, change_set
-        _move_to_end(row, by_id[row.session_id])
     changed = [*_POSITION_FIELDS, "before_clear", "cleared_at", "cleared_by"]
-    Extraction.objects.bulk_update(existing, changed, batch_size=500)
-    Extraction.objects.bulk_create(new, batch_size=500)
+    Extraction.objects.bulk_update(existing, changed, batch_size=_BATCH)
+    Extraction.objects.bulk_create(new, batch_size=_BATCH)
 
 
-def _undo_data(row: Extraction, positions: ReviewPositions) -> dict[str, Any]:
-    """Return what an undo of the clear restores: the extraction's position and its session's review position."""
-    before = {name: getattr(row, name) for name in _POSITION_FIELDS}
-    return before | ({"reviewed": list(positions[row.session_id])} if row.session_id in positions else {})
+def _move_to_end(rows: Iterable[Extraction], reviewed: Mapping[UUID, Session]) -> None:
+    """Move extractions to the end of their sessions. `before_clear` keeps what an undo restores: the position of each
+    and, from `reviewed`, the review position of its session."""
+    for row in rows:
+        row.before_clear = {name: getattr(row, name) for name in _POSITION_FIELDS}
+        if session := reviewed.get(row.session_id):
+            row.before_clear["reviewed"] = [session.reviewed_through, session.turns_since_memory_review]
+        row.state = Extraction.State.PASSED
+        row.through_seq = row.floor_seq = row.session.message_seq
 
 
-def _reviewed_before(row: Extraction) -> tuple[int, int] | None:
-    reviewed = (row.before_clear or {}).get("reviewed")
-    return (reviewed[0], reviewed[1]) if reviewed else None
+def _return_positions(rows: Iterable[Extraction]) -> None:
+    """Restore the positions of extractions before a clear, and the review positions of their sessions, except of those
+    that were reviewed beyond the last message of the clear. The caller has locked the sessions and saves the rows."""
+    changed = []
+    for row in rows:
+        before, session = row.before_clear or {}, row.session
+        if before.get("reviewed") and session.reviewed_through == row.floor_seq:
+            session.reviewed_through, turns = before["reviewed"]
+            session.turns_since_memory_review = min(session.turns, session.turns_since_memory_review + turns)
+            changed.append(session)
+        for name in _POSITION_FIELDS:
+            setattr(row, name, before.get(name, getattr(row, name)))
+    Session.objects.bulk_update(changed, ["reviewed_through", "turns_since_memory_review"], batch_size=_BATCH)
 
 
-def _move_to_end(row: Extraction, session: Session) -> None:
-    row.state = Extraction.State.PASSED
-    row.through_seq = row.floor_seq = session.message_seq
+def _withdraw_reviews(book: Book, change_set: ChangeSet) -> None:
+    """Cancel the book's undecided reviews, and store those that waited for approval so that an undo of the clear can
+    restore them. A review has one such row, of its latest clear."""
+    undecided = ReviewRun.objects.filter(book=book, state__in=ReviewRun.UNDECIDED)
+    runs = list(undecided.select_for_update().order_by("pk"))
+    waiting = [run for run in runs if run.state == ReviewRun.State.AWAITING_APPROVAL]
+    ClearedReview.objects.filter(review__in=waiting).delete()
+    cleared = [
+        ClearedReview(
+            review=run, owner_id=run.owner_id, change_set=change_set.pk, writes=run.writes, waits_since=run.finished_at
+        )
+        for run in waiting
+    ]
+    ClearedReview.objects.bulk_create(cleared, batch_size=_BATCH)
+    _cancel_waiting([run.pk for run in waiting], change_set)
+    reviews_cancel(undecided.filter(pk__in=[run.pk for run in runs]), _REASON)
+
+
+def _return_reviews(root: ChangeSet, *, undo: bool) -> None:
+    """Undo a clear for reviews: let the writes that it cancelled wait again, unless somebody decided about them since.
+    With `undo` False, redo the clear: cancel them again."""
+    waiting = ReviewRun.State.AWAITING_APPROVAL
+    epoch = Book.objects.values_list("epoch", flat=True).get(pk=root.book_id)
+    for row in ClearedReview.objects.filter(owner_id=root.owner_id, change_set=root.pk).select_related("review"):
+        if undo:
+            runs = ReviewRun.objects.filter(pk=row.review_id, state=ReviewRun.State.CANCELLED, session__isnull=False)
+            cancelled = runs.filter(error__change_set=str(root.pk))
+            reviews_end(cancelled, waiting, finished_at=row.waits_since, writes=row.writes, book_epoch=epoch)
+        elif row.review.state == waiting:
+            row.writes = row.review.writes
+            row.save(update_fields=["writes"])
+            _cancel_waiting([row.review_id], root)
+
+
+def _cancel_waiting(reviews: Iterable[UUID], change_set: ChangeSet) -> None:
+    """Cancel reviews that waited for approval; their error names the clear that may restore them."""
+    error = {"code": "cancelled", "message": _REASON, "change_set": str(change_set.pk)}
+    reviews_end(ReviewRun.objects.filter(pk__in=reviews), ReviewRun.State.CANCELLED, error=error, writes=[])
 
 
 def _records(book: Book) -> "QuerySet[ThreadRecord]":
-    return ThreadRecord.objects.filter(owner_id=book.owner_id, session_id__in=sessions_in(book).values("pk"))
+    """Return the records of the book's sessions that were not cleared."""
+    sessions = sessions_in(book).values("pk")
+    return ThreadRecord.objects.filter(owner_id=book.owner_id, session_id__in=sessions, cleared_at=None)
 
 
 def _hash(code: str) -> str:

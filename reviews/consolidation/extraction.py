@@ -14,6 +14,7 @@ from django.utils import timezone
 from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.rows import agent_settings
 from gateway.models import Session
+from gateway.steps import ModelStepResult
 from gateway.upstream import ModelTarget
 from memories.artifacts.cleaning import CleanedOutput, OutputRejected, clean_output
 from memories.database.access import in_thread
@@ -22,12 +23,12 @@ from memories.evidence import HeldWrites, Hold
 from prompts.consolidation import extraction_messages
 from reviews.consolidation.answers import ExtractionAnswer, parse_extraction
 from reviews.consolidation.conversation import SessionRecord, read_record
-from reviews.consolidation.errors import AnswerUnusable, QuotaExceeded, RetryLater
 from reviews.consolidation.held import held_keep, without_foreign_lines
-from reviews.consolidation.model_call import Answer, ask, is_down, is_permanent
-from reviews.consolidation.quotas import Meter, Usage
+from reviews.consolidation.model_call import ask, is_down, is_permanent, parsed
+from reviews.consolidation.quotas import Usage
 from reviews.consolidation.runs import ConsolidationClaim, lock_claimed
 from reviews.consolidation.selection import readable, sessions_of
+from reviews.errors import AnswerUnusable, QuotaExceeded, RetryLater
 from reviews.models import ConsolidationRun, ConsolidationState, Extraction
 
 State = Extraction.State
@@ -55,7 +56,7 @@ def choose_sessions(claim: ConsolidationClaim) -> int:
     run = lock_claimed(claim)
     if run.selected:
         return run.sessions_total
-    chosen = sessions_of(claim.run.book, claim.limits, timezone.now(), force=run.force, max_sessions=run.max_sessions)
+    chosen = sessions_of(claim.run.book, claim.limits, force=run.force, max_sessions=run.max_sessions)
     for session in chosen:
         values = {
             "run": run,
@@ -72,7 +73,7 @@ def choose_sessions(claim: ConsolidationClaim) -> int:
     return total
 
 
-async def extract(claim: ConsolidationClaim, meter: Meter, *, until: float) -> ExtractionResult:
+async def extract(claim: ConsolidationClaim, *, until: float) -> ExtractionResult:
     """Read the run's sessions until all are done, a quota or a pause stops it, or the loop's clock passes `until`.
 
     Raises LeaseLost, RunCancelled, UpstreamUndecided, and permanent errors of an upstream."""
@@ -88,19 +89,19 @@ async def extract(claim: ConsolidationClaim, meter: Meter, *, until: float) -> E
         result._queue.extend(due)
         async with asyncio.TaskGroup() as group:
             for _ in range(min(claim.limits.concurrency, len(due))):
-                group.create_task(_reader(claim, meter, result, until))
+                group.create_task(_reader(claim, result, until))
     return result
 
 
-async def _reader(claim: ConsolidationClaim, meter: Meter, result: ExtractionResult, until: float) -> None:
+async def _reader(claim: ConsolidationClaim, result: ExtractionResult, until: float) -> None:
     while result._queue and not result.stopped:
         if asyncio.get_running_loop().time() >= until:
             result.resume_at = timezone.now()
             return
-        await _read_session(claim, meter, result, result._queue.popleft())
+        await _read_session(claim, result, result._queue.popleft())
 
 
-async def _read_session(claim: ConsolidationClaim, meter: Meter, result: ExtractionResult, extraction_id: UUID) -> None:
+async def _read_session(claim: ConsolidationClaim, result: ExtractionResult, extraction_id: UUID) -> None:
     prepared = await in_thread(_prepare, claim, extraction_id)
     if prepared is None:
         return
@@ -109,8 +110,8 @@ async def _read_session(claim: ConsolidationClaim, meter: Meter, result: Extract
     keep_free = Usage(requests=1, tokens=min(claim.limits.synthesis_token_limit, claim.limits.max_tokens_per_run // 4))
     messages = extraction_messages(thread_id=str(extraction.session_id), items=record.items)
     try:
-        answer = await ask(claim, meter, messages, target=target, keep_free=keep_free)
-        notes = answer.parsed(parse_extraction)
+        answer = await ask(claim, messages, target=target, keep_free=keep_free)
+        notes = parsed(answer, parse_extraction)
         cleaned, held = await asyncio.to_thread(_clean, notes, claim.limits.max_secrets, extraction, record)
     except QuotaExceeded as reached:
         result.quota = reached.scope
@@ -139,7 +140,7 @@ def _prepare(claim: ConsolidationClaim, extraction_id: UUID) -> tuple[Extraction
     extraction = rows.select_related("session__agent").first()
     if extraction is None:
         return None
-    if not readable(claim.limits, timezone.now()).filter(pk=extraction.session_id).exists():
+    if not readable(claim.limits).filter(pk=extraction.session_id).exists():
         _pass_over(claim, extraction)
         return None
     limit = claim.limits.extraction_token_limit
@@ -175,7 +176,7 @@ def _store(
     claim: ConsolidationClaim,
     extraction: Extraction,
     record: SessionRecord,
-    answer: Answer,
+    answer: ModelStepResult,
     cleaned: tuple[CleanedOutput, CleanedOutput],
     held: HeldWrites,
 ) -> None:
@@ -204,7 +205,7 @@ def _store(
         return
     if not empty or extraction.raw_memory or extraction.synopsis:
         record_change(claim.run.owner_id, claim.run.book_id)
-    ConsolidationRun.objects.filter(pk=claim.run.pk).update(
+    claim.row.update(
         sessions_done=F("sessions_done") + 1,
         sessions_empty=F("sessions_empty") + int(empty),
         redacted=F("redacted") + raw.redacted + synopsis.redacted,
@@ -232,8 +233,7 @@ def _store_failure(
         error={"code": error.code, "message": str(error)},
     )
     if changed and given_up:
-        runs = ConsolidationRun.objects.filter(pk=claim.run.pk)
-        runs.update(sessions_done=F("sessions_done") + 1, sessions_failed=F("sessions_failed") + 1)
+        claim.row.update(sessions_done=F("sessions_done") + 1, sessions_failed=F("sessions_failed") + 1)
 
 
 @transaction.atomic
@@ -241,7 +241,7 @@ def _pass_over(claim: ConsolidationClaim, extraction: Extraction, *, through_seq
     lock_claimed(claim)
     rows = Extraction.objects.filter(pk=extraction.pk, run=claim.run, state=State.QUEUED)
     if rows.update(state=State.PASSED, through_seq=max(extraction.through_seq, through_seq)):
-        ConsolidationRun.objects.filter(pk=claim.run.pk).update(sessions_total=F("sessions_total") - 1)
+        claim.row.update(sessions_total=F("sessions_total") - 1)
 
 
 def record_change(owner_id: UUID, book_id: UUID, *, forgotten: bool = False) -> None:

@@ -2,20 +2,21 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from gateway import steps
 from gateway.agents.model_choice import UpstreamUndecided
 from gateway.errors import RequestRefused
+from gateway.steps import ModelStepResult
 from gateway.upstream import ModelTarget
 from gateway.upstream.fault_classes import CERTIFICATE, CONNECT, LOCKED, fault_class
 from memories.database.access import in_thread
 from memories.errors import DomainError, InvalidRequest
 from memories.tokens import text_tokens
-from reviews.consolidation.errors import AnswerUnusable
-from reviews.consolidation.quotas import Meter, Usage, record_usage
+from reviews.consolidation.quotas import Usage, record_usage
 from reviews.consolidation.runs import ConsolidationClaim
+from reviews.errors import AnswerUnusable
 
 T = TypeVar("T")
 ANSWER_TOKENS = 2000
@@ -29,34 +30,16 @@ _PERMANENT = (LOCKED, CERTIFICATE)
 _DOWN = frozenset({502, 503, 504, 529})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    text: str
-    model: str
-    usage: dict[str, Any]
-    cut_off: bool = False
-
-    def parsed(self, parse: Callable[[str], T]) -> T:
-        """Return what `parse` reads in the text. Raises AnswerUnusable, which says so if the answer was cut off."""
-        try:
-            return parse(self.text)
-        except AnswerUnusable:
-            if self.cut_off:
-                raise AnswerUnusable(_CUT_OFF.format(model=self.model)) from None
-            raise
-
-
 async def ask(
     claim: ConsolidationClaim,
-    meter: Meter,
     messages: tuple[dict[str, Any], ...],
     *,
     target: ModelTarget,
     keep_free: Usage | None = None,
-) -> Answer:
+) -> ModelStepResult:
     """Call the model and record the usage. Raises QuotaExceeded, without sending anything, and DomainErrors."""
     estimate = estimated_tokens(messages)
-    meter.reserve(estimate, keep_free=keep_free)
+    claim.meter.reserve(estimate, keep_free=keep_free)
     tokens = 0
     try:
         result = await steps.ask(
@@ -69,13 +52,18 @@ async def ask(
         tokens = int(result.usage.get("total_tokens") or 0) or estimate - ANSWER_TOKENS + text_tokens(result.text)
     finally:
         run, day = await asyncio.shield(in_thread(record_usage, claim.run.pk, claim.run.owner_id, tokens))
-        meter.settle(estimate, run, day)
-    return Answer(
-        text=result.visible_text,
-        model=result.model or target.model,
-        usage=result.usage,
-        cut_off=result.finish_reason == "length",
-    )
+        claim.meter.settle(estimate, run, day)
+    return replace(result, model=result.model or target.model)
+
+
+def parsed(answer: ModelStepResult, parse: Callable[[str], T]) -> T:
+    """Return what `parse` reads in an answer. Raises AnswerUnusable, which says so if the answer was cut off."""
+    try:
+        return parse(answer.visible_text)
+    except AnswerUnusable:
+        if answer.finish_reason == "length":
+            raise AnswerUnusable(_CUT_OFF.format(model=answer.model)) from None
+        raise
 
 
 def estimated_tokens(messages: tuple[dict[str, Any], ...]) -> int:

@@ -5,8 +5,6 @@ from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import Any
 
-from django.utils import timezone
-
 from gateway.agents.configuration import consolidation_settings, prices
 from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.rows import agent_settings
@@ -82,8 +80,8 @@ def consolidation_preview(book: Book, *, force: bool = False) -> Preview:
     )
     if obstacle := models.obstacle(book.name):
         return replace(nothing, obstacle=obstacle)
-    requests: list[_Request] = []
-    sessions = _sessions_read(book, limits, models, requests, force=force)
+    sessions = _sessions_read(book, limits, models, force=force)
+    requests = [(model, session["tokens"]) for model, session in sessions]
     state = ConsolidationState.objects.filter(book=book).first()
     versions = versions_of(live_artifacts(book.owner_id, book.pk))
     changed = bool(sessions) or needs_synthesis(state, versions)
@@ -95,7 +93,7 @@ def consolidation_preview(book: Book, *, force: bool = False) -> Preview:
         requests.append((models.of_book(book.name, "smol").model, tokens))
     return replace(
         nothing,
-        sessions=tuple(sessions),
+        sessions=tuple(session for _, session in sessions),
         synthesis=due,
         requests=len(requests),
         tokens=sum(tokens for _, tokens in requests),
@@ -104,17 +102,17 @@ def consolidation_preview(book: Book, *, force: bool = False) -> Preview:
 
 
 def _sessions_read(
-    book: Book, limits: ConsolidationSettings, models: BackgroundModels, requests: list[_Request], *, force: bool
-) -> list[dict[str, Any]]:
-    """Return the sessions that would be read, as the API shows them, and append their requests."""
+    book: Book, limits: ConsolidationSettings, models: BackgroundModels, *, force: bool
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return the sessions that would be read, as the API shows them, each with the model that would read it."""
     sessions = []
-    for session in sessions_of(book, limits, timezone.now(), force=force):
+    for session in sessions_of(book, limits, force=force):
         extraction = getattr(session, "extraction", None)
         floor = extraction.floor_seq if extraction else 0
         record = read_record(book.owner_id, session.pk, floor=floor, token_limit=limits.extraction_token_limit)
         tokens = estimated_tokens(extraction_messages(thread_id=str(session.pk), items=record.items))
-        requests.append((models.of_session(book.name, agent_settings(session.agent), "default").model, tokens))
-        sessions.append({"id": str(session.pk), "title": session.title, "tokens": tokens})
+        model = models.of_session(book.name, agent_settings(session.agent), "default").model
+        sessions.append((model, {"id": str(session.pk), "title": session.title, "tokens": tokens}))
     return sessions
 
 

@@ -10,7 +10,7 @@ from django.db.models import F
 
 from gateway.agents.settings import ConsolidationSettings
 from gateway.limits.spending import today
-from reviews.consolidation.errors import QuotaExceeded
+from reviews.errors import QuotaExceeded
 from reviews.models import ConsolidationDay, ConsolidationRun
 from reviews.quotas import day_start
 
@@ -21,19 +21,14 @@ class Usage:
     tokens: int = 0
 
 
-@dataclass(slots=True)
 class Meter:
     """The usage of a run and of its owner's day, in memory. Each recorded request refreshes it from the rows, which
     include the usage of other workers."""
 
-    limits: ConsolidationSettings
-    run: Usage
-    day: Usage
-    reserved: Usage
-
-    @classmethod
-    def of(cls, run: ConsolidationRun, limits: ConsolidationSettings) -> "Meter":
-        return cls(limits, Usage(requests=run.requests, tokens=run.tokens), day_usage(run.owner_id), Usage())
+    def __init__(self, run: ConsolidationRun, limits: ConsolidationSettings) -> None:
+        self.limits = limits
+        self.run, self.day = Usage(requests=run.requests, tokens=run.tokens), day_usage(run.owner_id)
+        self.reserved = Usage()
 
     def reserve(self, tokens: int, *, keep_free: Usage | None = None) -> None:
         """Reserve a request and an estimate of its tokens, and leave `keep_free` of the run's quota unused. Raises

@@ -13,21 +13,13 @@ from gateway.jobs import LeaseLost, lease_release, work_while_held
 from memories.database.access import in_thread
 from memories.errors import DomainError, RateLimited
 from reviews.consolidation import runs
-from reviews.consolidation.errors import QuotaExceeded, RunCancelled
 from reviews.consolidation.extraction import ExtractionResult, extract
-from reviews.consolidation.quotas import Meter, tomorrow
+from reviews.consolidation.quotas import tomorrow
 from reviews.consolidation.runs import ConsolidationClaim, Phase
 from reviews.consolidation.synthesis import synthesize
-from reviews.errors import InternalError
-from reviews.models import ConsolidationRun
+from reviews.errors import InternalError, QuotaExceeded, RunCancelled, RunOutOfQuota
 
 logger = logging.getLogger("daybook.consolidation")
-
-
-class RunOutOfQuota(DomainError):
-    """The run was paused or ended because a quota of the run or of the owner's day is used up."""
-
-    code, http_type, http_status = "ceiling_reached", "rate_limit_error", 429
 
 
 def execute(run_id: UUID, run_async: Callable[[Coroutine[Any, Any, None]], None]) -> None:
@@ -59,15 +51,14 @@ class Job:
             return await in_thread(runs.heartbeat, self.claim)
 
     async def _phases(self) -> None:
-        meter = await in_thread(Meter.of, self.claim.run, self.claim.limits)
         if self.claim.run.phase == Phase.EXTRACTION:
             until = asyncio.get_running_loop().time() + runs.SLICE_SECONDS
-            result = await extract(self.claim, meter, until=until)
+            result = await extract(self.claim, until=until)
             async with self._moving:
                 if not await in_thread(self._leave_extraction, result):
                     return
         try:
-            await synthesize(self.claim, meter)
+            await synthesize(self.claim)
         except QuotaExceeded as reached:
             await in_thread(self._end_at_quota, reached.scope)
         except RateLimited as error:
@@ -82,7 +73,7 @@ class Job:
             runs.pause(self.claim, result.resume_at, result.error)
             return False
         if result.quota:
-            ConsolidationRun.objects.filter(pk=self.claim.run.pk).update(ceiling=result.quota)
+            self.claim.row.update(ceiling=result.quota)
         advanced = runs.advance(self.claim)
         if advanced is None:
             runs.pause(self.claim, timezone.now())
@@ -96,7 +87,7 @@ class Job:
             error = RunOutOfQuota("Today's requests or tokens are used up; it resumes tomorrow.")
             runs.pause(self.claim, tomorrow(), error)
         else:
-            ConsolidationRun.objects.filter(pk=self.claim.run.pk).update(ceiling="run")
+            self.claim.row.update(ceiling="run")
             error = RunOutOfQuota("The run's requests or tokens were used up before the documents were done.")
             runs.fail(self.claim, error)
 

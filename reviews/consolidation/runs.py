@@ -22,9 +22,10 @@ from memories.errors import DomainError
 from memories.messaging.outbox import notify
 from memories.models import Book, Notification
 from memories.services import books_lock
-from reviews.consolidation.errors import RunCancelled
 from reviews.consolidation.health import finished_text
+from reviews.consolidation.quotas import Meter
 from reviews.consolidation.standing import standing_of
+from reviews.errors import RunCancelled
 from reviews.models import ConsolidationRun, Extraction
 
 State = ConsolidationRun.State
@@ -40,15 +41,20 @@ _BATCH = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsolidationClaim:
-    """A run that this worker holds in one phase, and the settings for it."""
+    """A run that this worker holds in one phase, the settings for it, and its usage."""
 
     run: ConsolidationRun
     token: UUID
     limits: ConsolidationSettings
+    meter: Meter
 
     @property
     def lease(self) -> str:
         return lease_name(self.run.book_id, self.run.phase)
+
+    @property
+    def row(self) -> "QuerySet[ConsolidationRun]":
+        return ConsolidationRun.objects.filter(pk=self.run.pk)
 
     def after_rest(self, error: DomainError) -> datetime:
         """Return when to resume after an upstream asked for a pause."""
@@ -96,7 +102,7 @@ def _claim(run_id: UUID) -> ConsolidationClaim:
         ):
             raise NotClaimed("moved_on", phase=run.phase)
     run = ConsolidationRun.objects.select_related("book").get(pk=run_id)
-    claim = ConsolidationClaim(run=run, token=token, limits=limits)
+    claim = ConsolidationClaim(run=run, token=token, limits=limits, meter=Meter(run, limits))
     if cause := _end_impossible(claim):
         jobs.lease_release(claim.lease, token)
         raise NotClaimed(cause)
@@ -125,7 +131,7 @@ def lock_claimed(claim: ConsolidationClaim) -> ConsolidationRun:
     """Lock a claim's lease, run and book. Raises LeaseLost, or RunCancelled if the run ended or the book was
     cleared."""
     jobs.lease_require(claim.lease, claim.token)
-    run = ConsolidationRun.objects.select_for_update().get(pk=claim.run.pk)
+    run = claim.row.select_for_update().get()
     if run.state != State.RUNNING or run.phase != claim.run.phase:
         raise RunCancelled("The run was stopped.")
     book = Book.objects.select_for_update(no_key=True).get(pk=run.book_id)
@@ -138,7 +144,7 @@ def heartbeat(claim: ConsolidationClaim) -> bool:
     """Renew the lease. Returns False if it is lost or the run has ended."""
     if not jobs.lease_extend(claim.lease, claim.token, seconds=claim.limits.lease_seconds):
         return False
-    return ConsolidationRun.objects.filter(pk=claim.run.pk, state=State.RUNNING).exists()
+    return claim.row.filter(state=State.RUNNING).exists()
 
 
 @transaction.atomic
@@ -150,9 +156,9 @@ def advance(claim: ConsolidationClaim) -> ConsolidationClaim | None:
     token = jobs.lease_take(next_lease, seconds=claim.limits.lease_seconds)
     if token is None:
         return None
-    ConsolidationRun.objects.filter(pk=claim.run.pk).update(phase=Phase.SYNTHESIS, attempts=0)
+    claim.row.update(phase=Phase.SYNTHESIS, attempts=0)
     jobs.lease_release(claim.lease, claim.token)
-    run = ConsolidationRun.objects.select_related("book").get(pk=claim.run.pk)
+    run = claim.row.select_related("book").get()
     return replace(claim, run=run, token=token)
 
 
@@ -162,7 +168,7 @@ def pause(claim: ConsolidationClaim, until: datetime, error: DomainError | None 
     problem = {"code": error.code, "message": str(error)} if error else None
     with transaction.atomic():
         lock_claimed(claim)
-        ConsolidationRun.objects.filter(pk=claim.run.pk).update(
+        claim.row.update(
             state=State.PAUSED if until > now else State.SCHEDULED,
             attempts=0,
             not_before=until,
@@ -176,7 +182,7 @@ def pause(claim: ConsolidationClaim, until: datetime, error: DomainError | None 
 
 def finish(claim: ConsolidationClaim, **values: Any) -> None:
     """End a run that is done and notify its owner, in the caller's transaction, which has locked the claim."""
-    run = ConsolidationRun.objects.select_related("book").get(pk=claim.run.pk)
+    run = claim.row.select_related("book").get()
     worked = bool(run.sessions_done or values.get("written") or values.get("removed"))
     state = State.COMPLETED if worked else State.NOTHING_TO_DO
     _end(ConsolidationRun.objects.filter(pk=run.pk), state, phase=Phase.DONE, attempts=0, **values)
@@ -194,7 +200,7 @@ def fail(claim: ConsolidationClaim, error: DomainError, *, code: str = "") -> No
     worker may have the run."""
     with suppress(LeaseLost), transaction.atomic():
         jobs.lease_require(claim.lease, claim.token)
-        unchanged = ConsolidationRun.objects.filter(pk=claim.run.pk, state=State.RUNNING, phase=claim.run.phase)
+        unchanged = claim.row.filter(state=State.RUNNING, phase=claim.run.phase)
         _end(unchanged, State.FAILED, error={"code": code or error.code, "message": str(error)})
         jobs.lease_release(claim.lease, claim.token)
 

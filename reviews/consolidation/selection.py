@@ -2,11 +2,12 @@
 fetched in vain."""
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
+from django.utils import timezone
 
 from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.settings import ConsolidationSettings
@@ -20,17 +21,18 @@ CHANGED = Q(extraction__isnull=True) | Q(extraction__through_seq__lt=F("end_seq"
 """Sessions with messages after their last extraction. Requires the annotation `end_seq` (see `end_seq()`)."""
 
 
-def eligible(limits: ConsolidationSettings, now: datetime, *, force: bool = False) -> "QuerySet[Session]":
+def eligible(limits: ConsolidationSettings, *, force: bool = False) -> "QuerySet[Session]":
     """Return the readable sessions of all owners that changed since their last extraction, newest first. `force`
     includes those whose extraction failed."""
-    rows = readable(limits, now).annotate(end_seq=end_seq())
+    rows = readable(limits).annotate(end_seq=end_seq())
     changed = CHANGED | Q(extraction__state=Extraction.State.FAILED) if force else CHANGED
     return rows.filter(changed, end_seq__isnull=False).order_by("-last_active_at", "-id")
 
 
-def readable(limits: ConsolidationSettings, now: datetime) -> "QuerySet[Session]":
+def readable(limits: ConsolidationSettings) -> "QuerySet[Session]":
     """Return the sessions of all owners that may be read: idle for long enough, not too old, not in use, not temporary.
     A chosen session is checked again before it is read, since it may be in use again."""
+    now = timezone.now()
     return Session.objects.filter(
         ~in_use(),
         temporary=False,
@@ -45,13 +47,13 @@ def sessions_in(book: Book) -> "QuerySet[Session]":
 
 
 def sessions_of(
-    book: Book, limits: ConsolidationSettings, now: datetime, *, force: bool = False, max_sessions: int | None = None
+    book: Book, limits: ConsolidationSettings, *, force: bool = False, max_sessions: int | None = None
 ) -> list[Session]:
     """Return the sessions that one run reads: at most `max_sessions` and `max_rollouts_per_startup` of the newest
     `scan_limit`."""
     if max_sessions is None:
         max_sessions = limits.max_rollouts_per_startup
-    rows = eligible(limits, now, force=force).filter(owner_id=book.owner_id, agent__book=book.name)
+    rows = eligible(limits, force=force).filter(owner_id=book.owner_id, agent__book=book.name)
     rows = rows.annotate(has_new=has_user_message()).select_related("agent", "extraction")
     found: list[Session] = [session for session in rows[: limits.scan_limit] if session.has_new]
     return found[: min(max_sessions, limits.max_rollouts_per_startup)]
@@ -63,7 +65,7 @@ def notes_in(book: Book) -> "QuerySet[Extraction]":
     return rows.exclude(raw_memory="", synopsis="")
 
 
-def due_books(limits: ConsolidationSettings, now: datetime, *, max_books: int) -> list[Book]:
+def due_books(limits: ConsolidationSettings, *, max_books: int) -> list[Book]:
     """Return up to `max_books` books that have sessions to read or documents to write, are past the cool-down, have no
     open run, and may be given to an upstream. Books with sessions come first, ordered by the time of their last run, so
     that none waits forever."""
@@ -71,23 +73,21 @@ def due_books(limits: ConsolidationSettings, now: datetime, *, max_books: int) -
     open_runs = ConsolidationRun.objects.filter(
         owner_id=OuterRef("owner_id"), book__name=OuterRef("agent__book"), state__in=ConsolidationRun.OPEN
     )
-    sessions = eligible(limits, now).filter(has_user_message(), ~Exists(open_runs))
+    sessions = eligible(limits).filter(has_user_message(), ~Exists(open_runs))
     sessions = models.readable(sessions, "agent__book")
     latest = ConsolidationRun.objects.filter(owner_id=OuterRef("owner_id"), book__name=OuterRef("agent__book"))
     sessions = sessions.annotate(last_run=Subquery(latest.order_by("-id").values("created_at")[:1]))
     waiting = sessions.order_by(F("last_run").asc(nulls_first=True), "owner_id", "agent__book")
     names = waiting.values_list("owner_id", "agent__book", "last_run").distinct()[:max_books]
     found = {book.pk: book for book in (book_get_or_create(owner_id, name) for owner_id, name, _ in names)}
-    for state in _synthesis_due(models, limits, now, max_books=max_books):
+    for state in _synthesis_due(models, limits, max_books):
         found.setdefault(state.book_id, state.book)
     return list(found.values())[:max_books]
 
 
-def waiting_sessions(
-    books: Sequence[Book], limits: ConsolidationSettings, now: datetime
-) -> dict[tuple[UUID, str], int]:
+def waiting_sessions(books: Sequence[Book], limits: ConsolidationSettings) -> dict[tuple[UUID, str], int]:
     """Return the number of sessions to read by owner and name of the book, for the owners of these books. One query."""
-    rows = eligible(limits, now).filter(has_user_message(), owner_id__in={book.owner_id for book in books})
+    rows = eligible(limits).filter(has_user_message(), owner_id__in={book.owner_id for book in books})
     counts = rows.order_by().values_list("owner_id", "agent__book").annotate(Count("pk"))
     return {(owner_id, name): number for owner_id, name, number in counts}
 
@@ -99,11 +99,11 @@ def needs_synthesis(state: ConsolidationState | None, versions: dict[str, int]) 
     return state.changes > state.synthesized or versions != state.artifact_versions
 
 
-def cooldown_over(state: ConsolidationState | None, limits: ConsolidationSettings, now: datetime) -> bool:
+def cooldown_over(state: ConsolidationState | None, limits: ConsolidationSettings) -> bool:
     """Return True if the last synthesis was long enough ago."""
     if state is None or state.last_synthesis_at is None:
         return True
-    return now - state.last_synthesis_at >= timedelta(hours=limits.synthesis_cooldown_hours)
+    return timezone.now() - state.last_synthesis_at >= timedelta(hours=limits.synthesis_cooldown_hours)
 
 
 def _readable_messages() -> "QuerySet[Message]":
@@ -129,11 +129,10 @@ def has_user_message() -> Exists:
 
 
 def _synthesis_due(
-    models: BackgroundModels, limits: ConsolidationSettings, now: datetime, *, max_books: int
+    models: BackgroundModels, limits: ConsolidationSettings, max_books: int
 ) -> Iterable[ConsolidationState]:
-    cooled = Q(last_synthesis_at__isnull=True) | Q(
-        last_synthesis_at__lte=now - timedelta(hours=limits.synthesis_cooldown_hours)
-    )
+    before = timezone.now() - timedelta(hours=limits.synthesis_cooldown_hours)
+    cooled = Q(last_synthesis_at__isnull=True) | Q(last_synthesis_at__lte=before)
     open_runs = ConsolidationRun.objects.filter(book_id=OuterRef("book_id"), state__in=ConsolidationRun.OPEN)
     cooled_states = ConsolidationState.objects.filter(cooled, ~Exists(open_runs)).select_related("book")
     states = list(models.readable(cooled_states, "book__name"))

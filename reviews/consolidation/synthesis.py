@@ -16,7 +16,7 @@ from django.utils import timezone
 import scanning
 from gateway.agents.model_choice import BackgroundModels
 from memories.artifacts.cleaning import OutputRejected, clean_output
-from memories.artifacts.paths import MEMORY_PATH, SUMMARY_PATH, skill_path
+from memories.artifacts.paths import MEMORY_PATH, SUMMARY_PATH
 from memories.artifacts.store import (
     ReplaceResult,
     artifact_usage,
@@ -32,12 +32,11 @@ from memories.services import Source, book_writing
 from memories.tokens import text_tokens
 from prompts.consolidation import CurrentDocument, SessionNotes, synthesis_messages
 from reviews.consolidation.answers import SynthesisAnswer, parse_synthesis
-from reviews.consolidation.errors import AnswerUnusable, SourcesChanged
 from reviews.consolidation.extraction import retry_pause
-from reviews.consolidation.model_call import ask, is_permanent
-from reviews.consolidation.quotas import Meter
+from reviews.consolidation.model_call import ask, is_permanent, parsed
 from reviews.consolidation.runs import ConsolidationClaim, fail, finish, lock_claimed, pause
 from reviews.consolidation.selection import cooldown_over, needs_synthesis, notes_in
+from reviews.errors import AnswerUnusable, SourcesChanged
 from reviews.models import ConsolidationRun, ConsolidationState
 from search.tokens import tokens_of
 
@@ -61,16 +60,7 @@ class Sources:
         return synthesis_messages(documents=self.documents, notes=self.notes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SynthesisOutput:
-    """Documents ready to be stored, `{path: content}`, and the numbers of redacted secrets and dropped lines."""
-
-    documents: dict[str, str]
-    redacted: int = 0
-    dropped: int = 0
-
-
-async def synthesize(claim: ConsolidationClaim, meter: Meter) -> None:
+async def synthesize(claim: ConsolidationClaim) -> None:
     """Rewrite the documents if that is due, and end the run. After an error the run is paused or, if its attempts are
     used up, ended.
 
@@ -80,7 +70,7 @@ async def synthesize(claim: ConsolidationClaim, meter: Meter) -> None:
         await in_thread(_finish_unchanged, claim)
         return
     try:
-        output = await _write(claim, meter, sources)
+        output = await _write(claim, sources)
         await in_thread(_apply, claim, sources, output)
     except SourcesChanged:
         changed = AnswerUnusable("A document or a note was changed meanwhile; it is read again.")
@@ -103,7 +93,7 @@ def read_sources(claim: ConsolidationClaim) -> Sources | None:
     artifacts = list(live_artifacts(book.owner_id, book.pk))
     versions = versions_of(artifacts)
     if not run.force:
-        cooled = run.rebuild or cooldown_over(state, claim.limits, timezone.now())
+        cooled = run.rebuild or cooldown_over(state, claim.limits)
         if not cooled or not needs_synthesis(state, versions):
             return None
     notes = notes_of(claim)
@@ -158,26 +148,24 @@ def _documents(artifacts: list[Artifact], *, only_people: bool) -> list[CurrentD
     return documents
 
 
-async def _write(claim: ConsolidationClaim, meter: Meter, sources: Sources) -> SynthesisOutput:
+async def _write(claim: ConsolidationClaim, sources: Sources) -> SynthesisAnswer:
     """Raises DomainErrors, QuotaExceeded."""
     if not sources.notes:
         # All notes were forgotten: the documents consist of what people wrote, and no model is needed.
-        return SynthesisOutput(documents={document.path: document.content for document in sources.documents})
+        return SynthesisAnswer(documents={document.path: document.content for document in sources.documents})
     book = claim.run.book.name
     target = await in_thread(lambda: BackgroundModels.now(book).of_book(book, "smol"))
-    answer = await ask(claim, meter, sources.messages, target=target)
-    output = await asyncio.to_thread(_clean, answer.parsed(parse_synthesis), claim.limits.max_secrets)
+    answer = await ask(claim, sources.messages, target=target)
+    output = await asyncio.to_thread(_clean, parsed(answer, parse_synthesis), claim.limits.max_secrets)
     _check_kept(sources.documents, output.documents.values())
     return output
 
 
-def _clean(answer: SynthesisAnswer, max_secrets: int) -> SynthesisOutput:
-    """Scan every document. Raises AnswerUnusable."""
-    texts = {MEMORY_PATH: answer.memory_md, SUMMARY_PATH: answer.memory_summary}
-    texts |= {skill_path(name): content for name, content in answer.skills}
+def _clean(answer: SynthesisAnswer, max_secrets: int) -> SynthesisAnswer:
+    """Return the answer with its documents scanned. Raises AnswerUnusable."""
     documents: dict[str, str] = {}
-    redacted, dropped = 0, answer.refused
-    for path, text in texts.items():
+    redacted, dropped = 0, answer.dropped
+    for path, text in answer.documents.items():
         try:
             cleaned = clean_output(text, max_secrets=max_secrets)
         except OutputRejected as rejected:
@@ -188,7 +176,7 @@ def _clean(answer: SynthesisAnswer, max_secrets: int) -> SynthesisOutput:
             documents[path] = cleaned.text
     if MEMORY_PATH not in documents or SUMMARY_PATH not in documents:
         raise AnswerUnusable("The scan removed all lines of a document.")
-    return SynthesisOutput(documents=documents, redacted=redacted, dropped=dropped)
+    return SynthesisAnswer(documents=documents, redacted=redacted, dropped=dropped)
 
 
 def _check_kept(current: Iterable[CurrentDocument], new: Iterable[str]) -> None:
@@ -213,7 +201,7 @@ def _terms(text: str) -> set[str]:
 
 
 @transaction.atomic
-def _apply(claim: ConsolidationClaim, sources: Sources, output: SynthesisOutput) -> None:
+def _apply(claim: ConsolidationClaim, sources: Sources, output: SynthesisAnswer) -> None:
     """Replace the documents in one transaction and end the run. Raises SourcesChanged, LeaseLost, RunCancelled."""
     run = lock_claimed(claim)
     ConsolidationState.objects.get_or_create(book_id=run.book_id, defaults={"owner_id": run.owner_id})
@@ -250,9 +238,8 @@ def _finish_unchanged(claim: ConsolidationClaim) -> None:
 
 def _retry(claim: ConsolidationClaim, error: DomainError, delay: timedelta | None) -> None:
     """Count a failed attempt and pause the run for `delay`, by default a growing one; fail it after the last one."""
-    runs = ConsolidationRun.objects.filter(pk=claim.run.pk)
-    runs.update(failures=F("failures") + 1)
-    failures = runs.values_list("failures", flat=True).get()
+    claim.row.update(failures=F("failures") + 1)
+    failures = claim.row.values_list("failures", flat=True).get()
     if failures > claim.limits.max_retries:
         fail(claim, error)
         return

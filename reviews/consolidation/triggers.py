@@ -12,10 +12,10 @@ from gateway.agents.configuration import consolidation_settings
 from gateway.agents.settings import ConsolidationSettings
 from gateway.jobs import Throttle
 from memories.errors import Conflict
-from reviews.consolidation.clear import purge_cleared
 from reviews.consolidation.requests import Trigger, consolidation_request
 from reviews.consolidation.runs import recover
 from reviews.consolidation.selection import due_books, waiting_sessions
+from reviews.forgetting import purge_cleared
 from reviews.models import ConsolidationRun
 
 MAX_BOOKS = 200
@@ -47,9 +47,8 @@ def start_due(
 ) -> tuple[int, int]:
     """Schedule runs for due books, which together read up to `max_sessions`. A book that gets no share of them waits.
     Returns the number of books, and of sessions that their runs may read."""
-    now = timezone.now()
-    books = due_books(limits, now, max_books=MAX_BOOKS)
-    waiting = waiting_sessions(books, limits, now)
+    books = due_books(limits, max_books=MAX_BOOKS)
+    waiting = waiting_sessions(books, limits)
     wanted = [waiting.get((book.owner_id, book.name), 0) for book in books]
     count = sessions = 0
     for book, wants, share in zip(books, wanted, fair_shares(wanted, max_sessions), strict=True):

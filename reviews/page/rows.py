@@ -21,7 +21,7 @@ from memories.selectors import undo_steps
 from memories.viewers import Viewer
 from reviews.models import ReviewRun
 from reviews.presenter import ShownWrite, about_words, by_staff, reason_words
-from reviews.turns_read import turns_read
+from reviews.selectors import turns_read
 from reviews.writes import ReviewWrite, WriteState
 
 State = ReviewRun.State

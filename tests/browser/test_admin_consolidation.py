@@ -37,7 +37,7 @@ def book(server: LiveServer) -> Book:
     settings_make(max_tokens_per_run=50_000)
     agent, alice = Agent.objects.get(name="assistant"), owner_of("alice")
     for number, title in enumerate(("Shipping the shop", "A trip to Lisbon", "Backups")):
-        talk(alice, agent, "I deploy with make ship, never on Fridays.", title=title, hours_ago=20 + number)
+        talk(alice, "I deploy with make ship, never on Fridays.", agent=agent, title=title, hours_ago=20 + number)
     return book_of(alice)
 
 

@@ -18,7 +18,7 @@ from config.processes.bootstrap import MAX_BACKUPS, back_up, first_credentials
 from gateway.keys import key_hash
 from gateway.models import ApiKey
 
-pytestmark = pytest.mark.any_database
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 
 GIVEN_KEY = "dbk_given_at_the_first_start_0123456789"
 
@@ -28,7 +28,6 @@ def _no_credentials_given(settings: Settings) -> None:
     settings.DAYBOOK_ADMIN_USER, settings.DAYBOOK_ADMIN_PASSWORD, settings.DAYBOOK_API_KEY = "admin", "", ""
 
 
-@pytest.mark.django_db
 def test_the_first_start_creates_an_administrator_and_a_key() -> None:
     name, password, key = first_credentials()
     admin = User.objects.get()
@@ -38,14 +37,12 @@ def test_the_first_start_creates_an_administrator_and_a_key() -> None:
     assert (stored.owner.user_id, stored.sha256) == (admin.pk, key_hash(key))
 
 
-@pytest.mark.django_db
 def test_later_starts_create_nothing() -> None:
     first_credentials()
     assert first_credentials() == ("", "", "")
     assert (User.objects.count(), ApiKey.objects.count()) == (1, 1)
 
 
-@pytest.mark.django_db
 def test_given_credentials_are_used_and_not_returned(settings: Settings) -> None:
     settings.DAYBOOK_ADMIN_USER, settings.DAYBOOK_ADMIN_PASSWORD = "ada", "correct horse"
     settings.DAYBOOK_API_KEY = GIVEN_KEY
@@ -54,7 +51,6 @@ def test_given_credentials_are_used_and_not_returned(settings: Settings) -> None
     assert ApiKey.objects.get().sha256 == key_hash(GIVEN_KEY)
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize("password", ["x", "password123", "administrator-1"])
 def test_a_weak_password_is_used_and_reported(
     settings: Settings, password: str, caplog: pytest.LogCaptureFixture
@@ -67,7 +63,6 @@ def test_a_weak_password_is_used_and_reported(
     assert password not in line.split()
 
 
-@pytest.mark.django_db
 def test_a_password_in_quotation_marks_is_refused_and_nothing_is_created(settings: Settings) -> None:
     settings.DAYBOOK_ADMIN_USER, settings.DAYBOOK_ADMIN_PASSWORD = "administrator", '"correct horse"'
     with pytest.raises(ConfigurationError, match=r"^DAYBOOK_ADMIN_PASSWORD is a value that is not shown; [^\n]+$"):
@@ -75,7 +70,6 @@ def test_a_password_in_quotation_marks_is_refused_and_nothing_is_created(setting
     assert (User.objects.count(), ApiKey.objects.count()) == (0, 0)
 
 
-@pytest.mark.django_db
 def test_a_weak_password_given_for_an_existing_administrator_is_ignored(settings: Settings) -> None:
     User.objects.create_superuser("admin", password="x")
     settings.DAYBOOK_ADMIN_PASSWORD, settings.DAYBOOK_API_KEY = "x", GIVEN_KEY
@@ -83,7 +77,6 @@ def test_a_weak_password_given_for_an_existing_administrator_is_ignored(settings
     assert User.objects.get().check_password("x")
 
 
-@pytest.mark.django_db
 def test_a_missing_key_is_created_for_the_existing_administrator() -> None:
     admin = User.objects.create_superuser("boss", password="kept")
     name, password, key = first_credentials()
@@ -92,7 +85,6 @@ def test_a_missing_key_is_created_for_the_existing_administrator() -> None:
     assert User.objects.get().check_password("kept")
 
 
-@pytest.mark.django_db
 def test_an_ordinary_user_of_that_name_is_not_promoted() -> None:
     User.objects.create_user("admin", password="mine")
     assert first_credentials() == ("", "", "")
@@ -100,7 +92,6 @@ def test_an_ordinary_user_of_that_name_is_not_promoted() -> None:
     assert not ApiKey.objects.exists()
 
 
-@pytest.mark.django_db
 def test_without_an_active_administrator_prepare_says_how_to_create_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -114,7 +105,6 @@ def test_without_an_active_administrator_prepare_says_how_to_create_one(
     assert not admin.is_active
 
 
-@pytest.mark.django_db
 def test_an_invalid_given_key_is_refused_and_nothing_is_created(settings: Settings) -> None:
     settings.DAYBOOK_API_KEY = "hello"
     with pytest.raises(
@@ -189,7 +179,6 @@ def test_a_damaged_database_is_not_migrated(upgrading: Path, monkeypatch: pytest
     assert (migrated, list((upgrading / "backups").glob("*.sqlite3"))) == ([], [])
 
 
-@pytest.mark.django_db
 def test_a_start_completes_one_that_was_killed_after_its_last_migration() -> None:
     Permission.objects.filter(content_type__app_label="reviews").delete()
     if connection.vendor == "sqlite":
@@ -202,7 +191,6 @@ def test_a_start_completes_one_that_was_killed_after_its_last_migration() -> Non
             assert cursor.fetchone() == (1,)
 
 
-@pytest.mark.django_db
 def test_a_start_that_waits_for_another_one_says_so(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     other = _lock_of_another_start(settings.DAYBOOK_HOME)
     said: list[str] = []

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from config.contradictions import of_consolidation
-from config.doctor import findings
+from config.doctor import findings, of_consolidation
 from config.findings import Finding, Level
 from gateway.agents.contradictions import agent_contradictions
 from gateway.agents.settings import AgentSettings, ConsolidationSettings

@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -19,7 +20,8 @@ ALL = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
 def restore_affinity() -> Iterator[None]:
     yield
     for thread in cores._TASKS.iterdir():
-        os.sched_setaffinity(int(thread.name), ALL)
+        with suppress(ProcessLookupError):  # it has ended
+            os.sched_setaffinity(int(thread.name), ALL)
 
 
 @pytest.fixture

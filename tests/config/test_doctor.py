@@ -17,7 +17,7 @@ from pytest_django import Settings
 
 from config import doctor, heartbeat
 from config.doctor import findings
-from config.findings import Level
+from config.findings import Finding, Level
 from config.model_checks import upstream_finding
 from gateway.models import Agent, Run, Session
 from gateway.services import configuration_save
@@ -28,6 +28,8 @@ from memories.ids import uuid7
 from memories.recall.vectors import packed, vectors_store
 from memories.services import owner_for_user
 from tests.factories import memory_make
+
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
@@ -71,8 +73,13 @@ def upstream() -> Iterator[Callable[[int], str]]:
         server.server_close()
 
 
-def _levels() -> dict[str, Level]:
-    return {finding.check: finding.level for finding in findings()}
+def _found(check: str) -> list[Finding]:
+    return [finding for finding in findings() if finding.check == check]
+
+
+def _level(check: str) -> Level:
+    (finding,) = _found(check)
+    return finding.level
 
 
 def _unfinished_run_make(*, expired: timedelta) -> None:
@@ -81,7 +88,6 @@ def _unfinished_run_make(*, expired: timedelta) -> None:
     Run.objects.create(owner=owner, session=session, turn=1, request_id="r", lease_expires_at=timezone.now() - expired)
 
 
-@pytest.mark.django_db
 def test_every_check_of_a_healthy_installation_is_ok(worker: None) -> None:
     out = StringIO()
     with pytest.raises(SystemExit) as end:
@@ -96,37 +102,28 @@ def test_every_check_of_a_healthy_installation_is_ok(worker: None) -> None:
     assert checks == [folder if name == "attachments" else f"ok       {name}" for name in names.split(", ")]
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize("setting", [{"SECRET_KEY": "-5"}, {"SECRET_KEY_FALLBACKS": ["changeme" * 8]}])
 def test_a_guessable_signing_key_is_reported(settings: Settings, setting: dict[str, object]) -> None:
     for name, value in setting.items():
         setattr(settings, name, value)
-    found = next(finding for finding in findings() if finding.check == "configuration")
-    assert (found.level, found.text.partition(":")[0]) == (
-        Level.WARNING,
-        "DAYBOOK_SECRET_KEY (or a fallback) can be guessed",
-    )
+    (found,) = _found("configuration")
+    assert found.level is Level.WARNING
+    assert found.text.startswith("DAYBOOK_SECRET_KEY (or a fallback) can be guessed:")
 
 
-@pytest.mark.django_db
 def test_a_variable_that_means_nothing_is_named(settings: Settings) -> None:
     settings.UNKNOWN_VARIABLES = ["DAYBOOK_ALOWED_HOSTS"]
-    found = next(finding for finding in findings() if finding.check == "configuration")
-    assert (found.level, found.text) == (
-        Level.WARNING,
-        "DAYBOOK_ALOWED_HOSTS: no such variable exists, so it is ignored",
-    )
+    text = "DAYBOOK_ALOWED_HOSTS: no such variable exists, so it is ignored"
+    assert _found("configuration") == [Finding("configuration", Level.WARNING, text)]
 
 
-@pytest.mark.django_db
 def test_an_attachment_storage_that_cannot_store_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(storages["attachments"], "save", full)
-    found = {finding.check: finding for finding in findings()}["attachments"]
     text = "cannot be stored (in a folder of the home): OSError: [Errno 28] No space left on device"
-    assert (found.level, found.text) == (Level.FAILED, text)
+    assert _found("attachments") == [Finding("attachments", Level.FAILED, text)]
 
 
 def test_postgresql_with_local_attachments_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +132,6 @@ def test_postgresql_with_local_attachments_is_a_warning(monkeypatch: pytest.Monk
     assert (found.level, "DAYBOOK_ATTACHMENTS" in found.text) == (Level.WARNING, True)
 
 
-@pytest.mark.django_db
 def test_without_a_worker_doctor_fails_and_says_how_to_start_one() -> None:
     out = StringIO()
     with pytest.raises(SystemExit) as end:
@@ -144,64 +140,52 @@ def test_without_a_worker_doctor_fails_and_says_how_to_start_one() -> None:
     assert "failed   worker: no heartbeat for 20 s; `up` or `worker` starts one" in out.getvalue()
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize(("expired", "level"), [(timedelta(hours=1), Level.FAILED), (timedelta(seconds=1), Level.OK)])
 def test_a_run_long_after_its_lease_is_stuck(worker: None, expired: timedelta, level: Level) -> None:
     _unfinished_run_make(expired=expired)
-    assert _levels()["stuck runs"] is level
+    assert _level("stuck runs") is level
 
 
-@pytest.mark.django_db
 def test_agents_without_a_model_are_named_with_the_default_one(worker: None, settings: Settings) -> None:
     settings.DAYBOOK_MODEL = "house-model"
     Agent.objects.create(name="own", settings={"model": "its-own"})
     Agent.objects.create(name="plain", settings={"model": " "})
-    texts = [finding.text for finding in findings() if finding.check == "agents"]
-    assert texts == ["plain: no model is named, so DAYBOOK_MODEL (house-model) answers"]
+    text = "plain: no model is named, so DAYBOOK_MODEL (house-model) answers"
+    assert _found("agents") == [Finding("agents", Level.OK, text)]
 
 
-@pytest.mark.django_db
 def test_pending_migrations_are_a_failure(worker: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "pending_migrations", lambda: ["gateway.0002_more", "reviews.0002_more"])
-    found = {finding.check: finding for finding in findings()}["migrations"]
-    assert (found.level, found.text) == (
-        Level.FAILED,
-        "2 pending, first gateway.0002_more: `up` or `migrate` applies them",
-    )
+    text = "2 pending, first gateway.0002_more: `up` or `migrate` applies them"
+    assert _found("migrations") == [Finding("migrations", Level.FAILED, text)]
 
 
-@pytest.mark.django_db
 def test_a_missing_home_is_a_failure(worker: None, settings: Settings, tmp_path: Path) -> None:
     settings.DAYBOOK_HOME = tmp_path / "gone"
-    assert _levels()["disk"] is Level.FAILED
+    assert _level("disk") is Level.FAILED
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("secret", "text"), [("", "posted unsigned: DAYBOOK_ALERTS_SECRET is not set"), ("whsec_QUFB", "posted and signed")]
 )
 def test_doctor_says_whether_alerts_are_signed(worker: None, settings: Settings, secret: str, text: str) -> None:
-    assert "alerts" not in _levels(), "no address is configured"
+    assert _found("alerts") == [], "no address is configured"
     settings.ALERTS_URL, settings.ALERTS_SECRET = "https://hidden.example.org", secret
-    found = {finding.check: finding for finding in findings()}["alerts"]
-    assert (found.level, found.text) == (Level.OK, text)
+    assert _found("alerts") == [Finding("alerts", Level.OK, text)]
 
 
-@pytest.mark.django_db
 def test_alerts_that_are_never_posted_are_a_failure(worker: None, settings: Settings) -> None:
     settings.ALERTS_URL = "http://127.0.0.1:9/alerts"
-    found = {finding.check: finding for finding in findings()}["alerts"]
+    (found,) = _found("alerts")
     assert (found.level, "DAYBOOK_WEBHOOKS_PRIVATE" in found.text) == (Level.FAILED, True)
     settings.WEBHOOKS_PRIVATE = True
-    assert _levels()["alerts"] is Level.OK
+    assert _level("alerts") is Level.OK
 
 
-@pytest.mark.django_db
 def test_an_embedding_upstream_that_is_not_configured_is_a_failure(worker: None, settings: Settings) -> None:
     settings.EMBEDDING_MODEL, settings.EMBEDDING_UPSTREAM = "letters", "elsewhere"
-    found = {finding.check: finding for finding in findings()}["vectors"]
-    said = "No upstream is called elsewhere. Set DAYBOOK_UPSTREAM_ELSEWHERE_URL."
-    assert (found.level, found.text) == (Level.FAILED, said)
+    text = "No upstream is called elsewhere. Set DAYBOOK_UPSTREAM_ELSEWHERE_URL."
+    assert _found("vectors") == [Finding("vectors", Level.FAILED, text)]
 
 
 @pytest.mark.parametrize(
@@ -221,41 +205,33 @@ def test_an_unreachable_upstream_is_a_failure() -> None:
     assert (found.level, found.text) == (Level.FAILED, "http://127.0.0.1:1/v1 does not answer")
 
 
-@pytest.mark.django_db
 def test_every_configured_upstream_has_a_line(worker: None, settings: Settings) -> None:
     away = {"url": "http://127.0.0.1:1/v1", "key": ""}
     settings.DAYBOOK_UPSTREAMS = {"default": away, "local": away}
-    levels = _levels()
-    assert (levels["upstream"], levels["upstream local"]) == (Level.FAILED, Level.FAILED)
+    assert (_level("upstream"), _level("upstream local")) == (Level.FAILED, Level.FAILED)
 
 
-@pytest.mark.django_db
 def test_doctor_counts_the_memories_with_a_vector(settings: Settings) -> None:
     settings.EMBEDDING_MODEL = ""
-    assert not [finding for finding in findings() if finding.check == "vectors"]
+    assert _found("vectors") == []
     settings.EMBEDDING_MODEL = "letters"
     owner = owner_for_user(User.objects.create_user("ann"))
     memory = memory_make(owner, "Plays the cello.")
     memory_make(owner, "Plays the viola.")
     vectors_store(memory.book, {memory.pk: packed([1.0, 2.0])}, {memory.pk: memory.content_key})
-    (found,) = [finding for finding in findings() if finding.check == "vectors"]
     text = "1 of 2 memories have one of letters; left: 1, about 4 tokens"
-    assert (found.level, found.text) == (Level.OK, text)
+    assert _found("vectors") == [Finding("vectors", Level.OK, text)]
     configuration_save("prices", {"letters": {"input": 0.02, "output": 0}})
-    (found,) = [finding for finding in findings() if finding.check == "vectors"]
-    assert found.text == f"{text}, under $0.01"
+    assert _found("vectors") == [Finding("vectors", Level.OK, f"{text}, under $0.01")]
 
 
-@pytest.mark.django_db
 def test_webhooks_disabled_by_a_new_signing_key_are_counted(settings: Settings) -> None:
     alice = owner_for_user(User.objects.create_user("alice"))
     settings.WEBHOOKS_PRIVATE = True
     for _ in range(2):
         webhook_create(alice.pk, url="https://127.0.0.1/hook", kinds=KINDS, by=SYSTEM)
-    assert [found for found in findings() if found.check == "webhooks"] == []
+    assert _found("webhooks") == []
     settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], "a-new-key-0123456789-0123456789-abcdef"
-    (found,) = [found for found in findings() if found.check == "webhooks"]
-    assert (found.level, found.text.startswith("2 webhooks were created with an older signing key")) == (
-        Level.WARNING,
-        True,
-    )
+    (found,) = _found("webhooks")
+    assert found.level is Level.WARNING
+    assert found.text.startswith("2 webhooks were created with an older signing key")

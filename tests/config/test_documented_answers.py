@@ -18,8 +18,8 @@ from gateway.models import Agent, Run, UsageDay
 from memories.artifacts.store import artifact_put
 from memories.models import ChangeSet, Owner, Revision, WriteOrigin
 from memories.services import Source
-from reviews.models import ConsolidationRun, ReviewRun
-from tests.factories import key_make, memory_make, owner_make, session_make
+from reviews.models import ConsolidationRun
+from tests.factories import key_make, memory_make, owner_make, review_make, session_make
 from tests.lazy_module import LazyModule
 from tests.live_server import LiveServer, serving
 
@@ -78,20 +78,14 @@ def rows_make(owner: Owner) -> dict[str, str]:
     run = Run.objects.create(owner=owner, session=session, turn=1, state=Run.State.COMPLETED, request_id="r")
     source = Source(actor=f"user:{owner.user_id}", origin=WriteOrigin.USER, kind=ChangeSet.Kind.EDIT)
     artifact_put(memory.book, "MEMORY.md", f"# Tea {memory.number}", source)
-    shared: dict[str, Any] = {"owner": owner, "book": memory.book, "book_epoch": 1, "trigger": "request"}
     write = {"key": "new-1", "target": "user", "category": "general", "keywords": [], "after": "Likes rum."}
-    review = ReviewRun.objects.create(
-        **shared,
-        session=session,
-        state=ReviewRun.State.AWAITING_APPROVAL,
-        first_seq=1,
-        last_seq=2,
-        agent_name=agent.name,
-        finished_at=timezone.now(),
-        writes=[{"index": 0, "action": "add", "state": "waiting", **write}],
-    )
+    writes = [{"index": 0, "action": "add", "state": "waiting", **write}]
+    waiting = {"session": session, "finished_at": timezone.now(), "writes": writes}
+    review = review_make(memory.book, "awaiting_approval", **waiting)
     UsageDay.objects.get_or_create(owner=owner, day=timezone.now().date(), agent=agent.name, model="tea")
-    consolidation = ConsolidationRun.objects.create(**shared, state="completed", phase="done")
+    consolidation = ConsolidationRun.objects.create(
+        owner=owner, book=memory.book, book_epoch=1, trigger="request", state="completed", phase="done"
+    )
     return {
         "session_id": str(session.pk),
         "turn_id": str(run.pk),

@@ -14,9 +14,9 @@ from memories.database.access import in_thread
 from memories.messaging.outbox import notify
 from memories.models import Notification, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
-from reviews.models import ConsolidationRun, ReviewRun
+from reviews.models import ConsolidationRun
 from tests.conftest import Api
-from tests.factories import key_make, memory_make
+from tests.factories import key_make, memory_make, review_make
 
 CHOICES = {
     ("/api/memories", "target"): ["user", "memory"],
@@ -101,20 +101,9 @@ def session_id(bob: Owner, agent: Agent) -> str:
         messages_insert(session, None, [{"role": "user", "content": f"Tea {n}?"} for n in range(3)], history=3)
         session.save()
         write = {"action": "add", "state": "waiting", "target": "user", "category": "c", "keywords": [], "after": "x"}
-        ReviewRun.objects.create(
-            owner=bob,
-            book=memory.book,
-            session=session,
-            state=ReviewRun.State.AWAITING_APPROVAL,
-            trigger="request",
-            first_seq=1,
-            last_seq=2,
-            book_epoch=1,
-            agent_name=agent.name,
-            finished_at=timezone.now(),
-            proposals=2,
-            writes=[{"index": index, "key": f"new{index}", **write} for index in range(2)],
-        )
+        writes = [{"index": index, "key": f"new{index}", **write} for index in range(2)]
+        values = {"session": session, "finished_at": timezone.now(), "proposals": 2, "writes": writes}
+        review_make(memory.book, "awaiting_approval", **values)
         ConsolidationRun.objects.create(owner=bob, book=memory.book, book_epoch=1, trigger="request", state="completed")
         key_make(bob)
         notify(owner_id=bob.pk, kind=Notification.Kind.MEMORY_CHANGED)

@@ -157,15 +157,17 @@ def test_a_signing_key_missing_from_the_manifest_is_not_restored(tmp_path: Path,
 def test_attachments_without_enough_space_leave_existing_ones_unchanged(tmp_path: Path) -> None:
     owner_id, existing, new = uuid7(), b"is there", b"is new"
     files_by_owner = [(owner_id, hashlib.sha256(data).hexdigest()) for data in (existing, new)]
-    for (_, sha256), data in zip(files_by_owner, (existing, new), strict=True):
-        files._write(tmp_path / "attachments" / file_name(owner_id, sha256), data)
-    files._write(tmp_path / "attachments" / "another" / "fo" / "lder", b"is no attachment")
+    names = [file_name(*each) for each in files_by_owner]
+    for name, data in ((names[0], existing), (names[1], new), ("another/fo/lder", b"is no attachment")):
+        path = tmp_path / "attachments" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
     file_store(*files_by_owner[0], existing)
     adding = files.attachments_added(tmp_path)
     assert adding.__enter__() == {files_by_owner[1]}
     disk_full = OSError("No space left on device")
     assert not adding.__exit__(OSError, disk_full, None)
-    assert [storages["attachments"].exists(file_name(*each)) for each in files_by_owner] == [True, False]
+    assert [storages["attachments"].exists(name) for name in names] == [True, False]
 
 
 @pytest.mark.django_db

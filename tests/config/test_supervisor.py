@@ -206,7 +206,7 @@ def test_a_reader_of_the_output_that_has_gone_ends_everything_quietly() -> None:
     os.close(reads)
     with _unready_server(["the disk of DAYBOOK_HOME has 16 MB left"]) as port, os.fdopen(writes) as out:
         options = {"children": [], "host": "127.0.0.1", "port": port, "ready": ["Daybook is ready."]}
-        program = [sys.executable, "-m", "config.processes.supervise", json.dumps(options)]
+        program = [sys.executable, "-m", "config.processes.supervisor", json.dumps(options)]
         ended = subprocess.run(program, stdout=out, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
     assert (ended.returncode, ended.stderr) == (
         141,

@@ -100,14 +100,14 @@ def test_two_workers_read_each_of_seventy_sessions_once(
     shared: dict[str, str],
     start_worker: Callable[[], Worker],
 ) -> None:
-    eligible = [talk(owner, plain_agent, f"Fact {n}", hours_ago=13 + n) for n in range(70)]
+    eligible = [talk(owner, f"Fact {n}", agent=plain_agent, hours_ago=13 + n) for n in range(70)]
     for hours_ago in (1, 11.5, 31 * 24):
-        talk(owner, plain_agent, hours_ago=hours_ago)
-    talk(owner, plain_agent, temporary=True)
-    busy = talk(owner, plain_agent)
+        talk(owner, agent=plain_agent, hours_ago=hours_ago)
+    talk(owner, agent=plain_agent, temporary=True)
+    busy = talk(owner, agent=plain_agent)
     later = timezone.now() + timedelta(seconds=100)  # a later end would count as that of a clock that was ahead
     Run.objects.create(owner=owner, session=busy, turn=2, request_id="r", lease_expires_at=later)
-    talk(owner, agent_make("other", book="other"), hours_ago=11)
+    talk(owner, agent=agent_make("other", book="other"), hours_ago=11)
     upstream.script(*extraction_steps(70), synthesis_step("# First"), synthesis_step("# Second"))
 
     start_worker()
@@ -131,7 +131,7 @@ def test_a_worker_killed_while_reading_loses_no_session(
     owner: Owner, plain_agent: Agent, upstream: UpstreamServer, start_worker: Callable[[], Worker]
 ) -> None:
     settings_make(concurrency=2, lease_seconds=2, retry_seconds=0.2)
-    sessions = [talk(owner, plain_agent, f"Fact {n}", hours_ago=n + 1) for n in range(12)]
+    sessions = [talk(owner, f"Fact {n}", agent=plain_agent, hours_ago=n + 1) for n in range(12)]
     upstream.script(*extraction_steps(5), *extraction_steps(2, hang="before"))
     worker = start_worker()
     eventually(lambda: len(upstream.requests(READER)) == 7, within=30)
@@ -152,7 +152,7 @@ def test_a_worker_killed_while_reading_loses_no_session(
 def test_a_worker_killed_while_writing_leaves_no_partial_documents(
     owner: Owner, plain_agent: Agent, upstream: UpstreamServer, start_worker: Callable[[], Worker]
 ) -> None:
-    talk(owner, plain_agent)
+    talk(owner, agent=plain_agent)
     upstream.script(*extraction_steps(1), synthesis_step("# Lost", hang="before"))
     worker = start_worker()
     eventually(lambda: upstream.requests(WRITER), within=30)
@@ -170,7 +170,7 @@ def test_a_worker_killed_while_writing_leaves_no_partial_documents(
 def test_a_persons_line_survives_and_the_next_session_gets_the_guidance(
     owner: Owner, plain_agent: Agent, upstream: UpstreamServer, home: Path, shared: dict[str, str]
 ) -> None:
-    talk(owner, plain_agent)
+    talk(owner, agent=plain_agent)
     key = key_make(owner)[1]
     upstream.script(*extraction_steps(1), synthesis_step("# Memory\n- Deploys with make ship."))
     with running_daybook(home, shared) as daybook:

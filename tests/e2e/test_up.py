@@ -99,7 +99,7 @@ def test_the_supervisor_does_not_import_django_and_killing_it_leaves_no_process(
     daybook = start_daybook(own_interpreter=True)
     _check_first_start(daybook)
     command = Path(f"/proc/{daybook.process.pid}/cmdline").read_bytes().split(b"\0")
-    assert b"config.processes.supervise" in command
+    assert b"config.processes.supervisor" in command
     memory = Path(f"/proc/{daybook.process.pid}/smaps_rollup").read_text()
     (kilobytes,) = re.findall(r"^Private_Dirty: +(\d+) kB$", memory, re.MULTILINE)
     assert int(kilobytes) < 40_000  # with Django it would be three times as much

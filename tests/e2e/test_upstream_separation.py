@@ -77,7 +77,7 @@ def test_no_word_of_a_local_conversation_reaches_the_default_upstream(
     animals = {"private": BIRD, "public": FISH}
     for agent in agents(user_char_limit=0, memory_char_limit=0):
         memory_make(owner, f"Feeds the {animals[agent.name]} seeds.", book=agent.book)
-        talk(owner, agent, f"My {animals[agent.name]} is called Otto.")
+        talk(owner, f"My {animals[agent.name]} is called Otto.", agent=agent)
     for server, animal in ((local, BIRD), (upstream, FISH)):
         script_background_jobs(server, animal)
     key = key_make(owner)[1]

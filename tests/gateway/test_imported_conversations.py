@@ -3,14 +3,13 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import pytest
 import time_machine
-from django.utils import timezone
 from django_q.models import OrmQ
 
 from gateway.agents.settings import ConsolidationSettings
@@ -87,8 +86,9 @@ def test_an_import_calls_no_model_and_is_eligible_for_consolidation(alice: Owner
         assert not OrmQ.objects.exists()
         assert not Run.objects.exists()
         limits = ConsolidationSettings(enabled=True)
-        assert list(eligible(limits, timezone.now())) == [Session.objects.get()]
-        assert not eligible(limits, timezone.now() + timedelta(days=60)).exists()
+        assert list(eligible(limits)) == [Session.objects.get()]
+    with time_machine.travel(datetime(2025, 5, 1, tzinfo=UTC)):
+        assert not eligible(limits).exists()
 
 
 def test_importing_the_same_file_again_adds_nothing(alice: Owner, agent: Agent) -> None:

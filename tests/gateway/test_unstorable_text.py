@@ -96,7 +96,7 @@ def test_consolidation_documents_are_cleaned() -> None:
     answer = parse_synthesis(
         json.dumps({"memory_md": "a\x00b", "memory_summary": "c\ud800", "skills": [{"name": "s", "content": "d\x00e"}]})
     )
-    assert (answer.memory_md, answer.memory_summary, answer.skills) == ("ab", "c?", (("s", "de"),))
+    assert answer.documents == {"MEMORY.md": "ab", "memory_summary.md": "c?", "skills/s/SKILL.md": "de"}
 
 
 async def test_upstream_error_messages_are_cleaned() -> None:

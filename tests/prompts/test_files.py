@@ -17,8 +17,7 @@ from config.findings import Level
 from prompts import files
 from prompts.consolidation import CurrentDocument, SessionNotes, guidance, synthesis_messages
 from prompts.copies import is_prompt_copy
-from prompts.files import FOLDER, PROMPTS, fill, packaged_texts, prompt_file, prompt_problems, use_folder
-from prompts.packaged import texts_now
+from prompts.files import FOLDER, PROMPTS, fill, packaged_texts, prompt_file, prompt_problems, texts_now, use_folder
 from prompts.review import review_prompt
 
 OPERATIONS = Path(__file__).resolve().parents[2] / "docs" / "operations.md"
@@ -51,7 +50,7 @@ def write(folder: Path, name: str, text: str | bytes) -> Path:
 
 def test_the_shipped_prompts_are_valid_and_match_the_packaged_texts() -> None:
     assert prompt_problems() == []
-    assert packaged_texts() == texts_now(), "run `python -m prompts.packaged`"
+    assert packaged_texts() == texts_now(), "run `python -m prompts.files`"
     assert sorted(PROMPTS) == sorted(p.relative_to(FOLDER).with_suffix("").as_posix() for p in FOLDER.rglob("*.md"))
 
 

@@ -26,6 +26,7 @@ from tests.scripted_model import ScriptedModel, calls
 from tests.unsliced import session_delete
 from tests.waiting import eventually_async
 
+pytestmark = pytest.mark.usefixtures("agent")
 PATH = "/api/memories/ingest"
 MESSAGES = [
     {"role": "system", "content": "You are terse."},
@@ -67,7 +68,7 @@ def short_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---- Messages and memories -------------------------------------------------------------------------------------------
 
 
-async def test_messages_become_memories_that_can_be_undone(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_messages_become_memories_that_can_be_undone(alice_api: Api, model: ScriptedModel) -> None:
     status, review = await ingest(alice_api)
     assert status == 202
     assert (review["object"], review["state"], review["trigger"]) == ("review", "scheduled", "ingest")
@@ -79,14 +80,14 @@ async def test_messages_become_memories_that_can_be_undone(alice_api: Api, agent
     assert (status, undone["undone"]) == (200, ["1"])
 
 
-async def test_ingested_messages_can_be_searched_at_once(alice_api: Api, agent: Agent) -> None:
+async def test_ingested_messages_can_be_searched_at_once(alice_api: Api) -> None:
     _, review = await ingest(alice_api)
     _, sessions = await alice_api.get("/api/sessions?search=vegetarian")
     assert [row["id"] for row in sessions["data"]] == [review["session_id"]]
 
 
 async def test_stored_messages_are_confirmed_if_the_database_is_busy_while_they_are_indexed(
-    alice_api: Api, agent: Agent, monkeypatch: pytest.MonkeyPatch
+    alice_api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(owner_id: UUID) -> Iterator[None]:
         raise DatabaseBusy("The database is busy.")
@@ -105,9 +106,7 @@ COMMANDS = [
 ]
 
 
-async def test_commands_and_their_answers_are_neither_stored_nor_reviewed(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
+async def test_commands_and_their_answers_are_neither_stored_nor_reviewed(alice_api: Api, model: ScriptedModel) -> None:
     about = {"role": "user", "content": "What does /memory view do?"}
     status, review = await ingest(alice_api, [*COMMANDS, *MESSAGES, *COMMANDS, about])
     assert status == 202
@@ -118,14 +117,14 @@ async def test_commands_and_their_answers_are_neither_stored_nor_reviewed(
     assert [(row["role"], row["content"]) for row in messages["data"]] == expected
 
 
-async def test_commands_alone_are_refused(alice_api: Api, agent: Agent) -> None:
+async def test_commands_alone_are_refused(alice_api: Api) -> None:
     status, answer = await ingest(alice_api, COMMANDS)
     assert (status, answer["error"]["param"]) == (400, "messages")
     assert "command" in answer["error"]["message"]
     assert not await in_thread(ReviewRun.objects.exists)
 
 
-async def test_ingested_messages_are_not_a_turn_and_their_session_has_ended(alice_api: Api, agent: Agent) -> None:
+async def test_ingested_messages_are_not_a_turn_and_their_session_has_ended(alice_api: Api) -> None:
     _, review = await ingest(alice_api)
     _, session = await alice_api.get(f"/api/sessions/{review['session_id']}")
     assert (session["title"], session["state"], session["turns"]) == ("From messages", "ended", 0)
@@ -137,9 +136,7 @@ async def test_ingested_messages_are_not_a_turn_and_their_session_has_ended(alic
     ]
 
 
-async def test_text_parts_are_read_and_tool_results_only_mentioned(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
+async def test_text_parts_are_read_and_tool_results_only_mentioned(alice_api: Api, model: ScriptedModel) -> None:
     parts = [
         {"type": "text", "text": "Look at my cat."},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUFB"}},
@@ -164,9 +161,7 @@ async def test_text_parts_are_read_and_tool_results_only_mentioned(
     assert not await in_thread(Message.objects.filter(text__contains="jazz").exists)
 
 
-async def test_the_token_limit_of_reviews_applies(
-    alice_api: Api, model: ScriptedModel, settings: Settings, agent: Agent
-) -> None:
+async def test_the_token_limit_of_reviews_applies(alice_api: Api, model: ScriptedModel, settings: Settings) -> None:
     settings.REVIEW_TOKENS = 60
     messages = [{"role": ("user", "assistant")[n % 2], "content": f"Fact number {n}."} for n in range(40)]
     await ingest(alice_api, messages)
@@ -184,7 +179,7 @@ async def test_writes_wait_for_approval_if_the_agent_requires_it(alice_api: Api,
     assert await in_thread(Memory.objects.filter(content="Is vegetarian.").exists)
 
 
-async def test_deleting_the_session_cancels_its_review(alice_api: Api, agent: Agent) -> None:
+async def test_deleting_the_session_cancels_its_review(alice_api: Api) -> None:
     _, review = await ingest(alice_api)
     await alice_api.call("DELETE", f"/api/sessions/{review['session_id']}")
     assert (await alice_api.get(f"/api/reviews/{review['id']}"))[1]["state"] == "cancelled"
@@ -204,7 +199,7 @@ async def test_the_first_agent_of_the_book_reviews_with_its_model(alice_api: Api
     assert await in_thread(Memory.objects.filter(book__name="code", review_id=review_run.pk).exists)
 
 
-async def test_a_book_without_an_agent_is_a_conflict_with_an_explanation(alice_api: Api, agent: Agent) -> None:
+async def test_a_book_without_an_agent_is_a_conflict_with_an_explanation(alice_api: Api) -> None:
     status, refused = await ingest(alice_api, book="diary")
     assert (status, refused["error"]["code"], refused["error"]["param"]) == (409, "conflict", "book")
     assert "No agent uses the book diary" in refused["error"]["message"]
@@ -223,7 +218,7 @@ async def test_a_limited_key_can_use_only_its_agents_and_their_books(alice: Owne
     assert (await ingest(limited, session_id=str(other.pk)))[0] == 404
 
 
-async def test_each_end_user_of_a_trusted_key_is_a_separate_owner(alice: Owner, agent: Agent) -> None:
+async def test_each_end_user_of_a_trusted_key_is_a_separate_owner(alice: Owner) -> None:
     trusted = Api((await in_thread(key_make, alice, trusted=True))[1])
     body = {"messages": MESSAGES}
     _, one = await trusted.post(PATH, body, x_daybook_user="one", idempotency_key="k")
@@ -232,7 +227,7 @@ async def test_each_end_user_of_a_trusted_key_is_a_separate_owner(alice: Owner, 
     assert len(owners | {alice.pk}) == 3
 
 
-async def test_a_key_shared_by_several_people_cannot_ingest(alice: Owner, agent: Agent) -> None:
+async def test_a_key_shared_by_several_people_cannot_ingest(alice: Owner) -> None:
     shared = Api((await in_thread(key_make, alice))[1])
     for user in ("one", "two"):
         await shared.raw("GET", "/api/memories", x_openwebui_user_id=user)
@@ -259,9 +254,7 @@ async def test_messages_are_added_to_a_session_and_only_new_ones_are_reviewed(
     assert (session.turns, session.state, session.reviewed_through) == (1, "active", 5)
 
 
-async def test_a_session_named_by_the_client_can_continue_as_a_chat(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
+async def test_a_session_named_by_the_client_can_continue_as_a_chat(alice_api: Api, model: ScriptedModel) -> None:
     _, first = await ingest(alice_api, session_id="kitchen")
     _, again = await ingest(alice_api, session_id="kitchen")
     assert first["session_id"] == again["session_id"]
@@ -307,9 +300,7 @@ async def test_another_owners_session_is_not_found(charlie_api: Api, session: Se
 # ---- Waiting ---------------------------------------------------------------------------------------------------------
 
 
-async def test_with_wait_the_response_is_the_finished_review(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
+async def test_with_wait_the_response_is_the_finished_review(alice_api: Api, model: ScriptedModel) -> None:
     response = asyncio.create_task(ingest(alice_api, wait=True))
     await wait_for_review()
     await run_newest_review(model, adds("Is vegetarian."), DONE)
@@ -317,15 +308,13 @@ async def test_with_wait_the_response_is_the_finished_review(
     assert (status, review["state"], review["writes"][0]["after"]) == (200, "saved", "Is vegetarian.")
 
 
-async def test_waiting_has_a_time_limit(alice_api: Api, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_waiting_has_a_time_limit(alice_api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reviews.api.ingest.WAIT_SECONDS", 0.05)
     status, review = await ingest(alice_api, wait=True)
     assert (status, review["state"]) == (202, "scheduled")
 
 
-async def test_a_client_that_disconnects_stops_only_the_waiting(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
+async def test_a_client_that_disconnects_stops_only_the_waiting(alice_api: Api, model: ScriptedModel) -> None:
     response = asyncio.create_task(ingest(alice_api, wait=True))
     await wait_for_review()
     response.cancel()
@@ -334,9 +323,7 @@ async def test_a_client_that_disconnects_stops_only_the_waiting(
     assert (await run_newest_review(model)).state == "nothing_to_save"
 
 
-async def test_waiting_ends_when_the_server_shuts_down(
-    alice_api: Api, agent: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_waiting_ends_when_the_server_shuts_down(alice_api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise, the connection is closed and the client never learns which review it was."""
     monkeypatch.setattr("reviews.api.ingest.WAIT_SECONDS", 600)
     response = asyncio.create_task(ingest(alice_api, wait=True))
@@ -353,9 +340,7 @@ async def test_waiting_ends_when_the_server_shuts_down(
 # ---- Idempotency -----------------------------------------------------------------------------------------------------
 
 
-async def test_the_same_idempotency_key_returns_the_same_review(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
+async def test_the_same_idempotency_key_returns_the_same_review(alice_api: Api, model: ScriptedModel) -> None:
     _, first = await ingest(alice_api, key="batch-1")
     status, again = await ingest(alice_api, key="batch-1")
     assert (status, again["id"]) == (202, first["id"])
@@ -377,7 +362,7 @@ async def test_the_same_idempotency_key_returns_the_same_review(
     ],
 )
 async def test_the_same_idempotency_key_with_another_body_is_a_conflict(
-    alice_api: Api, agent: Agent, changed: dict[str, Any]
+    alice_api: Api, changed: dict[str, Any]
 ) -> None:
     await ingest(alice_api, key="batch-1")
     status, refused = await ingest(alice_api, **{"messages": MESSAGES, **changed}, key="batch-1")
@@ -387,7 +372,7 @@ async def test_the_same_idempotency_key_with_another_body_is_a_conflict(
 
 
 async def test_only_one_of_two_concurrent_requests_with_the_same_key_ingests(
-    alice_api: Api, agent: Agent, monkeypatch: pytest.MonkeyPatch
+    alice_api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, first = await ingest(alice_api, key="batch-1")
     lookups: list[ReviewRun | None] = []
@@ -402,7 +387,7 @@ async def test_only_one_of_two_concurrent_requests_with_the_same_key_ingests(
     assert await in_thread(Message.objects.count) == 2
 
 
-async def test_idempotency_keys_are_separate_per_owner(alice_api: Api, charlie_api: Api, agent: Agent) -> None:
+async def test_idempotency_keys_are_separate_per_owner(alice_api: Api, charlie_api: Api) -> None:
     _, one = await ingest(alice_api, key="batch-1")
     status, two = await ingest(charlie_api, key="batch-1")
     assert (status, two["id"] == one["id"]) == (202, False)
@@ -428,18 +413,18 @@ async def test_idempotency_keys_are_separate_per_owner(alice_api: Api, charlie_a
         ([*MESSAGES, *[{"role": "assistant", "content": "x" * 200_000}] * 10], 413),
     ],
 )
-async def test_invalid_messages_are_refused(alice_api: Api, agent: Agent, messages: Any, status: int) -> None:
+async def test_invalid_messages_are_refused(alice_api: Api, messages: Any, status: int) -> None:
     actual, refused = await ingest(alice_api, messages)
     assert (actual, refused["error"]["code"]) == (status, {400: "invalid_request", 413: "too_large"}[status])
     assert not await in_thread(Session.objects.exists)
 
 
 @pytest.mark.parametrize("fields", [{"key": "k" * 256}, {"session_id": "s" * 191}, {"more": 1}])
-async def test_invalid_fields_are_refused(alice_api: Api, agent: Agent, fields: dict[str, Any]) -> None:
+async def test_invalid_fields_are_refused(alice_api: Api, fields: dict[str, Any]) -> None:
     assert (await ingest(alice_api, **fields))[0] == 400
 
 
-async def test_a_read_only_key_cannot_ingest(alice: Owner, agent: Agent) -> None:
+async def test_a_read_only_key_cannot_ingest(alice: Owner) -> None:
     reader = Api((await in_thread(key_make, alice, read_only=True))[1])
     assert (await ingest(reader))[0] == 403
     assert not await in_thread(ReviewRun.objects.exists)
@@ -464,7 +449,7 @@ async def test_messages_are_prepared_outside_the_transaction(alice_api: Api, mon
     assert in_transaction == [False] * 4
 
 
-async def test_repeated_instructions_of_a_session_are_stored_once(alice_api: Api, agent: Agent) -> None:
+async def test_repeated_instructions_of_a_session_are_stored_once(alice_api: Api) -> None:
     def sizes() -> list[int]:
         return [len(row.hashes) for row in InstructionHashes.objects.order_by("pk")]
 
@@ -476,7 +461,7 @@ async def test_repeated_instructions_of_a_session_are_stored_once(alice_api: Api
     assert await in_thread(sizes) == [*first, 4 * len(["its text", "offer", "boot", "its end"])]
 
 
-async def test_a_session_that_is_replaced_meanwhile_has_all_hashes(alice: Owner, alice_api: Api, agent: Agent) -> None:
+async def test_a_session_that_is_replaced_meanwhile_has_all_hashes(alice: Owner, alice_api: Api) -> None:
     caller = caller_make(alice)
     dialogue = MESSAGES[1:]
 
@@ -492,7 +477,7 @@ async def test_a_session_that_is_replaced_meanwhile_has_all_hashes(alice: Owner,
 
 @pytest.mark.parametrize(("leading", "rule"), [(True, "evidence_tool"), (False, "evidence_assistant")])
 async def test_what_a_system_message_says_is_not_the_persons(
-    leading: bool, rule: str, alice_api: Api, agent: Agent, model: ScriptedModel
+    leading: bool, rule: str, alice_api: Api, model: ScriptedModel
 ) -> None:
     """Some clients send pages and the results of their tools as system messages."""
     system, asked = {"role": "system", "content": PAGE}, {"role": "user", "content": "Which boots?"}

@@ -36,7 +36,7 @@ def consolidation_on() -> None:
 
 def consolidation(owner: Owner, agent: Agent) -> tuple[Session, runs.ConsolidationClaim]:
     """Return a session that a claimed consolidation is about to read."""
-    session = talk(owner, agent)
+    session = talk(owner, agent=agent)
     claim = runs.claim(request(owner).pk)
     assert claim is not None
     return session, claim
@@ -61,7 +61,7 @@ def test_a_clear_waits_for_a_review_that_ends(alice: Owner, monkeypatch: pytest.
 
 
 def test_the_undo_of_a_clear_waits_for_a_session_that_is_deleted(alice: Owner, agent: Agent) -> None:
-    session = talk(alice, agent)
+    session = talk(alice, agent=agent)
     proposal_make(session)
     clear = cleared(alice)
     overlap(

@@ -16,7 +16,7 @@ from gateway.models import Session
 from memories.errors import InvalidRequest, RateLimited
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
-from prompts.review import review_prompt_sha256
+from prompts.files import prompt_file
 from reviews import ending
 from reviews import runner as review_runner
 from reviews.claiming import ReviewClaim, review_claim
@@ -49,7 +49,7 @@ def test_a_review_saves_the_models_writes(alice: Owner, model: ScriptedModel) ->
     done = run_review(review)
     assert (done.state, done.model, done.steps, done.attempts, done.error) == ("saved", "scripted", 2, 1, None)
     assert done.usage["total_tokens"] == 20
-    assert done.prompt_sha256 == review_prompt_sha256()
+    assert done.prompt_sha256 == prompt_file("review").sha256
     assert [(w.action, w.before, w.after, w.state) for w in done.writes] == [
         ("add", None, "Is vegetarian.", "applied"),
         ("add", None, "Likes tea.", "applied"),
@@ -166,7 +166,7 @@ def reflect(review: ReviewRun, model: ScriptedModel, *steps: Any) -> tuple[Revie
     """Run the model of a review, without applying its writes yet."""
     claim = review_claim(review.pk)
     assert claim is not None
-    attempt = review_runner.prepare(claim.review, reviewed_through=claim.reviewed_through)
+    attempt = review_runner.prepare(claim.review, reviewed_through=0)
     model.script(*steps)
     asyncio.run(review_runner._run_in_time(attempt, claim.deadline))
     return claim, attempt.outcome
@@ -273,7 +273,7 @@ def test_a_claim_has_one_winner_and_counts_the_attempt(alice: Owner) -> None:
     assert claim is not None
     assert review_claim(review.pk) is None
     review.refresh_from_db()
-    assert (review.attempts, review.lease_token) == (1, claim.token)
+    assert (review.attempts, review.lease_token) == (1, claim.review.lease_token)
     assert review.lease_expires_at - review.started_at == timedelta(seconds=30)
 
 

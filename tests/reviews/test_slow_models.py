@@ -63,7 +63,7 @@ def test_a_review_beyond_its_time_limit_times_out(alice: Owner, server: Upstream
 
 def test_a_consolidation_waits_up_to_its_request_timeout(alice: Owner, server: UpstreamServer) -> None:
     settings_make(request_seconds=60)
-    talk(alice, agent_make(), "I deploy with make ship.")
+    talk(alice, "I deploy with make ship.", agent=agent_make())
     server.script(
         {"text": extraction("- Deploys with make ship.", "About deploying."), "think_seconds": 1},
         {"text": synthesis("# Memory"), "think_seconds": 1},

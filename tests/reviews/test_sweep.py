@@ -31,7 +31,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ids of the enqueued reviews."""
     enqueued: list[str] = []
     for module in (schedule, sweep):
-        monkeypatch.setattr(module, "enqueue", lambda run_id, **_: enqueued.append(str(run_id)))
+        monkeypatch.setattr(module, "enqueue", lambda run: enqueued.append(str(run.pk)))
     return enqueued
 
 

@@ -1,9 +1,9 @@
-"""reviews.turns_read: the turns that a review read, as shown on the memories page"""
+"""reviews.selectors: the turns that a review read, as shown on the memories page"""
 
 from gateway.models import Run
 from memories.models import Owner
 from reviews.models import ReviewRun
-from reviews.turns_read import turns_of
+from reviews.selectors import turns_of
 from tests.pages import client_of
 from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say
 from tests.scripted_model import ScriptedModel

@@ -100,7 +100,7 @@ class Command(BaseCommand):
         """Become the supervisor: replace this program with one without Django, which keeps the children."""
         (host, port), ready = reachable(listener), f"Daybook is ready at {address(listener)}"
         options = {"children": children, "host": host, "port": port, "ready": [*self._about_model(), ready]}
-        program = [sys.executable, "-P", "-m", "config.processes.supervise", json.dumps(options)]
+        program = [sys.executable, "-P", "-m", "config.processes.supervisor", json.dumps(options)]
         signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
         sys.stdout.flush()
         sys.stderr.flush()

@@ -105,8 +105,7 @@ def progress_line(run: ConsolidationRun) -> str:
 
 def _books(owner: str, book: str) -> list[Book]:
     if not owner and not book:
-        limits = consolidation_settings()
-        return due_books(limits, timezone.now(), max_books=MAX_BOOKS)
+        return due_books(consolidation_settings(), max_books=MAX_BOOKS)
     rows = Book.objects.select_related("owner__user").order_by("owner", "name")
     if owner:
         rows = rows.filter(owner__user__username=owner)

@@ -13,7 +13,7 @@ from memories.services import book_get_or_create
 from reviews.consolidation.requests import Trigger, consolidation_request
 from reviews.consolidation.runner import execute
 from reviews.models import ConsolidationRun, Extraction
-from tests.factories import session_make
+from tests.factories import agent_make, session_make
 
 WITHOUT_WAITING = {"enabled": True, "min_rollout_idle_hours": 0, "retry_seconds": 0}
 
@@ -23,8 +23,10 @@ def settings_make(**changed: Any) -> None:
     configuration_save("memories", {**WITHOUT_WAITING, **changed})
 
 
-def talk(owner: Owner, agent: Agent, *messages: str, hours_ago: float = 24, **fields: Any) -> Session:
-    """Create a session with one completed turn per user message, last active `hours_ago`."""
+def talk(owner: Owner, *messages: str, agent: Agent | None = None, hours_ago: float = 24, **fields: Any) -> Session:
+    """Create a session with one completed turn per user message, last active `hours_ago`, by default with the agent
+    `assistant`."""
+    agent = agent or Agent.objects.filter(name="assistant").first() or agent_make()
     session = session_make(owner, agent, **fields)
     book_get_or_create(owner.pk, agent.book)
     add_turns(session, *(messages or ("I deploy with make ship.",)))

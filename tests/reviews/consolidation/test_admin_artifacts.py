@@ -7,7 +7,6 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from gateway.models import Agent
 from memories.artifacts.store import artifact_put
 from memories.models import Artifact, ArtifactRevision, AuditEntry, Owner
 from tests.admin_rows import bob as actor_of_bob
@@ -94,9 +93,9 @@ def test_an_edit_is_a_revision_by_the_administrator(root: Client) -> None:
 
 
 def test_an_administrators_line_survives_the_next_consolidation(
-    root: Client, alice: Owner, agent: Agent, answering: AnsweringModel, consolidation_on: None
+    root: Client, alice: Owner, answering: AnsweringModel, consolidation_on: None
 ) -> None:
-    talk(alice, agent)
+    talk(alice)
     consolidate(alice)
     artifact = Artifact.objects.get(path="MEMORY.md")
     edit(root, artifact, f"{artifact.content}\n- Never on Fridays.")

@@ -9,7 +9,6 @@ from django.urls import reverse
 from django.utils import timezone
 
 from gateway import jobs
-from gateway.models import Agent
 from memories.models import Artifact, AuditEntry, Book, Lease, Owner
 from memories.services import book_get_or_create
 from reviews.admin.consolidation_books import MAX_BOOKS
@@ -50,8 +49,8 @@ def listed(client: Client, path: str, **query: str) -> list[Any]:
     return list(client.get(path, query).context["cl"].result_list)
 
 
-def test_the_list_shows_the_progress_of_each_run(root: Client, alice: Owner, agent: Agent) -> None:
-    talk(alice, agent)
+def test_the_list_shows_the_progress_of_each_run(root: Client, alice: Owner) -> None:
+    talk(alice)
     run = request(alice)
     ConsolidationRun.objects.update(selected=True, sessions_total=12, sessions_done=3, tokens=1234, requests=4)
     page = text_of(root, RUNS)
@@ -60,10 +59,10 @@ def test_the_list_shows_the_progress_of_each_run(root: Client, alice: Owner, age
 
 
 def test_runs_are_filtered_by_state_phase_trigger_owner_book_and_id(
-    root: Client, alice: Owner, charlie: Owner, agent: Agent, answering: AnsweringModel
+    root: Client, alice: Owner, charlie: Owner, answering: AnsweringModel
 ) -> None:
-    talk(alice, agent)
-    talk(charlie, agent)
+    talk(alice)
+    talk(charlie)
     done = consolidate(alice)
     waiting = request(charlie, trigger=Trigger.SCHEDULE)
     assert listed(root, RUNS, state="completed") == [done]
@@ -75,10 +74,10 @@ def test_runs_are_filtered_by_state_phase_trigger_owner_book_and_id(
 
 
 def test_the_page_of_an_open_run_polls_its_progress_until_it_ends(
-    root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
+    root: Client, alice: Owner, answering: AnsweringModel
 ) -> None:
     settings_make(max_tokens_per_run=5000, max_requests_per_run=7)
-    talk(alice, agent)
+    talk(alice)
     run = request(alice)
     ConsolidationRun.objects.update(selected=True, sessions_total=12, sessions_done=3, tokens=1234, requests=4)
     progress = reverse("admin:reviews_consolidationrun_progress", args=[run.pk])
@@ -95,10 +94,10 @@ def test_the_page_of_an_open_run_polls_its_progress_until_it_ends(
 
 
 def test_a_finished_run_shows_its_extractions_and_documents(
-    root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
+    root: Client, alice: Owner, answering: AnsweringModel
 ) -> None:
     settings_make(max_retries=0)
-    good, bad = talk(alice, agent, title="About ships"), talk(alice, agent, title="About rain")
+    good, bad = talk(alice, title="About ships"), talk(alice, title="About rain")
     answering.on_extraction = lambda session, _: (
         extraction("- Ships.", "Deploys by ship.") if session == str(good.pk) else "no JSON"
     )
@@ -112,15 +111,15 @@ def test_a_finished_run_shows_its_extractions_and_documents(
     assert reverse("admin:gateway_session_change", args=[bad.pk]) in page
 
 
-def test_a_failed_run_shows_its_error(root: Client, alice: Owner, agent: Agent) -> None:
-    talk(alice, agent)
+def test_a_failed_run_shows_its_error(root: Client, alice: Owner) -> None:
+    talk(alice)
     run = request(alice)
     ConsolidationRun.objects.update(state="failed", error={"code": "upstream_error", "message": "The key is wrong."})
     assert "It failed. The key is wrong. What was done is kept." in text_of(root, page_of(run))
 
 
-def test_a_run_can_be_stopped_or_undone(root: Client, alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    talk(alice, agent)
+def test_a_run_can_be_stopped_or_undone(root: Client, alice: Owner, answering: AnsweringModel) -> None:
+    talk(alice)
     done = consolidate(alice)
     assert document(alice, "MEMORY.md")
     answer = object_action(root, done, "undo")
@@ -134,8 +133,8 @@ def test_a_run_can_be_stopped_or_undone(root: Client, alice: Owner, agent: Agent
     assert noted >= {("undo", "Undo."), ("change", "Stop.")}
 
 
-def test_a_finished_run_cannot_be_stopped(root: Client, alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    talk(alice, agent)
+def test_a_finished_run_cannot_be_stopped(root: Client, alice: Owner, answering: AnsweringModel) -> None:
+    talk(alice)
     run = consolidate(alice)
     page = text_of(root, page_of(run))
     assert 'value="stop"' not in page
@@ -143,14 +142,12 @@ def test_a_finished_run_cannot_be_stopped(root: Client, alice: Owner, agent: Age
 
 
 @pytest.mark.any_database
-def test_longer_lists_need_no_more_queries_and_count_nothing(
-    root: Client, agent: Agent, answering: AnsweringModel
-) -> None:
+def test_longer_lists_need_no_more_queries_and_count_nothing(root: Client, answering: AnsweringModel) -> None:
     lists = (RUNS, NOTES, "/admin/memories/artifact/", LEASES)
 
     def fill(number: int) -> None:
         owner = owner_make(f"owner{number}")
-        talk(owner, agent)
+        talk(owner)
         consolidate(owner)
         jobs.lease_take(f"consolidation:{book_of(owner).pk}:synthesis", seconds=60)
 
@@ -163,22 +160,20 @@ def test_longer_lists_need_no_more_queries_and_count_nothing(
 
 
 def test_a_runs_page_needs_no_more_queries_for_more_sessions(
-    root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
+    root: Client, alice: Owner, answering: AnsweringModel
 ) -> None:
-    talk(alice, agent)
+    talk(alice)
     single = consolidate(alice)
     expected = count_queries(root, page_of(single))
     for _ in range(6):
-        talk(alice, agent)
+        talk(alice)
     many = consolidate(alice)
     assert Extraction.objects.filter(run=many).count() == 6
     assert count_queries(root, page_of(many)) == expected
 
 
-def test_the_error_of_an_extraction_is_shown_as_text(
-    root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
-    talk(alice, agent)
+def test_the_error_of_an_extraction_is_shown_as_text(root: Client, alice: Owner, answering: AnsweringModel) -> None:
+    talk(alice)
     consolidate(alice)
     page = reverse("admin:reviews_extraction_change", args=[Extraction.objects.get().pk])
     assert ">null<" not in text_of(root, page)
@@ -188,8 +183,8 @@ def test_the_error_of_an_extraction_is_shown_as_text(
     assert "upstream_error" not in shown
 
 
-def test_extractions_are_shown_read_only(root: Client, alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    session = talk(alice, agent, title="About ships")
+def test_extractions_are_shown_read_only(root: Client, alice: Owner, answering: AnsweringModel) -> None:
+    session = talk(alice, title="About ships")
     consolidate(alice)
     note = Extraction.objects.get()
     page = reverse("admin:reviews_extraction_change", args=[note.pk])
@@ -201,9 +196,9 @@ def test_extractions_are_shown_read_only(root: Client, alice: Owner, agent: Agen
 
 
 def test_an_extraction_says_in_words_which_messages_were_read_and_cleared(
-    root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
+    root: Client, alice: Owner, answering: AnsweringModel
 ) -> None:
-    talk(alice, agent)
+    talk(alice)
     consolidate(alice)
     note = Extraction.objects.get()
     page = reverse("admin:reviews_extraction_change", args=[note.pk])
@@ -220,8 +215,8 @@ def test_an_extraction_says_in_words_which_messages_were_read_and_cleared(
     assert "None yet" in text_of(root, page)
 
 
-def test_leases_are_shown_and_filtered_by_overdue(root: Client, alice: Owner, agent: Agent) -> None:
-    talk(alice, agent)
+def test_leases_are_shown_and_filtered_by_overdue(root: Client, alice: Owner) -> None:
+    talk(alice)
     claim = runs.claim(request(alice).pk)
     assert claim is not None
     lease = Lease.objects.get()
@@ -236,9 +231,9 @@ def test_leases_are_shown_and_filtered_by_overdue(root: Client, alice: Owner, ag
 
 
 def test_starting_a_run_first_shows_its_sessions_and_cost(
-    root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
+    root: Client, alice: Owner, answering: AnsweringModel
 ) -> None:
-    talk(alice, agent, title="About ships")
+    talk(alice, title="About ships")
     book = book_of(alice)
     page = text_of(root, reverse("admin:memories_book_change", args=[book.pk]))
     assert "Consolidation has not run yet." in page
@@ -252,10 +247,8 @@ def test_starting_a_run_first_shows_its_sessions_and_cost(
     assert answering.calls == []
 
 
-def test_a_started_run_names_the_administrator(
-    root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
-    talk(alice, agent)
+def test_a_started_run_names_the_administrator(root: Client, alice: Owner, answering: AnsweringModel) -> None:
+    talk(alice)
     book = book_of(alice)
     answer = root.post(START, {"book": str(book.pk)})
     run = ConsolidationRun.objects.get()
@@ -268,8 +261,8 @@ def test_a_started_run_names_the_administrator(
     assert (again.force, len(answering.syntheses)) == (True, 2)
 
 
-def test_a_forced_run_has_its_own_estimate(root: Client, alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    talk(alice, agent)
+def test_a_forced_run_has_its_own_estimate(root: Client, alice: Owner, answering: AnsweringModel) -> None:
+    talk(alice)
     consolidate(alice)
     book = str(book_of(alice).pk)
     plain, forced = text_of(root, START, book=book), text_of(root, START, book=book, force="1")
@@ -280,12 +273,10 @@ def test_a_forced_run_has_its_own_estimate(root: Client, alice: Owner, agent: Ag
     assert '<input type="hidden" name="force" value="1">' in forced
 
 
-def test_several_books_can_be_consolidated_from_the_list(
-    root: Client, alice: Owner, charlie: Owner, agent: Agent
-) -> None:
+def test_several_books_can_be_consolidated_from_the_list(root: Client, alice: Owner, charlie: Owner) -> None:
     books = []
     for owner in (alice, charlie):
-        talk(owner, agent)
+        talk(owner)
         books.append(str(book_of(owner).pk))
     answer = root.post(BOOKS, {"action": "consolidate_books", "_selected_action": books}, follow=True)
     page = answer.content.decode()
@@ -304,8 +295,8 @@ def test_the_number_of_previewed_books_is_limited(root: Client, alice: Owner) ->
     assert f"Choose at most {MAX_BOOKS} books at a time." in answer.content.decode()
 
 
-def test_nothing_starts_while_consolidation_is_off(root: Client, alice: Owner, agent: Agent) -> None:
-    talk(alice, agent)
+def test_nothing_starts_while_consolidation_is_off(root: Client, alice: Owner) -> None:
+    talk(alice)
     settings_make(enabled=False)
     book = str(book_of(alice).pk)
     page = text_of(root, START, book=book)
@@ -322,9 +313,9 @@ def test_a_start_without_a_book_redirects_to_the_list(root: Client, given: dict[
     assert root.post(START, given).headers["Location"] == BOOKS
 
 
-def test_an_auditor_cannot_start_or_stop_runs(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_an_auditor_cannot_start_or_stop_runs(alice: Owner, answering: AnsweringModel) -> None:
     auditor = staff_client(auditor=True)
-    session = talk(alice, agent, title="About ships")
+    session = talk(alice, title="About ships")
     consolidate(alice)
     waiting = request(alice)
     page = text_of(auditor, page_of(waiting))
@@ -344,10 +335,8 @@ def test_an_auditor_cannot_start_or_stop_runs(alice: Owner, agent: Agent, answer
     assert Book.objects.count() == 1
 
 
-def test_opening_runs_and_extractions_is_recorded(
-    root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
-    talk(alice, agent)
+def test_opening_runs_and_extractions_is_recorded(root: Client, alice: Owner, answering: AnsweringModel) -> None:
+    talk(alice)
     run = consolidate(alice)
     root.get(page_of(run))
     root.get(reverse("admin:reviews_extraction_change", args=[Extraction.objects.get().pk]))

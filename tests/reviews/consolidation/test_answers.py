@@ -3,7 +3,7 @@
 import pytest
 
 from reviews.consolidation.answers import ExtractionAnswer, parse_extraction, parse_synthesis
-from reviews.consolidation.errors import AnswerUnusable
+from reviews.errors import AnswerUnusable
 
 NOTE = '{"raw_memory": "- Uses {braces}.", "rollout_summary": "S"}'
 
@@ -33,8 +33,11 @@ def test_trailing_commas_are_removed_from_the_syntax_and_kept_in_strings() -> No
     answer = parse_synthesis(
         '{"memory_md": "# M [a, ], {b, }", "memory_summary": "S\\",}", "skills": [{"name": "a", "content": "x",},],}'
     )
-    assert (answer.memory_md, answer.memory_summary) == ("# M [a, ], {b, }", 'S",}')
-    assert answer.skills == (("a", "x"),)
+    assert answer.documents == {
+        "MEMORY.md": "# M [a, ], {b, }",
+        "memory_summary.md": 'S",}',
+        "skills/a/SKILL.md": "x",
+    }
 
 
 def test_null_is_an_empty_answer() -> None:
@@ -47,7 +50,7 @@ def test_json_within_a_skill_is_not_taken_for_the_answer() -> None:
     answer = parse_synthesis(
         f'{{"memory_md": "# M", "memory_summary": "S", "skills": [{{"name": "a", "content": "{skill}"}}]}} {{done}}'
     )
-    assert (answer.memory_md, answer.skills[0][0]) == ("# M", "a")
+    assert (answer.documents["MEMORY.md"], list(answer.documents)[2]) == ("# M", "skills/a/SKILL.md")
 
 
 @pytest.mark.parametrize("text", ["{" * 100_000, '{"memory_md": "# M", "memory_summary": "S", "skills": [{"name": "a"'])

@@ -13,7 +13,7 @@ from memories.errors import InvalidRequest
 from memories.health import health_of_books
 from memories.models import Book, Owner
 from reviews.consolidation.answers import parse_extraction, parse_synthesis
-from reviews.consolidation.errors import AnswerUnusable
+from reviews.errors import AnswerUnusable
 from reviews.models import ConsolidationRun, Extraction
 from tests.conftest import Api
 from tests.reviews.consolidation.answering_model import AnsweringModel
@@ -23,9 +23,9 @@ URL = "/api/consolidations"
 
 
 @pytest.fixture
-def idle_sessions(alice: Owner, agent: Agent, consolidation_on: None) -> None:
+def idle_sessions(alice: Owner, consolidation_on: None) -> None:
     for n in range(2):
-        talk(alice, agent, f"Fact {n}", hours_ago=n + 1)
+        talk(alice, f"Fact {n}", hours_ago=n + 1)
 
 
 async def test_a_rebuild_is_scheduled_and_listed(alice_api: Api, idle_sessions: None) -> None:
@@ -120,9 +120,9 @@ async def test_invalid_bodies_are_refused(alice_api: Api, agent: Agent, body: di
 
 
 async def test_only_its_owner_can_forget_a_session(
-    alice: Owner, alice_api: Api, charlie_api: Api, agent: Agent, answering: AnsweringModel, consolidation_on: None
+    alice: Owner, alice_api: Api, charlie_api: Api, answering: AnsweringModel, consolidation_on: None
 ) -> None:
-    session = await in_thread(talk, alice, agent)
+    session = await in_thread(talk, alice)
     await in_thread(_extraction_make, alice)
     assert (await charlie_api.post(f"/api/sessions/{session.pk}/forget"))[0] == 404
     assert await in_thread(lambda: Extraction.objects.get().raw_memory) != ""
@@ -137,9 +137,9 @@ def _extraction_make(owner: Owner) -> None:
 
 
 def test_a_finished_run_has_its_usage_and_prompts(
-    alice: Owner, agent: Agent, answering: AnsweringModel, consolidation_on: None
+    alice: Owner, answering: AnsweringModel, consolidation_on: None
 ) -> None:
-    talk(alice, agent)
+    talk(alice)
     run = consolidate(alice)
     assert (run.requests, run.tokens, run.phase) == (2, 200, "done")
     assert set(run.prompts) == {
@@ -171,13 +171,13 @@ def test_unusable_parts_of_a_synthesis() -> None:
     answer = parse_synthesis(
         '{"memory_md": "x", "memory_summary": "y", "skills": [1, {"name": "a"}, {"name": "b", "content": "c"}]}'
     )
-    assert (answer.skills, answer.refused) == ((("b", "c"),), 2)
+    assert (answer.documents["skills/b/SKILL.md"], len(answer.documents), answer.dropped) == ("c", 3, 2)
 
 
 def test_the_health_line_shows_the_progress_of_a_run(
-    alice: Owner, agent: Agent, answering: AnsweringModel, consolidation_on: None
+    alice: Owner, answering: AnsweringModel, consolidation_on: None
 ) -> None:
-    talk(alice, agent)
+    talk(alice)
     assert "Consolidation" not in _health(alice)["text"]
     run = request(alice)
     ConsolidationRun.objects.update(sessions_total=3, sessions_done=1)
@@ -193,9 +193,9 @@ def _health(owner: Owner) -> dict[str, Any]:
 
 
 def test_documents_and_notes_are_exported(
-    alice: Owner, charlie: Owner, agent: Agent, answering: AnsweringModel, consolidation_on: None
+    alice: Owner, charlie: Owner, answering: AnsweringModel, consolidation_on: None
 ) -> None:
-    session = talk(alice, agent)
+    session = talk(alice)
     consolidate(alice)
     rows = [json.loads(line) for line in export_lines(alice.pk)]
     found = {(row["type"], row.get("path") or row.get("session_id")) for row in rows}

@@ -33,7 +33,8 @@ from memories.recall.threads import record_run
 from memories.services import Source, book_limits_set
 from reviews.approvals import review_approve, review_reject
 from reviews.consolidation import runs
-from reviews.consolidation.clear import clear_code_create, clear_confirmed, contents_of, purge_cleared
+from reviews.consolidation.clear import clear_code_create, clear_confirmed, contents_of
+from reviews.forgetting import purge_cleared
 from reviews.frozen import read_frozen
 from reviews.models import ClearedReview, ConsolidationRun, ConsolidationState, Extraction, ReviewRun
 from tests.factories import agent_make, memory_make, review_make, session_make
@@ -73,9 +74,9 @@ def proposal_make(session: Session) -> ReviewRun:
     )
 
 
-def fill_book(owner: Owner, agent: Agent) -> Session:
+def fill_book(owner: Owner) -> Session:
     """Create a book with a memory, documents, notes, and thread records."""
-    session = talk(owner, agent, "I deploy with make ship.")
+    session = talk(owner, "I deploy with make ship.")
     record(session)
     memory_make(owner, "Likes tea.")
     consolidate(owner)
@@ -98,13 +99,13 @@ def _sessions(owner: Owner, book: str) -> list[Any]:
 
 
 def test_a_clear_removes_everything_from_only_this_book(
-    alice: Owner, charlie: Owner, agent: Agent, answering: AnsweringModel
+    alice: Owner, charlie: Owner, answering: AnsweringModel
 ) -> None:
-    fill_book(alice, agent)
-    other = talk(alice, agent_make("other", book="other"))
+    fill_book(alice)
+    other = talk(alice, agent=agent_make("other", book="other"))
     record(other)
     memory_make(alice, "Kept.", book="other")
-    fill_book(charlie, agent)
+    fill_book(charlie)
     clear(alice)
     assert live_counts(alice) == (0, 0, 0, 0)
     assert live_counts(alice, "other") == (1, 0, 0, 1)
@@ -112,8 +113,8 @@ def test_a_clear_removes_everything_from_only_this_book(
     assert Session.objects.count() == 3, "transcripts are kept"
 
 
-def test_a_clear_is_one_change_set_that_can_be_undone(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    fill_book(alice, agent)
+def test_a_clear_is_one_change_set_that_can_be_undone(alice: Owner, answering: AnsweringModel) -> None:
+    fill_book(alice)
     before = (live_counts(alice), notes(alice), document(alice, "MEMORY.md"))
     change_set = clear(alice)
     undo_changes(change_set, BY_HAND)
@@ -123,9 +124,9 @@ def test_a_clear_is_one_change_set_that_can_be_undone(alice: Owner, agent: Agent
     assert live_counts(alice) == (0, 0, 0, 0)
 
 
-def test_cleared_sessions_are_not_consolidated_again(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    session = fill_book(alice, agent)
-    talk(alice, agent, "Never consolidated yet.")
+def test_cleared_sessions_are_not_consolidated_again(alice: Owner, answering: AnsweringModel) -> None:
+    session = fill_book(alice)
+    talk(alice, "Never consolidated yet.")
     clear(alice)
     answering.calls.clear()
     assert consolidate(alice).state == "nothing_to_do"
@@ -137,10 +138,8 @@ def test_cleared_sessions_are_not_consolidated_again(alice: Owner, agent: Agent,
     assert "make ship" not in text_of(answering.calls[0])
 
 
-def test_a_review_after_a_clear_reads_nothing_from_before(
-    alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
-    session = fill_book(alice, agent)
+def test_a_review_after_a_clear_reads_nothing_from_before(alice: Owner, answering: AnsweringModel) -> None:
+    session = fill_book(alice)
     clear(alice)
     session.refresh_from_db()
     assert (session.reviewed_through, session.turns_since_memory_review) == (session.message_seq, 0)
@@ -150,8 +149,8 @@ def test_a_review_after_a_clear_reads_nothing_from_before(
     assert [message["content"] for message in frozen.messages] == ["A new fact.", "Noted: A new fact."]
 
 
-def test_a_clear_cancels_open_reviews_and_consolidations(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    session = talk(alice, agent)
+def test_a_clear_cancels_open_reviews_and_consolidations(alice: Owner, answering: AnsweringModel) -> None:
+    session = talk(alice)
     book = book_of(alice)
     waiting = review_make(book, "awaiting_approval", session=session, writes=[{"after": "Likes tea."}])
     scheduled = review_make(book, "scheduled", session=session)
@@ -166,8 +165,8 @@ def test_a_clear_cancels_open_reviews_and_consolidations(alice: Owner, agent: Ag
     assert (run.state, book_of(alice).epoch) == ("cancelled", epoch + 1)
 
 
-def test_undoing_a_clear_restores_waiting_proposals(alice: Owner, agent: Agent) -> None:
-    session = talk(alice, agent)
+def test_undoing_a_clear_restores_waiting_proposals(alice: Owner) -> None:
+    session = talk(alice)
     waiting = proposal_make(session)
     since = waiting.finished_at
     change_set = clear(alice)
@@ -180,13 +179,13 @@ def test_undoing_a_clear_restores_waiting_proposals(alice: Owner, agent: Agent) 
     assert Memory.objects.get(deleted_at=None).content == "Likes tea."
 
 
-def test_waiting_proposals_are_counted_before_a_clear(alice: Owner, agent: Agent) -> None:
-    proposal_make(talk(alice, agent))
+def test_waiting_proposals_are_counted_before_a_clear(alice: Owner) -> None:
+    proposal_make(talk(alice))
     assert contents_of(book_of(alice)).proposals == 1
 
 
-def test_redoing_a_clear_cancels_the_proposals_again(alice: Owner, agent: Agent) -> None:
-    waiting, other = proposal_make(talk(alice, agent)), proposal_make(talk(alice, agent))
+def test_redoing_a_clear_cancels_the_proposals_again(alice: Owner) -> None:
+    waiting, other = proposal_make(talk(alice)), proposal_make(talk(alice))
     memory_make(alice, "Likes coffee.")
     change_set = clear(alice)
     undo_changes(change_set, BY_HAND)
@@ -202,8 +201,8 @@ def test_redoing_a_clear_cancels_the_proposals_again(alice: Owner, agent: Agent)
     assert (other.state, other.error["code"]) == ("cancelled", "rejected"), "a person's decision is final"
 
 
-def test_undoing_a_clear_restores_how_far_sessions_were_reviewed(alice: Owner, agent: Agent) -> None:
-    session, other = talk(alice, agent, "One.", "Two."), talk(alice, agent, "Three.")
+def test_undoing_a_clear_restores_how_far_sessions_were_reviewed(alice: Owner) -> None:
+    session, other = talk(alice, "One.", "Two."), talk(alice, "Three.")
     Session.objects.filter(pk=session.pk).update(reviewed_through=2, turns_since_memory_review=1)
     memory_make(alice, "Likes coffee.")
     change_set = clear(alice)
@@ -221,8 +220,8 @@ def test_undoing_a_clear_restores_how_far_sessions_were_reviewed(alice: Owner, a
     assert (session.reviewed_through, session.turns_since_memory_review) == (session.message_seq, 0)
 
 
-def test_proposals_of_a_forgotten_session_are_not_restored(alice: Owner, agent: Agent) -> None:
-    forgotten, deleted = talk(alice, agent), talk(alice, agent)
+def test_proposals_of_a_forgotten_session_are_not_restored(alice: Owner) -> None:
+    forgotten, deleted = talk(alice), talk(alice)
     reviews = [proposal_make(forgotten), proposal_make(deleted)]
     change_set = clear(alice)
     session_forget(forgotten)
@@ -234,16 +233,16 @@ def test_proposals_of_a_forgotten_session_are_not_restored(alice: Owner, agent: 
         assert (run.state, run.writes) == ("cancelled", [])
 
 
-def test_forgetting_everything_deletes_cleared_proposals(alice: Owner, agent: Agent) -> None:
-    proposal_make(talk(alice, agent))
+def test_forgetting_everything_deletes_cleared_proposals(alice: Owner) -> None:
+    proposal_make(talk(alice))
     clear(alice)
     assert ClearedReview.objects.exists()
     forget_memories(alice.pk)
     assert not ClearedReview.objects.exists()
 
 
-def test_cleared_proposals_are_purged_after_the_undo_period(alice: Owner, agent: Agent) -> None:
-    proposal_make(talk(alice, agent))
+def test_cleared_proposals_are_purged_after_the_undo_period(alice: Owner) -> None:
+    proposal_make(talk(alice))
     clear(alice)
     purge_cleared(timezone.now() - timedelta(days=30))
     assert ClearedReview.objects.exists()
@@ -252,23 +251,23 @@ def test_cleared_proposals_are_purged_after_the_undo_period(alice: Owner, agent:
     assert not ClearedReview.objects.exists()
 
 
-def test_an_undo_needs_no_more_queries_for_more_sessions(alice: Owner, agent: Agent) -> None:
+def test_an_undo_needs_no_more_queries_for_more_sessions(alice: Owner) -> None:
     def count_queries() -> int:
         change_set = clear(alice)
         with CaptureQueriesContext(connection) as queries:
             undo_changes(change_set, BY_HAND)
         return len(queries)
 
-    talk(alice, agent)
+    talk(alice)
     expected = count_queries()
     for _ in range(6):
-        talk(alice, agent)
+        talk(alice)
     assert count_queries() == expected
 
 
 @pytest.mark.parametrize("phase", ["extraction", "synthesis"])
-def test_a_clear_during_a_model_call_wins(alice: Owner, agent: Agent, answering: AnsweringModel, phase: str) -> None:
-    talk(alice, agent)
+def test_a_clear_during_a_model_call_wins(alice: Owner, answering: AnsweringModel, phase: str) -> None:
+    talk(alice)
 
     def clear_meanwhile(answer: str) -> str:
         clear(alice)
@@ -283,8 +282,8 @@ def test_a_clear_during_a_model_call_wins(alice: Owner, agent: Agent, answering:
     assert live_counts(alice)[1:3] == (0, 0)
 
 
-def test_a_clear_code_is_valid_once_for_one_book_and_expires(alice: Owner, agent: Agent) -> None:
-    talk(alice, agent)
+def test_a_clear_code_is_valid_once_for_one_book_and_expires(alice: Owner) -> None:
+    talk(alice)
     memory_make(alice, "Kept.", book="other")
     code = clear_code_create(book_of(alice))
     with pytest.raises(Conflict, match="not valid"):
@@ -299,10 +298,8 @@ def test_a_clear_code_is_valid_once_for_one_book_and_expires(alice: Owner, agent
     assert finish(clear_confirmed(book_of(alice), last, actor="user:1")).change_set
 
 
-def test_documents_are_rewritten_without_a_deleted_sessions_notes(
-    alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
-    deleted, remaining = talk(alice, agent, "Secret plan."), talk(alice, agent, "Open plan.")
+def test_documents_are_rewritten_without_a_deleted_sessions_notes(alice: Owner, answering: AnsweringModel) -> None:
+    deleted, remaining = talk(alice, "Secret plan."), talk(alice, "Open plan.")
     answering.on_synthesis = lambda _: synthesis("- Secret plan.\n- Open plan.")
     consolidate(alice)
     record(deleted)
@@ -315,10 +312,8 @@ def test_documents_are_rewritten_without_a_deleted_sessions_notes(
     assert document(alice, "MEMORY.md") == "- Open plan."
 
 
-def test_without_notes_documents_are_reduced_to_peoples_lines(
-    alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
-    session = fill_book(alice, agent)
+def test_without_notes_documents_are_reduced_to_peoples_lines(alice: Owner, answering: AnsweringModel) -> None:
+    session = fill_book(alice)
     by_hand = Source(actor="user:1", origin=WriteOrigin.USER)
     artifact_put(book_of(alice), "MEMORY.md", f"{document(alice, 'MEMORY.md')}\n- By hand.", by_hand)
     answering.calls.clear()
@@ -328,10 +323,8 @@ def test_without_notes_documents_are_reduced_to_peoples_lines(
     assert (run.removed, answering.calls) == (["memory_summary.md"], [])
 
 
-def test_a_session_can_be_forgotten_without_being_deleted(
-    alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
-    session = fill_book(alice, agent)
+def test_a_session_can_be_forgotten_without_being_deleted(alice: Owner, answering: AnsweringModel) -> None:
+    session = fill_book(alice)
     session_forget(session)
     assert live_counts(alice)[2:] == (0, 0)
     assert Session.objects.filter(pk=session.pk).exists()
@@ -344,10 +337,8 @@ def test_a_session_can_be_forgotten_without_being_deleted(
     assert "make ship" not in text_of(answering.calls[0])
 
 
-def test_a_session_deleted_during_its_extraction_leaves_nothing(
-    alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
-    session = talk(alice, agent)
+def test_a_session_deleted_during_its_extraction_leaves_nothing(alice: Owner, answering: AnsweringModel) -> None:
+    session = talk(alice)
 
     def delete_meanwhile(*_: object) -> str:
         session_delete(session)
@@ -360,9 +351,9 @@ def test_a_session_deleted_during_its_extraction_leaves_nothing(
 
 
 def test_a_session_deleted_during_the_synthesis_is_not_in_the_documents(
-    alice: Owner, agent: Agent, answering: AnsweringModel
+    alice: Owner, answering: AnsweringModel
 ) -> None:
-    deleted, _ = talk(alice, agent, "Secret plan."), talk(alice, agent, "Open plan.")
+    deleted, _ = talk(alice, "Secret plan."), talk(alice, "Open plan.")
     answering.on_extraction = lambda session, _: extraction(f"- {session}", "S")
 
     def delete_meanwhile(_: object) -> str:
@@ -376,11 +367,9 @@ def test_a_session_deleted_during_the_synthesis_is_not_in_the_documents(
     assert document(alice, "MEMORY.md") == "Try 2"
 
 
-def test_forgetting_everything_deletes_all_rows(
-    alice: Owner, charlie: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
-    fill_book(alice, agent)
-    fill_book(charlie, agent)
+def test_forgetting_everything_deletes_all_rows(alice: Owner, charlie: Owner, answering: AnsweringModel) -> None:
+    fill_book(alice)
+    fill_book(charlie)
     receipt = forget_memories(alice.pk)
     assert (receipt.erased["artifacts"], receipt.erased["extractions"]) == (2, 1)
     assert not Artifact.objects.filter(owner=alice).exists()
@@ -394,8 +383,8 @@ def test_forgetting_everything_deletes_all_rows(
     assert answering.calls == []
 
 
-def test_extractions_cleared_long_ago_are_emptied(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    fill_book(alice, agent)
+def test_extractions_cleared_long_ago_are_emptied(alice: Owner, answering: AnsweringModel) -> None:
+    fill_book(alice)
     clear(alice)
     assert purge_cleared(timezone.now() - timedelta(days=30)) == 0
     Extraction.objects.update(cleared_at=timezone.now() - timedelta(days=31))
@@ -405,7 +394,7 @@ def test_extractions_cleared_long_ago_are_emptied(alice: Owner, agent: Agent, an
 
 def test_a_temporary_session_does_not_affect_a_clear(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     session_make(alice, agent, temporary=True)
-    talk(alice, agent)
+    talk(alice)
     clear(alice)
     assert Extraction.objects.count() == 1
     assert Book.objects.count() == 1
@@ -429,7 +418,7 @@ def test_a_large_book_is_cleared_in_batches_and_restored(alice: Owner, monkeypat
 
 def test_many_sessions_are_cleared_in_slices(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     """No transaction handles all of 120 sessions, and notes taken in the meantime are cleared as well."""
-    first = talk(alice, agent, "I deploy with make ship.")
+    first = talk(alice, "I deploy with make ship.")
     Session.objects.bulk_create(Session(owner=alice, agent=agent, title=str(number)) for number in range(120))
     book = book_of(alice)
     clearing = clear_confirmed(book, clear_code_create(book), actor="user:1")
@@ -445,8 +434,8 @@ def test_many_sessions_are_cleared_in_slices(alice: Owner, agent: Agent, answeri
     assert Extraction.objects.count() == 121
 
 
-def test_clearing_only_documents_sends_a_notification(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    talk(alice, agent)
+def test_clearing_only_documents_sends_a_notification(alice: Owner, answering: AnsweringModel) -> None:
+    talk(alice)
     consolidate(alice)
     before = Notification.objects.count()
     clear(alice)

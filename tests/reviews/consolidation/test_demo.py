@@ -2,7 +2,6 @@
 
 import pytest
 
-from gateway.models import Agent
 from memories.models import Owner
 from reviews.models import Extraction
 from tests.reviews.consolidation.rows import add_turns, consolidate, document, settings_make, talk
@@ -10,10 +9,10 @@ from tests.reviews.consolidation.rows import add_turns, consolidate, document, s
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 
 
-def test_plain_statements_become_documents(alice: Owner, agent: Agent) -> None:
+def test_plain_statements_become_documents(alice: Owner) -> None:
     settings_make()
-    session = talk(alice, agent, "I prefer <b>short</b> answers.", "How are you?")
-    talk(alice, agent, "What is the weather?")
+    session = talk(alice, "I prefer <b>short</b> answers.", "How are you?")
+    talk(alice, "What is the weather?")
     run = consolidate(alice)
     assert (run.state, run.sessions_done, run.sessions_empty) == ("completed", 2, 1)
     assert document(alice, "MEMORY.md") == "# Memory\n\n- Prefers <b>short</b> answers."

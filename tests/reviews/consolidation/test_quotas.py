@@ -5,7 +5,6 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from gateway.models import Agent
 from memories.errors import RateLimited
 from memories.models import Owner
 from reviews.models import ConsolidationDay, ConsolidationRun
@@ -16,34 +15,30 @@ pytestmark = pytest.mark.usefixtures("consolidation_on")
 
 
 @pytest.mark.any_database
-def test_a_runs_request_quota_reserves_one_for_the_synthesis(
-    alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
+def test_a_runs_request_quota_reserves_one_for_the_synthesis(alice: Owner, answering: AnsweringModel) -> None:
     settings_make(max_requests_per_run=3, concurrency=1)
     for n in range(4):
-        talk(alice, agent, hours_ago=n)
+        talk(alice, hours_ago=n)
     run = consolidate(alice)
     assert (run.state, run.ceiling, run.requests) == ("completed", "run", 3)
     assert (len(answering.extracted), len(answering.syntheses)) == (2, 1)
     assert consolidate(alice).sessions_done == 2
 
 
-def test_a_runs_token_quota_stops_the_extractions(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_a_runs_token_quota_stops_the_extractions(alice: Owner, answering: AnsweringModel) -> None:
     settings_make(max_tokens_per_run=30_000, synthesis_token_limit=1000, concurrency=1)
     answering.usage = {"total_tokens": 12_000}
     for n in range(4):
-        talk(alice, agent, hours_ago=n)
+        talk(alice, hours_ago=n)
     run = consolidate(alice)
     assert run.ceiling == "run"
     assert len(answering.extracted) == 3
 
 
-def test_the_daily_request_quota_pauses_a_run_until_tomorrow(
-    alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
+def test_the_daily_request_quota_pauses_a_run_until_tomorrow(alice: Owner, answering: AnsweringModel) -> None:
     settings_make(max_requests_per_day=1, concurrency=1)
     for n in range(2):
-        talk(alice, agent, hours_ago=n)
+        talk(alice, hours_ago=n)
     run = run_slice(request(alice))
     assert (run.state, run.error["code"], run.sessions_done) == ("paused", "ceiling_reached", 1)
     assert run.not_before.date() == (timezone.now() + timedelta(days=1)).date()
@@ -54,24 +49,20 @@ def test_the_daily_request_quota_pauses_a_run_until_tomorrow(
     assert run.sessions_done == 2
 
 
-def test_the_daily_token_quota_pauses_a_run(
-    alice: Owner, charlie: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
+def test_the_daily_token_quota_pauses_a_run(alice: Owner, charlie: Owner, answering: AnsweringModel) -> None:
     settings_make(max_tokens_per_day=20_000, concurrency=1)
     answering.usage = {"total_tokens": 18_000}
     for n in range(2):
-        talk(alice, agent, hours_ago=n)
+        talk(alice, hours_ago=n)
     run = run_slice(request(alice))
     assert (run.state, run.error["code"], run.sessions_done) == ("paused", "ceiling_reached", 1)
     assert ConsolidationDay.objects.get().tokens == 18_000
-    talk(charlie, agent)
+    talk(charlie)
     assert run_slice(request(charlie)).sessions_done == 1, "each owner has their own quota"
 
 
-def test_a_rate_limit_during_the_synthesis_pauses_the_run(
-    alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
-    talk(alice, agent)
+def test_a_rate_limit_during_the_synthesis_pauses_the_run(alice: Owner, answering: AnsweringModel) -> None:
+    talk(alice)
     answering.on_synthesis = lambda _: RateLimited("Slow down.", retry_after="90")
     run = run_slice(request(alice))
     assert (run.state, run.phase, run.failures) == ("paused", "synthesis", 0)

@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from gateway.models import Agent, Run, Session
+from gateway.models import Run, Session
 from memories.database.access import in_thread
 from memories.errors import RateLimited, UpstreamError
 from memories.models import Notification, Owner
@@ -34,10 +34,10 @@ def break_synthesis(answering: AnsweringModel, error: Exception) -> None:
     answering.on_synthesis = fail
 
 
-def paused_run(alice: Owner, agent: Agent, answering: AnsweringModel, error: Exception) -> ConsolidationRun:
+def paused_run(alice: Owner, answering: AnsweringModel, error: Exception) -> ConsolidationRun:
     """Create a run that is paused for an hour because its synthesis failed."""
     settings_make(retry_seconds=3600)
-    talk(alice, agent)
+    talk(alice)
     working = answering.on_synthesis
     break_synthesis(answering, error)
     run = run_slice(request(alice))
@@ -49,9 +49,9 @@ def paused_run(alice: Owner, agent: Agent, answering: AnsweringModel, error: Exc
 
 @pytest.mark.parametrize("error", [UpstreamError("500", status=500), RateLimited("429", retry_after="900")])
 def test_a_request_resumes_a_run_that_paused_after_an_error(
-    alice: Owner, agent: Agent, answering: AnsweringModel, error: Exception
+    alice: Owner, answering: AnsweringModel, error: Exception
 ) -> None:
-    run = paused_run(alice, agent, answering, error)
+    run = paused_run(alice, answering, error)
     joined = request(alice)
     assert (joined.pk, joined.state, joined.error, joined.failures) == (run.pk, "scheduled", None, 0)
     assert joined.not_before <= timezone.now()
@@ -60,16 +60,16 @@ def test_a_request_resumes_a_run_that_paused_after_an_error(
     assert run_slice(joined).state == "completed"
 
 
-def test_the_schedule_does_not_resume_a_paused_run(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    run = paused_run(alice, agent, answering, UpstreamError("500", status=500))
+def test_the_schedule_does_not_resume_a_paused_run(alice: Owner, answering: AnsweringModel) -> None:
+    run = paused_run(alice, answering, UpstreamError("500", status=500))
     joined = request(alice, trigger=Trigger.SCHEDULE)
     assert (joined.pk, joined.state, joined.not_before) == (run.pk, "paused", run.not_before)
     assert OrmQ.objects.count() == 0
 
 
-def test_a_request_retries_a_failed_session_at_once(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_a_request_retries_a_failed_session_at_once(alice: Owner, answering: AnsweringModel) -> None:
     settings_make(retry_seconds=3600)
-    talk(alice, agent)
+    talk(alice)
     working = answering.on_extraction
 
     def fail(*_: object) -> str:
@@ -82,10 +82,8 @@ def test_a_request_retries_a_failed_session_at_once(alice: Owner, agent: Agent, 
     assert (run.state, run.sessions_done, Extraction.objects.get().attempts) == ("completed", 1, 1)
 
 
-def test_a_request_joins_a_running_run_without_interrupting_it(
-    alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
-    talk(alice, agent)
+def test_a_request_joins_a_running_run_without_interrupting_it(alice: Owner, answering: AnsweringModel) -> None:
+    talk(alice)
     run = request(alice)
     ConsolidationRun.objects.update(state="running", attempts=2)
     OrmQ.objects.all().delete()
@@ -95,7 +93,7 @@ def test_a_request_joins_a_running_run_without_interrupting_it(
 
 
 async def test_every_kind_of_request_resumes_a_paused_run(
-    alice: Owner, alice_api: Api, agent: Agent, answering: AnsweringModel, session: Session
+    alice: Owner, alice_api: Api, answering: AnsweringModel, session: Session
 ) -> None:
     async def pause() -> None:
         later = timezone.now() + timedelta(hours=1)
@@ -108,7 +106,7 @@ async def test_every_kind_of_request_resumes_a_paused_run(
         client = client_of(owner_make("root", is_staff=True, is_superuser=True))
         client.post("/admin/memories/book/consolidate/", {"book": str(book_of(alice).pk)})
 
-    await in_thread(paused_run, alice, agent, answering, UpstreamError("500", status=500))
+    await in_thread(paused_run, alice, answering, UpstreamError("500", status=500))
     await alice_api.post("/api/consolidations", {"book": "main"})
     assert await state() == "scheduled"
     await pause()
@@ -123,29 +121,29 @@ async def test_every_kind_of_request_resumes_a_paused_run(
 
 
 @pytest.fixture
-def book_at_noon(consolidation_on: None, alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def book_at_noon(consolidation_on: None, alice: Owner, answering: AnsweringModel) -> None:
     """Create sessions: one unchanged since it was read, one that can be read, two that are not idle for long enough,
     one in use, one too old, one that failed, one of another owner, and a temporary one."""
     settings_make(min_rollout_idle_hours=12, max_rollout_age_days=30, max_retries=0)
     with time_machine.travel(NOON, tick=False):
-        talk(alice, agent, hours_ago=20)
+        talk(alice, hours_ago=20)
         consolidate(alice)
 
         def fail(*_: object) -> str:
             raise UpstreamError("500", status=500)
 
         working, answering.on_extraction = answering.on_extraction, fail
-        talk(alice, agent, hours_ago=21)
+        talk(alice, hours_ago=21)
         consolidate(alice)
         answering.on_extraction = working
-        talk(alice, agent, hours_ago=13)
+        talk(alice, hours_ago=13)
         for hours in (11, 2):
-            talk(alice, agent, hours_ago=hours)
-        busy = talk(alice, agent, hours_ago=14)
+            talk(alice, hours_ago=hours)
+        busy = talk(alice, hours_ago=14)
         Run.objects.create(owner=alice, session=busy, turn=2, request_id="r", lease_expires_at=timezone.now())
-        talk(alice, agent, hours_ago=31 * 24)
-        talk(alice, agent, temporary=True)
-        talk(owner_make("dora"), agent)
+        talk(alice, hours_ago=31 * 24)
+        talk(alice, temporary=True)
+        talk(owner_make("dora"))
 
 
 @pytest.mark.usefixtures("book_at_noon")
@@ -178,12 +176,10 @@ def test_a_forced_rebuild_includes_failed_sessions(alice: Owner) -> None:
     assert (standing.ready, standing.given_up) == (2, 0)
 
 
-def test_the_notification_of_a_rebuild_without_sessions_explains_why(
-    alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
+def test_the_notification_of_a_rebuild_without_sessions_explains_why(alice: Owner, answering: AnsweringModel) -> None:
     settings_make(min_rollout_idle_hours=12)
     with time_machine.travel(NOON, tick=False):
-        talk(alice, agent, hours_ago=11)
+        talk(alice, hours_ago=11)
         assert consolidate(alice).state == "nothing_to_do"
     assert Notification.objects.get().text == (
         "Nothing new was found. 1 session rests for 12 hours after the last message, until 4 Mar, 13:00."
@@ -191,13 +187,13 @@ def test_the_notification_of_a_rebuild_without_sessions_explains_why(
 
 
 async def test_every_interface_shows_the_standing(
-    alice: Owner, alice_api: Api, agent: Agent, answering: AnsweringModel, session: Session
+    alice: Owner, alice_api: Api, answering: AnsweringModel, session: Session
 ) -> None:
     words = "1 session rests for 12 hours after the last message, until "
 
     def prepare() -> None:
         settings_make(min_rollout_idle_hours=12)
-        talk(alice, agent, hours_ago=1)
+        talk(alice, hours_ago=1)
 
     def pages() -> tuple[str, str]:
         client = client_of(alice)
@@ -222,8 +218,8 @@ async def test_every_interface_shows_the_standing(
     assert words in admin
 
 
-def test_a_continued_session_can_be_read_again(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    session = talk(alice, agent)
+def test_a_continued_session_can_be_read_again(alice: Owner, answering: AnsweringModel) -> None:
+    session = talk(alice)
     consolidate(alice)
     assert standing_of(book_of(alice)).unchanged == 1
     session.refresh_from_db()

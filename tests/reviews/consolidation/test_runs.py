@@ -9,14 +9,13 @@ from django_q.models import OrmQ
 
 from gateway import jobs
 from gateway.jobs import LeaseLost
-from gateway.models import Agent
 from gateway.services import configuration_save
 from memories.errors import Conflict
 from memories.models import Artifact, Book, Lease, Owner
 from reviews.consolidation import runner, runs, triggers
-from reviews.consolidation.errors import RunCancelled
 from reviews.consolidation.extraction import choose_sessions
 from reviews.consolidation.requests import Trigger
+from reviews.errors import RunCancelled
 from reviews.models import ConsolidationRun, Extraction
 from tests.reviews.consolidation.answering_model import AnsweringModel, extraction
 from tests.reviews.consolidation.rows import consolidate, notes, request, run_slice, settings_make, talk
@@ -29,8 +28,8 @@ def expire_lease() -> None:
     Lease.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
 
 
-def test_nothing_runs_while_consolidation_is_off(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    talk(alice, agent)
+def test_nothing_runs_while_consolidation_is_off(alice: Owner, answering: AnsweringModel) -> None:
+    talk(alice)
     run = request(alice)
     settings_make(enabled=False)
     assert run_slice(run).state == "cancelled"
@@ -41,16 +40,16 @@ def test_nothing_runs_while_consolidation_is_off(alice: Owner, agent: Agent, ans
     assert answering.calls == []
 
 
-def test_a_book_has_one_open_run(alice: Owner, agent: Agent) -> None:
-    talk(alice, agent)
+def test_a_book_has_one_open_run(alice: Owner) -> None:
+    talk(alice)
     first = request(alice, trigger=Trigger.STARTUP)
     second = request(alice, force=True)
     assert first.pk == second.pk
     assert (second.force, second.rebuild) == (True, True)
 
 
-def test_only_one_worker_can_claim_a_run(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    talk(alice, agent)
+def test_only_one_worker_can_claim_a_run(alice: Owner, answering: AnsweringModel) -> None:
+    talk(alice)
     run = request(alice)
     assert runs.claim(run.pk) is not None
     assert runs.claim(run.pk) is None
@@ -59,10 +58,10 @@ def test_only_one_worker_can_claim_a_run(alice: Owner, agent: Agent, answering: 
 
 
 def test_a_crashed_workers_run_is_resumed(
-    alice: Owner, agent: Agent, answering: AnsweringModel, monkeypatch: pytest.MonkeyPatch
+    alice: Owner, answering: AnsweringModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for n in range(3):
-        talk(alice, agent, hours_ago=n)
+        talk(alice, hours_ago=n)
     run = request(alice)
     settings_make(concurrency=1)
 
@@ -85,8 +84,8 @@ def test_a_crashed_workers_run_is_resumed(
     assert (run.sessions_done, len(answering.extracted), len(notes(alice))) == (3, 4, 3)
 
 
-def test_a_run_whose_workers_always_crash_fails_eventually(alice: Owner, agent: Agent) -> None:
-    talk(alice, agent)
+def test_a_run_whose_workers_always_crash_fails_eventually(alice: Owner) -> None:
+    talk(alice)
     run = request(alice)
     for _ in range(runs.MAX_ATTEMPTS):
         assert runs.claim(run.pk) is not None
@@ -97,8 +96,8 @@ def test_a_run_whose_workers_always_crash_fails_eventually(alice: Owner, agent: 
     assert (run.state, run.error["code"]) == ("failed", "worker_lost")
 
 
-def test_a_worker_that_lost_its_lease_writes_nothing(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    talk(alice, agent)
+def test_a_worker_that_lost_its_lease_writes_nothing(alice: Owner, answering: AnsweringModel) -> None:
+    talk(alice)
     answering.on_extraction = lambda *_: (expire_lease(), extraction("- Late", "Late."))[1]
     run = run_slice(request(alice))
     assert notes(alice) != {}
@@ -106,16 +105,16 @@ def test_a_worker_that_lost_its_lease_writes_nothing(alice: Owner, agent: Agent,
     assert run.sessions_done == 0
 
 
-def test_a_lost_lease_in_the_synthesis_writes_nothing(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    talk(alice, agent)
+def test_a_lost_lease_in_the_synthesis_writes_nothing(alice: Owner, answering: AnsweringModel) -> None:
+    talk(alice)
     real = answering.on_synthesis
     answering.on_synthesis = lambda request: (expire_lease(), real(request))[1]
     run_slice(request(alice))
     assert not Artifact.objects.exists()
 
 
-def test_lock_claimed_checks_token_state_and_epoch(alice: Owner, agent: Agent) -> None:
-    talk(alice, agent)
+def test_lock_claimed_checks_token_state_and_epoch(alice: Owner) -> None:
+    talk(alice)
     run = request(alice)
     claim = runs.claim(run.pk)
     assert claim is not None
@@ -133,21 +132,21 @@ def test_lock_claimed_checks_token_state_and_epoch(alice: Owner, agent: Agent) -
         runs.lock_claimed(claim)
 
 
-def test_sessions_are_selected_once(alice: Owner, agent: Agent) -> None:
-    talk(alice, agent)
+def test_sessions_are_selected_once(alice: Owner) -> None:
+    talk(alice)
     claim = runs.claim(request(alice).pk)
     assert claim is not None
     assert choose_sessions(claim) == 1
-    talk(alice, agent)
+    talk(alice)
     assert choose_sessions(claim) == 1
     assert Extraction.objects.count() == 1
 
 
 @pytest.mark.any_database
-def test_a_stopped_run_keeps_its_results(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_a_stopped_run_keeps_its_results(alice: Owner, answering: AnsweringModel) -> None:
     settings_make(concurrency=1)
     for n in range(3):
-        talk(alice, agent, hours_ago=n)
+        talk(alice, hours_ago=n)
     run = request(alice)
 
     def stop_at_the_second(session: str, _: object) -> str:
@@ -163,19 +162,19 @@ def test_a_stopped_run_keeps_its_results(alice: Owner, agent: Agent, answering: 
 
 
 def test_a_long_run_yields_to_other_jobs(
-    alice: Owner, agent: Agent, answering: AnsweringModel, monkeypatch: pytest.MonkeyPatch
+    alice: Owner, answering: AnsweringModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs, "SLICE_SECONDS", 0.0)
-    talk(alice, agent)
+    talk(alice)
     run = run_slice(request(alice))
     assert (run.state, run.sessions_done, run.attempts) == ("scheduled", 0, 0)
     monkeypatch.setattr(runs, "SLICE_SECONDS", 60.0)
     assert run_slice(run).state == "completed"
 
 
-def test_the_sweep_starts_due_books_once(alice: Owner, charlie: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    talk(alice, agent)
-    talk(charlie, agent, temporary=True)
+def test_the_sweep_starts_due_books_once(alice: Owner, charlie: Owner, answering: AnsweringModel) -> None:
+    talk(alice)
+    talk(charlie, temporary=True)
     triggers.consolidation_sweep()
     triggers.consolidation_sweep()
     (run,) = ConsolidationRun.objects.all()
@@ -186,15 +185,15 @@ def test_the_sweep_starts_due_books_once(alice: Owner, charlie: Owner, agent: Ag
     assert ConsolidationRun.objects.count() == 1, "no book is due any more"
 
 
-def test_scheduled_runs_are_enqueued_one_at_a_time(alice: Owner, bob: Owner, charlie: Owner, agent: Agent) -> None:
+def test_scheduled_runs_are_enqueued_one_at_a_time(alice: Owner, bob: Owner, charlie: Owner) -> None:
     for owner in (alice, bob):
-        talk(owner, agent)
+        talk(owner)
     triggers.consolidation_sweep()
     assert not ConsolidationRun.objects.exclude(enqueued_at=None).exists()
     triggers.consolidation_sweep()
     triggers.consolidation_sweep()
     first = ConsolidationRun.objects.exclude(enqueued_at=None).get()
-    talk(charlie, agent)
+    talk(charlie)
     assert request(charlie).enqueued_at is not None, "a requested run does not wait"
     assert runs.recover() == 0
     for run in (first, ConsolidationRun.objects.get(owner=charlie)):
@@ -202,11 +201,9 @@ def test_scheduled_runs_are_enqueued_one_at_a_time(alice: Owner, bob: Owner, cha
     assert runs.recover() == 1, "the next scheduled run is enqueued"
 
 
-def test_the_schedule_checks_again_after_its_interval(
-    alice: Owner, agent: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_schedule_checks_again_after_its_interval(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(triggers._throttle, "_checked_at", time.monotonic())
-    talk(alice, agent)
+    talk(alice)
     triggers.consolidation_sweep()
     assert not ConsolidationRun.objects.exists()
     monkeypatch.setattr(triggers._throttle, "_checked_at", time.monotonic() - 3601)
@@ -214,8 +211,8 @@ def test_the_schedule_checks_again_after_its_interval(
     assert ConsolidationRun.objects.get().trigger == "schedule"
 
 
-def test_a_lost_job_is_enqueued_again(alice: Owner, agent: Agent) -> None:
-    talk(alice, agent)
+def test_a_lost_job_is_enqueued_again(alice: Owner) -> None:
+    talk(alice)
     run = request(alice)
     assert runs.recover() == 0
     ConsolidationRun.objects.update(enqueued_at=timezone.now() - timedelta(seconds=61))
@@ -225,9 +222,9 @@ def test_a_lost_job_is_enqueued_again(alice: Owner, agent: Agent) -> None:
     assert run.state == "scheduled"
 
 
-def test_the_heartbeat_extends_a_held_lease_only(alice: Owner, agent: Agent) -> None:
+def test_the_heartbeat_extends_a_held_lease_only(alice: Owner) -> None:
     settings_make(lease_seconds=5)
-    talk(alice, agent)
+    talk(alice)
     claim = runs.claim(request(alice).pk)
     assert claim is not None
     Lease.objects.update(expires_at=timezone.now() + timedelta(seconds=1))
@@ -238,9 +235,9 @@ def test_the_heartbeat_extends_a_held_lease_only(alice: Owner, agent: Agent) -> 
 
 
 def test_an_unexpected_error_fails_the_run_with_a_message(
-    alice: Owner, agent: Agent, answering: AnsweringModel, monkeypatch: pytest.MonkeyPatch
+    alice: Owner, answering: AnsweringModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    talk(alice, agent)
+    talk(alice)
 
     async def fail(*args: object, **kwargs: object) -> None:
         raise ZeroDivisionError
@@ -254,10 +251,8 @@ def test_an_unexpected_error_fails_the_run_with_a_message(
     assert not Lease.objects.exists()
 
 
-def test_without_roles_the_agents_model_and_upstream_are_used(
-    alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
+def test_without_roles_the_agents_model_and_upstream_are_used(alice: Owner, answering: AnsweringModel) -> None:
     configuration_save("model_roles", {})
-    talk(alice, agent)
+    talk(alice)
     consolidate(alice)
     assert {(call.upstream, call.model, call.tools) for call in answering.calls} == {("default", "gpt-4o-mini", ())}

@@ -1,10 +1,8 @@
 """Automatic runs: each start reads a limited number of sessions, divided evenly between its books."""
 
 import pytest
-from django.utils import timezone
 
 from gateway.agents.configuration import consolidation_settings
-from gateway.models import Agent
 from memories.models import Owner
 from reviews.consolidation import triggers
 from reviews.consolidation.requests import Trigger, consolidation_request
@@ -20,11 +18,11 @@ pytestmark = pytest.mark.usefixtures("consolidation_on")
 
 
 @pytest.fixture
-def three_books(alice: Owner, agent: Agent) -> None:
+def three_books(alice: Owner) -> None:
     for name in ("one", "two", "three"):
         agent = agent_make(name, book=name)
         for number in range(3):
-            talk(alice, agent, f"Fact {number} of {name}", hours_ago=number + 1)
+            talk(alice, f"Fact {number} of {name}", agent=agent, hours_ago=number + 1)
 
 
 def start_and_work() -> dict[str, int]:
@@ -107,5 +105,5 @@ def test_a_requested_run_has_its_own_limit(alice: Owner, three_books: None, answ
 
 
 def test_due_books_are_those_with_something_to_do(alice: Owner, three_books: None, answering: AnsweringModel) -> None:
-    due = due_books(consolidation_settings(), timezone.now(), max_books=10)
+    due = due_books(consolidation_settings(), max_books=10)
     assert {book.name for book in due} == {"one", "two", "three"}

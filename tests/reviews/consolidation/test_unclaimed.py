@@ -7,7 +7,6 @@ import pytest
 from django.utils import timezone
 
 from gateway import jobs
-from gateway.models import Agent
 from memories.ids import uuid7
 from memories.models import Book, Owner
 from reviews.consolidation import runs
@@ -20,8 +19,8 @@ pytestmark = pytest.mark.usefixtures("consolidation_on")
 
 
 @pytest.fixture
-def run(alice: Owner, agent: Agent) -> ConsolidationRun:
-    talk(alice, agent, "My door code is 4711.")
+def run(alice: Owner) -> ConsolidationRun:
+    talk(alice, "My door code is 4711.")
     return request(alice)
 
 

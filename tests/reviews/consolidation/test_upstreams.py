@@ -1,13 +1,11 @@
 """Which upstream a consolidation uses, and how a missing choice is reported."""
 
 from collections import Counter
-from datetime import timedelta
 from io import StringIO
 from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from config.doctor import findings
@@ -51,14 +49,14 @@ def test_extractions_and_synthesis_use_the_agents_upstream(
     alice: Owner, local: Agent, answering: AnsweringModel
 ) -> None:
     configuration_save("model_roles", {"default": "big", "smol": "small"})
-    talk(alice, local)
+    talk(alice, agent=local)
     assert consolidate(alice).state == "completed"
     assert count_requests(answering) == {("extraction", "local", "llama"): 1, ("synthesis", "local", "llama"): 1}
 
 
-def test_roles_may_set_upstream_and_model(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_roles_may_set_upstream_and_model(alice: Owner, answering: AnsweringModel) -> None:
     configuration_save("model_roles", {"default": "local/meta-llama/Llama-3", "smol": "small"})
-    talk(alice, agent)
+    talk(alice)
     assert consolidate(alice).state == "completed"
     assert count_requests(answering) == {
         ("extraction", "local", "meta-llama/Llama-3"): 1,
@@ -67,12 +65,12 @@ def test_roles_may_set_upstream_and_model(alice: Owner, agent: Agent, answering:
 
 
 def test_a_shared_book_is_consolidated_with_the_configured_upstream(
-    alice: Owner, agent: Agent, local: Agent, answering: AnsweringModel
+    alice: Owner, local: Agent, answering: AnsweringModel
 ) -> None:
     settings_make(upstream="local")
     configuration_save("model_roles", {"default": "big", "smol": "small"})
-    talk(alice, agent)
-    talk(alice, local)
+    talk(alice)
+    talk(alice, agent=local)
     assert consolidate(alice).state == "completed"
     assert count_requests(answering) == {("extraction", "local", "llama"): 2, ("synthesis", "local", "llama"): 1}
 
@@ -80,24 +78,24 @@ def test_a_shared_book_is_consolidated_with_the_configured_upstream(
 def test_a_shared_book_is_not_consolidated_without_a_configured_upstream(
     alice: Owner, agent: Agent, local: Agent, answering: AnsweringModel
 ) -> None:
-    talk(alice, local)
+    talk(alice, agent=local)
     with pytest.raises(Conflict, match=r"memories\.upstream names the upstream") as refused:
         request(alice)
     assert REASON in str(refused.value)
-    assert due_books(consolidation_settings(), timezone.now(), max_books=5) == []
+    assert due_books(consolidation_settings(), max_books=5) == []
     assert not ConsolidationRun.objects.exists()
     assert answering.calls == []
 
 
 def test_skipped_books_do_not_delay_others(alice: Owner, agent: Agent, local: Agent) -> None:
-    talk(alice, local, hours_ago=20)
-    talk(alice, agent_make("coder", book="code"), hours_ago=30)
-    due = due_books(consolidation_settings(), timezone.now() + timedelta(hours=1), max_books=1)
+    talk(alice, agent=local, hours_ago=20)
+    talk(alice, agent=agent_make("coder", book="code"), hours_ago=30)
+    due = due_books(consolidation_settings(), max_books=1)
     assert [book.name for book in due] == ["code"]
 
 
-def test_a_run_is_cancelled_if_its_book_becomes_shared(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    talk(alice, agent)
+def test_a_run_is_cancelled_if_its_book_becomes_shared(alice: Owner, answering: AnsweringModel) -> None:
+    talk(alice)
     run = request(alice)
     agent_make("private", upstream="local")
     assert run_slice(run).state == "cancelled"
@@ -105,10 +103,8 @@ def test_a_run_is_cancelled_if_its_book_becomes_shared(alice: Owner, agent: Agen
     assert answering.calls == []
 
 
-def test_a_run_fails_if_its_book_becomes_shared_meanwhile(
-    alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
-    talk(alice, agent)
+def test_a_run_fails_if_its_book_becomes_shared_meanwhile(alice: Owner, answering: AnsweringModel) -> None:
+    talk(alice)
     first = answering.on_extraction
 
     def share_meanwhile(session: str, call: Any) -> Any:
@@ -124,7 +120,7 @@ def test_a_run_fails_if_its_book_becomes_shared_meanwhile(
 async def test_the_api_shows_the_reason(
     alice: Owner, alice_api: Api, agent: Agent, local: Agent, answering: AnsweringModel
 ) -> None:
-    await in_thread(talk, alice, local)
+    await in_thread(lambda: talk(alice, agent=local))
     status, refused = await alice_api.post("/api/consolidations", {"book": "main"})
     assert (status, refused["error"]["code"]) == (409, "conflict")
     assert REASON in refused["error"]["message"]
@@ -143,7 +139,7 @@ async def test_the_api_shows_the_reason(
 def test_pages_the_command_and_doctor_show_the_reason(
     alice: Owner, bob: Owner, agent: Agent, local: Agent, settings: Settings
 ) -> None:
-    talk(alice, local)
+    talk(alice, agent=local)
     client = client_of(alice)
     for page in ("/memories/", "/reviews/"):
         assert REASON in client.get(page).content.decode()
