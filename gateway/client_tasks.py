@@ -54,10 +54,10 @@ class KnownRequest:
         """Return True if a request with these signs has the words of this task in a message with this folded beginning
         and end."""
         return (
-            any(wanted <= signs for wanted in self.signs)
-            and (not self.starts or head.startswith(self.starts))
+            (not self.starts or head.startswith(self.starts))
             and all(words in head for words in self.holds)
             and (not self.ends or tail.endswith(self.ends))
+            and any(wanted <= signs for wanted in self.signs)
         )
 
 

@@ -64,13 +64,10 @@ async def fit_context(context: TurnContext) -> tuple[TurnContext, dict[str, Any]
         taken += min((agent.frozen_char_limit + TOTAL_BYTES) // CHARS_PER_TOKEN, limit // 4)
     if taken <= limit:
         return context, {}
-    count, seqs, summary = (
-        choose_cut(context.messages, limit=limit, target=target),
-        context.message_seqs,
-        context.summary,
-    )
+    count = choose_cut(context.messages, limit=limit, target=target)
     if not count:
         return context, {"compaction": {"state": "nothing_to_cut"}}
+    seqs, summary = context.message_seqs, context.summary
     trace: dict[str, Any] = {"state": "ok", "messages": count}
     caller = {"owner": str(context.owner_id), "request_id": context.request_id}
     try:

@@ -108,7 +108,7 @@ class TurnContext:
 
     @property
     def is_native(self) -> bool:
-        """True in a native session, whose transcript is sent from our rows; on /v1 the client sends its own."""
+        """True if the transcript was read from our rows, as in a native turn; on /v1 the client sends it."""
         return bool(self.message_seqs)
 
     def output_so_far(self) -> RunOutput:

@@ -190,11 +190,14 @@ async def stop_turn(
     owner_id: UUID, session_id: UUID | None, run_id: UUID | None, *, limits: KeyLimits = UNLIMITED
 ) -> Run:
     """Stop a turn that is running or waits for client tools, whether this process, another one or none executes it.
-    Wait for its end, and return its row. Raises NotFound."""
+    Wait for its end, and return its row. Raises NotFound, and SessionBusy if the run waits for client tools while
+    another run of its session is executed."""
     run = await in_thread(request_stop, owner_id, session_id, run_id, limits=limits)
     if run.state == Run.State.AWAITING_CLIENT_TOOLS:
         await in_thread(_end_waited, run.pk, StoppedBy.REQUEST)
         run = await in_thread(request_stop, owner_id, session_id, run_id)  # it may have been resumed first
+        if run.state == Run.State.AWAITING_CLIENT_TOOLS:
+            raise SessionBusy("Another turn of this session is being executed. Stop that one first.", retry_after=1)
     active.stop(run.pk, StoppedBy.REQUEST)
     deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
     while run.state == Run.State.RUNNING:

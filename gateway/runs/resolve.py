@@ -62,6 +62,8 @@ def session_match(lookup: SessionLookup, run_id: UUID | None, continuation: Cont
     if lookup.request.session_ref:
         return named_match(lookup, continuation)
     found = _by_call_ids(lookup, run_id)
+    if found is None and lookup.request.idempotency_key:
+        idempotency_lock(lookup.caller.owner_id, lookup.request.idempotency_key)
     if found is None and lookup.conversation.turns_before:
         found = _same_history(lookup) or _same_turn(lookup) or _after_unanswered(lookup)
     elif found is None:
@@ -117,8 +119,6 @@ def _resent_with_answer(lookup: SessionLookup) -> MatchedSession | None:
 def _retry(lookup: SessionLookup) -> MatchedSession | None:
     """Find the session of a first message that repeats an earlier request; None for a new session."""
     request, now = lookup.request, timezone.now()
-    if request.idempotency_key:
-        idempotency_lock(lookup.caller.owner_id, request.idempotency_key)
     earlier = _SAME_FIRST_MESSAGE.rows(owner=lookup.caller.owner_id, **lookup.same_turn())
     for pk, state, key, started in earlier:
         same_key = request.idempotency_key and key == request.idempotency_key and started > now - IDEMPOTENCY_WINDOW

@@ -16,7 +16,7 @@ from gateway.runs import fingerprint
 from gateway.runs.context import AgentConfig, RunOutput, TurnContext, agent_config
 from gateway.runs.instructions import hashes_copy
 from gateway.runs.leases import lease_end, this_process
-from gateway.runs.session_rows import from_run, shown_runs, user_message
+from gateway.runs.session_rows import from_run, shown_runs
 from gateway.runs.wrappers import own_words
 from gateway.upstream.kept import kept_of
 from memories.books import book_state
@@ -126,9 +126,10 @@ def _replacement_counts(replaced: Run, session: Session, user_key: str, content:
 def _has_other_words(replaced: Run, content: Any) -> bool:
     """Return True if a message says something that the message of a replaced run does not. What clients wrap around a
     person's words does not matter, and neither does white space: resent messages differ in both."""
-    before = user_message(replaced)
+    texts = Message.objects.filter(owner_id=replaced.owner_id, run=replaced, role=Message.Role.USER)
+    before = texts.order_by("seq").values_list("text", flat=True).first() or ""
     words = fingerprint.strip_whitespace(own_words(text_of(content)))
-    return bool(words) and words != fingerprint.strip_whitespace(own_words(before.text if before else ""))
+    return bool(words) and words != fingerprint.strip_whitespace(own_words(before))
 
 
 def _answered_before(replaced: Run) -> bool:

@@ -39,7 +39,7 @@ from memories.limits import INGEST_MESSAGES
 _ROLES = frozenset(Message.Role.values)
 _TEXT_PART = frozenset({"type", "text"})
 # If a client changes a conversation while continuing it, several sessions begin alike.
-_MAX_LIKE = 5
+_MAX_ALIKE_SESSIONS = 5
 
 
 def open_v1(
@@ -172,7 +172,7 @@ def _known_turns(owner_id: UUID, agent_name: str, texts: Sequence[str]) -> int:
     first = runs.filter(
         history_hash_before=fingerprint.first_history_hash(owner_id, agent_name), user_key=digest(texts[0])
     ).order_by("-id")
-    sessions = list(first.values_list("session_id", flat=True)[:_MAX_LIKE])
+    sessions = list(first.values_list("session_id", flat=True)[:_MAX_ALIKE_SESSIONS])
     if not sessions:
         return 0
     rows = runs.filter(session_id__in=sessions, state=Run.State.COMPLETED, turn__lte=len(texts)).order_by("turn")

@@ -236,6 +236,8 @@ class Turn:
         if result.refused:
             self.output.trace["refused"] = result.refused
         turns_since_review = await asyncio.shield(self._close(state))
+        # Only the native API lists the changes.
+        changes = await self._tools.all_changes(self.context) if self.context.is_native else []
         if state == Run.State.COMPLETED:
             notify_providers(self.context, self.output.text, self.output.trace)
         return Done(
@@ -243,9 +245,7 @@ class Turn:
             output=self.output,
             new_text=self._text.of_request,
             new_usage=usage_since(self.output.usage, self.context.earlier.usage),
-            changes=await self._tools.all_changes(self.context)
-            if self.context.is_native
-            else [],  # only that API lists them
+            changes=changes,
             turns_since_review=turns_since_review,
             client_calls=[call.as_json() for call in client_calls],
             choice=result.choice,

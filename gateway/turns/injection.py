@@ -274,7 +274,8 @@ async def _keywords(context: TurnContext, trace: dict[str, Any]) -> Keywords:
         log_failure("keywords", error)
     outcome = {"fallback": fallback} if fallback else {"found": len(words)}
     trace["keywords"] = {"strategy": "llm", **outcome, "usage": usage}
-    recall_lanes["keywords", "failed" if fallback not in {"", "timeout"} else fallback or "ok"] += 1
+    state = fallback or "ok"
+    recall_lanes["keywords", state if state in {"ok", "timeout"} else "failed"] += 1
     if fallback:
         return Keywords(words=extract_keywords(context.user_text), usage=usage)
     return Keywords(words=words, none_matter=not words, usage=usage)

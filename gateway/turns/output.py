@@ -132,9 +132,8 @@ def note_request(trace: dict[str, Any], request: ModelRequest, upstream: str, mo
     sent = {"model": model, **request.parameters, "tools": request.tools, **dialect.set}
     if isinstance(extra := sent.get("extra_body"), Mapping):  # which LiteLLM and others merge into the request
         sent |= extra
-    asked = {
-        name for name in _SEARCH_PARAMETERS if sent.get(name) not in (None, False, [])
-    }  # {} asks for a search, too
+    # {} asks for a search, too.
+    asked = {name for name in _SEARCH_PARAMETERS if sent.get(name) not in (None, False, [])}
     tools = sent["tools"] or ()
     on_server = not isinstance(tools, list | tuple) or not all(map(_is_of_client, tools))
     if on_server or asked.difference(dialect.drop) or _SEARCH_MODELS.search(str(sent["model"])):

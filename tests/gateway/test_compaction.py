@@ -105,8 +105,12 @@ async def test_the_next_turn_continues_from_the_summary(
     model.script(*["Yes."] * 3, "Summary one.", "Still here.", "And here.")
     for text in (f"A {LONG}", f"B {LONG}", f"C {LONG}", f"D {LONG}", "E"):
         await alice_api.post(turns_path(long_session), {"content": text})
-    assert "Summary one." in model.calls[5].messages[1]["content"]
-    assert await in_thread(Compaction.objects.count) == 1
+    sent = model.calls[5].messages
+    assert "Summary one." in sent[1]["content"]
+    compaction = await in_thread(Compaction.objects.get)
+    first = next(message["content"] for message in sent if message["role"] == "user")
+    kept = await in_thread(Message.objects.filter(seq__gt=compaction.up_to).earliest, "seq")
+    assert (kept.role, kept.text) == ("user", first)
 
 
 async def test_a_failed_summary_drops_the_oldest_turns(

@@ -50,7 +50,12 @@ def test_the_end_of_a_conversation_is_enough() -> None:
 def test_an_earlier_turn_is_repeated_or_branched_from() -> None:
     one = recorded(1, *PAIRS)
     again = verdict_for(ASKED[0] + "!", ANSWERS[0], ASKED[1], among=[one])
-    assert (again.rule, again.session_id, again.again) == (Rule.ALIKE, UUID(int=1), UUID(int=102))
+    assert (again.rule, again.session_id, again.again, again.following) == (
+        Rule.ALIKE,
+        UUID(int=1),
+        UUID(int=102),
+        UUID(int=102),
+    )
     left = verdict_for(ASKED[0] + "!", ANSWERS[0], "I am out of onions", among=[one])
     assert (left.rule, left.session_id, left.following) == (Rule.EDITED, UUID(int=1), UUID(int=102))
 

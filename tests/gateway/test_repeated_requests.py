@@ -13,6 +13,7 @@ from gateway.limits import watchers
 from gateway.models import Agent, Run, Session
 from gateway.runs.active import StoppedBy, stop
 from gateway.runs.context import TurnContext
+from gateway.runs.matching import Continuation
 from gateway.runs.requested import SameTurnRunning, V1Request
 from gateway.runs.v1 import open_v1
 from gateway.turns import joined
@@ -106,7 +107,7 @@ async def results_of_response(api: Api) -> dict[str, Any]:
     tool = {"type": "function", **LOOKUP["function"]}
     _, called = await api.post("/v1/responses", {"model": "assistant", "input": "Look it up", "tools": [tool]})
     output = {"type": "function_call_output", "call_id": called["output"][-1]["call_id"], "output": "found"}
-    return {"model": "assistant", "input": [output], "previous_response_id": called["id"], "tools": [tool]}
+    return {"model": "assistant", "input": [output], "previous_response_id": called["id"]}
 
 
 async def counts() -> tuple[int, int, int]:
@@ -317,7 +318,7 @@ async def test_a_call_that_the_client_never_saw_is_not_in_the_conversation_of_a_
     alice_api: Api, agent: Agent, model: GatedModel, unseen: Any
 ) -> None:
     model.script(Says(pieces=("I look.",), calls=(FIRST,)), unseen, "Fine.", "Tea.")
-    request = await results_of_response(alice_api)
+    request = {**await results_of_response(alice_api), "tools": [{"type": "function", **LOOKUP["function"]}]}
     await alice_api.post("/v1/responses", request)  # its answer, the second call, is lost
     _, answer = await alice_api.post("/v1/responses", request)
     await expect_one_result_before(answer["id"], alice_api, model)
@@ -333,14 +334,16 @@ async def test_another_message_is_not_joined(chat: Chat, model: GatedModel) -> N
 
 @only_postgresql
 @pytest.mark.django_db(transaction=True)
-def test_two_first_requests_with_one_key_at_the_same_time_open_one_run(alice: Owner, agent: Agent) -> None:
-    request = V1Request(
-        agent="assistant", messages=(user("hi"),), client_system="", idempotency_key="k1", request_id="r"
-    )
+@pytest.mark.parametrize("before", [(), (user("hi"), {"role": "assistant", "content": "Hello."})])
+def test_two_first_requests_with_one_key_at_the_same_time_open_one_run(
+    alice: Owner, agent: Agent, before: tuple[Any, ...]
+) -> None:
+    messages = (*before, user("How are you?"))
+    request = V1Request(agent="assistant", messages=messages, client_system="", idempotency_key="k1", request_id="r")
 
     def send() -> TurnContext | SameTurnRunning:
         try:
-            return open_v1(caller_make(alice), request)
+            return open_v1(caller_make(alice), request, continuation=Continuation())
         except SameTurnRunning as running:
             return running
 
