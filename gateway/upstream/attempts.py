@@ -156,11 +156,9 @@ class _AttemptSequence:
             await self._model.sleep(pause)
 
     def begin(self) -> None:
-        """Note that the answer has begun. A probe has succeeded then, and others need not wait for its end."""
+        """Note that the answer has begun: others need not wait for the end of a probe."""
         self._begun = True
-        if any(self._probes):
-            self._circuit.leave(self._probes, ok=True, connected=True)
-            self._probes = (False, False)
+        self._circuit.begin(self._probes)
 
     def _choose(self) -> ModelTarget:
         """Return the next model to ask. Raises the last fault, or UpstreamUnreachable, if all breakers are open."""

@@ -41,6 +41,11 @@ class Breaker:
         self._probing = self._probing or probe
         return probe
 
+    def begin(self) -> None:
+        """Let others pass, since the probe's answer has begun. Its end still counts as the probe's outcome."""
+        self._probing, self._until = False, 0.0
+        self._outcomes.clear()
+
     def leave(self, *, ok: bool | None, probe: bool) -> None:
         """End a request. `ok` is its outcome, None if that says nothing about the server, as of a cancelled request.
         While the breaker is open only the outcome of the probe counts."""
@@ -86,6 +91,12 @@ class Circuit:
     def enter(self) -> tuple[bool, bool]:
         """Return for each breaker whether this request is its probe. It must end with `leave`."""
         return self.any_fault.enter(), self.connection.enter()
+
+    def begin(self, probes: tuple[bool, bool]) -> None:
+        """Note that the answer to a request has begun."""
+        for breaker, probe in zip((self.any_fault, self.connection), probes, strict=True):
+            if probe:
+                breaker.begin()
 
     def leave(self, probes: tuple[bool, bool], *, ok: bool | None, connected: bool | None) -> None:
         self.any_fault.leave(ok=ok, probe=probes[0])

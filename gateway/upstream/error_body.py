@@ -14,6 +14,7 @@ from memories.storable import storable_text
 
 REQUEST_STATUSES = frozenset({400, 413, 422})
 """The statuses with which the request is at fault, not the key or the server."""
+MAX_ERROR_BYTES = 64_000  # of an answer with an error that are read
 _MAX_MESSAGE_CHARS = 300
 _CODE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _PARAM = re.compile(r"[A-Za-z0-9_.\[\]-]{1,200}")

@@ -56,10 +56,10 @@ may contain this word."""
 WIRE_ERRORS = (httpx2.HTTPError, aiohttp.ClientError, ValueError, RecursionError)
 
 
-def refusal_error(response: httpx2.Response) -> DomainError:
-    """Return the gateway's error for a response with an error status, whose body was read. Like those of the functions
-    below, its message contains neither the key nor the address."""
-    parsed = read_error(response.content, secrets=_secrets(response.request))
+def refusal_error(response: httpx2.Response, body: bytes) -> DomainError:
+    """Return the gateway's error for a response with an error status and this body. Like those of the functions below,
+    its message contains neither the key nor the address."""
+    parsed = read_error(body, secrets=_secrets(response.request))
     return _error_for(status_meant(response.status_code, parsed), parsed, response.headers)
 
 
@@ -73,7 +73,7 @@ def connection_error(error: Exception, *, answered: bool) -> DomainError:
         return UpstreamSilent("The model server took too long to answer.", limit="connect")
     if isinstance(error, ValueError | RecursionError):
         return UpstreamUnreachable("The model server's answer is not JSON.")
-    if not answered:
+    if not answered and isinstance(error, httpx2.HTTPError):
         return UpstreamUnreachable(NOT_REACHED)
     return UpstreamUnreachable(f"{BROKE_OFF} in the middle of its answer.")
 

@@ -35,6 +35,7 @@ from gateway.upstream.answer import (
 from gateway.upstream.cache import UpstreamCache, upstream_cache
 from gateway.upstream.client import UpstreamClient
 from gateway.upstream.collected import CompletionBuilder
+from gateway.upstream.error_body import MAX_ERROR_BYTES
 from gateway.upstream.faults import NO_KEY, WIRE_ERRORS, connection_error, refusal_error, refuses_to_stream
 from gateway.upstream.in_process import IN_PROCESS, EmbeddingTransport
 from gateway.upstream.request import Deadlines, ModelRequest
@@ -131,14 +132,15 @@ class OpenAIModel:
             limits=openai.Timeout(None, connect=dialect.connect_seconds or settings.UPSTREAM_CONNECT_SECONDS),
         )
         response: httpx2.Response | None = None
+        refusal = b""
         try:
             async with asyncio.timeout_at(deadlines.next()):
                 with adapted.request.span.current():
                     response = await sending
                     if not response.is_success:
-                        await response.aread()
+                        refusal = await _beginning(response)
             if not response.is_success:
-                raise refusal_error(response)
+                raise refusal_error(response, refusal)
             yield response
         except TimeoutError:
             raise deadlines.fault() from None
@@ -167,6 +169,17 @@ async def _retried(adapted: AdaptedRequest, ask: Callable[[], Awaitable[T]]) -> 
         else:
             adapted.accepted()
             return answer
+
+
+async def _beginning(response: httpx2.Response) -> bytes:
+    """Return the beginning of a body that describes an error."""
+    body = bytearray()
+    async with aclosing(response.aiter_bytes()) as pieces:
+        async for data in pieces:
+            body += data
+            if len(body) >= MAX_ERROR_BYTES:
+                break
+    return bytes(body[:MAX_ERROR_BYTES])
 
 
 async def _pieces(response: httpx2.Response, deadlines: Deadlines) -> AsyncGenerator[bytes]:

@@ -102,4 +102,4 @@ def test_consolidation_documents_are_cleaned() -> None:
 async def test_upstream_error_messages_are_cleaned() -> None:
     body = json.dumps({"error": {"message": "no\x00 such \ud83d thing"}}).encode()
     response = httpx2.Response(400, content=body, request=httpx2.Request("POST", "http://model"))
-    assert str(refusal_error(response)) == "The model server refused the request: no such ? thing"
+    assert str(refusal_error(response, response.content)) == "The model server refused the request: no such ? thing"

@@ -162,7 +162,7 @@ async def test_a_429_keeps_its_retry_after(wire: OpenAIModel, upstream: Upstream
 @time_machine.travel("2026-10-21T07:28:00Z", tick=False)
 def test_a_wait_is_a_number_of_seconds_up_to_an_hour(headers: dict[str, str], seconds: float | None) -> None:
     response = httpx2.Response(429, headers=headers, request=httpx2.Request("POST", "http://model"), content=b"{}")
-    error = refusal_error(response)
+    error = refusal_error(response, response.content)
     assert error.details.get("retry_after") == seconds
 
 

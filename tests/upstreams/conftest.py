@@ -24,8 +24,13 @@ def serve(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Serve:
 
 
 @pytest.fixture
-def server(serve: Serve, settings: Settings) -> RuledServer:
-    """A server of the kind "openai". No dialect covers what it refuses, so nothing is left out before."""
-    server = serve("openai")
+def server(serve: Serve) -> RuledServer:
+    """A server of the kind "openai"."""
+    return serve("openai")
+
+
+@pytest.fixture
+def undescribed_server(server: RuledServer, settings: Settings) -> RuledServer:
+    """The same server, whose dialect does not cover what it refuses, so that nothing is left out before."""
     settings.DAYBOOK_UPSTREAMS = {"default": {**settings.DAYBOOK_UPSTREAMS["default"], "dialect": "vllm"}}
     return server

@@ -18,7 +18,7 @@ UPSTREAMS = {"a": 1, "b": 2}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """What a server does with one request: it answers (`text`, `calls`, `thought`), refuses the connection, hangs,
-    answers with an error, or disconnects after its text."""
+    answers with an error, whose text may be `endless`, or disconnects after its text."""
 
     text: str = ""
     calls: tuple[tuple[str, dict[str, Any]], ...] = ()
@@ -28,6 +28,7 @@ class Step:
     disconnects: bool = False
     status: int = 200
     code: str | None = None
+    endless: bool = False
     headers: dict[str, str] = field(default_factory=dict)
 
 
@@ -94,6 +95,8 @@ async def _answer(step: Step, body: dict[str, Any]) -> httpx2.Response:
         raise httpx2.ConnectError("refused")
     if step.hangs:
         await asyncio.Event().wait()
+    if step.endless:
+        return httpx2.Response(step.status, content=_endless())
     if step.status != 200:
         error = {"error": {"message": "Scripted.", "code": step.code}}
         return httpx2.Response(step.status, json=error, headers=step.headers)
@@ -126,3 +129,9 @@ async def _sent(pieces: list[bytes], step: Step) -> AsyncIterator[bytes]:
         yield piece
     if step.disconnects:
         raise httpx2.ReadError("reset")
+
+
+async def _endless() -> AsyncIterator[bytes]:
+    while True:
+        yield b"Out of memory. "
+        await asyncio.sleep(0)

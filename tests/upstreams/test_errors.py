@@ -271,7 +271,7 @@ def test_a_wait_in_the_body_is_used_if_there_is_none_in_the_headers() -> None:
     body = json.dumps([{"error": {"code": 429, "message": "Quota exceeded.", "details": details}}]).encode()
     for headers, seconds in (({}, 35), ({"Retry-After": "7"}, 7)):
         response = httpx2.Response(429, headers=headers, request=httpx2.Request("POST", "http://m"), content=body)
-        error = refusal_error(response)
+        error = refusal_error(response, response.content)
         assert error.details["retry_after"] == seconds
 
 

@@ -1,6 +1,7 @@
 """When a model server fails: what is retried, which model answers instead, what the client sees and what is stored."""
 
 import asyncio
+import contextlib
 import json
 import os
 from collections.abc import Iterator
@@ -152,6 +153,12 @@ async def test_the_clients_own_errors_are_reported_without_retries(
     assert (answer.status, answer.code) == (status, code)
     assert (servers.order, clock.slept) == ("a", [])
     assert await faults() == [("a", "refusal")]
+
+
+async def test_an_error_without_an_end_is_read_in_part(servers: Servers, two_models: None, alice_api: Api) -> None:
+    servers.script("a", *[Step(status=500, endless=True)] * 3)
+    servers.script("b", says("From b."))
+    assert (await asyncio.wait_for(ask(alice_api, "Hi"), 20)).text == "From b."
 
 
 async def test_a_malformed_tool_call_is_retried_once(servers: Servers, two_models: None, alice_api: Api) -> None:
@@ -524,3 +531,26 @@ async def test_recalled_memories_are_placed_where_every_model_of_the_agent_accep
     for _, body in servers.requests:
         assert [message["role"] for message in body["messages"]] == ["system", "user"]
         assert "Likes green tea." in body["messages"][-1]["content"]
+
+
+async def test_a_probe_that_breaks_off_opens_the_breaker_for_longer(servers: Servers, clock: Clock) -> None:
+    request = ModelRequest(
+        upstream="a", model="m", fallbacks=(ModelTarget("b", "m"),), messages=({"role": "user", "content": "Hi"},)
+    )
+
+    async def ask_once() -> None:
+        with contextlib.suppress(UpstreamError):
+            async with aclosing(upstreams.model().stream(request)) as chunks:
+                async for _ in chunks:
+                    pass
+
+    servers.script("a", *[says("Half", disconnects=True)] * 7)
+    servers.script("b", says("From b."))
+    for _ in range(5):
+        await ask_once()
+    clock.now += 6
+    await ask_once()  # the probe breaks off
+    clock.now += 6
+    await ask_once()  # the rest is 10 seconds now
+    assert servers.order == "aaaaaab"
+    servers.steps["a"].clear()

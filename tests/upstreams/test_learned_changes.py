@@ -32,6 +32,8 @@ from tests.reviews.talk import attempt_make
 from tests.upstreams.refusals import CASES, FORWARDED, HI, LOOKUP, Case, has, openai
 from tests.upstreams.server import KEY, Refusal, RuledServer, Step, learned_changes
 
+pytestmark = pytest.mark.usefixtures("undescribed_server")
+
 
 def unknown(name: str) -> Refusal:
     """Return the refusal of a parameter that the server does not know."""
@@ -166,7 +168,10 @@ async def test_a_change_that_does_not_help_is_tried_once_and_not_learned(
 async def test_a_token_limit_refused_under_both_names_is_an_error(
     server: RuledServer, alice_api: Api, agent: Agent
 ) -> None:
-    server.refusals += map(unknown, ("max_tokens", "max_completion_tokens"))
+    server.refusals += [
+        Refusal(body=openai(f"Unsupported parameter: '{name}'", name, "unsupported_parameter"), when=has(name))
+        for name in ("max_tokens", "max_completion_tokens")
+    ]
     answer = await ask(alice_api, "Hi", max_tokens=50)
     assert answer.status == 400
     assert [body.keys() & {"max_tokens", "max_completion_tokens"} for body in server.bodies] == [
