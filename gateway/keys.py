@@ -254,5 +254,6 @@ def key_names(keys: Collection[UUID]) -> dict[UUID, str]:
 
 
 def key_hash(plain: str) -> str:
-    """Return the hash by which a key is stored and found. 256 random bits need no slow hash."""
+    """Return the hash by which a key is stored and found, and under which the library stores tokens of OAuth apps. 256
+    random bits need no slow hash."""
     return hashlib.sha256(plain.encode()).hexdigest()

@@ -19,8 +19,8 @@ trace_context: ContextVar[Mapping[str, str]] = ContextVar("trace_context", defau
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 _TRACESTATE = re.compile(r"[a-z0-9][a-z0-9_*/@-]{0,255}=[\x21-\x2b\x2d-\x3c\x3e-\x7e]{1,256}")
 _MAX_TRACESTATE = 512
-_WITH_PORT = re.compile(r"([0-9.]+):[0-9]+|\[([^\]]+)\](?::[0-9]+)?")
 _MAX_MEMBERS = 32
+_WITH_PORT = re.compile(r"([0-9.]+):[0-9]+|\[([^\]]+)\](?::[0-9]+)?")
 # Requested by machines under any host name.
 OPERATIONS = ("/healthz", "/readyz", "/metrics")
 # Requested by apps before sign-in.

@@ -39,7 +39,7 @@ async def count_request(key: str, per_minute: int) -> None:
 
 
 async def count_for_address(what: str, address: str, per_minute: int) -> None:
-    """Count a request for `what` from a network address, as count_request does. Raises RateLimited."""
+    """Count a request for `what` from a network address; `per_minute` is at least 1. Raises RateLimited."""
     window, accepted = await _hit(f"{what}:{address}", per_minute)
     if not accepted:
         raise _limited("One address may make", window)
