@@ -104,7 +104,7 @@ class BookArrays(Sized):
 
 def build_arrays(entries: Sequence[Entry], cache: AnalysisCache, book: BookKey | None = None) -> BookArrays:
     """Analyse new entries and build the arrays of the book."""
-    analyses = cache.analyse(entries, book)
+    analyses, drops = cache.analyse(entries, book)
     counts = np.concatenate([np.zeros((3, 0), dtype=np.int32), *(analysis.terms for analysis in analyses)], axis=1)
     # In the order of the book, so that the cache's other books can change neither sums nor ties.
     places, local = _numbered([analysis.words for analysis in analyses])
@@ -123,7 +123,7 @@ def build_arrays(entries: Sequence[Entry], cache: AnalysisCache, book: BookKey |
     rarity, shareable = np.stack([_rarity(triples, idf, len(entries)) for triples in sources], axis=1)
     spelled = list(spellings)
     common = _most_common(numbers, local, counts, len(places)).tolist()
-    word_vectors, word_centre = _centred(cache.word_vectors([spelled[number] for number in common]))
+    word_vectors, word_centre = _centred(cache.word_vectors([spelled[number] for number in common], drops))
     vectors, centre = _centred(joined_rows([analysis.vector for analysis in analyses]))
     keyword_lengths = np.array([analysis.keywords_length for analysis in analyses], dtype=np.float32)
     return BookArrays(

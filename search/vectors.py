@@ -4,6 +4,7 @@ of rows."""
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cache, lru_cache
@@ -103,15 +104,23 @@ class StaticVectors:
         self._pieces_of_word.cache_clear()
 
 
+_loading = threading.Lock()  # `cache` alone would let several threads load a table each
+
+
 @cache
+def _table() -> StaticVectors:
+    return StaticVectors()
+
+
 def static_vectors() -> StaticVectors:
     """Return the process's table, which is loaded on first use (about 0.15 s, 35 MB)."""
-    return StaticVectors()
+    with _loading:
+        return _table()
 
 
 def forget_words() -> None:
     """Clear the word cache of the process's table."""
-    if static_vectors.cache_info().currsize:
+    if _table.cache_info().currsize:
         static_vectors().forget_words()
 
 

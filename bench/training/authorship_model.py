@@ -26,7 +26,10 @@ from scanning.model.features import Floats
 
 ROWS = ROOT / "bench" / "authorship_rows"
 MADE_FROM = WEIGHTS.with_name("made_from.json")
-CODE = (*(WEIGHTS.with_name(f"{name}.py") for name in ("features", "scoring")), TRAINING / "authorship_model.py")
+CODE = (
+    *(WEIGHTS.with_name(f"{name}.py") for name in ("features", "scoring")),
+    *(TRAINING / f"{name}.py" for name in ("fitting", "authorship_model")),
+)
 PENALTY = 2.5
 """Factor of half the squared weights (L2), relative to the sum of the sentences' losses."""
 CAUTION = 0.5

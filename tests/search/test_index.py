@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import FrozenInstanceError, replace
 from itertools import permutations
@@ -12,7 +14,7 @@ import pytest
 
 from search import AnalysisCache, BookIndex, Hit, Reason
 from search.query import MAX_CHARS, MAX_PARTS, parts_of, searched_part
-from search.vectors import static_vectors
+from search.vectors import Floats, StaticVectors, _table, static_vectors
 from tests.search.books import FACTS, START, explained, facts, talk
 
 CACHE = AnalysisCache()
@@ -92,9 +94,32 @@ def test_the_cache_has_a_maximum_size() -> None:
     cache = AnalysisCache(max_texts=4)
     BookIndex.build(facts(*FACTS), analysis=cache, book=("alice", "main"))
     assert len(cache) == 4
-    assert "parrot" in cache._word_vectors  # of a text that has left the cache
-    cache.forget(lambda book: book == ("alice", "main"))
+    assert not cache._word_vectors  # since some of their texts have left the cache
+
+
+def test_words_forgotten_while_their_index_is_built_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = AnalysisCache()
+
+    def forget_first(spellings: Sequence[str], drops: int) -> Floats:
+        cache.forget(lambda book: True)
+        return word_vectors(spellings, drops)
+
+    word_vectors = cache.word_vectors
+    monkeypatch.setattr(cache, "word_vectors", forget_first)
+    BookIndex.build(facts(*FACTS), analysis=cache, book=("alice", "main"))
     assert not cache._word_vectors
+
+
+def test_threads_share_one_table_of_vectors() -> None:
+    _table.cache_clear()
+    start = threading.Barrier(4)
+
+    def table(_: int) -> StaticVectors:
+        start.wait()
+        return static_vectors()
+
+    with ThreadPoolExecutor(4) as threads:
+        assert len({id(found) for found in threads.map(table, range(4))}) == 1
 
 
 def test_nbytes_grows_with_the_book() -> None:
