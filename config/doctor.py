@@ -195,11 +195,11 @@ def _contradictions() -> Iterator[Finding]:
     for agent in Agent.objects.order_by("name"):
         for sentence in agent_contradictions(agent_settings(agent)):
             yield Finding(f"agent {agent.name}", Level.WARNING, sentence)
-    for sentence in of_consolidation(consolidation_settings()):
+    for sentence in consolidation_contradictions(consolidation_settings()):
         yield Finding("consolidation", Level.WARNING, sentence)
 
 
-def of_consolidation(limits: ConsolidationSettings) -> Iterator[str]:
+def consolidation_contradictions(limits: ConsolidationSettings) -> Iterator[str]:
     """Yield a sentence for each contradiction in the settings of consolidation; none if it is off."""
     if not limits.enabled:
         return

@@ -52,7 +52,11 @@ class MemoryForm(RefusableForm):
         if memory is not None and memory.pk and memory.number:
             metadata = json.dumps(memory.metadata, ensure_ascii=False) if memory.metadata else ""
             initial.update(keywords=", ".join(memory.keywords), metadata=metadata, version=memory.version)
-        if data is not None and isinstance(self.refusal, BlockedByScan) and _has_secret(data):
+        if (
+            data is not None
+            and isinstance(self.refusal, BlockedByScan)
+            and (self.refusal.details.get("kind") == "secret" or _has_secret(data))
+        ):
             data = data.copy()
             data["content"] = memory.content if memory is not None else ""
             for name in ("keywords", "metadata"):

@@ -54,6 +54,7 @@ class ConsolidationClaim:
 
     @property
     def row(self) -> "QuerySet[ConsolidationRun]":
+        """The run's row, also if the claim was lost: callers check that with lock_claimed."""
         return ConsolidationRun.objects.filter(pk=self.run.pk)
 
     def after_rest(self, error: DomainError) -> datetime:

@@ -128,7 +128,7 @@ conversation.addEventListener("complete", ({ detail }) => {
 });
 conversation.addEventListener("fill", ({ detail }) => composer.setFill(detail));
 conversation.addEventListener("refused", ({ detail }) => {
-  if (!composer.text) composer.keepDraft(detail);
+  composer.keepDraft([detail, composer.text].filter(Boolean).join("\n\n"));
 });
 conversation.addEventListener("taken-back", ({ detail }) => composer.putBack(detail.content, detail.attached));
 

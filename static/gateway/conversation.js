@@ -55,8 +55,9 @@ export class Conversation extends EventTarget {
 
   // Sends a message and shows its answer. `again`: the message of the turn to replace; `edited`: its new text. Both keep
   // the attachments. Resolves when the answer is complete, was refused, or broke off.
-  async send(content, options = {}) {
-    const { replaces = null, again = false, edited = false, attached = [], attempt = 0 } = options;
+  async send(content, { attached = [], ...rest } = {}) {
+    const { replaces = null, again = false, edited = false, attempt = 0 } = rest;
+    const options = { ...rest, attached };
     const section = this.#liveTurn(content, replaces, attached);
     this.replacing = replaces;
     this.dispatchEvent(new CustomEvent("sent"));
@@ -201,7 +202,10 @@ export class Conversation extends EventTarget {
       time.dateTime = now.toISOString();
       time.textContent = this.#clock(now);
     }
-    for (const refused of this.ledger.querySelectorAll("[data-refused]")) this.#takeBack(refused, refused.unsent.content !== content);
+    for (const refused of this.ledger.querySelectorAll("[data-refused]")) {
+      const { unsent } = refused;
+      this.#takeBack(refused, !unsent.again && (unsent.content !== content || unsent.attached !== attached));
+    }
     const replaced = replaces && this.#shown(replaces);
     const kept = replaced && replaced.querySelector(".attached:not([hidden])");
     if (kept) section.querySelector("[data-attached]").replaceWith(kept.cloneNode(true));
@@ -343,7 +347,7 @@ export class Conversation extends EventTarget {
       return;
     }
     section.dataset.refused = "";
-    section.unsent = { content, attached: options.attached ?? [] };
+    section.unsent = { content, attached: options.attached, again: options.again };
     again.addEventListener("click", () => this.send(content, { ...options, attempt: 0 }));
     back.addEventListener("click", () => this.#takeBack(section, true));
     this.dispatchEvent(new CustomEvent("refused", { detail: content }));

@@ -52,7 +52,7 @@ export class Notifications extends EventTarget {
   }
 
   isReachable() {
-    return fetch("/healthz", { cache: "no-store" }).then(() => true, () => false);
+    return fetch("/healthz", { cache: "no-store", signal: AbortSignal.timeout(5000) }).then(({ ok }) => ok, () => false);
   }
 
   // Always opens a new socket: after a network change the old one may look open but be dead.
@@ -75,7 +75,6 @@ export class Notifications extends EventTarget {
   }
 
   #lost() {
-    if (this.lost) return;
     this.lost = true;
     this.dispatchEvent(new CustomEvent("lost"));
   }

@@ -77,11 +77,14 @@ async function act(row, button, next, write) {
     const fresh = await list.refreshRow(row.dataset.memory);
     if (focused) fresh?.querySelector(next)?.focus();
     list.refreshSummary();
-  }).finally(() => (button.disabled = false)); // the row may not have been rendered again
+  });
   if (error?.code === "conflict") {
     const fresh = await list.refreshRow(row.dataset.memory);
     if (fresh) showError(fresh, "It was changed elsewhere in the meantime. This is the current text.");
-  } else if (error) showError(row, error.message);
+  } else if (error) {
+    showError(row, error.message);
+  }
+  button.disabled = false; // the row may not have been rendered again
 }
 
 let waiting = 0;

@@ -73,6 +73,9 @@ def test_messages_can_be_sent_where_only_websockets_are_blocked(visitor: NewVisi
     expect(chat.get_by_text("Connection lost. Trying again…")).to_be_visible(timeout=30_000)
     puppet.answer("Fine.")
     ask(chat, "hello")
+    alices.expect_error("status of 502")
+    chat.route("**/healthz", lambda route: route.fulfill(status=502))  # a proxy answers while Daybook is down
+    expect(chat.get_by_role("button", name="Send message")).to_be_disabled(timeout=30_000)
 
 
 def test_the_stream_resumes_after_its_connection_broke(chat: Page, alices: Visitor, puppet: PuppetModel) -> None:

@@ -1,5 +1,7 @@
 """Text that is being written stays, whatever else happens on the page."""
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -46,6 +48,46 @@ def test_a_refused_message_is_kept_when_another_one_is_sent(alices: Visitor, pup
     expect(chat.get_by_label(BOX)).to_have_value("a long thought")
     chat.reload()
     expect(chat.get_by_label(BOX)).to_have_value("a long thought")
+
+
+def test_of_two_refused_messages_none_is_lost(alices: Visitor, puppet: PuppetModel) -> None:
+    alices.expect_error("status of 409")
+    chat = open_conversation(alices, ("first", "Fine."))
+    Session.objects.update(state="ended")
+    send(chat, "a long thought")
+    expect(chat.get_by_role("alert")).to_be_visible()
+    send(chat, "something else")
+    expect(chat.get_by_label(BOX)).to_have_value("a long thought")
+    expect(chat.get_by_role("alert")).to_be_visible()
+    chat.reload()
+    expect(chat.get_by_label(BOX)).to_have_value(re.compile("something else.*a long thought", re.DOTALL))
+
+
+def test_a_question_that_is_not_answered_again_is_no_draft(alices: Visitor, puppet: PuppetModel) -> None:
+    alices.expect_error("status of 409")
+    chat = open_conversation(alices, ("first", "Fine."))
+    Session.objects.update(state="ended")
+    chat.get_by_role("button", name="Answer again").click()
+    expect(chat.get_by_role("alert")).to_be_visible()
+    Session.objects.update(state="active")
+    puppet.answer("Fine, too.")
+    ask(chat, "something else")
+    expect(chat.get_by_label(BOX)).to_have_value("")
+
+
+def test_a_refused_file_is_kept_when_its_text_is_sent_with_another(alices: Visitor, puppet: PuppetModel) -> None:
+    alices.expect_error("status of 409")
+    chat = open_conversation(alices, ("first", "Fine."))
+    Session.objects.update(state="ended")
+    for name in ("one.txt", "two.txt"):
+        chat.locator("#files").set_input_files({"name": name, "mimeType": "text/plain", "buffer": b"words"})
+        expect(chat.locator("#attached li")).to_have_count(1)
+        if name == "two.txt":
+            Session.objects.update(state="active")
+            puppet.answer("Fine, too.")
+        send(chat, "summarise")
+        expect(chat.get_by_role("alert") if name == "one.txt" else chat.get_by_text("Fine, too.")).to_be_visible()
+    expect(chat.locator("#attached li")).to_contain_text("one.txt")
 
 
 def test_text_typed_while_a_session_is_created_is_kept(chat: Page, puppet: PuppetModel) -> None:

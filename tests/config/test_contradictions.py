@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from config.doctor import findings, of_consolidation
+from config.doctor import findings, consolidation_contradictions
 from config.findings import Finding, Level
 from gateway.agents.contradictions import agent_contradictions
 from gateway.agents.settings import AgentSettings, ConsolidationSettings
@@ -29,9 +29,9 @@ AGENTS = [
 
 @pytest.mark.parametrize(("settings_given", "text"), CONSOLIDATION)
 def test_limits_that_prevent_consolidation_are_reported(settings_given: dict[str, Any], text: str) -> None:
-    (sentence,) = of_consolidation(ConsolidationSettings(enabled=True, **settings_given))
+    (sentence,) = consolidation_contradictions(ConsolidationSettings(enabled=True, **settings_given))
     assert text in sentence
-    assert list(of_consolidation(ConsolidationSettings(enabled=False, **settings_given))) == []
+    assert list(consolidation_contradictions(ConsolidationSettings(enabled=False, **settings_given))) == []
 
 
 @pytest.mark.parametrize(("settings_given", "text"), AGENTS)
@@ -48,8 +48,8 @@ def test_one_step_leaves_no_room_for_tools(settings: Settings) -> None:
 
 def test_consistent_settings_are_not_reported() -> None:
     tight = {"max_requests_per_run": 2, "max_rollout_age_days": 1, "min_rollout_idle_hours": 23}
-    assert list(of_consolidation(ConsolidationSettings(enabled=True))) == []
-    assert list(of_consolidation(ConsolidationSettings(enabled=True, **tight))) == []
+    assert list(consolidation_contradictions(ConsolidationSettings(enabled=True))) == []
+    assert list(consolidation_contradictions(ConsolidationSettings(enabled=True, **tight))) == []
     assert list(agent_contradictions(AgentSettings())) == []
     small = {"inject_memories": True, "frozen_char_limit": 10_000_000, "context_token_limit": 2000}
     assert list(agent_contradictions(AgentSettings(**small))) == [], "the budgets keep the block small"

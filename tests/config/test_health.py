@@ -19,8 +19,6 @@ from memories.ids import uuid7
 from tests.shutdown import close_lanes
 from tests.waiting import eventually_async
 
-pytestmark = pytest.mark.django_db
-
 
 @pytest.fixture(autouse=True)
 def _inline(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,6 +46,7 @@ async def test_healthz_is_ok(request_to: HttpRequest) -> None:
     assert _status_and_body(await health.healthz(request_to)) == (200, {"status": "ok"})
 
 
+@pytest.mark.django_db
 async def test_readyz_is_ready_with_database_and_worker(worker: None, request_to: HttpRequest) -> None:
     assert _status_and_body(await health.readyz(request_to)) == (
         200,
@@ -55,6 +54,7 @@ async def test_readyz_is_ready_with_database_and_worker(worker: None, request_to
     )
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize("name", ["default", "local"])
 async def test_readyz_reports_a_configured_upstream(
     worker: None, request_to: HttpRequest, settings: Settings, name: str
@@ -64,12 +64,14 @@ async def test_readyz_reports_a_configured_upstream(
     assert (status, body["model"]) == (200, "upstream")
 
 
+@pytest.mark.django_db
 async def test_readyz_is_unready_without_a_worker(request_to: HttpRequest, settings: Settings) -> None:
     settings.SWEEP_SECONDS = 0.2
     expected = {"status": "unready", "model": "demo", "reasons": ["no heartbeat of a worker for 15 s"]}
     assert _status_and_body(await health.readyz(request_to)) == (503, expected)
 
 
+@pytest.mark.django_db
 async def test_readyz_is_unready_with_a_nearly_full_disk(
     worker: None, request_to: HttpRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,6 +81,7 @@ async def test_readyz_is_unready_with_a_nearly_full_disk(
     assert "the disk of DAYBOOK_HOME has" in body["reasons"][0]
 
 
+@pytest.mark.django_db
 async def test_readyz_is_unready_after_a_write_failed_for_lack_of_space(
     worker: None, request_to: HttpRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,6 +108,7 @@ async def test_healthz_answers_while_every_database_thread_is_busy(settings: Set
     await asyncio.to_thread(close_lanes)
 
 
+@pytest.mark.django_db
 async def test_readyz_is_unready_with_pending_migrations(
     worker: None, request_to: HttpRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,6 +117,7 @@ async def test_readyz_is_unready_with_pending_migrations(
     assert (status, body["reasons"]) == (503, ["migrations are pending"])
 
 
+@pytest.mark.django_db
 def test_pending_migrations_are_queried_until_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     class Executor(MigrationExecutor):
         calls = 0
@@ -127,6 +132,7 @@ def test_pending_migrations_are_queried_until_there_are_none(monkeypatch: pytest
     assert Executor.calls == 2
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize("kind", [OperationalError, InterfaceError])
 async def test_a_failing_database_is_reported_without_details(
     request_to: HttpRequest, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]

@@ -196,6 +196,14 @@ def test_a_secret_is_a_form_error_and_is_not_repeated(root: Client, before: str)
     assert not AuditEntry.objects.filter(action="change").exists()
 
 
+def test_a_secret_in_metadata_with_escapes_is_not_repeated(root: Client) -> None:
+    page = edit(
+        root, memory_make("Likes tea."), metadata=r'{"dsn": "postgres:\/\/app:s3cretpw@db\/x"}'
+    ).content.decode()
+    assert "Not saved. Rule" in page
+    assert "s3cretpw" not in page
+
+
 def test_an_exceeded_budget_is_a_form_error_and_keeps_the_text(root: Client) -> None:
     memory = memory_make("Likes tea.", target="user")
     words = " ".join(f"Drank cup {number} of tea." for number in range(90))
