@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from config.doctor import findings, consolidation_contradictions
+from config.doctor import consolidation_contradictions, findings
 from config.findings import Finding, Level
 from gateway.agents.contradictions import agent_contradictions
 from gateway.agents.settings import AgentSettings, ConsolidationSettings
