@@ -17,6 +17,7 @@ MAX_SENTENCES = 12
 TRACE_KEY = "summary"
 _OF_CONVERSATION = re.compile(r"\bsummar\w{1,4}\b[^.\n]{0,40}\b(?:conversation|chat|dialog|discussion)", re.IGNORECASE)
 _FIRST_MESSAGES = 4  # messages of a conversation that are searched for a summary
+_MAX_SEARCHED = 40_000  # characters of system messages at each end, since a summary may follow long instructions
 _MIN_SENTENCE_CHARS = 30  # letters and digits
 _MIN_SUMMARY_CHARS = 80
 _SENTENCE = re.compile(r"[.!?\n\u3002]+")
@@ -34,8 +35,10 @@ def sentence_hashes(text: str) -> list[str]:
 
 
 def may_contain_summary(client_system: SystemContent) -> bool:
-    """Return True if a client's system messages may contain a summary of the conversation: LangMem, LibreChat."""
-    return bool(_OF_CONVERSATION.search(text_of(client_system)))
+    """Return True if a client's system messages may contain a summary of the conversation: LangMem, LibreChat. Only
+    their beginning and end are searched."""
+    text = text_of(client_system)
+    return any(_OF_CONVERSATION.search(part) for part in (text[:_MAX_SEARCHED], text[-_MAX_SEARCHED:]))
 
 
 def first_sentence_hashes(client_system: SystemContent, messages: Sequence[ChatMessage]) -> set[str]:

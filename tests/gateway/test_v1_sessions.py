@@ -12,6 +12,7 @@ from pytest_django.fixtures import Settings
 from gateway.api import v1_turn
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs.leases import lease_end
+from gateway.runs.summaries import may_contain_summary
 from gateway.services import session_end
 from memories.database.access import in_thread
 from memories.errors import UpstreamError
@@ -455,6 +456,13 @@ SUMMARY = (
     "The person plans a week of hiking in Tyrol with two friends and a dog. They want huts that take dogs, and no day "
     "of more than six hours. They have not decided between July and September yet."
 )
+
+
+def test_long_system_messages_are_searched_for_a_summary_at_both_ends() -> None:
+    long, announced = "Answer politely. " * 5_000, f"Summary of the conversation so far: {SUMMARY}"
+    assert may_contain_summary(f"{announced}\n{long}")
+    assert may_contain_summary(f"{long}\n{announced}")
+    assert not may_contain_summary(f"{long}\n{announced}\n{long}")
 
 
 async def test_a_first_message_continues_only_the_session_whose_summary_is_in_its_system_message(
