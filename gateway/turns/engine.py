@@ -236,10 +236,10 @@ class Turn:
         if result.refused:
             self.output.trace["refused"] = result.refused
         turns_since_review = await asyncio.shield(self._close(state))
-        # Only the native API lists the changes.
-        changes = await self._tools.all_changes(self.context) if self.context.is_native else []
         if state == Run.State.COMPLETED:
             notify_providers(self.context, self.output.text, self.output.trace)
+        # Only the native API lists the changes.
+        changes = await self._tools.all_changes(self.context) if self.context.is_native else []
         return Done(
             state=state,
             output=self.output,

@@ -10,7 +10,7 @@ import httpx2
 from django.conf import settings
 
 from gateway.errors import RequestRefused, UpstreamUnreachable
-from gateway.upstream.error_body import MAX_ERROR_BYTES, is_error
+from gateway.upstream.error_body import is_error
 from gateway.upstream.fault_classes import BOTCHED_CALL
 from gateway.upstream.faults import BROKE_OFF, fault_in_answer
 from memories.errors import TooLarge
@@ -23,6 +23,7 @@ DONE: Chunk = {}
 
 # A line or a body may be larger than the text in it: escaped characters, log probabilities, several choices.
 _BODY_FACTOR = 8
+_MAX_ERROR_BYTES = 64_000
 _MAX_HALVES = 32  # characters of one answer whose second half is awaited
 CUT_OFF = f"{BROKE_OFF} in the middle of its answer."
 NO_CHOICE = "The model server's answer contains no choice."
@@ -110,7 +111,7 @@ class JSONDocument:
     def embeddings(self, request: httpx2.Request) -> bytes:
         """Return the bytes of a list of vectors. A large document is not parsed, since that would block the event loop.
         Raises ValueError, or the DomainError that the document describes."""
-        if len(self._bytes) <= MAX_ERROR_BYTES and is_error(answer := json.loads(self._bytes)):
+        if len(self._bytes) <= _MAX_ERROR_BYTES and is_error(answer := json.loads(self._bytes)):
             raise fault_in_answer(answer, request)
         if not self._bytes.lstrip().startswith(b"{") or b'"data"' not in self._bytes:
             raise UpstreamUnreachable("The model server's answer contains no vectors.")

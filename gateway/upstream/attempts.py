@@ -138,18 +138,18 @@ class _AttemptSequence:
         except DomainError as error:
             kind = fault_class(error)
             outcome = (not kind.unhealthy, kind is not CONNECT) if kind.about_server else (None, None)
-            self._circuit.leave(self._probes, ok=outcome[0], connected=outcome[1])
+            self._circuit.leave(self._probes, ok=outcome[0], connected=outcome[1], begun=self._begun)
             self._record(target, kind.name, started_at)
             pause = self._pause_after(error, kind)
             if pause is None:
                 raise
             self._fault = error
         except BaseException:
-            self._circuit.leave(self._probes, ok=None, connected=None)
+            self._circuit.leave(self._probes, ok=None, connected=None, begun=self._begun)
             raise
         else:
             pause = 0.0
-            self._circuit.leave(self._probes, ok=True, connected=True)
+            self._circuit.leave(self._probes, ok=True, connected=True, begun=self._begun)
             self._request.log.answered_by = target
             self._record(target, "", started_at)
         if pause:

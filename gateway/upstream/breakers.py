@@ -46,17 +46,12 @@ class Breaker:
         self._probing, self._until = False, 0.0
         self._outcomes.clear()
 
-    def leave(self, *, ok: bool | None, probe: bool) -> None:
+    def leave(self, *, ok: bool | None, probe: bool, begun: bool = False) -> None:
         """End a request. `ok` is its outcome, None if that says nothing about the server, as of a cancelled request.
-        While the breaker is open only the outcome of the probe counts."""
+        While the breaker is open only the outcome of the probe counts. `begun`: its answer had begun."""
         now = self.clock()
         if probe:
-            self._probing = False
-            if ok:
-                self._outcomes.clear()
-                self._until = self._rest = 0.0
-            elif ok is False:
-                self._open(now)
+            self._end_probe(now, ok=ok, begun=begun)
             return
         if self._until or ok is None:
             return
@@ -67,6 +62,19 @@ class Breaker:
             return
         if sum(not succeeded for _, succeeded in self._outcomes) > len(self._outcomes) * _MAX_FAILURE_RATE:
             self._open(now)
+
+    def _end_probe(self, now: float, *, ok: bool | None, begun: bool) -> None:
+        if begun and self._until:  # other requests have opened the breaker, or hold it, since
+            return
+        if not begun:
+            self._probing = False
+        if ok is False:
+            self._open(now)
+        elif begun:
+            self._rest = 0.0
+        elif ok:
+            self._outcomes.clear()
+            self._until = self._rest = 0.0
 
     def hold(self, seconds: float) -> None:
         """Hold requests back for at least this long."""
@@ -98,6 +106,6 @@ class Circuit:
             if probe:
                 breaker.begin()
 
-    def leave(self, probes: tuple[bool, bool], *, ok: bool | None, connected: bool | None) -> None:
-        self.any_fault.leave(ok=ok, probe=probes[0])
-        self.connection.leave(ok=connected, probe=probes[1])
+    def leave(self, probes: tuple[bool, bool], *, ok: bool | None, connected: bool | None, begun: bool = False) -> None:
+        self.any_fault.leave(ok=ok, probe=probes[0], begun=begun)
+        self.connection.leave(ok=connected, probe=probes[1], begun=begun)

@@ -14,8 +14,9 @@ from memories.storable import storable_text
 
 REQUEST_STATUSES = frozenset({400, 413, 422})
 """The statuses with which the request is at fault, not the key or the server."""
-MAX_ERROR_BYTES = 64_000  # of an answer with an error that are read
+MAX_ERROR_BYTES = 1_000_000  # of an answer with an error that are read; some quote the request
 _MAX_MESSAGE_CHARS = 300
+_MAX_REDACTED_CHARS = 20_000  # the rest of a message is cut off before secrets are removed
 _CODE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _PARAM = re.compile(r"[A-Za-z0-9_.\[\]-]{1,200}")
 _ADDRESS = re.compile(r"(?:https?|wss?)://[^\s\"'<>)\]}]+", re.IGNORECASE)
@@ -231,6 +232,7 @@ def _inner_code(error: dict[str, Any]) -> str:
 
 
 def _redacted(message: str, secrets: Iterable[str]) -> str:
+    message = message[:_MAX_REDACTED_CHARS]
     for secret in secrets:
         if len(secret) > 3:
             message = message.replace(secret, _HIDDEN)

@@ -3,6 +3,7 @@ error beside the field; a secret is not shown again."""
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from django import forms
@@ -52,11 +53,7 @@ class MemoryForm(RefusableForm):
         if memory is not None and memory.pk and memory.number:
             metadata = json.dumps(memory.metadata, ensure_ascii=False) if memory.metadata else ""
             initial.update(keywords=", ".join(memory.keywords), metadata=metadata, version=memory.version)
-        if (
-            data is not None
-            and isinstance(self.refusal, BlockedByScan)
-            and (self.refusal.details.get("kind") == "secret" or _has_secret(data))
-        ):
+        if data is not None and isinstance(self.refusal, BlockedByScan) and _has_secret(data):
             data = data.copy()
             data["content"] = memory.content if memory is not None else ""
             for name in ("keywords", "metadata"):
@@ -89,4 +86,6 @@ class MemoryForm(RefusableForm):
 def _has_secret(data: Mapping[str, Any]) -> bool:
     """Whether there is a secret in the typed words. A refusal may name another rule first."""
     words = [str(data.get(name, "")) for name in ("content", "keywords", "metadata")]
+    with suppress(InvalidRequest):  # escapes may hide a secret in the JSON
+        words += clean_metadata(read_json(words[2], what="Metadata", repair=True) if words[2] else {}).values()
     return scanning.scan(words[0], words[1:]).has_secret

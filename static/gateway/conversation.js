@@ -204,7 +204,7 @@ export class Conversation extends EventTarget {
     }
     for (const refused of this.ledger.querySelectorAll("[data-refused]")) {
       const { unsent } = refused;
-      this.#takeBack(refused, !unsent.again && (unsent.content !== content || unsent.attached !== attached));
+      this.#takeBack(refused, !unsent.again && (unsent.content !== content || unsent.attached.some((file) => !attached.includes(file))));
     }
     const replaced = replaces && this.#shown(replaces);
     const kept = replaced && replaced.querySelector(".attached:not([hidden])");
@@ -350,7 +350,7 @@ export class Conversation extends EventTarget {
     section.unsent = { content, attached: options.attached, again: options.again };
     again.addEventListener("click", () => this.send(content, { ...options, attempt: 0 }));
     back.addEventListener("click", () => this.#takeBack(section, true));
-    this.dispatchEvent(new CustomEvent("refused", { detail: content }));
+    if (!options.again) this.dispatchEvent(new CustomEvent("refused", { detail: content }));
   }
 
   // Removes a refused message. It is written again in the composer, unless it is being sent again.

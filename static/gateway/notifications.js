@@ -66,8 +66,8 @@ export class Notifications extends EventTarget {
 
   // A local Daybook responds without a network. If it does not, the socket may still look open.
   async #offline() {
-    if (await this.isReachable()) return;
     const old = this.socket;
+    if ((await this.isReachable()) || old !== this.socket) return;
     this.socket = null;
     clearTimeout(this.timer);
     old?.close();

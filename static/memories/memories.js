@@ -72,19 +72,22 @@ async function undoClear(button) {
 async function act(row, button, next, write) {
   const focused = row.contains(document.activeElement);
   button.disabled = true;
-  const error = await refused(async () => {
-    await write();
-    const fresh = await list.refreshRow(row.dataset.memory);
-    if (focused) fresh?.querySelector(next)?.focus();
-    list.refreshSummary();
-  });
-  if (error?.code === "conflict") {
-    const fresh = await list.refreshRow(row.dataset.memory);
-    if (fresh) showError(fresh, "It was changed elsewhere in the meantime. This is the current text.");
-  } else if (error) {
-    showError(row, error.message);
+  try {
+    const error = await refused(async () => {
+      await write();
+      const fresh = await list.refreshRow(row.dataset.memory);
+      if (focused) fresh?.querySelector(next)?.focus();
+      list.refreshSummary();
+    });
+    if (error?.code === "conflict") {
+      const fresh = await list.refreshRow(row.dataset.memory);
+      if (fresh) showError(fresh, "It was changed elsewhere in the meantime. This is the current text.");
+    } else if (error) {
+      showError(row, error.message);
+    }
+  } finally {
+    button.disabled = false; // the row may not have been rendered again
   }
-  button.disabled = false; // the row may not have been rendered again
 }
 
 let waiting = 0;

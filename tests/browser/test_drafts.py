@@ -67,11 +67,31 @@ def test_a_question_that_is_not_answered_again_is_no_draft(alices: Visitor, pupp
     alices.expect_error("status of 409")
     chat = open_conversation(alices, ("first", "Fine."))
     Session.objects.update(state="ended")
+    chat.get_by_label(BOX).fill("half a thought")
+    chat.get_by_role("button", name="Answer again").click()
+    expect(chat.get_by_role("alert")).to_be_visible()
+    Session.objects.update(state="active")
+    chat.reload()
+    expect(chat.get_by_label(BOX)).to_have_value("half a thought")
+    chat.get_by_label(BOX).fill("")
+    Session.objects.update(state="ended")
     chat.get_by_role("button", name="Answer again").click()
     expect(chat.get_by_role("alert")).to_be_visible()
     Session.objects.update(state="active")
     puppet.answer("Fine, too.")
     ask(chat, "something else")
+    expect(chat.get_by_label(BOX)).to_have_value("")
+
+
+def test_a_refused_message_that_is_typed_again_is_sent_once(alices: Visitor, puppet: PuppetModel) -> None:
+    alices.expect_error("status of 409")
+    chat = open_conversation(alices, ("first", "Fine."))
+    Session.objects.update(state="ended")
+    send(chat, "a long thought")
+    expect(chat.get_by_role("alert")).to_be_visible()
+    Session.objects.update(state="active")
+    puppet.answer("Fine, too.")
+    ask(chat, "a long thought")
     expect(chat.get_by_label(BOX)).to_have_value("")
 
 

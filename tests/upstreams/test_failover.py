@@ -25,6 +25,7 @@ from gateway.metrics import registry
 from gateway.models import Message, Run, Session
 from gateway.upstream import EMBEDDINGS, ModelRequest, ModelTarget, OpenAIModel, ResilientModel
 from gateway.upstream.attempts import outcomes
+from gateway.upstream.breakers import Breaker
 from gateway.upstream.kept import KeptFields, with_kept
 from memories.database.access import in_thread
 from memories.errors import UpstreamError
@@ -159,6 +160,17 @@ async def test_an_error_without_an_end_is_read_in_part(servers: Servers, two_mod
     servers.script("a", *[Step(status=500, endless=True)] * 3)
     servers.script("b", says("From b."))
     assert (await asyncio.wait_for(ask(alice_api, "Hi"), 20)).text == "From b."
+
+
+def test_the_end_of_a_probe_changes_nothing_that_happened_since_it_began(clock: Clock) -> None:
+    breaker = Breaker(clock)
+    breaker.hold(5)
+    clock.now += 6
+    assert breaker.enter()
+    breaker.begin()
+    breaker.hold(300)  # another request was told to wait
+    breaker.leave(ok=True, probe=True, begun=True)
+    assert breaker.seconds() == 300
 
 
 async def test_a_malformed_tool_call_is_retried_once(servers: Servers, two_models: None, alice_api: Api) -> None:
