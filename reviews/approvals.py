@@ -74,15 +74,7 @@ def review_approve(
             states = _WAITING if waiting or (only is None and run.state != State.CANCELLED) else PENDING
             chosen = _select(run, only, states)
             originals = _edit(chosen, edits or {}, actor)
-            source = Source(
-                actor=actor,
-                origin=_ORIGINS.get(run.trigger, WriteOrigin.BACKGROUND_REVIEW),
-                kind=ChangeSet.Kind.APPROVAL,
-                session_id=run.session_id,
-                run_id=last_turn_read(run),
-                review_id=run.pk,
-            )
-            run.change_set, refused = apply_writes(run, run.writes, chosen, source)
+            run.change_set, refused = apply_writes(run, run.writes, chosen, _approval_by(actor, run))
             if refused and len(refused) == len(chosen):
                 raise next(iter(refused.values()))
             for write in chosen:
@@ -96,6 +88,17 @@ def review_approve(
         cleared = ReviewRun.objects.filter(pk=review.pk)
         reviews_cancel(cleared, "The book was cleared meanwhile.", rejected_at=None)
         raise Conflict("The book was cleared after this review, so its writes can no longer be saved.") from None
+
+
+def _approval_by(actor: str, run: ReviewRun) -> Source:
+    return Source(
+        actor=actor,
+        origin=_ORIGINS.get(run.trigger, WriteOrigin.BACKGROUND_REVIEW),
+        kind=ChangeSet.Kind.APPROVAL,
+        session_id=run.session_id,
+        run_id=last_turn_read(run),
+        review_id=run.pk,
+    )
 
 
 @transaction.atomic

@@ -65,16 +65,14 @@ class AnalysisCache:
         self._book_of: dict[bytes, BookKey | None] = {}
         self._word_vectors: dict[str, Floats] = {}
         self._lock = threading.Lock()
-        self._drops = 0  # texts that left the cache so far
         self.misses = 0
         """Number of entries analysed so far, for tests and metrics."""
 
     def __len__(self) -> int:
         return len(self._cache)
 
-    def analyse(self, entries: Sequence[Entry], book: BookKey | None = None) -> tuple[list[Analysis], int]:
-        """Return one analysis per entry, and cache them as texts of `book`; and for `word_vectors` the number of texts
-        that have left the cache so far, or -1 if some of these did."""
+    def analyse(self, entries: Sequence[Entry], book: BookKey | None = None) -> list[Analysis]:
+        """Return one analysis per entry, and cache them as texts of `book`."""
         keys = [entry.words_key for entry in entries]
         with self._lock:
             analyses = {key: self._cache[key] for key in keys if key in self._cache}
@@ -88,19 +86,18 @@ class AnalysisCache:
                 self._cache[key], self._book_of[key] = analysis, book
             while len(self._cache) > self._max:
                 self._drop_vectors(self._drop(next(iter(self._cache))).spellings)
-            drops = self._drops if all(key in self._cache for key in keys) else -1
         analyses |= fresh
-        return [analyses[key] for key in keys], drops
+        return [analyses[key] for key in keys]
 
-    def word_vectors(self, spellings: Sequence[str], drops: int) -> Floats:
-        """Return the unit vectors of distinct spellings, one row each. They are cached unless a text has left the cache
-        since `analyse` returned `drops`, since nothing would remove the words of that text."""
+    def word_vectors(self, spellings: Sequence[str], entries: Sequence[Entry]) -> Floats:
+        """Return the unit vectors of distinct spellings of these entries, one row each. They are cached unless one of
+        the texts has left the cache since it was analysed: nothing would remove its words."""
         with self._lock:
             vectors = {word: self._word_vectors[word] for word in spellings if word in self._word_vectors}
         missing = [word for word in spellings if word not in vectors]
         fresh = {word: row.copy() for word, row in zip(missing, unit(static_vectors().embed(missing)), strict=True)}
         with self._lock:
-            if drops == self._drops:
+            if all(entry.words_key in self._cache for entry in entries):
                 if len(self._word_vectors) + len(fresh) > _MAX_SPELLINGS:
                     self._word_vectors.clear()
                 self._word_vectors |= fresh
@@ -119,7 +116,6 @@ class AnalysisCache:
             self._drop_vectors(words)
 
     def _drop(self, key: bytes) -> Analysis:
-        self._drops += 1
         del self._book_of[key]
         return self._cache.pop(key)
 

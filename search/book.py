@@ -104,7 +104,7 @@ class BookArrays(Sized):
 
 def build_arrays(entries: Sequence[Entry], cache: AnalysisCache, book: BookKey | None = None) -> BookArrays:
     """Analyse new entries and build the arrays of the book."""
-    analyses, drops = cache.analyse(entries, book)
+    analyses = cache.analyse(entries, book)
     counts = np.concatenate([np.zeros((3, 0), dtype=np.int32), *(analysis.terms for analysis in analyses)], axis=1)
     # In the order of the book, so that the cache's other books can change neither sums nor ties.
     places, local = _numbered([analysis.words for analysis in analyses])
@@ -121,9 +121,8 @@ def build_arrays(entries: Sequence[Entry], cache: AnalysisCache, book: BookKey |
     context, sessions = _context_postings(content_triples, facts.lengths, window, content)
     sources = (content_triples, keyword_triples) if len(keyword_triples[0]) else (content_triples,)
     rarity, shareable = np.stack([_rarity(triples, idf, len(entries)) for triples in sources], axis=1)
-    spelled = list(spellings)
-    common = _most_common(numbers, local, counts, len(places)).tolist()
-    word_vectors, word_centre = _centred(cache.word_vectors([spelled[number] for number in common], drops))
+    common = _most_common(list(spellings), numbers, local, counts, len(places))
+    word_vectors, word_centre = _centred(cache.word_vectors(common, entries))
     vectors, centre = _centred(joined_rows([analysis.vector for analysis in analyses]))
     keyword_lengths = np.array([analysis.keywords_length for analysis in analyses], dtype=np.float32)
     return BookArrays(
@@ -157,9 +156,11 @@ def _numbered(words_by_entry: Sequence[Sequence[str]]) -> tuple[dict[str, int], 
     return numbers, np.fromiter(map(numbers.__getitem__, words), dtype=np.int64, count=len(words))
 
 
-def _most_common(spellings: Ints, terms: Ints, counts: NDArray[np.int32], size: int) -> Ints:
-    """Return each term's most common spelling in the book's contents, or else in its keywords (`size`). The arguments
-    have a column per pair of entry and term."""
+def _most_common(
+    spelled: Sequence[str], spellings: Ints, terms: Ints, counts: NDArray[np.int32], size: int
+) -> list[str]:
+    """Return each term's most common spelling in the book's contents, or else in its keywords (`size`). `spelled` are
+    the spellings by number; the other arguments have a column per pair of entry and term."""
     common = np.empty(size, dtype=np.int64)
     frequencies = np.minimum(np.bincount(spellings), 2**16 - 1).astype(np.uint16)
     for times in (counts[1], counts[0]):
@@ -167,7 +168,7 @@ def _most_common(spellings: Ints, terms: Ints, counts: NDArray[np.int32], size: 
         # The last assignment wins, hence the order: of equally common spellings, the first in the book.
         used = used[frequencies[spellings[used]].argsort(kind="stable")]
         common[terms[used]] = spellings[used]
-    return common
+    return [spelled[number] for number in common.tolist()]
 
 
 def _rarity(triples: Triples, idf: Floats, size: int) -> Floats:

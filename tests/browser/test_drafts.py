@@ -36,78 +36,78 @@ def test_the_draft_of_a_new_session_survives_work_in_another_session(chat: Page,
     expect(chat.get_by_label(BOX)).to_have_value("")
 
 
-def test_a_refused_message_is_kept_when_another_one_is_sent(alices: Visitor, puppet: PuppetModel) -> None:
+@pytest.fixture
+def refusing(alices: Visitor) -> Page:
+    """A conversation in which messages are refused, until `accept_again`."""
     alices.expect_error("status of 409")
-    chat = open_conversation(alices, ("first", "Fine."))
+    page = open_conversation(alices, ("first", "Fine."))
     Session.objects.update(state="ended")
-    send(chat, "a long thought")
-    expect(chat.get_by_role("alert")).to_be_visible()
+    return page
+
+
+def send_refused(page: Page, text: str) -> None:
+    send(page, text)
+    expect(page.get_by_role("alert")).to_be_visible()
+
+
+def accept_again(puppet: PuppetModel) -> None:
     Session.objects.update(state="active")
     puppet.answer("Fine, too.")
-    ask(chat, "something else")
-    expect(chat.get_by_label(BOX)).to_have_value("a long thought")
-    chat.reload()
-    expect(chat.get_by_label(BOX)).to_have_value("a long thought")
 
 
-def test_of_two_refused_messages_none_is_lost(alices: Visitor, puppet: PuppetModel) -> None:
-    alices.expect_error("status of 409")
-    chat = open_conversation(alices, ("first", "Fine."))
-    Session.objects.update(state="ended")
-    send(chat, "a long thought")
-    expect(chat.get_by_role("alert")).to_be_visible()
-    send(chat, "something else")
-    expect(chat.get_by_label(BOX)).to_have_value("a long thought")
-    expect(chat.get_by_role("alert")).to_be_visible()
-    chat.reload()
-    expect(chat.get_by_label(BOX)).to_have_value(re.compile("something else.*a long thought", re.DOTALL))
+def test_a_refused_message_is_kept_when_another_one_is_sent(refusing: Page, puppet: PuppetModel) -> None:
+    send_refused(refusing, "a long thought")
+    accept_again(puppet)
+    ask(refusing, "something else")
+    expect(refusing.get_by_label(BOX)).to_have_value("a long thought")
+    refusing.reload()
+    expect(refusing.get_by_label(BOX)).to_have_value("a long thought")
 
 
-def test_a_question_that_is_not_answered_again_is_no_draft(alices: Visitor, puppet: PuppetModel) -> None:
-    alices.expect_error("status of 409")
-    chat = open_conversation(alices, ("first", "Fine."))
-    Session.objects.update(state="ended")
-    chat.get_by_label(BOX).fill("half a thought")
-    chat.get_by_role("button", name="Answer again").click()
-    expect(chat.get_by_role("alert")).to_be_visible()
+def test_of_two_refused_messages_none_is_lost(refusing: Page) -> None:
+    send_refused(refusing, "a long thought")
+    send_refused(refusing, "something else")
+    expect(refusing.get_by_label(BOX)).to_have_value("a long thought")
+    refusing.reload()
+    expect(refusing.get_by_label(BOX)).to_have_value(re.compile("something else.*a long thought", re.DOTALL))
+
+
+def test_a_question_that_is_not_answered_again_is_no_draft(refusing: Page, puppet: PuppetModel) -> None:
+    def answer_again() -> None:
+        refusing.get_by_role("button", name="Answer again").click()
+        expect(refusing.get_by_role("alert")).to_be_visible()
+
+    refusing.get_by_label(BOX).fill("half a thought")
+    answer_again()
     Session.objects.update(state="active")
-    chat.reload()
-    expect(chat.get_by_label(BOX)).to_have_value("half a thought")
-    chat.get_by_label(BOX).fill("")
+    refusing.reload()
+    expect(refusing.get_by_label(BOX)).to_have_value("half a thought")
+    refusing.get_by_label(BOX).fill("")
     Session.objects.update(state="ended")
-    chat.get_by_role("button", name="Answer again").click()
-    expect(chat.get_by_role("alert")).to_be_visible()
-    Session.objects.update(state="active")
-    puppet.answer("Fine, too.")
-    ask(chat, "something else")
-    expect(chat.get_by_label(BOX)).to_have_value("")
+    answer_again()
+    accept_again(puppet)
+    ask(refusing, "something else")
+    expect(refusing.get_by_label(BOX)).to_have_value("")
 
 
-def test_a_refused_message_that_is_typed_again_is_sent_once(alices: Visitor, puppet: PuppetModel) -> None:
-    alices.expect_error("status of 409")
-    chat = open_conversation(alices, ("first", "Fine."))
-    Session.objects.update(state="ended")
-    send(chat, "a long thought")
-    expect(chat.get_by_role("alert")).to_be_visible()
-    Session.objects.update(state="active")
-    puppet.answer("Fine, too.")
-    ask(chat, "a long thought")
-    expect(chat.get_by_label(BOX)).to_have_value("")
+def test_a_refused_message_that_is_typed_again_is_sent_once(refusing: Page, puppet: PuppetModel) -> None:
+    send_refused(refusing, "a long thought")
+    accept_again(puppet)
+    ask(refusing, "a long thought")
+    expect(refusing.get_by_label(BOX)).to_have_value("")
 
 
-def test_a_refused_file_is_kept_when_its_text_is_sent_with_another(alices: Visitor, puppet: PuppetModel) -> None:
-    alices.expect_error("status of 409")
-    chat = open_conversation(alices, ("first", "Fine."))
-    Session.objects.update(state="ended")
-    for name in ("one.txt", "two.txt"):
-        chat.locator("#files").set_input_files({"name": name, "mimeType": "text/plain", "buffer": b"words"})
-        expect(chat.locator("#attached li")).to_have_count(1)
-        if name == "two.txt":
-            Session.objects.update(state="active")
-            puppet.answer("Fine, too.")
-        send(chat, "summarise")
-        expect(chat.get_by_role("alert") if name == "one.txt" else chat.get_by_text("Fine, too.")).to_be_visible()
-    expect(chat.locator("#attached li")).to_contain_text("one.txt")
+def test_a_refused_file_is_kept_when_its_text_is_sent_with_another(refusing: Page, puppet: PuppetModel) -> None:
+    def attach(name: str) -> None:
+        refusing.locator("#files").set_input_files({"name": name, "mimeType": "text/plain", "buffer": b"words"})
+        expect(refusing.locator("#attached li")).to_have_count(1)
+
+    attach("one.txt")
+    send_refused(refusing, "summarise")
+    accept_again(puppet)
+    attach("two.txt")
+    ask(refusing, "summarise")
+    expect(refusing.locator("#attached li")).to_contain_text("one.txt")
 
 
 def test_text_typed_while_a_session_is_created_is_kept(chat: Page, puppet: PuppetModel) -> None:

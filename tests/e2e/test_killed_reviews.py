@@ -144,7 +144,9 @@ def test_killed_queue_processes_are_replaced(
             os.kill(pid, signal.SIGKILL)
         _wait_until_saved(_scheduled_review(alice, 2), upstream)
         # The guard may notice the last of them only in its next round.
-        eventually(lambda: set(first).isdisjoint(children_of(guard)), within=10, description="the end of all of them")
+        assert eventually(
+            lambda: set(first).isdisjoint(children_of(guard)), within=10, description="the end of all of them"
+        )
 
 
 def test_several_workers_given_the_same_review_apply_it_once(

@@ -12,7 +12,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from search import AnalysisCache, BookIndex, Hit, Reason
+from search import AnalysisCache, BookIndex, Entry, Hit, Reason
 from search.query import MAX_CHARS, MAX_PARTS, parts_of, searched_part
 from search.vectors import Floats, StaticVectors, _table, static_vectors
 from tests.search.books import FACTS, START, explained, facts, talk
@@ -100,9 +100,9 @@ def test_the_cache_has_a_maximum_size() -> None:
 def test_words_forgotten_while_their_index_is_built_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     cache = AnalysisCache()
 
-    def forget_first(spellings: Sequence[str], drops: int) -> Floats:
+    def forget_first(spellings: Sequence[str], entries: Sequence[Entry]) -> Floats:
         cache.forget(lambda book: True)
-        return word_vectors(spellings, drops)
+        return word_vectors(spellings, entries)
 
     word_vectors = cache.word_vectors
     monkeypatch.setattr(cache, "word_vectors", forget_first)
