@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # ahead of this folder, where scanning.py shadows the package
 
 from bench.training.rows import Corpus, read_rows  # noqa: E402
-from bench.training.scanner_model import ROWS, packed  # noqa: E402
+from bench.training.scanner_model import RECIPE, packed  # noqa: E402
 from scanning import RULES_VERSION, redact, scan, warm  # noqa: E402
 from scanning.model import Model, model  # noqa: E402
 from scanning.model.scoring import model_of  # noqa: E402
@@ -120,7 +120,7 @@ def main() -> None:
     parser.add_argument("--misses", action="store_true", help="print missed texts and false alarms")
     options = parser.parse_args()
     warm()
-    corpus = read_rows(ROWS) if options.unseen else None
+    corpus = read_rows(RECIPE.rows) if options.unseen else None
     files = {}
     for path in options.data:
         learned = model_without(path.stem, corpus) if corpus else model()

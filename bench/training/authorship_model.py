@@ -18,17 +18,19 @@ from numpy.typing import NDArray
 
 from bench.training import fitting
 from bench.training.fitting import Rows
-from bench.training.made_from import ROOT, TRAINING, hashes_of, rows_to_train, write
-from bench.training.made_from import outdated as outdated_by
+from bench.training.made_from import ROOT, TRAINING, Recipe
 from scanning.authorship.features import BITS, Sentence, places_of, sentences_of
 from scanning.authorship.scoring import WEIGHTS, best_path
 from scanning.model.features import Floats
 
-ROWS = ROOT / "bench" / "authorship_rows"
-MADE_FROM = WEIGHTS.with_name("made_from.json")
-CODE = (
-    *(WEIGHTS.with_name(f"{name}.py") for name in ("features", "scoring")),
-    *(TRAINING / f"{name}.py" for name in ("fitting", "authorship_model")),
+RECIPE = Recipe(
+    code=(
+        *(WEIGHTS.with_name(f"{name}.py") for name in ("features", "scoring")),
+        *(TRAINING / f"{name}.py" for name in ("fitting", "authorship_model")),
+    ),
+    rows=ROOT / "bench" / "authorship_rows",
+    weights=WEIGHTS,
+    made_from=WEIGHTS.with_name("made_from.json"),
 )
 PENALTY = 2.5
 """Factor of half the squared weights (L2), relative to the sum of the sentences' losses."""
@@ -63,17 +65,17 @@ class Model:
 
 def main() -> None:
     """Train or check, according to the command line."""
-    rows = rows_to_train(__doc__, ROWS, outdated)
-    if rows is None:
+    recipe = RECIPE.to_train(__doc__)
+    if recipe is None:
         return
-    messages = read_rows(rows)
+    messages = read_rows(recipe.rows)
     scores = unseen_scores(messages)
     threshold = clarity_threshold(messages, scores)
     model = fitted(messages)
     step = float(np.abs(model.weights).max()) / 127
     table = np.round(model.weights / step).astype(np.int8)
     np.savez_compressed(WEIGHTS, table=table, numbers=np.array([step, model.bias - CAUTION, threshold]))
-    write(MADE_FROM, made_from(rows))
+    recipe.write()
     sys.stdout.write(report(messages, scores, threshold) + "\n")
 
 
@@ -153,16 +155,6 @@ def report(messages: Sequence[Message], scores: Sequence[Floats], threshold: flo
         share = f"{missed / max(1, pasted):6.1%} of {pasted:<5}"
         lines.append(f"  {author:<10} {share} {flagged:3} of {own_messages:<4} {lost:4} of {own_sentences}")
     return "\n".join(lines)
-
-
-def outdated(rows: Path) -> str:
-    """Return a message that names what has changed since the model was made, or ""."""
-    return outdated_by(MADE_FROM, made_from(rows))
-
-
-def made_from(rows: Path) -> dict[str, str]:
-    """Return the hash of every file that the model depends on, and of the model's arrays."""
-    return hashes_of(CODE, rows, WEIGHTS)
 
 
 if __name__ == "__main__":

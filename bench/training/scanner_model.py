@@ -9,28 +9,29 @@ hashes of inputs and outputs."""
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bench.training.fitting import BLOCK_WEIGHTS, OFFSETS, SCALE, SENTENCE_SHARE, Fitted
-from bench.training.made_from import ROOT, TRAINING, hashes_of, rows_to_train, write
-from bench.training.made_from import outdated as outdated_by
+from bench.training.made_from import ROOT, TRAINING, Recipe
 from bench.training.rows import Corpus, read_rows
 from bench.training.validation import out_of_author, report
 from scanning.model.features import Floats
 from scanning.model.scoring import WEIGHTS
 
-ROWS = ROOT / "bench" / "scanner_rows"
-MADE_FROM = WEIGHTS.with_name("made_from.json")
 PACKAGE = ROOT / "scanning"
-CODE = (
-    *(PACKAGE / "vocabulary").glob("*.py"),
-    *(PACKAGE / f"{name}.py" for name in ("characters", "sentences", "views", "words")),
-    *(PACKAGE / "model" / f"{name}.py" for name in ("features", "scoring")),
-    *(TRAINING / f"{name}.py" for name in ("fitting", "rows", "scanner_model")),
+RECIPE = Recipe(
+    code=(
+        *(PACKAGE / "vocabulary").glob("*.py"),
+        *(PACKAGE / f"{name}.py" for name in ("characters", "sentences", "views", "words")),
+        *(PACKAGE / "model" / f"{name}.py" for name in ("features", "scoring")),
+        *(TRAINING / f"{name}.py" for name in ("fitting", "rows", "scanner_model")),
+    ),
+    rows=ROOT / "bench" / "scanner_rows",
+    weights=WEIGHTS,
+    made_from=WEIGHTS.with_name("made_from.json"),
 )
 MAX_HELD_SHARE = 0.0225
 """Share of harmless rows, each scored by a model that was not trained on its author, that the score alone may hold.
@@ -41,15 +42,15 @@ MAX_BLOCKED_SHARE = 0.005
 
 def main() -> None:
     """Train or check, according to the command line."""
-    rows = rows_to_train(__doc__, ROWS, outdated)
-    if rows is None:
+    recipe = RECIPE.to_train(__doc__)
+    if recipe is None:
         return
-    corpus = read_rows(rows)
+    corpus = read_rows(recipe.rows)
     fit = corpus.fitted()
     scores, orders = out_of_author(corpus)
     arrays = packed(fit, thresholds(corpus, scores, orders))
     np.savez_compressed(WEIGHTS, **arrays)  # type: ignore[arg-type]
-    write(MADE_FROM, made_from(rows))
+    recipe.write()
     sys.stdout.write(report(corpus, scores) + "\n")
 
 
@@ -77,16 +78,6 @@ def packed(fit: Fitted, levels: tuple[float, float]) -> dict[str, NDArray[Any]]:
             scales.append(share * step * SCALE * BLOCK_WEIGHTS[block])
         arrays[f"{name}_scales"] = np.array([share * bias, *scales])
     return arrays
-
-
-def outdated(rows: Path) -> str:
-    """Return a message that names what has changed since the model was made, or ""."""
-    return outdated_by(MADE_FROM, made_from(rows))
-
-
-def made_from(rows: Path) -> dict[str, str]:
-    """Return the hash of every file that the model depends on, and of the model's arrays."""
-    return hashes_of(CODE, rows, WEIGHTS)
 
 
 if __name__ == "__main__":

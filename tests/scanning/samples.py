@@ -3,7 +3,7 @@ is not sure about."""
 
 import json
 
-from bench.training.scanner_model import ROWS
+from bench.training.scanner_model import RECIPE
 from scanning import scan
 
 LETTERS = "Ab3dEf7hIj9kLm2nOp4qRs6tUv8wXy1zCd5eGh0i"
@@ -33,7 +33,9 @@ IBAN = "DE89" + " 3704 0044 0532 0130 00"
 def doubtful_texts(number: int) -> list[str]:
     """Return `number` short training texts that the scan holds but does not block."""
     found = []
-    lines = (line for path in sorted(ROWS.glob("*.jsonl")) for line in path.read_text(encoding="utf-8").splitlines())
+    lines = (
+        line for path in sorted(RECIPE.rows.glob("*.jsonl")) for line in path.read_text(encoding="utf-8").splitlines()
+    )
     for text in (json.loads(line)["text"] for line in lines):
         if len(text) < 300 and "\n" not in text and scan(text).outcome == "hold":
             found.append(text)

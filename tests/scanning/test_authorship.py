@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.training.authorship_model import ROWS, outdated, read_rows
+from bench.training.authorship_model import RECIPE, read_rows
 from scanning.authorship import pasted_spans
 from scanning.authorship.features import MAX_SENTENCE_CHARS, MAX_SENTENCES, places_of, sentences_of
 from tests.text_spans import without_spans
@@ -87,7 +87,7 @@ def test_a_long_line_does_not_add_all_its_words_to_its_neighbours(at_the_end: bo
 
 
 def test_every_training_row_is_divided_into_sentences() -> None:
-    messages = read_rows(ROWS)
+    messages = read_rows(RECIPE.rows)
     assert len({message.author for message in messages}) >= 15
     assert all(len(message.pasted) == len(message.sentences) > 0 for message in messages)
-    assert outdated(ROWS) == ""
+    assert RECIPE.outdated() == ""

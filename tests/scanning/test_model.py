@@ -1,17 +1,17 @@
 """The model's score: features, windows, and whether the packaged weights belong to the rows and the code."""
 
-import dataclasses
 import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bench.training.rows import read_rows
-from bench.training.scanner_model import MADE_FROM, ROWS, made_from, outdated, packed
+from bench.training.scanner_model import RECIPE, packed
 from bench.training.validation import area, detected, out_of_author
 from scanning import RULES_VERSION, scan
 from scanning.model import model
@@ -36,29 +36,27 @@ def places(text: str) -> list[list[int]]:
 
 
 def test_the_packaged_model_was_made_from_the_rows_and_the_code() -> None:
-    assert outdated(ROWS) == ""
+    assert RECIPE.outdated() == ""
 
 
-def test_changed_rows_and_changed_weights_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for path in ROWS.glob("*.jsonl"):
+def test_changed_rows_and_changed_weights_are_noticed(tmp_path: Path) -> None:
+    for path in RECIPE.rows.glob("*.jsonl"):
         shutil.copy(path, tmp_path)
     changed = min(tmp_path.glob("*.jsonl"))
     changed.write_text(changed.read_text() + json.dumps({"text": "x", "label": "attack", "kind": "k", "lang": "en"}))
     (tmp_path / "newcomer.jsonl").write_text("")
-    assert outdated(tmp_path).endswith(f"does not belong to {changed.name}, newcomer.jsonl")
+    assert replace(RECIPE, rows=tmp_path).outdated().endswith(f"does not belong to {changed.name}, newcomer.jsonl")
     weights = tmp_path / "weights.npz"
     with np.load(WEIGHTS) as stored:
         arrays = {name: stored[name] for name in stored.files}
     arrays["text0"][0] += 1
     np.savez_compressed(weights, **arrays)
-    monkeypatch.setattr("bench.training.scanner_model.WEIGHTS", weights)
-    assert outdated(ROWS) == "The packaged model does not belong to weights"
-    assert json.loads(MADE_FROM.read_text())["weights"] != made_from(ROWS)["weights"]
+    assert replace(RECIPE, weights=weights).outdated() == "The packaged model does not belong to weights"
 
 
 def test_the_rules_version_depends_on_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     before = rules_version()
-    other = dataclasses.replace(model(), version="another")
+    other = replace(model(), version="another")
     monkeypatch.setattr("scanning.rules_version.model", lambda: other)
     assert rules_version() != before
     assert len(RULES_VERSION) == 16
@@ -108,8 +106,8 @@ def test_a_long_page_has_the_score_of_the_window_with_the_order() -> None:
 def sentence_part(text: str) -> float:
     """Return what the highest sentence of a text adds to its score."""
     view = folded_view(raw_view(text))
-    none = dataclasses.replace(model().sentence, scales=(0.0,) * len(SIZES), bias=0.0)
-    return score(text) - dataclasses.replace(model(), sentence=none).score(view.text, sentences_of(view)).value
+    none = replace(model().sentence, scales=(0.0,) * len(SIZES), bias=0.0)
+    return score(text) - replace(model(), sentence=none).score(view.text, sentences_of(view)).value
 
 
 def test_a_sentence_counts_the_same_alone_and_among_others() -> None:
@@ -119,7 +117,7 @@ def test_a_sentence_counts_the_same_alone_and_among_others() -> None:
 
 
 def test_text_that_only_resembles_an_order_is_held() -> None:
-    rows = [json.loads(line) for path in sorted(ROWS.glob("*.jsonl")) for line in path.read_text().splitlines()]
+    rows = [json.loads(line) for path in sorted(RECIPE.rows.glob("*.jsonl")) for line in path.read_text().splitlines()]
     attacks = [row["text"] for row in rows if row["label"] == "attack"][::60]
     verdicts = [scan(text) for text in attacks]
     held = [verdict for verdict in verdicts if verdict.outcome == "hold"]
