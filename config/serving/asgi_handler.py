@@ -71,6 +71,7 @@ class HttpApplication:
                 answering.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await answering
+                    return  # it has said so
                 raise
         finally:
             watching.cancel()

@@ -242,10 +242,11 @@ async def test_an_import_that_a_shutdown_interrupts_is_answered(
     await begun.wait()
     monkeypatch.setattr(active, "_ending", ending)
     going.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await going
     if not ending:
+        with pytest.raises(asyncio.CancelledError):
+            await going
         assert sender.status == 0
         return
+    await going
     assert (sender.status, sender.code(), sender.headers[b"Retry-After"]) == (503, "overloaded", b"5")
     assert "x-request-id" in {name.decode().lower() for name in sender.headers}
