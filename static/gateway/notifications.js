@@ -52,6 +52,7 @@ export class Notifications extends EventTarget {
   }
 
   #become(state) {
+    if (state === this.state) return;
     this.state = state;
     this.dispatchEvent(new CustomEvent(state));
   }

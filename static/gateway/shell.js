@@ -9,7 +9,7 @@ import { keep } from "./storage.js";
 import { leaveTemporary } from "./temporary.js";
 import { Toasts } from "./toasts.js";
 
-const REGAINED_STAYS = 5000;
+const REACHED_STAYS = 5000;
 
 export const toasts = new Toasts(document.getElementById("toasts"));
 export const reviews = new ReviewsWatch();
@@ -105,17 +105,15 @@ if (notifications) {
     document.getElementById("signed-out").hidden = true; // if they are still signed out, the next request shows it again
   });
   let quiet = 0;
-  for (const state of ["lost", "late"]) {
+  for (const state of ["lost", "late", "regained"]) {
     notifications.addEventListener(state, () => {
       clearTimeout(quiet);
       showConnection(state);
+      if (state === "lost") return;
+      document.getElementById("signed-out").hidden = true;
+      quiet = setTimeout(() => showConnection(""), REACHED_STAYS); // on a phone it covers the page
     });
   }
-  notifications.addEventListener("regained", () => {
-    document.getElementById("signed-out").hidden = true;
-    showConnection("regained");
-    quiet = setTimeout(() => showConnection(""), REGAINED_STAYS);
-  });
   notifications.addEventListener("message", ({ detail }) => {
     if (!detail.kind.startsWith("review.")) return;
     if (detail.text) toasts.review(detail);
