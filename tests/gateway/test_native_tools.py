@@ -7,6 +7,7 @@ import pytest
 
 from gateway.models import Message, Run, Session
 from memories.database.access import in_thread
+from memories.errors import UpstreamError
 from memories.models import ThreadRecord
 from prompts.conversation import NO_RESULT
 from tests.conftest import Api
@@ -119,6 +120,34 @@ async def test_a_resumed_turn_lists_the_memory_changes_from_before(
     _, turn = await alice_api.post(turns_path(session), {"content": "No meat, please", "tools": [LOOKUP]})
     _, done = await alice_api.post(f"{turns_path(session)}/{turn['id']}/results", {"results": results(turn, "A")})
     assert [change["memory_id"] for change in done["memory_changes"]] == ["1"]
+
+
+async def test_the_writes_of_a_turn_are_one_change_set(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    contents = ("Likes red.", "Likes green.", "Likes blue.")
+    writes = [("add_memory", json.dumps({"content": content, "evidence": content})) for content in contents]
+    # Two steps of one request, and one after the client's tool results.
+    model.script(calls(writes[0]), calls(writes[1], FIRST), calls(writes[2]), "Done.")
+    body = {"content": " ".join(contents), "tools": [LOOKUP]}
+    _, turn = await alice_api.post(turns_path(session), body)
+    answer = {"results": results(turn, "nothing"), "tools": [LOOKUP]}
+    _, turn = await alice_api.post(f"{turns_path(session)}/{turn['id']}/results", answer)
+    assert [change["after"] for change in turn["memory_changes"]] == [*contents]
+    (change_set,) = {change["change_set"] for change in turn["memory_changes"]}
+    _, undone = await alice_api.post(f"/api/changes/{change_set}/undo")
+    assert len(undone["undone"]) == 3
+    model.script(calls(writes[0]), "Done.")
+    _, other = await alice_api.post(turns_path(session), {"content": contents[0]})
+    assert other["memory_changes"][0]["change_set"] != change_set, "another turn has its own"
+
+
+async def test_answers_and_errors_name_session_and_turn(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    for step, status in (("Fine.", 200), (UpstreamError("Not well."), 502)):
+        model.script(step)
+        response = await alice_api.raw("POST", turns_path(session), {"content": "Hi"})
+        assert (response.status_code, response["x-daybook-session"]) == (status, str(session.pk))
+        assert (await alice_api.get(f"{turns_path(session)}/{response['x-daybook-run']}"))[0] == 200
+    command = await alice_api.raw("POST", turns_path(session), {"content": "/memory help"})
+    assert command["x-daybook-run"] == command.json()["id"]
 
 
 async def test_the_continuation_is_streamed(alice_api: Api, session: Session, model: ScriptedModel) -> None:
@@ -243,6 +272,16 @@ async def test_a_waiting_turn_can_be_replaced(alice_api: Api, session: Session, 
     assert (status, again["state"]) == (200, "completed"), again
     assert [message["content"] for message in model.calls[1].messages[1:]] == ["Just say it"]
     assert (await in_thread(Session.objects.get)).turns == 1
+
+
+async def test_two_results_of_one_call_are_refused(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    turn = await waiting_turn(alice_api, session, model)
+    path = f"{turns_path(session)}/{turn['id']}/results"
+    twice = [*results(turn, "1"), *results(turn, "2")]
+    status, answer = await alice_api.post(path, {"results": twice})
+    assert (status, answer["error"]["param"]) == (400, "results")
+    model.script("Done.")
+    assert (await alice_api.post(path, {"results": results(turn, "1", "2")}))[0] == 200
 
 
 async def test_results_for_other_calls_change_nothing(
