@@ -156,11 +156,12 @@ def _write(
 
 
 def _changes_so_far(scope: ToolScope) -> ChangeSet | None:
-    """Return the change set of what earlier steps of the turn wrote, also before it waited for the client's tools."""
+    """Return the change set of what earlier steps of the turn wrote, also before it waited for the client's tools, or
+    None if there is none or it was undone meanwhile."""
     if scope.run_id is None:
         return None
     of_run = ChangeSet.objects.filter(book_id=scope.book.book_id, run_id=scope.run_id, kind=ChangeSet.Kind.TOOL)
-    return of_run.filter(owner_id=scope.book.owner_id).order_by("id").last()
+    return of_run.filter(owner_id=scope.book.owner_id, undone_by=None).order_by("id").last()
 
 
 def _checked(call: ToolCall) -> Arguments | dict[str, Any]:

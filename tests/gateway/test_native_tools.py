@@ -140,6 +140,21 @@ async def test_the_writes_of_a_turn_are_one_change_set(alice_api: Api, session: 
     assert other["memory_changes"][0]["change_set"] != change_set, "another turn has its own"
 
 
+async def test_a_write_after_an_undo_is_a_change_set_of_its_own(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    model.script(calls(ADD, FIRST), calls(("add_memory", '{"content": "Likes blue."}')), "Done.")
+    _, turn = await alice_api.post(turns_path(session), {"content": "Likes blue.", "tools": [LOOKUP]})
+    before = turn["memory_changes"][0]["change_set"]
+    await alice_api.post(f"/api/changes/{before}/undo")
+    path = f"{turns_path(session)}/{turn['id']}/results"
+    _, turn = await alice_api.post(path, {"results": results(turn, "nothing"), "tools": [LOOKUP]})
+    assert turn["memory_changes"][1]["change_set"] != before
+    await alice_api.post(f"/api/changes/{before}/undo")
+    _, listed = await alice_api.get("/api/memories")
+    assert [memory["content"] for memory in listed["data"]] == ["Likes blue."]
+
+
 async def test_answers_and_errors_name_session_and_turn(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     for step, status in (("Fine.", 200), (UpstreamError("Not well."), 502)):
         model.script(step)
