@@ -3,11 +3,11 @@
 from collections.abc import AsyncGenerator, Callable
 from contextlib import ExitStack, aclosing
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 from django.http import HttpResponseBase
-from ninja import Router
+from ninja import Header, Router
 
 from gateway import commands, sse
 from gateway.api import answers
@@ -36,7 +36,7 @@ from memories.database.access import in_read_thread
 from memories.database.batches import in_slices_to_the_end
 from memories.errors import DomainError, NotFound
 from memories.ids import parse_uuid
-from memories.limits import AfterNumber
+from memories.limits import MAX_NUMBER, AfterNumber
 
 router = Router(tags=["Sessions"])
 # The schema of each server-sent event, for the OpenAPI document.
@@ -110,9 +110,24 @@ def turn_get(request: ApiRequest, session_id: str, turn_id: str) -> dict[str, An
 
 @router.get("/sessions/{session_id}/turns/{turn_id}/events", openapi_extra=_EVENTS)
 async def turn_events(
-    request: ApiRequest, session_id: str, turn_id: str, after: AfterNumber = 0, render: Render = "text"
+    request: ApiRequest,
+    session_id: str,
+    turn_id: str,
+    last_event_id: Annotated[
+        int,
+        Header(
+            0,
+            alias="Last-Event-ID",
+            ge=0,
+            le=MAX_NUMBER,
+            description="Takes precedence over `after`. Browsers send it.",
+        ),
+    ],
+    after: AfterNumber = 0,
+    render: Render = "text",
 ) -> HttpResponseBase:
     """The events of a running turn after the number `after`, as server-sent events. As HTML, always all of them."""
+    after = last_event_id or after
     caller, session, turn = request.auth, parse_uuid(session_id), parse_uuid(turn_id)
     row = await in_read_thread(run_get, caller.owner_id, session, turn, limits=caller.limits)
     watch = ExitStack()

@@ -179,6 +179,20 @@ async def test_the_continuation_is_streamed(alice_api: Api, session: Session, mo
     assert (parsed_events[-1][0], parsed_events[-1][1]["content"]) == ("done", "One moment.\n\nFound it.")
 
 
+async def test_events_continue_after_the_last_event_that_a_browser_received(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    """An EventSource that reconnects sends the address that it was opened with, and the last id in a header."""
+    model.script("Fine, thanks.")
+    _, turn = await alice_api.post(turns_path(session), {"content": "How are you?"})
+    path = f"{turns_path(session)}/{turn['id']}/events?after=2"
+    for last, rest in (({}, "ne, thanks."), ({"Last_Event_ID": "6"}, "thanks.")):
+        response = await alice_api.raw("GET", path, **last)
+        text = b"".join([piece async for piece in response.streaming_content]).decode()
+        assert f'event: delta\ndata: {{"text": "{rest}"}}' in text
+    assert (await alice_api.raw("GET", path, Last_Event_ID="x")).status_code == 400
+
+
 async def test_the_injected_memory_stays_the_same_after_results(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
