@@ -30,7 +30,7 @@ from search.analysis import PROCESS_CACHE, AnalysisCache, BookKey
 from search.entries import Entry
 from search.hits import Hit, Reason
 from search.index import BookIndex
-from search.keywords import extract_keywords
+from search.keywords import extract_keywords, query_keywords
 from search.query import PART_CHARS as LONG_MESSAGE
 
 

@@ -26,6 +26,7 @@ _CLAUSE_MARKS = (
 _BRACKETS_AND_QUOTES = frozenset({"Ps", "Pe", "Pi", "Pf"})
 _SYMBOL_CATEGORIES = frozenset({"Sk", "Sm"})
 _MIN_BYTES = 3
+_MAX_SHORT = 24
 _SEPARATOR: Final = "\0"
 _CACHE_SIZE: Final = 512
 """Words for which a book caches whether any content contains them."""
@@ -54,12 +55,22 @@ def extract_keywords(text: str) -> list[str]:
     the ends of words, keeps tokens longer than two bytes of UTF-8 (so Cyrillic "ты" is kept and "my" is not), and drops
     the stop words.
     """
-    tokens = dict.fromkeys(map(_strip_punctuation, text.lower().translate(_SEPARATORS).split()))
-    return [token for token in tokens if token not in STOP_WORDS and _is_long_enough(token)]
+    return [word for word in _words(text) if _is_long_enough(word)]
 
 
-def _is_long_enough(token: str) -> bool:
-    return len(token) >= _MIN_BYTES or len(token.encode("utf-8", "surrogatepass")) >= _MIN_BYTES
+def query_keywords(query: str) -> list[str]:
+    """Return the keywords of a query that somebody wrote in order to search: its short words if it has no others, such
+    as "U2" and "42". In a message they would say nothing."""
+    return extract_keywords(query) or _words(query)[:_MAX_SHORT]
+
+
+def _words(text: str) -> list[str]:
+    words = dict.fromkeys(map(_strip_punctuation, text.lower().translate(_SEPARATORS).split()))
+    return [word for word in words if word and word not in STOP_WORDS]
+
+
+def _is_long_enough(word: str) -> bool:
+    return len(word) >= _MIN_BYTES or len(word.encode("utf-8", "surrogatepass")) >= _MIN_BYTES
 
 
 def _strip_punctuation(token: str) -> str:

@@ -22,7 +22,7 @@ from memories.recall.book_views import BookState, index_over
 from memories.recall.query_vectors import query_vectors
 from memories.recall.snapshot import snapshots
 from memories.selectors import book_named, live_condition
-from search.keywords import extract_keywords
+from search.keywords import query_keywords
 
 router = Router(tags=["Memories"])
 MAX_HITS = 100
@@ -73,7 +73,7 @@ def _search(caller: Caller, body: SearchIn, filters: MemoryFilters, vector: Sequ
     hits = index.search(
         body.query,
         limit=body.limit + 1,
-        keywords=extract_keywords(body.query),
+        keywords=query_keywords(body.query),
         strategy=body.search,
         category=body.category or None,
         only=only,

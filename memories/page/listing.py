@@ -20,7 +20,7 @@ from memories.recall.query_vectors import query_vectors
 from memories.recall.snapshot import snapshots
 from memories.selectors import blocked_condition, categories_of, live_condition, live_in
 from memories.viewers import Viewer
-from search import Hit, extract_keywords
+from search import Hit, query_keywords
 
 _MAX_WORDS = 10
 _DELETED = Q(deleted_at__isnull=False)
@@ -160,7 +160,7 @@ def _ranked(memories: "QuerySet[Memory]", book: Book, filters: Filters, viewer: 
     hits = snapshots.view(BookState.of(book)).index.search(
         filters.query,
         limit=MAX_ROWS + 1,
-        keywords=extract_keywords(filters.query),
+        keywords=query_keywords(filters.query),
         only=only,
         query_vector=vectors.get(filters.query),
     )

@@ -12,7 +12,7 @@ from memories.recall.snapshot import snapshots
 from memories.selectors import blocked_condition, live_memories
 from memories.services import book_limits, characters_used
 from memories.tools.tool import Arguments, BoundedQuery, Stage, Tool, ToolRun, Words
-from search.keywords import extract_keywords
+from search.keywords import query_keywords
 
 SEARCH_LIMIT = 10
 MORE = "These are the newest memories. There are more: search for them."
@@ -65,7 +65,7 @@ def _search(run: ToolRun, arguments: SearchMemories) -> dict[str, Any]:
     hits = view.index.search(
         arguments.query,
         limit=SEARCH_LIMIT,
-        keywords=extract_keywords(arguments.query),
+        keywords=query_keywords(arguments.query),
         strategy=run.scope.search,
         category=arguments.category,
         query_vector=run.scope.vectors.get(arguments.query),

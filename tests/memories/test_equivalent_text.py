@@ -33,6 +33,17 @@ async def test_a_memory_is_found_in_any_form(alice_api: Api, content: str, query
     assert [row["id"] for row in listed["data"]] == [row["id"] for row in found["data"]] == [memory["id"]]
 
 
+@pytest.mark.parametrize("strategy", ["ranked", "match_all"])
+@pytest.mark.parametrize("query", ["U2", "u2?", "42"])
+async def test_short_words_are_searched_if_a_query_has_no_others(alice_api: Api, query: str, strategy: str) -> None:
+    await alice_api.post("/api/memories", {"content": "Likes tea and violins."})
+    _, memory = await alice_api.post("/api/memories", {"content": "Saw U2 in row 42."})
+    _, found = await alice_api.post("/api/memories/search", {"query": query, "search": strategy})
+    assert [row["id"] for row in found["data"]] == [memory["id"]]
+    _, found = await alice_api.post("/api/memories/search", {"query": "of the", "search": strategy})
+    assert len(found["data"]) == 2
+
+
 def test_folding_is_stable() -> None:
     for text, query in FOUND:
         assert fold(query) in fold(text)
