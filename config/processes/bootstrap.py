@@ -94,6 +94,7 @@ def first_credentials() -> tuple[str, str, str]:
         name, password = settings.DAYBOOK_ADMIN_USER, settings.DAYBOOK_ADMIN_PASSWORD
         if users.filter(username=name).exists():
             return "", "", ""  # do not silently make an existing account an administrator
+        _check_name(name)
         if password:
             _check_given(password, User(username=name))
         generated = "" if password else secrets.token_urlsafe(12)
@@ -102,6 +103,16 @@ def first_credentials() -> tuple[str, str, str]:
     if not plain_keys().exists():
         key = _first_key(admin)
     return name, password, key
+
+
+def _check_name(name: str) -> None:
+    """Refuse a name that createsuperuser and the admin's form refuse: its account could not be edited."""
+    try:
+        User._meta.get_field("username").run_validators(name)
+    except ValidationError:
+        raise ConfigurationError(
+            f"DAYBOOK_ADMIN_USER is {name!r}; allowed are letters, digits and @ . + - _."
+        ) from None
 
 
 def _check_given(password: str, user: User) -> None:

@@ -9,6 +9,7 @@ from pydantic import (
     AfterValidator,
     AliasGenerator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Discriminator,
     Field,
@@ -35,6 +36,11 @@ _RoleModel = Annotated[str, StringConstraints(max_length=300, strip_whitespace=T
 _Named = Annotated[_Model, StringConstraints(min_length=1)]
 Models = Annotated[Annotated[_Model, Tag("text")] | Annotated[tuple[_Named, ...], _SEVERAL, Tag("list")], _BY_FORM]
 Upstreams = Annotated[Annotated[Name, Tag("text")] | Annotated[tuple[Name, ...], _SEVERAL, Tag("list")], _BY_FORM]
+
+# YAML reads a bare `off` as false.
+Hold = Annotated[
+    Literal["off", "untrusted", "strict"], BeforeValidator(lambda value: "off" if value is False else value)
+]
 
 _MAX_PARAMETERS = 4000  # characters of JSON
 # Parameters that the gateway itself sets, or reads from a client's request.
@@ -141,7 +147,7 @@ class AgentSettings(_Strict):
         description="Review a session with unreviewed turns after this pause, whatever the interval; 0 = never.",
     )
     memory_review_approval: bool = Field(False, description="Writes of a review wait for a person's approval.")
-    memory_hold: Literal["off", "untrusted", "strict"] = Field(
+    memory_hold: Hold = Field(
         "untrusted",
         description="Automatic writes that wait for a person: off: none; untrusted: those that rest on pasted text, "
         "tools or documents; strict: all that do not rest on the person's own words.",

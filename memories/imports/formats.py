@@ -83,7 +83,9 @@ def _read_file(file: SourceFile, chosen: str, contents: ImportContents) -> Slice
     elif file.text.strip() in _JSON_CONSTANTS:
         raise _unknown_format(file)
     else:
-        format = FORMATS["jsonl" if is_jsonl(file.text) else "markdown" if is_markdown(file.text) else "text"]
+        # JSON Lines with a broken first line would be imported as text, braces included.
+        lines = is_jsonl(file.text) or is_jsonl(file.text.lstrip().partition("\n")[2])
+        format = FORMATS["jsonl" if lines else "markdown" if is_markdown(file.text) else "text"]
     contents.formats[format.name] = None
     if json is not None and format.read_json:
         yield from format.read_json(json, contents)

@@ -70,6 +70,21 @@ def test_a_password_in_quotation_marks_is_refused_and_nothing_is_created(setting
     assert (User.objects.count(), ApiKey.objects.count()) == (0, 0)
 
 
+@pytest.mark.parametrize("name", ["a b", "<ada>", "ada,bob"])
+def test_a_name_that_the_admin_would_refuse_is_refused_and_nothing_is_created(settings: Settings, name: str) -> None:
+    settings.DAYBOOK_ADMIN_USER = name
+    with pytest.raises(ConfigurationError, match=rf"^DAYBOOK_ADMIN_USER is '{name}'; allowed are [^\n]+$"):
+        first_credentials()
+    assert (User.objects.count(), ApiKey.objects.count()) == (0, 0)
+
+
+def test_an_existing_administrator_keeps_any_name(settings: Settings) -> None:
+    settings.DAYBOOK_ADMIN_USER = "a b"
+    User.objects.create_superuser("a b", password="kept")
+    assert first_credentials()[0] == ""
+    assert User.objects.get().username == "a b"
+
+
 def test_a_weak_password_given_for_an_existing_administrator_is_ignored(settings: Settings) -> None:
     User.objects.create_superuser("admin", password="x")
     settings.DAYBOOK_ADMIN_PASSWORD, settings.DAYBOOK_API_KEY = "x", GIVEN_KEY

@@ -49,6 +49,16 @@ def test_apply_leaves_agents_that_the_file_does_not_name(
     assert Configuration.objects.get(section="memories").value["max_rollout_age_days"] == 7
 
 
+@pytest.mark.parametrize("hold", ["off", "Off", '"off"'])
+def test_a_bare_off_is_a_word_not_a_boolean(hold: str) -> None:
+    assert parse(f"agents: {{helper: {{memory_hold: {hold}}}}}").agents["helper"].memory_hold == "off"
+
+
+def test_other_booleans_are_no_memory_hold() -> None:
+    with pytest.raises(InvalidRequest, match=r"agents\.helper\.memory_hold: Input should be 'off'"):
+        parse("agents: {helper: {memory_hold: on}}")
+
+
 def test_a_file_with_settings_only_is_applied(agent: Agent, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     apply(tmp_path, "memories: {enabled: true}")
     assert capsys.readouterr().out == "Applied. The file names no agents.\n"

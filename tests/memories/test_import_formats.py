@@ -255,6 +255,11 @@ def test_an_unreadable_file_is_refused_with_an_explanation(data: bytes, words: s
         read(data)
 
 
+def test_json_lines_below_a_broken_line_are_not_taken_for_text() -> None:
+    with pytest.raises(InvalidRequest, match="Line 1 is not valid JSON"):
+        read(b'WARNING: a line of the program that wrote it\n{"content": "User likes tea"}\n{"content": "Two"}\n')
+
+
 def test_an_unknown_format_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="format is one of auto, jsonl, chatgpt"):
         read("x", format="excel")
