@@ -15,7 +15,8 @@ from prompts.conversation import NO_RESULT
 
 _TEXT_TYPES = frozenset({"input_text", "output_text", "text"})
 _OUTPUT_FIELDS = frozenset({"type", "annotations", "logprobs"})
-_INPUT_ROLES = frozenset({"user", "system", "developer"})
+SYSTEM_ROLES = frozenset({"system", "developer"})
+_INPUT_ROLES = SYSTEM_ROLES | {"user"}
 # Call items: their type in chat completions, the field with the arguments, and its value if empty.
 _CALLS = {"function_call": ("function", "arguments", "{}"), "custom_tool_call": ("custom", "input", "")}
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
