@@ -85,10 +85,14 @@ def _open(
     if resumed := _resumed(caller, request, run_id, messages, notes):
         return resumed
     agent = agent_find(caller, request.agent)
+    ends_in_results = bool(messages) and messages[-1].get("role") == "tool"
     if last_user_index(request.messages) < 0:
-        raise InvalidRequest("No turn waits for these tool results.", param="messages")
+        nothing_said = "Write a message: `/memory` commands and their answers are not sent to a model."
+        raise InvalidRequest(
+            "No turn waits for these tool results." if ends_in_results else nothing_said, param="messages"
+        )
     lookup = SessionLookup(caller=caller, agent=agent, request=request, conversation=conversation)
-    if run_id is None and messages and messages[-1].get("role") == "tool":
+    if run_id is None and ends_in_results:
         messages = with_our_ids(lookup, messages)
         if resumed := _resumed(caller, request, named_run_id(messages), messages, notes):
             return resumed
