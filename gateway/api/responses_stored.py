@@ -85,18 +85,20 @@ def output_items(
     thinking_part: Part = REASONING,
     names: Names = _NO_NAMES,
 ) -> list[dict[str, Any]]:
-    """Return the items of a response, with the ids they had in its stream. Only reasoning that came with calls is
-    stored. `status` is that of the message, `refused` the number of characters at its end that are a refusal; `names`
-    are the client's tool names."""
+    """Return the items of a response, with the ids and in the order that they had in its stream. Only reasoning that
+    came with calls is stored. `status` is that of the message, `refused` the number of characters at its end that are
+    a refusal; `names` are the client's tool names."""
     id_suffix, prefix = f"{run_id.hex}_{part}", call_prefix(run_id)
     reasoning: list[dict[str, Any]] = []
     calls: list[dict[str, Any]] = []
-    text = ""
+    text, before_text = "", 0
     for row in rows:
         if row.role != Message.Role.ASSISTANT:
             continue
         if thinking := reasoning_in((row.kept or {}).get("fields") or {}):
             reasoning.append(reasoning_item(f"rs_{id_suffix}_{len(reasoning)}", thinking, thinking_part))
+        if not text:
+            before_text = len(reasoning)
         if text and row.text and not (text[-1].isspace() or row.text[0].isspace()):
             text += "\n\n"
         text += row.text
@@ -104,7 +106,7 @@ def output_items(
     said, refusal = (text[:-refused].rstrip(), text[-refused:]) if refused else (text, "")
     content = [part.as_json(written) for part, written in ((TEXT, said), (REFUSAL, refusal)) if written]
     message = [message_item(f"msg_{id_suffix}_0", content, status)] if content else []
-    return [*reasoning, *message, *calls]
+    return [*reasoning[:before_text], *message, *reasoning[before_text:], *calls]
 
 
 def input_items(run: Run, part: int) -> list[dict[str, Any]]:

@@ -71,6 +71,19 @@ async def test_a_truncated_response_is_stored_as_incomplete(
     assert await retrieve(alice_api, response) == response
 
 
+async def test_a_stored_response_has_its_items_in_the_order_of_the_steps(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script(
+        Says(thinks=("Let me look.",), pieces=("Looking.",), calls=(("get_memories", "{}"),)),
+        Says(thinks=("And ask.",), pieces=("Asking.",), calls=(("lookup", "{}"),)),
+    )
+    response = await create(alice_api, tools=[LOOKUP])
+    assert [item["type"] for item in response["output"]] == ["reasoning", "message", "reasoning", "function_call"]
+    stored = await retrieve(alice_api, response)
+    assert [item["id"] for item in stored["output"]] == [item["id"] for item in response["output"]]
+
+
 async def test_a_failed_response_contains_the_text_before_the_failure(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
