@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gateway.api.openai_body import CompletionBody, completion_body, read_object, require_type, typed_field
-from gateway.api.responses_items import SYSTEM_ROLES, as_messages, flat_name, read_items
+from gateway.api.responses_items import as_messages, flat_name, read_items
 from gateway.client_tasks import CODEX_METADATA
+from gateway.messages import SYSTEM_ROLES
 from gateway.runs.responses import SYSTEM, SYSTEM_FROM
 from memories.errors import DomainError, InvalidRequest
 
