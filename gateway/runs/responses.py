@@ -140,25 +140,27 @@ def responses_with_system(run: Run, part: int) -> list[str]:
 def with_system(
     owner_id: UUID, rows: Sequence[Message], system_from: Sequence[str]
 ) -> Iterator[Message | SystemMessage]:
-    """Yield the messages of a conversation, and before those of a run the system messages of its input; before all of
-    them if the input was the whole conversation. `system_from` are the responses that have such messages; those that
+    """Yield the messages of a conversation, and before those of a response the system messages of its input; before all
+    of them if the input was the whole conversation. `system_from` are the responses that have such messages; those that
     have been deleted are left out."""
     named = [parsed for parsed in map(_parse_id, system_from) if parsed]
     runs = Run.objects.filter(owner_id=owner_id, pk__in={run_id for run_id, _ in named}) if named else ()
     stored = {run.pk: run.responses or {} for run in runs}
     shown = {row.run_id for row in rows}
-    before: dict[UUID | None, list[SystemMessage]] = {}
+    at_start: tuple[UUID | None, int] = (None, 0)
+    before: dict[tuple[UUID | None, int], list[SystemMessage]] = {}
     for run_id, part in named:
         fields = stored.get(run_id, {}).get(str(part), {})
         is_later = "previous_response_id" in fields and run_id in shown
-        messages = enumerate(fields.get(SYSTEM, ()))
-        before.setdefault(run_id if is_later else None, []).extend(
-            SystemMessage(f"msg_{run_id.hex}_{part}_system_{number}", message) for number, message in messages
+        before.setdefault((run_id, part) if is_later else at_start, []).extend(
+            SystemMessage(f"msg_{run_id.hex}_{part}_system_{number}", message)
+            for number, message in enumerate(fields.get(SYSTEM, ()))
         )
-    yield from before.pop(None, ())
-    for row in rows:
-        yield from before.pop(row.run_id, ())
-        yield row
+    yield from before.pop(at_start, ())
+    for of_run, found in groupby(rows, key=lambda row: row.run_id):
+        for number, messages in enumerate(_parts(of_run, found) if of_run else [ResponsePart(input=list(found))]):
+            yield from before.pop((of_run, number), ())
+            yield from (*messages.input, *messages.output)
 
 
 def transcript(run: Run, part: int) -> list[Message]:

@@ -203,6 +203,20 @@ async def test_developer_messages_of_earlier_input_stay_in_the_conversation(
     assert model.calls[4].messages[0]["content"] == "You are terse.\n\nTalk like a pirate."
 
 
+async def test_a_developer_message_beside_outputs_stays_there(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script(calls(("lookup", "{}")), "Found it.", "Yes.")
+    one = await create(alice_api, tools=[LOOKUP])
+    output = {"type": "function_call_output", "call_id": one["output"][0]["call_id"], "output": "A"}
+    beside = {"input": [output, developer("Be brief.")], "previous_response_id": one["id"]}
+    two = await create(alice_api, tools=[LOOKUP], **beside)
+    await create(alice_api, input="More?", previous_response_id=two["id"])
+    expected = ["system", "user", "assistant", "tool", "developer"]
+    assert [message["role"] for message in model.calls[1].messages] == expected
+    assert [message["role"] for message in model.calls[2].messages] == [*expected, "assistant", "user"]
+
+
 async def test_a_whole_conversation_has_only_its_own_developer_messages(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
