@@ -21,6 +21,7 @@ _DAY = 86_400  # seconds
 _MULTILINE = {"attachments", "openai_options", "secret_key", "secret_key_fallbacks"}
 # Existing installations may have keys in quotation marks. A password is checked when an account is created with it.
 _KEPT_AS_GIVEN = _MULTILINE | {"admin_password"}
+_APP_ORIGIN = re.compile(r"(?!https?:)[a-z][a-z0-9+.-]*://[a-zA-Z0-9._-]+")
 _HOST = re.compile(r"[^\s/:@\[\]]+|\[[0-9A-Fa-f:.]+\]")
 
 
@@ -63,7 +64,7 @@ class Environment(AccountEnvironment):
     admin_password: SecretStr = Field(SecretStr(""), description="Password of the first administrator.")
     api_key: SecretStr = Field(SecretStr(""), description="First API key of the first administrator.")
     allowed_hosts: str = Field("", description="Host names, separated by commas.")
-    trusted_origins: str = Field("", description="Origins (https://host), separated by commas.")
+    trusted_origins: str = Field("", description="Origins (https://host, or an app's), separated by commas.")
     max_body: int = Field(20_000_000, ge=1_000, le=_MAX_BYTES, description="Largest request body in bytes.")
     body_seconds: float = Field(30, ge=1, le=3600, description="Time limit of a body, plus a second for each 50 kB.")
     body_silence_seconds: float = Field(10, ge=0.1, le=600, description="Longest pause of a client within a body.")
@@ -203,9 +204,10 @@ class Environment(AccountEnvironment):
     @classmethod
     def _origins(cls, value: str) -> str:
         for origin in split_list(value):
-            if not is_web_address(origin) or urlsplit(origin).path:
+            if not _APP_ORIGIN.fullmatch(origin) and (not is_web_address(origin) or urlsplit(origin).path):
                 raise ValueError(
-                    "allowed are origins such as https://chat.example.org, without a path, separated by commas"
+                    "allowed are origins such as https://chat.example.org or app://obsidian.md, without a path, "
+                    "separated by commas"
                 )
         return value
 

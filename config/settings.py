@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from django.http.request import split_domain_port, validate_host
 
+from config.account_environment import is_web_address
 from config.accounts import mail, oidc, passwords_allowed
 from config.admin_site import UNFOLD  # noqa: F401 - the theme reads it here
 from config.databases import database
@@ -49,6 +50,12 @@ SECRET_KEY_FALLBACKS = split_list(ENV.secret_key_fallbacks)
 DEBUG = False
 ALLOWED_HOSTS = allowed_hosts(ENV.allowed_hosts, ENV.host)
 TRUSTED_ORIGINS = split_list(ENV.trusted_origins)
+# Those at which this Daybook is reached; the others are other sites and apps.
+OWN_ORIGINS = [
+    origin
+    for origin in TRUSTED_ORIGINS
+    if is_web_address(origin) and validate_host(split_domain_port(urlsplit(origin).netloc)[0], ALLOWED_HOSTS)
+]
 CSRF_TRUSTED_ORIGINS = TRUSTED_ORIGINS
 # Pages of trusted origins may use the APIs with a key, but never with this host's cookies.
 CORS_ALLOWED_ORIGINS = TRUSTED_ORIGINS
@@ -159,13 +166,8 @@ SESSION_COOKIE_NAME = "daybook_session"
 CSRF_COOKIE_NAME = "daybook_csrf"
 CSRF_FAILURE_VIEW = "config.serving.middleware.page_csrf_failed"
 SESSION_COOKIE_SAMESITE = "Lax"
-# Cookies are secure if all trusted origins that are hosts of this Daybook use https; those of other sites do not count.
-_OWN_ORIGINS = [
-    origin
-    for origin in map(urlsplit, TRUSTED_ORIGINS)
-    if validate_host(split_domain_port(origin.netloc)[0], ALLOWED_HOSTS)
-]
-_SECURE = bool(_OWN_ORIGINS) and all(origin.scheme == "https" for origin in _OWN_ORIGINS)
+# Cookies are secure if every address of this Daybook uses https.
+_SECURE = bool(OWN_ORIGINS) and all(origin.startswith("https:") for origin in OWN_ORIGINS)
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _SECURE
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _SECURE else None
 # HSTS for a year, as Django's check recommends.

@@ -261,6 +261,8 @@ class NativeAuth(_BearerAuth):
                 require_writer(caller)
             return caller
         caller = await _look_up(find_caller_by_cookie, request)
+        if end_user(request.headers.get)[0] == "daybook":
+            raise Forbidden("A login may not name end users; a trusted key may.")
         require_json(request, also=_file_types(request))  # before Django looks for the token in a form
         if refused := check_csrf(request):
             raise Forbidden(f"The CSRF token is missing or wrong. Reload the page. ({refused.status_code})")

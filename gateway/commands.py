@@ -29,7 +29,7 @@ from gateway.runs.joined import RunResult, placeholder_context
 from gateway.runs.matching import Continuation
 from gateway.runs.requested import SessionLookup, V1Request
 from gateway.runs.resolve import command_session
-from gateway.runs.rows import messages_insert
+from gateway.runs.rows import messages_insert, session_touch
 from gateway.runs.session_rows import lock
 from gateway.services import require_active, session_get
 from gateway.turns.events import done_json
@@ -38,6 +38,7 @@ from memories.books import book_state
 from memories.caller import UNLIMITED, Caller, KeyLimits
 from memories.database.batches import Slices
 from memories.ids import uuid7
+from memories.limits import INGEST_MESSAGES
 from memories.recall.book_views import BookState
 from memories.recall.frozen import freeze
 from memories.recall.snapshot import snapshots
@@ -126,7 +127,11 @@ def answer_v1(caller: Caller, request: V1Request) -> Slices[CommandTurn]:
     with transaction.atomic():
         session = command_session(lookup, continuation)
         if session._state.adding:
-            session.save(force_insert=True)
+            # After a response that others follow, the conversation up to there continues in the new session.
+            history = others[-INGEST_MESSAGES:] if request.after else ()
+            messages_insert(session, None, history, history=len(history))
+            session.reviewed_through = session.message_seq
+            session_touch(session)
         text = _last_user_text(request.messages)
         named = "" if request.session_ref else fingerprint.commands_key(caller.owner_id, agent.name, text, reply.text)
         return _store(session, text, reply, commands_key=named)

@@ -119,13 +119,12 @@ class LeaseLost(Exception):
     """The lease has expired or has another holder: nothing may be written."""
 
 
-def lease_take(name: str, *, seconds: float) -> UUID | None:
+def lease_take(name: str, *, seconds: float, holder: str = "") -> UUID | None:
     """Take a free or expired lease for `seconds`. Return its token, or None if it is held. Leases expire, so that a
-    crashed holder does not block others forever."""
+    crashed holder does not block others forever. `holder` is by default this process."""
     now = timezone.now()
     token = uuid7()
-    holder = f"{socket.gethostname()}:{os.getpid()}"[:255]
-    values = {"token": token, "holder": holder, "expires_at": now + timedelta(seconds=seconds)}
+    values = {"token": token, "holder": holder or process_name(), "expires_at": now + timedelta(seconds=seconds)}
     if Lease.objects.filter(_over(now, seconds), name=name).update(**values):
         return token
     try:
@@ -135,6 +134,11 @@ def lease_take(name: str, *, seconds: float) -> UUID | None:
     except IntegrityError:
         return None
     return token
+
+
+def process_name() -> str:
+    """Return the host and the process id of this process."""
+    return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def lease_extend(name: str, token: UUID, *, seconds: float) -> bool:

@@ -33,7 +33,7 @@ from gateway.turns.events import Delta, Done
 from gateway.upstream import CHAT, COMPLETIONS, EMBEDDINGS, ModelRequest, ModelTarget, is_demo, model
 from gateway.upstream.answer import choices_of
 from gateway.upstream.in_process import IN_PROCESS
-from gateway.upstream.usage import usage_of
+from gateway.upstream.usage import newer_usage, usage_of
 from memories.caller import Caller
 from memories.database.access import in_patient_thread, in_read_thread
 from memories.errors import DomainError, InvalidRequest, ModelNotFound
@@ -181,12 +181,13 @@ async def plain_vectors(call: PlainCall) -> bytes:
 
 async def plain_chunks(call: PlainCall) -> AsyncGenerator[dict[str, Any]]:
     """Yield the upstream's chunks. Raises DomainErrors."""
-    fields: dict[str, Any] = {}
+    fields: dict[str, Any] = {"usage": {}}
     texts: list[str] | None = None
     try:
         async with aclosing(model().stream(call.request)) as stream:
             async for chunk in stream:
-                fields |= {name: chunk[name] for name in ("model", "usage") if chunk.get(name)}
+                fields["model"] = chunk.get("model") or fields.get("model")
+                fields["usage"] = newer_usage(fields["usage"], usage_of(chunk))
                 texts = texts or []
                 texts.extend(map(_text_in, choices_of(chunk)))
                 yield chunk

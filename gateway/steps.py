@@ -15,11 +15,12 @@ from gateway.messages import content_text
 from gateway.telemetry import NOTHING, Span, begin
 from gateway.upstream import ModelRequest, ModelTarget, model
 from gateway.upstream.answer import choices_of
-from gateway.upstream.calls import CallAccumulator, PartialCall, StepCall
+from gateway.upstream.calls import PartialCall, StepCall
+from gateway.upstream.collected import MessageAccumulator
 from gateway.upstream.custom_tools import custom_names
-from gateway.upstream.kept import FieldAccumulator, KeptFields, PartAccumulator, SizeBudget, with_kept
+from gateway.upstream.kept import KeptFields, SizeBudget, with_kept
 from gateway.upstream.reasoning import ThoughtInText, reasoning_in
-from gateway.upstream.usage import usage_of
+from gateway.upstream.usage import newer_usage, usage_of
 from memories.errors import TooLarge
 from memories.storable import storable_text
 
@@ -65,7 +66,6 @@ class ModelStep:
 
     deadline: float
     bytes_left: int
-    texts: list[str] = field(default_factory=list)
     usage: dict[str, Any] = field(default_factory=dict)
     model: str = ""
     finish_reason: str = ""
@@ -74,39 +74,31 @@ class ModelStep:
     around: Mapping[str, Any] = field(default_factory=dict)
     answered_by: tuple[str, str] = ("", "")  # upstream and model
     part_of: Span = NOTHING
-    _budget: SizeBudget = field(default_factory=SizeBudget)
-    _extra: FieldAccumulator = field(init=False)
-    _parts: PartAccumulator = field(init=False)
-    _calls: CallAccumulator = field(init=False)
     thought: ThoughtInText = field(default_factory=ThoughtInText)
+    _message: MessageAccumulator = field(init=False)
 
     def __post_init__(self) -> None:
-        self._extra, self._parts = FieldAccumulator(self._budget), PartAccumulator(self._budget)
-        self._calls = CallAccumulator(self._budget, self._count)
+        self._message = MessageAccumulator(SizeBudget(), self._count)
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """The pieces of the text so far."""
+        return self._message.texts
 
     @property
     def calls(self) -> Sequence[PartialCall]:
         """The calls so far, in the order in which they began."""
-        return self._calls.calls
+        return self._message.calls.calls
 
     def take(self, choice: dict[str, Any], part: dict[str, Any], *, whole: bool = False) -> str:
         """Add a choice's delta or, with `whole`, its complete message, and return the text in it. Raises TooLarge."""
         self.finish_reason = _name_in(choice.get("finish_reason")) or self.finish_reason
-        self._calls.add(part.get("tool_calls"), whole=whole)
-        content, refusal = part.get("content"), refusal_in(part)
+        refusal = refusal_in(part)
         if refusal:
             part = {name: value for name, value in part.items() if name != "refusal"}
-        if whole:
-            self._extra.add_whole_message(part)
-        elif part.keys() - _MESSAGE_FIELDS:
-            self._extra.add_message(part)
-        self._parts.add(content, before=self.texts)
-        text = content_text(content) or refusal
+        text = self._message.add(part, whole=whole) or self._message.add_text(refusal)
         if text:
-            text = storable_text(text)
             self.refused = self.refused + len(text) if refusal else 0
-            self.texts.append(text)
-            self._count(text)
         return text
 
     @contextmanager
@@ -114,7 +106,7 @@ class ModelStep:
         """Provide the request with the time left for this step, within a span of the step."""
         self.answered_by = (request.upstream, request.model)
         self.thought = ThoughtInText(self.answered_by, request.parameters)
-        self._calls.custom_names = custom_names(request.tools)
+        self._message.calls.custom_names = custom_names(request.tools)
         attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": request.model}
         span = begin("daybook.model_step", {**attributes, "daybook.upstream": request.upstream}, parent=self.part_of)
         seconds = max(self.deadline - asyncio.get_running_loop().time(), 0.001)
@@ -138,9 +130,9 @@ class ModelStep:
     def result(self) -> ModelStepResult:
         """Return the result of the finished step."""
         upstream, model = self.answered_by
-        named = self._calls.by_id()
-        parts = self._parts.parts()
-        fields = {**self._extra.result(), **({"content": parts} if parts else {})}
+        named = self._message.calls.by_id()
+        parts = self._message.parts.parts()
+        fields = {**self._message.extra.result(), **({"content": parts} if parts else {})}
         if isinstance(audio := fields.get("audio"), dict):
             fields["audio"] = {"id": audio.get("id")}  # OpenAI accepts nothing else of a sound that it made
         return ModelStepResult(
@@ -188,7 +180,7 @@ async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[
                 if around and not around.items() <= step.around.items():
                     step.around = {**step.around, **around}
                 step.model = _name_in(chunk.get("model")) or step.model
-                step.usage = usage_of(chunk) or step.usage
+                step.usage = newer_usage(step.usage, usage_of(chunk))
                 for choice in choices_of(chunk):
                     delta = choice.get("delta")
                     delta = delta if isinstance(delta, dict) else {}

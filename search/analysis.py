@@ -65,6 +65,7 @@ class AnalysisCache:
         self._book_of: dict[bytes, BookKey | None] = {}
         self._word_vectors: dict[str, Floats] = {}
         self._lock = threading.Lock()
+        self._forgettings = 0
         self.misses = 0
         """Number of entries analysed so far, for tests and metrics."""
 
@@ -72,9 +73,10 @@ class AnalysisCache:
         return len(self._cache)
 
     def analyse(self, entries: Sequence[Entry], book: BookKey | None = None) -> list[Analysis]:
-        """Return one analysis per entry, and cache them as texts of `book`."""
+        """Return one analysis per entry, and cache them as texts of `book`, unless texts were forgotten meanwhile."""
         keys = [entry.words_key for entry in entries]
         with self._lock:
+            forgettings = self._forgettings
             analyses = {key: self._cache[key] for key in keys if key in self._cache}
             for key in analyses:
                 self._cache.move_to_end(key)
@@ -82,7 +84,7 @@ class AnalysisCache:
         fresh = dict(zip(missing, _analyse(list(missing.values())), strict=True))
         with self._lock:
             self.misses += len(fresh)
-            for key, analysis in fresh.items():
+            for key, analysis in fresh.items() if forgettings == self._forgettings else ():
                 self._cache[key], self._book_of[key] = analysis, book
             while len(self._cache) > self._max:
                 self._drop_vectors(self._drop(next(iter(self._cache))).spellings)
@@ -108,6 +110,7 @@ class AnalysisCache:
         """Drop the texts of the books for which `matches` returns True, with the words that no other text uses. This
         includes texts that another book contains, too: they are analysed again when that book is next built."""
         with self._lock:
+            self._forgettings += 1
             forgotten = {book for book in set(self._book_of.values()) if matches(book)}
             keys = [key for key, book in self._book_of.items() if book in forgotten]
             words = {word for key in keys for word in self._drop(key).spellings}

@@ -64,6 +64,8 @@ MIN_POINTS_UPSTREAM: Final = 1.7
 CHANCE_POINTS: Final = 0.23
 """Additional points needed for every doubling beyond `SMALL_BOOK` facts: among many, the best one for any message is
 close by chance. Not needed in conversations, where a message usually continues the topic."""
+KEYWORD_POINTS: Final = 0.05
+"""Additional points needed among facts with keywords, which match by chance, too."""
 TOP_ENTRIES: Final = 5
 """Number of best entries whose evidence is considered."""
 GROUPS_PER_RESULT: Final = 8
@@ -117,7 +119,10 @@ def min_score(query: Query, evidence: Evidence, scores: Floats, best: Ints, book
 
 def chance_points(book: BookArrays) -> float:
     """Return the points that the best entries of a book of this size reach by chance."""
-    return 0.0 if book.window.has_neighbours else CHANCE_POINTS * max(log2(book.content.size / SMALL_BOOK), 0.0)
+    if book.window.has_neighbours:
+        return 0.0
+    by_size = CHANCE_POINTS * max(log2(book.content.size / SMALL_BOOK), 0.0)
+    return by_size + (KEYWORD_POINTS if book.keywords.documents.size else 0.0)
 
 
 def has_enough_evidence(query: Query, evidence: Evidence, best: Ints, extra: float) -> bool:

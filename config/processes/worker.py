@@ -26,6 +26,7 @@ from memories.ids import uuid7
 from memories.messaging.invalidation import watch
 from memories.sweep import memories_sweep, wal_sweep
 from reviews.alerts import alerts_sweep
+from reviews.consolidation import runs as consolidation_runs
 from reviews.consolidation.triggers import consolidation_sweep
 from reviews.sweep import reviews_sweep
 
@@ -105,6 +106,7 @@ class SweepLoop:
             sweep_logger.exception("%s failed; it is tried again in %s s", step.__name__, settings.SWEEP_SECONDS)
 
     def _end(self) -> None:
+        consolidation_runs.leases_leave()  # the queue has stopped before
         heartbeat.end(self.worker_id)
 
 
@@ -118,6 +120,7 @@ def run_worker(processes: int | None = None, *, prepared: bool = False) -> int:
     inbox = SignalInbox(*STOPS)
     if not prepared and not DatabaseWait("The worker").until_usable(lambda seconds: is_stop(inbox.wait(seconds))):
         return 0
+    consolidation_runs.leases_share()
     upstream_cache.sync()  # before the fork, so that the queue's processes inherit it
     disconnect()
     post_spawn.connect(lambda **_: watch(), weak=False)  # in each process that executes jobs

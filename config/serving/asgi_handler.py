@@ -24,6 +24,7 @@ from gateway.api.body_parser import parse_ahead
 from gateway.api.errors import as_domain_error, error_response
 from gateway.oauth.addresses import RESOURCE_PATH, challenge
 from gateway.requests import OPERATIONS, is_api
+from gateway.runs import active
 from gateway.sse import EventStream
 from memories.errors import DomainError, InvalidRequest, Unauthorized
 
@@ -70,6 +71,7 @@ class HttpApplication:
                 answering.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await answering
+                    return  # it has said so
                 raise
         finally:
             watching.cancel()
@@ -77,7 +79,12 @@ class HttpApplication:
     async def _answer(self, request: ASGIRequest, send: Send) -> None:
         if len(request.body) > SMALL_BYTES:
             await parse_ahead(request)
-        response = await self.pages.get_response_async(request)
+        try:
+            response = await self.pages.get_response_async(request)
+        except asyncio.CancelledError:
+            if not active.is_ending():  # the client disconnected
+                raise
+            response = _error_answer(active.restarting(), request)
         await _send_response(response, send)
 
 
@@ -128,10 +135,16 @@ def _refused(error: DomainError, scope: Scope) -> HttpResponseBase:
     """Return the answer to an API request that was refused before the middlewares were called."""
     request = ASGIRequest({**scope, "query_string": b""}, io.BytesIO())  # the query may be invalid
     RequestBoundary.enter(request)
-    response = error_response(error, request.path_info, request.headers)
+    response = _error_answer(error, request)
     if response.status_code == Unauthorized.http_status and request.path_info.startswith(RESOURCE_PATH):
         with contextlib.suppress(DisallowedHost):  # the challenge needs the host
             response["WWW-Authenticate"] = challenge(request)
+    return response
+
+
+def _error_answer(error: DomainError, request: ASGIRequest) -> HttpResponseBase:
+    """Return the answer to an API request with the headers that the middlewares would add."""
+    response = error_response(error, request.path_info, request.headers)
     _cors.add_response_headers(request, response)
     return RequestBoundary.leave(request, response)
 

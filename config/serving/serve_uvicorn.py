@@ -1,5 +1,6 @@
 """Running uvicorn in this process."""
 
+import asyncio
 import socket
 
 from uvicorn import Config, Server
@@ -10,6 +11,7 @@ from config.serving.socket_protocol import CLIENT_BYTES, ListenerProtocol
 from gateway.runs.active import shut_down
 
 _GRACEFUL_SECONDS = 2
+_ANSWERING_SECONDS = 1.0  # in which requests that are cut off say so
 # Longer than clients and proxies keep idle connections (httpx 5 s, aiohttp 15, nginx 60), since a request that is sent
 # while the server closes the connection is lost.
 _KEEP_ALIVE_SECONDS = 75
@@ -21,6 +23,8 @@ class _Server(Server):
             server.close()  # accept no new connections while open runs are stopped
         await shut_down()
         await super().shutdown(sockets)
+        if cut_off := self.server_state.tasks:  # the process ends by the signal as soon as this returns
+            await asyncio.wait(cut_off, timeout=_ANSWERING_SECONDS)
 
 
 def serve(listener: socket.socket) -> None:

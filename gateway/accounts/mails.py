@@ -30,11 +30,15 @@ def mail_configured() -> bool:
 
 def mail_origin(request: HttpRequest) -> str:
     """Return the origin for links in mails. If DAYBOOK_TRUSTED_ORIGINS is set, it is one of them, so that a forged Host
-    header cannot make mails link to another site: that of the request, otherwise the first one, https before http."""
-    origin, trusted = public_origin(request), settings.TRUSTED_ORIGINS
-    if not trusted or origin in trusted:
+    header cannot make mails link to another site: that of the request, otherwise the first one, those of this Daybook
+    before other sites, https before http. Apps' origins are not addresses."""
+    origin = public_origin(request)
+    if origin in settings.TRUSTED_ORIGINS:
         return origin
-    return next((one for one in trusted if one.startswith("https:")), str(trusted[0]))
+    trusted = sorted(
+        settings.TRUSTED_ORIGINS, key=lambda one: (one not in settings.OWN_ORIGINS, one.startswith("http:"))
+    )
+    return next((one for one in trusted if one.startswith(("https:", "http:"))), origin)
 
 
 def mail_try(to: str, subject: str, template: str, **context: object) -> Outcome:

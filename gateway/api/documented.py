@@ -63,6 +63,7 @@ _SIGN_IN = {"WWW-Authenticate": {"description": "How to authenticate.", "schema"
 _HEADERS = {401: _SIGN_IN, 429: _RETRY, 503: _RETRY}
 _WRITE_METHODS = frozenset({"post", "put", "patch", "delete"})
 _TURN_PATHS = ("/turns", "/results")
+_RUN_PATHS = (*_TURN_PATHS, "/events", "/v1/chat/completions", "/v1/responses", "/v1/messages")
 _REFERENCE = "#/components/schemas/{model}"
 _JSON = "application/json"
 _TEXT = {"type": "string"}
@@ -75,7 +76,8 @@ _IF_MATCH = header_parameter(
     maxLength=100,
 )
 _ETAG = {"description": "The version of this object, for If-Match.", "schema": _TEXT}
-_REQUEST_ID = {"description": "Identifies this request in the log. Your own x-request-id is used.", "schema": _TEXT}
+_REQUEST_ID = {"x-request-id": "Identifies this request in the log. Your own x-request-id is used."}
+_RUN_HEADERS = {"x-daybook-session": "The id of the session.", "x-daybook-run": "The id of the turn."}
 _RENAMED = {413: "RequestEntityTooLarge", 422: "UnprocessableEntity"}  # named differently since Python 3.13
 _REFERENCES = frozenset({"book", "session_id"})
 """Query parameters that refer to something which may not exist."""
@@ -132,9 +134,9 @@ def _document_answers(document: dict[str, Any], etags: Collection[str], if_match
     for operation in chain.from_iterable(path.values() for path in document["paths"].values()):
         name = operation["operationId"]
         operation["parameters"].extend([_USER, *([_IF_MATCH] if name in if_match else [])])
-        headers = {"x-request-id": _REQUEST_ID, **({"ETag": _ETAG} if name in etags else {})}
         for response in operation["responses"].values():
-            response["headers"] = dict(headers)
+            if name in etags:
+                response["headers"] = {"ETag": _ETAG}
             content = response.get("content", {}).get(_JSON, {})
             title = content.get("schema", {}).pop("title", "")
             if title and title != "Response":  # that of ninja's own model around a union
@@ -147,15 +149,18 @@ def document_errors(document: dict[str, Any]) -> None:
     components = document["components"]
     components.setdefault("schemas", {})[_SCHEMA] = _ERROR
     components["responses"] = {_name(status): _response(status) for status in _MEANING}
-    headers = OPENAI_HEADERS | ANTHROPIC_HEADERS
+    headers = _REQUEST_ID | _RUN_HEADERS | OPENAI_HEADERS | ANTHROPIC_HEADERS
     components["headers"] = {name: {"description": words, "schema": _TEXT} for name, words in headers.items()}
     components["responses"][_name(429)]["headers"] |= _headers(OPENAI_HEADERS)
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
+            names = dict(_REQUEST_ID)
+            if path.endswith(_RUN_PATHS):
+                names |= _RUN_HEADERS
             if path.startswith("/v1/") or path.endswith(_TURN_PATHS):  # answers of models have a key's limits
-                names = ANTHROPIC_HEADERS if is_anthropic(path) else OPENAI_HEADERS
-                for answer in operation["responses"].values():
-                    answer["headers"] = answer.get("headers", {}) | _headers(names)
+                names |= ANTHROPIC_HEADERS if is_anthropic(path) else OPENAI_HEADERS
+            for answer in operation["responses"].values():
+                answer["headers"] = answer.get("headers", {}) | _headers(names)
             for status in _statuses(path, method, operation):
                 reference = {"$ref": f"#/components/responses/{_name(status)}"}
                 operation["responses"].setdefault(status, reference)
@@ -217,6 +222,5 @@ def _name(status: int) -> str:
 def _response(status: int, schema: dict[str, Any] | None = None) -> dict[str, Any]:
     schema = schema or {"$ref": f"#/components/schemas/{_SCHEMA}"}
     response: dict[str, Any] = {"description": _MEANING[status], "content": {_JSON: {"schema": schema}}}
-    if headers := _HEADERS.get(status):
-        response["headers"] = dict(headers)
+    response["headers"] = _headers(_REQUEST_ID) | _HEADERS.get(status, {})
     return response

@@ -35,18 +35,19 @@ async def respond(
             response = json_response(await whole())
     except DomainError as error:
         if context:
-            error.headers |= _headers(context.session_id, context.run_id)
+            error.headers |= run_headers(context.session_id, context.run_id)
         raise
     return with_run_headers(response, context.session_id, context.run_id) if context else response
 
 
 def with_run_headers(response: HttpResponseBase, session_id: UUID, run_id: UUID) -> HttpResponseBase:
-    for name, value in _headers(session_id, run_id).items():
+    for name, value in run_headers(session_id, run_id).items():
         response[name] = value
     return response
 
 
-def _headers(session_id: UUID, run_id: UUID) -> dict[str, str]:
+def run_headers(session_id: UUID, run_id: UUID) -> dict[str, str]:
+    """Return the headers that name the session and the run of an answer or an error."""
     return {"x-daybook-session": str(session_id), "x-daybook-run": str(run_id)}
 
 

@@ -3,20 +3,20 @@
 from collections.abc import AsyncGenerator, Callable
 from contextlib import ExitStack, aclosing
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 from django.http import HttpResponseBase
-from ninja import Router
+from ninja import Header, Router
 
 from gateway import commands, sse
 from gateway.api import answers
-from gateway.api.responding import with_run_headers
+from gateway.api.responding import json_response, run_headers, with_run_headers
 from gateway.api.session_json import session_json
 from gateway.api.turn_body import Render, ToolResultsIn, TurnIn
 from gateway.attachments.storing import AttachmentStore
 from gateway.chat.live_html import as_html
-from gateway.command_syntax import parse_command
+from gateway.command_syntax import command_text, parse_command
 from gateway.limits.allowances import Allowance, allowed
 from gateway.limits.watchers import watching
 from gateway.requests import request_id
@@ -34,9 +34,9 @@ from memories.api.operations import reading
 from memories.caller import ApiRequest
 from memories.database.access import in_read_thread
 from memories.database.batches import in_slices_to_the_end
-from memories.errors import NotFound
+from memories.errors import DomainError, NotFound
 from memories.ids import parse_uuid
-from memories.limits import AfterNumber
+from memories.limits import MAX_NUMBER, AfterNumber
 
 router = Router(tags=["Sessions"])
 # The schema of each server-sent event, for the OpenAPI document.
@@ -60,8 +60,9 @@ async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any
     """Send a message. With `stream` the answer comes as server-sent events. If the client disconnects, the turn
     continues."""
     content, options = body.checked_content(), body.options()
-    if isinstance(content, str) and parse_command(content, native=True):
-        return await _command(request, session_id, content, stream=bool(body.stream), render=body.render)
+    command = command_text(content)
+    if parse_command(command, native=True):
+        return await _command(request, session_id, command, stream=bool(body.stream), render=body.render)
     replaces = parse_uuid(body.replaces)
     if body.replaces is not None and replaces is None:
         raise NotFound("There is no such turn in this session to replace.")
@@ -109,9 +110,24 @@ def turn_get(request: ApiRequest, session_id: str, turn_id: str) -> dict[str, An
 
 @router.get("/sessions/{session_id}/turns/{turn_id}/events", openapi_extra=_EVENTS)
 async def turn_events(
-    request: ApiRequest, session_id: str, turn_id: str, after: AfterNumber = 0, render: Render = "text"
+    request: ApiRequest,
+    session_id: str,
+    turn_id: str,
+    last_event_id: Annotated[
+        int,
+        Header(
+            0,
+            alias="Last-Event-ID",
+            ge=0,
+            le=MAX_NUMBER,
+            description="Takes precedence over `after`. Browsers send it.",
+        ),
+    ],
+    after: AfterNumber = 0,
+    render: Render = "text",
 ) -> HttpResponseBase:
     """The events of a running turn after the number `after`, as server-sent events. As HTML, always all of them."""
+    after = last_event_id or after
     caller, session, turn = request.auth, parse_uuid(session_id), parse_uuid(turn_id)
     row = await in_read_thread(run_get, caller.owner_id, session, turn, limits=caller.limits)
     watch = ExitStack()
@@ -151,13 +167,23 @@ async def _answer(
     sent = len(context.earlier.text)
     if stream:
         return _streamed(request, context.session_id, context.run_id, turn.watch(sent), render)
+    try:
+        response = json_response(await _outcome(turn, sent))
+    except DomainError as error:
+        error.headers |= run_headers(context.session_id, context.run_id)
+        raise
+    return with_run_headers(response, context.session_id, context.run_id)
+
+
+async def _outcome(turn: live.LiveTurn, sent: int) -> Any:
+    """Wait for the end of a turn and return it as JSON. Raises its error."""
     async with aclosing(turn.watch(sent)) as events:
         async for _, (name, data) in events:
             if name == "done":
                 return data
             if name == "error":
-                raise turn.failure or NotFound("This turn no longer exists.")
-    raise NotFound("This turn no longer exists.")
+                break
+    raise turn.failure or NotFound("This turn no longer exists.")
 
 
 def _streamed(
@@ -190,7 +216,7 @@ async def _command(request: ApiRequest, session_id: str, line: str, *, stream: b
     reply = await in_slices_to_the_end(commands.answer_native(request.auth, parse_uuid(session_id), line))
     context, text = reply.context, reply.result.output.text
     if not stream:
-        return reply.as_json()
+        return with_run_headers(json_response(reply.as_json()), context.session_id, context.run_id)
 
     async def events() -> AsyncGenerator[tuple[int, live.LiveEvent]]:
         yield len(text), ("delta", {"text": text})

@@ -90,6 +90,8 @@ class ToolResultsIn(
 
     def messages(self) -> list[dict[str, Any]]:
         """Return the results as messages. Raises InvalidRequest."""
+        if len({result.tool_call_id for result in self.results}) < len(self.results):
+            raise InvalidRequest("A call has one result. Name each tool_call_id once.", param="results")
         for index, result in enumerate(self.results):
             check_parts(result.content, f"results[{index}].content")
         return [{"role": "tool", **result.model_dump()} for result in self.results]

@@ -62,7 +62,8 @@ def v1_request_of(request: ApiRequest, body: CompletionBody) -> V1Request:
     client_system, messages = split_system(body.messages)
     header, caller = request.headers.get, request.auth
     session_id = body.metadata.get("session_id")
-    session_ref = header("x-daybook-session", "") or (str(session_id) if isinstance(session_id, str | int) else "")
+    is_id = isinstance(session_id, str | int) and not isinstance(session_id, bool)
+    session_ref = header("x-daybook-session", "") or (str(session_id) if is_id else "")
     chat_id = _conversation_id(request.headers)
     unsaved = header(_OPEN_WEBUI_CHAT, "").strip().startswith(_TEMPORARY_PREFIXES)
     return V1Request(

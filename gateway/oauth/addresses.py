@@ -1,7 +1,7 @@
 """The public URLs of the OAuth endpoints, and the challenge of 401 and 403 responses.
 
-The origin is that of the request, whose host must be in DAYBOOK_ALLOWED_HOSTS. If DAYBOOK_TRUSTED_ORIGINS has an origin
-with that host, its scheme is used instead, since a proxy may forward requests over http."""
+The origin is that of the request, whose host must be in DAYBOOK_ALLOWED_HOSTS. If DAYBOOK_TRUSTED_ORIGINS has a web
+origin with that host, its scheme is used instead, since a proxy may forward requests over http."""
 
 from urllib.parse import urlsplit
 
@@ -18,8 +18,8 @@ RESOURCE_METADATA_PATH = f"/.well-known/oauth-protected-resource{RESOURCE_PATH}"
 def public_origin(request: HttpRequest) -> str:
     """Return the origin at which people and apps reach this server. Raises DisallowedHost."""
     host = request.get_host().lower()
-    trusted = [origin for origin in settings.TRUSTED_ORIGINS if urlsplit(origin).netloc.lower() == host]
-    return max(trusted) if trusted else f"{request.scheme}://{host}"  # "https" > "http"
+    own = [f"{scheme}://{host}" for scheme in ("https", "http")]
+    return next((origin for origin in own if origin in settings.TRUSTED_ORIGINS), f"{request.scheme}://{host}")
 
 
 def resource_of(request: HttpRequest) -> str:

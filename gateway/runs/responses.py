@@ -254,6 +254,8 @@ def _after_command(caller: Caller, given: str) -> Previous:
     runs = Run.objects.filter(owner_id=caller.owner_id, session_id=command.session_id, superseded=False)
     run = runs.filter(pk__lt=command.pk, state__in=_STATES_WITH_OUTPUT).order_by("-pk").first()
     if run is None:
-        return Previous(None, command.session_id, [])
+        rows = Message.objects.filter(owner_id=caller.owner_id, session_id=command.session_id, seq__lt=command.seq)
+        rows = rows.filter(kind=Message.Kind.HISTORY).order_by("seq")
+        return Previous(None, command.session_id, [as_openai(row) for row in rows])
     last = len(parts_of(run)) - 1
     return _previous(run, last, transcript(run, last))

@@ -4,6 +4,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -141,6 +142,8 @@ class Turn:
             client_calls = tracker.by_model_id(step.calls, result.calls)
             self._server_parses = self._server_parses or bool(result.calls)
             result = written.applied(result)
+            if last and not client_calls and result.text.strip():  # its text is the answer, whatever it calls
+                result = replace(result, calls=[])
             other_calls = [call for call in result.calls if call.id not in client_calls]
             own_calls, results = await self._tools.run(other_calls, self.context, self._injection)
             for call in own_calls:

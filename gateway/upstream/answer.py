@@ -2,8 +2,10 @@
 
 Both are limited in size, and the cost per byte is constant however the bytes are split into packets."""
 
+import codecs
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import httpx2
@@ -58,10 +60,11 @@ def max_body_bytes() -> int:
 
 
 class LineSplitter:
-    """Splits bytes into lines, buffering an incomplete last line. Raises TooLarge if a line exceeds the limit."""
+    """Splits bytes into lines, buffering an incomplete last line. A byte order mark before the first line is dropped.
+    Raises TooLarge if a line exceeds the limit."""
 
     def __init__(self) -> None:
-        self._buffer = bytearray()
+        self._buffer, self._mark = bytearray(), codecs.BOM_UTF8
         self._max_bytes = max_body_bytes()
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -73,7 +76,8 @@ class LineSplitter:
         if not newline:
             return []
         *lines, last = rest.split(b"\n")
-        complete = [bytes(self._buffer), *lines]
+        complete = [bytes(self._buffer).removeprefix(self._mark), *lines]
+        self._mark = b""
         self._buffer = bytearray(last)
         return complete
 
@@ -148,15 +152,19 @@ class SurrogateJoiner:
 
 
 class EventReader:
-    """Parses the lines of a stream that answers `request`. `single_choice`: see `normalised`."""
+    """Parses the lines of a stream that answers `request`. `single_choice`: see `normalised`.
+
+    A line is parsed when it arrives, since some servers send no empty line between events. If it is not complete, the
+    data of its event is several lines."""
 
     def __init__(self, request: httpx2.Request, *, single_choice: bool) -> None:
         self._request, self._single_choice = request, single_choice
         self._in_error = False  # within an event of the type "error"
         self._halves = SurrogateJoiner()
+        self._begun = bytearray()  # the data so far of an event with several lines
 
     def chunk_of(self, line: bytes) -> Chunk | None:
-        """Return the chunk in a line, DONE at the end, and None for a line without data. Raises ValueError, and
+        """Return the chunk that a line completes, DONE at the end, and None for any other line. Raises ValueError, and
         DomainErrors for errors that the server reports within the stream."""
         if not line.startswith(b"data:"):
             if line.startswith(b"error:"):  # llama.cpp before September 2025
@@ -165,14 +173,26 @@ class EventReader:
                 self._in_error = line[6:].strip() == b"error"
             elif not line.strip():  # the end of an event
                 self._in_error = False
+                event, self._begun = self._begun, bytearray()
+                return self._parsed(event) if event else None
             return None
         if not (payload := line[5:].strip()):
             return None
         if self._in_error:
             raise fault_in_answer(payload, self._request)
-        if payload == b"[DONE]":
-            return DONE
-        chunk = _decoded(payload.decode(errors="replace"))
+        if not self._begun:
+            if payload == b"[DONE]":
+                return DONE
+            with suppress(ValueError):
+                return self._parsed(payload)
+        self._begun += payload + b"\n"
+        if len(self._begun) > max_body_bytes():
+            raise TooLarge("The model server sent an event that exceeds the gateway's size limit.")
+        return None
+
+    def _parsed(self, data: bytes | bytearray) -> Chunk:
+        """Return the chunk in the data of an event. Raises ValueError, and the error that the chunk contains."""
+        chunk = _decoded(data.decode(errors="replace"))
         if not isinstance(chunk, dict):
             raise ValueError("a chunk that is not an object")
         raise_if_failed(chunk, self._request)

@@ -111,8 +111,8 @@ class CallAccumulator:
         call.id = call.id or call_id
         call.custom = call.custom or is_custom
         call.extra.add_call(piece)
-        if name != call.name and not any(call.arguments):  # some servers repeat the name with every piece
-            call.name += name
+        if name and not any(call.arguments):  # some servers repeat the name so far with every piece
+            call.name = name if name.startswith(call.name) else call.name + name
         call.held = call.name in self.custom_names and not call.custom
         call.arguments.append(arguments)
 

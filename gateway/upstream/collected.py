@@ -1,11 +1,13 @@
-"""Builds a completion from the chunks of a stream, for models that only stream."""
+"""Builds a message from its pieces, and a completion from the chunks of a stream, for models that only stream."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gateway.messages import content_text
 from gateway.upstream.answer import Chunk, choices_of
 from gateway.upstream.calls import CallAccumulator, PartialCall, call_json
 from gateway.upstream.kept import FieldAccumulator, PartAccumulator, SizeBudget
+from gateway.upstream.usage import newer_usage
 from memories.errors import TooLarge
 from memories.storable import storable_text
 
@@ -14,35 +16,56 @@ _CHUNK_FIELDS = frozenset({"choices", "object"})
 _CHOICE_FIELDS = frozenset({"index", "delta", "logprobs"})
 
 
+class MessageAccumulator:
+    """An assistant message that is streamed in pieces: its text so far, tool calls, parts that are not text, and other
+    fields. `count` is called with each text, also those of calls."""
+
+    def __init__(self, budget: SizeBudget, count: Callable[[str], None]) -> None:
+        self.texts: list[str] = []
+        self.extra, self.parts = FieldAccumulator(budget), PartAccumulator(budget)
+        self.calls = CallAccumulator(budget, count)
+        self._count = count
+
+    def add(self, piece: Mapping[str, Any], *, whole: bool = False) -> str:
+        """Add a delta or, with `whole`, a complete message, and return the text in it. Raises TooLarge."""
+        self.calls.add(piece.get("tool_calls"), whole=whole)
+        if whole:
+            self.extra.add_whole_message(piece)
+        else:
+            self.extra.add_message(piece)
+        self.parts.add(piece.get("content"), before=self.texts)
+        return self.add_text(content_text(piece.get("content")))
+
+    def add_text(self, text: str) -> str:
+        """Add a piece of the text, and return it in storable form. Raises TooLarge."""
+        if text:
+            text = storable_text(text)
+            self.texts.append(text)
+            self._count(text)
+        return text
+
+
 class _Choice:
     """One choice that is streamed in pieces."""
 
     def __init__(self, budget: SizeBudget) -> None:
-        self.budget = budget
-        self.texts: list[str] = []
         self.fields: dict[str, Any] = {}
-        self.logprobs, self.extra = FieldAccumulator(budget), FieldAccumulator(budget)
-        self.parts, self.calls = PartAccumulator(budget), CallAccumulator(budget, budget.spend)
+        self.logprobs = FieldAccumulator(budget)
+        self.message = MessageAccumulator(budget, budget.spend)
 
     def add(self, choice: dict[str, Any]) -> None:
-        given = choice.get("delta")
-        delta = given if isinstance(given, dict) else {}
         self.fields |= {
             name: value for name, value in choice.items() if name not in _CHOICE_FIELDS and value is not None
         }
         if isinstance(choice.get("logprobs"), dict):
             self.logprobs.add_message({"logprobs": choice["logprobs"]})
-        self.extra.add_message(delta)
-        self.calls.add(delta.get("tool_calls"), whole=False)
-        self.parts.add(delta.get("content"), before=self.texts)
-        if text := storable_text(content_text(delta.get("content"))):
-            self.budget.spend(text)
-            self.texts.append(text)
+        if isinstance(delta := choice.get("delta"), dict):
+            self.message.add(delta)
 
     def result(self, index: int) -> dict[str, Any]:
-        content = self.parts.parts() or "".join(self.texts) or None
-        message = {"role": "assistant", **self.extra.result(), "content": content}
-        if calls := [_call_json(call_id, call) for call_id, call in self.calls.by_id().items()]:
+        content = self.message.parts.parts() or "".join(self.message.texts) or None
+        message = {"role": "assistant", **self.message.extra.result(), "content": content}
+        if calls := [_call_json(call_id, call) for call_id, call in self.message.calls.by_id().items()]:
             message["tool_calls"] = calls
         logprobs = self.logprobs.result() or {"logprobs": None}
         return {"index": index, "message": message, **logprobs, "finish_reason": "stop", **self.fields}
@@ -56,9 +79,10 @@ class CompletionBuilder:
 
     def add(self, chunk: Chunk) -> None:
         """Add a chunk. Raises TooLarge."""
-        self._fields |= {
-            name: value for name, value in chunk.items() if name not in _CHUNK_FIELDS and value is not None
-        }
+        fields = {name: value for name, value in chunk.items() if name not in _CHUNK_FIELDS and value is not None}
+        if "usage" in fields:
+            fields["usage"] = newer_usage(self._fields.get("usage", {}), fields["usage"])
+        self._fields |= fields
         for choice in choices_of(chunk):
             given = choice.get("index")
             index = given if isinstance(given, int) else 0

@@ -3,6 +3,7 @@
 import re
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from gateway.messages import PARAGRAPH, SYSTEM_ROLES, ChatMessage, content_text, joined_content
@@ -91,8 +92,9 @@ def _with_ids(given: Iterable[ChatMessage], dialect: Dialect, target: tuple[str,
 
 
 def _with_results_behind_calls(given: Iterable[ChatMessage]) -> list[ChatMessage]:
-    """Move results directly behind their calls, in the same order, since servers accept nothing else. Add a result to
-    each call that has none: clients omit results when a person continues without them."""
+    """Move results directly behind their calls, in the same order, and make several results of a call one, since
+    servers accept nothing else. Add a result to each call that has none: clients omit results when a person continues
+    without them."""
     messages: list[tuple[ChatMessage, dict[str, list[ChatMessage]]]] = []  # each with the results of its calls, by id
     results: dict[str, list[ChatMessage]] = {}  # of all calls, by id
     for message in given:
@@ -106,7 +108,11 @@ def _with_results_behind_calls(given: Iterable[ChatMessage]) -> list[ChatMessage
     for message, own in messages:
         ordered.append(message)
         for call_id, found in own.items():
-            ordered += found or [{"role": "tool", "tool_call_id": call_id, "content": NO_RESULT}]
+            result = found[-1] if found else {"role": "tool", "tool_call_id": call_id, "content": NO_RESULT}
+            if len(found) > 1:
+                different = groupby(message.get("content") for message in found)
+                result = {**result, "content": joined_content(*(content for content, _ in different))}
+            ordered.append(result)
     return ordered
 
 

@@ -28,6 +28,12 @@ def usage_of(answer: dict[str, Any]) -> dict[str, Any]:
     return given | totals | {name: _details(given[name]) for name in _DETAILS if name in given}
 
 
+def newer_usage(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """Return the usage of a stream that sent `before` and then `after`. A usage without tokens replaces no other: some
+    servers send zeros with chunks that have none."""
+    return after if not before or any(after.get(name) for name in _TOTALS) else before
+
+
 def add_usage(total: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
     """Return the sum of two usages, including numbers that not every upstream gives (details, a cost)."""
     return dict.fromkeys(_TOTALS, 0) | _sum(_numbers(total), _numbers(more)) if more or total else {}

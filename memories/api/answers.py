@@ -280,6 +280,6 @@ class AuditEntry(TypedDict):
     request_id: str | None
 
 
-ETAGS = frozenset({"memory_add", "memory_read", "memory_patch", "artifact_read", "artifact_write"})
+ETAGS = frozenset({"memory_add", "memory_read", "memory_patch", "memory_put_back", "artifact_read", "artifact_write"})
 """Operations whose responses have an ETag."""
 IF_MATCH = frozenset({"memory_patch", "memory_delete", "artifact_write"})  # operations that honour If-Match

@@ -190,13 +190,14 @@ def revision_list(
 
 @router.post("/memories/{memory_id}/restore", response=documented(answers.Memory))
 @writing
-def memory_put_back(request: ApiRequest, memory_id: str, body: RestoreIn) -> dict[str, Any]:
+def memory_put_back(request: ApiRequest, memory_id: str, body: RestoreIn, response: HttpResponse) -> dict[str, Any]:
     """Restore the state after one of the memory's revisions."""
     memory = _get(request.auth, memory_id, deleted=True)
     revision = row_by_id(Revision.objects.filter(owner_id=memory.owner_id, memory=memory), body.revision)
     if revision is None:
         raise NotFound("This memory has no such revision.")
-    return memory_json(memory_restore(memory, revision, edit_source(request.auth)).memory)
+    restored = memory_restore(memory, revision, edit_source(request.auth)).memory
+    return with_etag(response, memory_json(restored))
 
 
 @router.post("/changes/{change_set}/undo", response=documented(answers.Undone))

@@ -82,6 +82,9 @@ class AuditEntry(models.Model):
             models.Index(fields=["actor", "-id"], name="audit_by_actor"),
             models.Index(fields=["owner", "-id"], name="audit_by_owner"),
             models.Index(fields=["action", "-id"], name="audit_by_action"),
+            models.Index(fields=["kind", "-id"], name="audit_by_kind"),
+            models.Index(fields=["object_id"], name="audit_by_object"),
+            models.Index(fields=["request_id"], name="audit_by_request"),
         ]
 
     def __str__(self) -> str:

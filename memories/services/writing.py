@@ -19,7 +19,7 @@ from memories.entry_rules import check_hold, check_scan, content_key, said_alrea
 from memories.errors import Conflict, NotFound
 from memories.messaging import invalidation
 from memories.messaging.outbox import next_numbers, notify
-from memories.models import EVIDENCE_COLUMNS, Book, ChangeSet, Evidence, Memory, Notification, Revision
+from memories.models import EVIDENCE_COLUMNS, Book, ChangeSet, Evidence, Memory, Notification, Revision, WriteOrigin
 from memories.selectors import live_in, undeleted
 from memories.services.books import Budgets
 from memories.services.refusals import refusals_stored
@@ -196,7 +196,7 @@ class BookWriter:
 
     def _unchanged(self, number: int, version: int | None, advice: str) -> Memory:
         memory = self.memory(number)
-        if version is not None and version != memory.version:
+        if version is not None and version != memory.version and not _only_keywords_added(memory, version):
             text = f"Memory {number} was changed in the meantime. Read it again {advice}."
             raise Conflict(text, version=memory.version)
         return memory
@@ -228,6 +228,13 @@ def _earlier_evidence(memory: Memory) -> Evidence:
     revisions = Revision.objects.filter(owner_id=memory.owner_id, memory=memory, after__content=memory.content)
     revision = revisions.order_by("-version").first()
     return revision.evidence if revision else Evidence()
+
+
+def _only_keywords_added(memory: Memory, version: int) -> bool:
+    """Return True if only the keyword job has changed a memory since a version: a person who read it then lost nothing
+    that they saw. One query."""
+    later = Revision.objects.filter(owner_id=memory.owner_id, memory=memory, version__gt=version)
+    return later.filter(write_origin=WriteOrigin.SYSTEM).count() == memory.version - version
 
 
 def _expired(state: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Execution of tool calls: arguments are validated and handlers run. The writes of a step form one change set and are
+"""Execution of tool calls: arguments are validated and handlers run. The writes of a turn form one change set and are
 applied in order. Refusals are results that the model can act on, never exceptions.
 
 A step that only reads takes no lock and waits for no writer. For a step that writes, arguments are parsed and texts are
@@ -57,7 +57,7 @@ async def searched_vectors(calls: Sequence[ToolCall], owner_id: UUID, book: str)
 
 
 def run_calls(calls: Sequence[ToolCall], scope: ToolScope) -> ToolResults:
-    """Execute the calls of a step in order, with its writes as one change set. Synchronous; uses the database."""
+    """Execute the calls of a step in order; writes join the change set of the turn. Synchronous; uses the database."""
     checked = [(call, _checked(call)) for call in calls]
     step, held = ToolResults(), HeldWrites(session_id=scope.session_id, agent=scope.agent)
     if any_writes(calls):
@@ -137,7 +137,7 @@ def _write(
     )
     if scope.conversation is not None:
         scope.conversation.prepare()  # before the lock is taken
-    with book_writing(Book(pk=scope.book.book_id), source) as writer:
+    with book_writing(Book(pk=scope.book.book_id), source, change_set=_changes_so_far(scope)) as writer:
         run = ToolRun(scope, writer.book, writer, step, held)
         is_as_read = writer.book.epoch == scope.book.epoch
         results = {
@@ -153,6 +153,15 @@ def _write(
             if earlier := asked_before.get(result.get("proposal_id", "")):
                 result |= {"proposal_id": earlier.id} | ({"message": TURNED_DOWN} if earlier.rejected else {})
     return results
+
+
+def _changes_so_far(scope: ToolScope) -> ChangeSet | None:
+    """Return the change set of what earlier steps of the turn wrote, also before it waited for the client's tools, or
+    None if there is none or it was undone meanwhile."""
+    if scope.run_id is None:
+        return None
+    of_run = ChangeSet.objects.filter(book_id=scope.book.book_id, run_id=scope.run_id, kind=ChangeSet.Kind.TOOL)
+    return of_run.filter(owner_id=scope.book.owner_id, undone_by=None).order_by("id").last()
 
 
 def _checked(call: ToolCall) -> Arguments | dict[str, Any]:

@@ -57,16 +57,20 @@ _REFUSAL = {
 
 class Arguments(BaseModel):
     """The base class of tool arguments. Unknown and missing ones are refused. `null` counts as not given, since some
-    models always write all arguments."""
+    models always write all arguments, and 42.0 as 42, as in JSON Schema."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
 
     @model_validator(mode="before")
     @classmethod
-    def _without_nulls(cls, given: Any) -> Any:
+    def _as_meant(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
-        return {name: value for name, value in given.items() if value is not None}
+        return {
+            name: int(value) if isinstance(value, float) and value.is_integer() else value
+            for name, value in given.items()
+            if value is not None
+        }
 
 
 class Stage(StrEnum):

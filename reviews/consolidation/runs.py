@@ -18,9 +18,11 @@ from gateway.agents.configuration import consolidation_settings
 from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.settings import ConsolidationSettings
 from gateway.jobs import LeaseLost, NotClaimed
+from gateway.runs.leases import has_ended, this_process
 from memories.errors import DomainError
+from memories.ids import parse_uuid
 from memories.messaging.outbox import notify
-from memories.models import Book, Notification
+from memories.models import Book, Lease, Notification
 from memories.services import books_lock
 from reviews.consolidation.health import finished_text
 from reviews.consolidation.quotas import Meter
@@ -36,6 +38,8 @@ MAX_ATTEMPTS = 5
 SLICE_SECONDS = 60.0
 BACKSTOP_SECONDS = 300
 OFF = "Consolidation is off. An administrator turns it on with memories.enabled."
+_LEASES = "consolidation:"
+_holder = ""  # the worker that this process is a fork of
 _BATCH = 100
 
 
@@ -64,7 +68,30 @@ class ConsolidationClaim:
 
 def lease_name(book_id: UUID, phase: str) -> str:
     """Return the name of the lease of a book and phase."""
-    return f"consolidation:{book_id}:{phase}"
+    return f"{_LEASES}{book_id}:{phase}"
+
+
+def lease_holder() -> str:
+    """Return in whose name this process takes leases: its own, or that of the worker that it is a fork of."""
+    return _holder or f"{jobs.process_name()}:{this_process()}"
+
+
+def leases_share() -> None:
+    """Let the later forks of this worker take leases in its name, so that it can release them when it stops."""
+    global _holder
+    _holder = lease_holder()
+
+
+def leases_leave() -> None:
+    """Release the leases that were taken in the name of this worker, which stops: others may resume its runs."""
+    Lease.objects.filter(name__startswith=_LEASES, holder=lease_holder()).delete()
+
+
+def _leases_free() -> None:
+    """Release the leases of workers that are known to have ended."""
+    for lease in Lease.objects.filter(name__startswith=_LEASES):
+        if has_ended(parse_uuid(lease.holder.rpartition(":")[2])):
+            jobs.lease_release(lease.name, lease.token)
 
 
 def enqueue(run_id: UUID) -> None:
@@ -94,7 +121,7 @@ def _claim(run_id: UUID) -> ConsolidationClaim:
         raise NotClaimed("not_due", not_before=run.not_before.isoformat())
     with transaction.atomic():
         name = lease_name(run.book_id, run.phase)
-        token = jobs.lease_take(name, seconds=limits.lease_seconds)
+        token = jobs.lease_take(name, seconds=limits.lease_seconds, holder=lease_holder())
         if token is None:
             raise NotClaimed("lease_held", phase=run.phase)
         rows = ConsolidationRun.objects.filter(pk=run_id, state__in=ConsolidationRun.OPEN, phase=run.phase)
@@ -154,7 +181,7 @@ def advance(claim: ConsolidationClaim) -> ConsolidationClaim | None:
     of the synthesis is taken."""
     lock_claimed(claim)
     next_lease = lease_name(claim.run.book_id, Phase.SYNTHESIS)
-    token = jobs.lease_take(next_lease, seconds=claim.limits.lease_seconds)
+    token = jobs.lease_take(next_lease, seconds=claim.limits.lease_seconds, holder=lease_holder())
     if token is None:
         return None
     claim.row.update(phase=Phase.SYNTHESIS, attempts=0)
@@ -222,6 +249,7 @@ def recover() -> int:
     """Enqueue runs whose worker died, and due runs without a job. Runs that nobody requested are limited to
     `parallel_runs`, so that reviews do not have to wait for them. Returns how many were enqueued."""
     now, limits = timezone.now(), consolidation_settings()
+    _leases_free()
     for run in ConsolidationRun.objects.filter(state=State.RUNNING)[:_BATCH]:
         if not jobs.lease_is_held(lease_name(run.book_id, run.phase), seconds=limits.lease_seconds):
             unchanged = ConsolidationRun.objects.filter(pk=run.pk, state=State.RUNNING, phase=run.phase)

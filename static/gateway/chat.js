@@ -154,21 +154,19 @@ onTold((told) => {
   if (told.kind === "turn" && told.session === main.dataset.session && !conversation.answering) conversation.follow(told.turn, { replaces: told.replaces });
 });
 
-// A proxy may block websockets only: messages can be sent nevertheless.
-notifications?.addEventListener("lost", async () => {
-  const isReachable = await notifications.isReachable();
-  composer.setOffline(notifications.lost && !isReachable);
-});
+notifications?.addEventListener("lost", () => composer.setOffline(true));
 // Shows what another device did meanwhile.
 function catchUp() {
   conversation.catchUp();
   if (!sessions.search.value.trim()) sessions.refresh();
 }
 
-notifications?.addEventListener("regained", () => {
-  composer.setOffline(false);
-  catchUp();
-});
+for (const reached of ["late", "regained"]) {
+  notifications?.addEventListener(reached, () => {
+    composer.setOffline(false);
+    catchUp();
+  });
+}
 document.addEventListener("visibilitychange", () => {
   if (document.visibilityState === "visible") catchUp();
 });

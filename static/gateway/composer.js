@@ -60,6 +60,7 @@ export class Composer extends EventTarget {
         this.dispatchEvent(new CustomEvent("edit-last"));
       }
     });
+    addEventListener("pageshow", ({ persisted }) => persisted && draftOf(this.session)); // it was handed over
     this.attachments.addEventListener("changed", () => {
       const submit = this.waiting;
       this.waiting = null;

@@ -1,16 +1,15 @@
 // The conversation on the page: turns as sections of the log, streamed answers, and the reader's place in it.
 
 import { ApiError, call, comesBack, fragment, tryFragment } from "./api.js";
-import { show } from "./attachments.js";
 import { from, replaceBelow, replaceFrom, takeBack } from "./branches.js";
 import { countDown, isBusy } from "./busy.js";
 import { addCopyButtons } from "./copy.js";
 import { refusalOf } from "./errors.js";
-import { fold } from "./fold.js";
 import { placeNamed } from "./found.js";
 import { selectionOf } from "./kept_selection.js";
 import { LiveAnswer } from "./live_answer.js";
 import { LiveSteps, keepOpen } from "./live_steps.js";
+import { append, liveTurn } from "./live_turn.js";
 import { followTurn, startTurn, stopTurn } from "./stream.js";
 
 const NEAR_END = 80; // pixels
@@ -192,16 +191,7 @@ export class Conversation extends EventTarget {
   }
 
   #liveTurn(content, replaces, attached) {
-    const section = document.getElementById("live-turn").content.cloneNode(true).querySelector(".turn");
-    const said = section.querySelector("[data-said-text]");
-    said.textContent = content;
-    fold(said, content);
-    show(section.querySelector("[data-attached]"), attached);
-    const now = new Date();
-    for (const time of section.querySelectorAll("time")) {
-      time.dateTime = now.toISOString();
-      time.textContent = this.#clock(now);
-    }
+    const section = liveTurn(content, attached, this.main.dataset.timeZone);
     for (const refused of this.ledger.querySelectorAll("[data-refused]")) {
       const { unsent } = refused;
       this.#takeBack(refused, !unsent.again && (unsent.content !== content || unsent.attached.some((file) => !attached.includes(file))));
@@ -216,33 +206,10 @@ export class Conversation extends EventTarget {
 
   // Inserts the section in place of the turn it replaces and all turns after that, or at the end.
   #put(section, replaced) {
-    if (!replaced) return this.#append(section);
+    if (!replaced) return append(this.ledger, section, this.main.dataset.timeZone);
     section.leaving = from(replaced);
     replaced.before(section);
     for (const node of section.leaving) node.remove();
-  }
-
-  #clock(now) {
-    return now.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: this.main.dataset.timeZone });
-  }
-
-  // The heading of today, as the server writes it: "Friday 20 November". The page may have been open since yesterday.
-  #today() {
-    const words = new Intl.DateTimeFormat("en-GB", { weekday: "long", day: "numeric", month: "long", timeZone: this.main.dataset.timeZone });
-    return words.formatToParts(new Date()).filter(({ type }) => type !== "literal").map(({ value }) => value).join(" ");
-  }
-
-  #append(section) {
-    for (const first of this.ledger.querySelectorAll("[data-first]")) first.remove();
-    this.ledger.classList.remove("ledger--empty");
-    const today = this.#today();
-    const days = [...this.ledger.querySelectorAll(".dayline h2")];
-    if (days.at(-1)?.textContent !== today) {
-      const day = document.getElementById("live-day").content.cloneNode(true);
-      day.querySelector("h2").textContent = today;
-      this.ledger.append(day);
-    }
-    this.ledger.append(section);
   }
 
   // When a turn has started, earlier turns are no longer the last one, and the replaced turns are dropped.

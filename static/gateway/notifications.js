@@ -1,9 +1,9 @@
 // Notifications while the page is open: a websocket that reconnects and misses nothing, since it sends the number of the
-// last notification that it has seen.
+// last notification that it has seen. While it fails, each attempt is followed by a request: a proxy may block websockets
+// only. Events: `message`; `lost`, `late` (only websockets fail) and `regained`; `ended` (the login).
 
-const SIGNED_OUT = 4401; // close code of the server
 const LONGEST = 15000;
-const QUIET_FAILURES = 4; // failures before a page that never connected says so
+const QUIET_FAILURES = 4; // failures before a page that never connected, or has only lost its socket, says so
 
 export class Notifications extends EventTarget {
   constructor(after) {
@@ -29,30 +29,32 @@ export class Notifications extends EventTarget {
     socket.addEventListener("open", () => {
       if (socket !== this.socket) return;
       this.failures = 0;
-      if (this.lost) this.dispatchEvent(new CustomEvent("regained"));
-      this.lost = false;
+      if (this.state) this.#become("regained");
+      this.state = "";
       this.wasOpen = true;
     });
-    socket.addEventListener("message", ({ data }) => {
-      const message = JSON.parse(data);
-      const number = Number(message.id);
-      if (number <= this.last && message.kind !== "resync") return;
-      this.last = Math.max(this.last, number);
-      this.dispatchEvent(new CustomEvent("message", { detail: message }));
-    });
-    socket.addEventListener("close", ({ code }) => {
+    socket.addEventListener("message", ({ data }) => this.#show(JSON.parse(data)));
+    socket.addEventListener("close", async () => {
       if (socket !== this.socket) return;
-      if (code === SIGNED_OUT) this.#signedOut();
       this.failures += 1;
-      if (this.wasOpen || this.failures >= QUIET_FAILURES) this.#lost();
-      if (this.failures === QUIET_FAILURES) this.#signedOut();
+      if (this.wasOpen || this.failures >= QUIET_FAILURES) await this.#ask();
+      if (socket !== this.socket) return;
       const delay = Math.min(LONGEST, 300 * 2 ** this.failures) * (0.75 + Math.random() / 2);
       this.timer = setTimeout(() => this.#open(), delay);
     });
   }
 
-  isReachable() {
-    return fetch("/healthz", { cache: "no-store", signal: AbortSignal.timeout(5000) }).then(({ ok }) => ok, () => false);
+  #show(message) {
+    const number = Number(message.id);
+    if (number <= this.last && message.kind !== "resync") return;
+    this.last = Math.max(this.last, number);
+    this.dispatchEvent(new CustomEvent("message", { detail: message }));
+  }
+
+  #become(state) {
+    if (state === this.state) return;
+    this.state = state;
+    this.dispatchEvent(new CustomEvent(state));
   }
 
   // Always opens a new socket: after a network change the old one may look open but be dead.
@@ -67,22 +69,34 @@ export class Notifications extends EventTarget {
   // A local Daybook responds without a network. If it does not, the socket may still look open.
   async #offline() {
     const old = this.socket;
-    if ((await this.isReachable()) || old !== this.socket) return;
+    if ((await this.#missed()) !== null || old !== this.socket) return;
     this.socket = null;
     clearTimeout(this.timer);
     old?.close();
-    this.#lost();
+    this.#become("lost");
   }
 
-  #lost() {
-    this.lost = true;
-    this.dispatchEvent(new CustomEvent("lost"));
+  // Gets by a request what the socket did not bring.
+  async #ask() {
+    const { socket } = this;
+    const missed = await this.#missed();
+    if (socket !== this.socket) return;
+    if (missed === null) this.#become("lost");
+    else if (missed && (this.state || this.failures >= QUIET_FAILURES)) this.#become("late");
+    for (const message of missed ?? []) this.#show(message);
   }
 
-  // Repeated refusals may mean that the login has ended, in another tab or by a password change.
-  async #signedOut() {
-    if (this.leaving) return;
-    const answer = await fetch(`/api/notifications?after=${this.last}&limit=1`).catch(() => null);
-    if (answer?.status === 401) this.dispatchEvent(new CustomEvent("ended"));
+  // Resolves to the notifications since the last one, to null if Daybook does not respond, or to undefined if the login has
+  // ended: in another tab, or by a password change.
+  async #missed() {
+    if (this.leaving) return undefined;
+    try {
+      const response = await fetch(`/api/notifications?after=${this.last}`, { cache: "no-store", signal: AbortSignal.timeout(5000) });
+      if (response.status !== 401) return (await response.json()).data;
+      this.dispatchEvent(new CustomEvent("ended"));
+      return undefined;
+    } catch {
+      return null; // no answer, or that of a proxy
+    }
   }
 }

@@ -4,12 +4,12 @@ import { forgetDrafts } from "./drafts.js";
 import { showHelp } from "./help.js";
 import { Notifications } from "./notifications.js";
 import { ReviewsWatch } from "./reviews_watch.js";
-import { onTold } from "./tabs.js";
+import { onTold, tell } from "./tabs.js";
 import { keep } from "./storage.js";
 import { leaveTemporary } from "./temporary.js";
 import { Toasts } from "./toasts.js";
 
-const REGAINED_STAYS = 5000;
+const REACHED_STAYS = 5000;
 
 export const toasts = new Toasts(document.getElementById("toasts"));
 export const reviews = new ReviewsWatch();
@@ -33,9 +33,8 @@ function switchTheme() {
   keep("theme", root.dataset.theme);
 }
 
-function showConnection(state) {
-  document.getElementById("connection-lost").hidden = state !== "lost";
-  document.getElementById("connection-regained").hidden = state !== "regained";
+function showConnection(shown) {
+  for (const state of ["lost", "late", "regained"]) document.getElementById(`connection-${state}`).hidden = state !== shown;
 }
 
 // Shows the key names of this platform.
@@ -89,7 +88,11 @@ document.body.addEventListener("htmx:responseError", ({ detail }) => {
 });
 
 const { formerOwner } = document.getElementById("deletion")?.dataset ?? {};
-if (formerOwner) forgetDrafts(formerOwner);
+if (formerOwner) {
+  forgetDrafts(formerOwner);
+  tell({ kind: "forgotten", owner: formerOwner }); // other tabs have drafts of their own
+}
+onTold(({ kind, owner }) => kind === "forgotten" && forgetDrafts(owner));
 
 if (notifications) {
   // The login has ended. The page's unsaved text stays while the person signs in in another tab.
@@ -102,15 +105,15 @@ if (notifications) {
     document.getElementById("signed-out").hidden = true; // if they are still signed out, the next request shows it again
   });
   let quiet = 0;
-  notifications.addEventListener("lost", () => {
-    clearTimeout(quiet);
-    showConnection("lost");
-  });
-  notifications.addEventListener("regained", () => {
-    document.getElementById("signed-out").hidden = true;
-    showConnection("regained");
-    quiet = setTimeout(() => showConnection(""), REGAINED_STAYS);
-  });
+  for (const state of ["lost", "late", "regained"]) {
+    notifications.addEventListener(state, () => {
+      clearTimeout(quiet);
+      showConnection(state);
+      if (state === "lost") return;
+      document.getElementById("signed-out").hidden = true;
+      quiet = setTimeout(() => showConnection(""), REACHED_STAYS); // on a phone it covers the page
+    });
+  }
   notifications.addEventListener("message", ({ detail }) => {
     if (!detail.kind.startsWith("review.")) return;
     if (detail.text) toasts.review(detail);

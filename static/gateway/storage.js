@@ -1,30 +1,34 @@
-// Local storage, with errors ignored if storage is not allowed.
+// Storage of this browser, or of this tab, with errors ignored if storage is not allowed.
 
 const PREFIX = "daybook:";
+const BROWSER = "localStorage";
+export const TAB = "sessionStorage";
 
-export function recall(key) {
+export function recall(key, place = BROWSER) {
   try {
-    return localStorage.getItem(PREFIX + key);
+    return window[place].getItem(PREFIX + key);
   } catch {
     return null;
   }
 }
 
-// Removes the values whose keys match.
+// Removes the values whose keys match, in this browser and this tab.
 export function forget(pattern) {
   try {
-    for (const key of Object.keys(localStorage)) {
-      if (key.startsWith(PREFIX) && pattern.test(key.slice(PREFIX.length))) localStorage.removeItem(key);
+    for (const storage of [localStorage, sessionStorage]) {
+      for (const key of Object.keys(storage)) {
+        if (key.startsWith(PREFIX) && pattern.test(key.slice(PREFIX.length))) storage.removeItem(key);
+      }
     }
   } catch {
     // Not allowed.
   }
 }
 
-export function keep(key, value) {
+export function keep(key, value, place = BROWSER) {
   try {
-    if (value === null || value === "") localStorage.removeItem(PREFIX + key);
-    else localStorage.setItem(PREFIX + key, value);
+    if (value === null || value === "") window[place].removeItem(PREFIX + key);
+    else window[place].setItem(PREFIX + key, value);
   } catch {
     // Full or not allowed; nothing important is stored only here.
   }

@@ -87,7 +87,7 @@ export function installImport(dialog, list) {
   write.addEventListener("click", () =>
     attempt(dialog, write, async () => {
       const report = await send(given(), false);
-      say(dialog, report, "Saved. Each memory has its history.");
+      say(dialog, report, report.lines ? "Saved. Each memory has its history." : "Saved.");
       write.hidden = true;
       text.defaultValue = text.value; // written now
       sets = report.change_sets;
@@ -130,7 +130,7 @@ function say(dialog, report, ending) {
     [report.held, report.written ? "waiting for your decision" : "for you to decide"],
   ].filter(([count]) => count);
   const lines = report.format === "jsonl" ? some(report.lines, "line", "lines") : some(report.lines, "memory", "memories");
-  const words = [`${lines}: ${counts.map(([count, what]) => `${count} ${what}`).join(", ") || "no memories"}.`];
+  const words = [report.lines ? `${lines}: ${counts.map(([count, what]) => `${count} ${what}`).join(", ") || "no memories"}.` : "No memories."];
   const { new: fresh, known, messages } = report.conversations;
   if (fresh) words.push(`${some(fresh, "new conversation", "new conversations")} with ${some(messages, "message", "messages")}.`);
   if (known) words.push(`${some(known, "conversation is", "conversations are")} already there.`);

@@ -49,7 +49,7 @@ def test_going_offline_is_shown_and_loses_no_draft_and_no_notice(visitor: NewVis
     alices.expect_error("ERR_INTERNET_DISCONNECTED")
     chat = alices.open("/")
     chat.get_by_label("Message to assistant").fill("half a thou")
-    with chat.expect_response("**/healthz"):  # a Daybook on this machine is reachable without a network
+    with chat.expect_response("**/api/notifications*"):  # a Daybook on this machine is reachable without a network
         chat.evaluate("() => window.dispatchEvent(new Event('offline'))")
     expect(chat.get_by_role("button", name="Send message")).to_be_enabled()
     expect(chat.get_by_text("Connection lost.")).to_be_hidden()
@@ -66,16 +66,24 @@ def test_going_offline_is_shown_and_loses_no_draft_and_no_notice(visitor: NewVis
     assert not Session.objects.exists()
 
 
-def test_messages_can_be_sent_where_only_websockets_are_blocked(visitor: NewVisitor, puppet: PuppetModel) -> None:
+def test_notices_arrive_where_only_websockets_are_blocked(visitor: NewVisitor, puppet: PuppetModel) -> None:
     alices = visitor("alice", alone=True)
     alices.context.route_web_socket("**/ws/notifications/**", lambda socket: socket.close())
     chat = alices.open("/")
-    expect(chat.get_by_text("Connection lost. Trying again…")).to_be_visible(timeout=30_000)
+    late = chat.get_by_text("No live connection: notices arrive late.")
+    expect(late).to_be_visible(timeout=30_000)
+    expect(chat.get_by_text("Connection lost.")).to_be_hidden()
+    send_notice("alice", NOTICE)
+    expect(chat.locator(".toast")).to_contain_text(NOTICE, timeout=30_000)
+    expect(late).to_be_hidden()  # on a phone it covers the page
     puppet.answer("Fine.")
     ask(chat, "hello")
     alices.expect_error("status of 502")
-    chat.route("**/healthz", lambda route: route.fulfill(status=502))  # a proxy answers while Daybook is down
-    expect(chat.get_by_role("button", name="Send message")).to_be_disabled(timeout=30_000)
+    chat.route("**/api/notifications*", lambda route: route.fulfill(status=502))  # a proxy, while Daybook is down
+    expect(chat.get_by_text("Connection lost. Trying again…")).to_be_visible(timeout=30_000)
+    expect(chat.get_by_role("button", name="Send message")).to_be_disabled()
+    chat.unroute("**/api/notifications*")
+    expect(chat.get_by_role("button", name="Send message")).to_be_enabled(timeout=30_000)
 
 
 def test_the_stream_resumes_after_its_connection_broke(chat: Page, alices: Visitor, puppet: PuppetModel) -> None:

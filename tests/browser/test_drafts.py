@@ -36,6 +36,29 @@ def test_the_draft_of_a_new_session_survives_work_in_another_session(chat: Page,
     expect(chat.get_by_label(BOX)).to_have_value("")
 
 
+def test_each_tab_has_its_own_draft_of_a_new_session(alices: Visitor, puppet: PuppetModel) -> None:
+    one = alices.open("/new/")
+    one.get_by_label(BOX).fill("half a thought")
+    two = alices.open("/new/")
+    expect(two.get_by_role("button", name="Send message")).to_be_enabled()  # the page's script has run
+    expect(two.get_by_label(BOX)).to_have_value("")
+    two.get_by_label(BOX).fill("something else")
+    one.reload()
+    expect(one.get_by_label(BOX)).to_have_value("half a thought")
+    puppet.answer("Fine.")
+    ask(two, "something else")
+    one.reload()
+    expect(one.get_by_label(BOX)).to_have_value("half a thought")
+
+
+def test_the_draft_of_a_tab_that_is_closed_is_in_the_next_one(alices: Visitor) -> None:
+    one = alices.open("/new/")
+    one.get_by_label(BOX).fill("half a thought")
+    one.close(run_before_unload=True)
+    expect(alices.open("/new/").get_by_label(BOX)).to_have_value("half a thought")
+    expect(alices.open("/new/").get_by_label(BOX)).to_have_value("")
+
+
 @pytest.fixture
 def refusing(alices: Visitor) -> Page:
     """A conversation in which messages are refused, until `accept_again`."""

@@ -470,6 +470,17 @@ def test_a_claude_export_is_previewed_imported_and_undone_with_its_conversations
     assert not Session.objects.filter(title="Tide tables").exists()
 
 
+def test_conversations_are_imported_without_memories(alices: Visitor, agent: Agent, tmp_path: Path) -> None:
+    file = tmp_path / "data.zip"
+    file.write_bytes(make_zip({"conversations.json": CLAUDE_CONVERSATIONS}))
+    dialog = open_import(open_memories(alices))
+    dialog.get_by_label("File").set_input_files(file)
+    report = dialog.locator("[data-report]")
+    expect(report).to_contain_text("No memories. 1 new conversation with 2 messages. Nothing is saved yet.")
+    dialog.get_by_role("button", name="Import 1").click()
+    expect(report).to_contain_text("No memories. 1 new conversation with 2 messages. Saved. Read as: Claude.")
+
+
 def test_pasted_text_is_imported_in_the_chosen_format(alices: Visitor, tea: Memory) -> None:
     page = open_memories(alices)
     dialog = open_import(page)

@@ -16,6 +16,8 @@ from pytest_django.fixtures import Settings
 from config.serving.asgi_handler import HttpApplication
 from config.serving.bodies import JSON_BYTES, SMALL_BYTES, _budget
 from gateway.api import body_parser
+from gateway.runs import active
+from memories.api import transfer
 from memories.database.access import in_thread
 from memories.json_input import read_json
 from memories.models import Owner
@@ -222,3 +224,29 @@ async def test_the_bodies_of_all_requests_share_a_budget(alice: Owner, settings:
     first.cancel()
     await asyncio.wait([first])
     assert _budget.held == 0
+
+
+@pytest.mark.parametrize("ending", [True, False], ids=["shutdown", "disconnected"])
+async def test_an_import_that_a_shutdown_interrupts_is_answered(
+    alice: Owner, monkeypatch: pytest.MonkeyPatch, ending: bool
+) -> None:
+    begun = asyncio.Event()
+
+    async def endless(work: Any) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(transfer, "in_slices", endless)
+    sender = Sender("/api/import", b'{"content": "Likes tea."}', announced=25, **await key_of(alice))
+    going = asyncio.create_task(sender.go())
+    await begun.wait()
+    monkeypatch.setattr(active, "_ending", ending)
+    going.cancel()
+    if not ending:
+        with pytest.raises(asyncio.CancelledError):
+            await going
+        assert sender.status == 0
+        return
+    await going
+    assert (sender.status, sender.code(), sender.headers[b"Retry-After"]) == (503, "overloaded", b"5")
+    assert "x-request-id" in {name.decode().lower() for name in sender.headers}

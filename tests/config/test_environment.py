@@ -56,6 +56,8 @@ def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch, name
         ("DAYBOOK_OIDC_ISSUER", "https://id.example:99999/"),
         ("DAYBOOK_TRUSTED_ORIGINS", "https://chat.example.org/"),  # browsers send origins without a path
         ("DAYBOOK_TRUSTED_ORIGINS", "https://chat.example.org:99999"),
+        ("DAYBOOK_TRUSTED_ORIGINS", "app://obsidian.md/"),
+        ("DAYBOOK_TRUSTED_ORIGINS", "null"),  # any page can have it
         ("OPENAI_BASE_URL", " "),
         ("OPENAI_BASE_URL", "http://localhost:1234/v1 "),
         ("OPENAI_BASE_URL", "http://localhost:1234/v1\n"),
@@ -181,3 +183,9 @@ def test_a_tilde_of_an_unknown_user_is_refused(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("DAYBOOK_HOME", "~no-such-user/daybook")
     with pytest.raises(ConfigurationError, match=r"^DAYBOOK_HOME is '~no-such-user/daybook'; [^\n]*home folder"):
         load_environment()
+
+
+@pytest.mark.parametrize("origin", ["app://obsidian.md", "tauri://localhost", "chrome-extension://abcdefghijklmnop"])
+def test_the_origin_of_an_app_or_extension_can_be_trusted(monkeypatch: pytest.MonkeyPatch, origin: str) -> None:
+    monkeypatch.setenv("DAYBOOK_TRUSTED_ORIGINS", f"https://chat.example.org,{origin}")
+    assert load_environment().trusted_origins.endswith(origin)

@@ -1,5 +1,6 @@
 """config.serving.serve: the listening socket and the process's settings."""
 
+import asyncio
 import gc
 import resource
 import socket
@@ -14,6 +15,7 @@ from uvicorn import Config
 
 from config.environment import ConfigurationError
 from config.serving import http_deadline, serve_uvicorn
+from config.serving.asgi_handler import HttpApplication
 from config.serving.serve import SERVERS, address, listening_socket, raise_open_files, reachable, serve
 
 _seen_when_served: list[tuple[int, float, int]] = []
@@ -152,3 +154,28 @@ def test_idle_connections_are_kept_longer_than_clients_and_proxies_keep_theirs(
 def test_an_ipv6_address_in_brackets_says_to_leave_them_out() -> None:
     with pytest.raises(ConfigurationError, match=r"^DAYBOOK_HOST is '\[::1\]'; it is not an address \(.*brackets\)\.$"):
         listening_socket("[::1]", 0)
+
+
+async def test_requests_that_a_shutdown_cuts_off_may_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Uvicorn cancels them and returns, and then the signal ends the process."""
+    answered = []
+
+    async def request() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)
+            answered.append(503)
+
+    async def no_runs() -> None:
+        pass
+
+    monkeypatch.setattr(serve_uvicorn, "shut_down", no_runs)
+    config = Config(HttpApplication(), lifespan="off", log_config=None, timeout_graceful_shutdown=0)
+    config.load()
+    server = serve_uvicorn._Server(config)
+    server.servers, server.lifespan = [], config.lifespan_class(config)
+    server.server_state.tasks.add(asyncio.create_task(request()))
+    await asyncio.sleep(0)
+    await server.shutdown()
+    assert answered == [503]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from gateway.models import Agent, Run, Session
@@ -165,6 +166,28 @@ def test_a_worker_killed_while_writing_leaves_no_partial_documents(
     paths = set(Artifact.objects.values_list("path", flat=True))
     assert paths == {"MEMORY.md", "memory_summary.md", "skills/ship/SKILL.md"}
     assert ArtifactRevision.objects.values("change_set").distinct().count() == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
+def test_the_run_of_a_worker_that_ended_is_resumed_before_its_lease_expires(
+    owner: Owner,
+    plain_agent: Agent,
+    upstream: UpstreamServer,
+    start_worker: Callable[[], Worker],
+    number: signal.Signals,
+) -> None:
+    if number == signal.SIGKILL and connection.vendor != "sqlite":
+        pytest.skip("with a server database the worker may be on another machine")
+    settings_make(lease_seconds=120)
+    talk(owner, agent=plain_agent)
+    upstream.script(*extraction_steps(1, hang="before"))
+    worker = start_worker()
+    eventually(lambda: upstream.requests(READER), within=30)
+    worker.send_signal(number)
+    worker.wait(20)
+    upstream.script(*extraction_steps(1), synthesis_step("# Whole"))
+    start_worker()
+    assert wait_for_run(within=30).state == "completed"
 
 
 def test_a_persons_line_survives_and_the_next_session_gets_the_guidance(

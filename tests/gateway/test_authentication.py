@@ -210,6 +210,17 @@ async def test_a_malformed_form_with_a_cookie_is_a_client_error(
     assert answer.status_code == status
 
 
+@pytest.mark.parametrize(("given", "status"), [("customer-42", 403), ("", 400)])
+async def test_a_login_may_not_name_end_users(alice: Owner, given: str, status: int) -> None:
+    """It would act on the memories of the person who is signed in."""
+    await in_thread(memory_make, alice)
+    client = await logged_in(alice)
+    for method, path in (("get", "/api/memories"), ("delete", "/api/account/memories")):
+        response = await getattr(client, method)(path, headers={"X-Daybook-User": given})
+        assert response.status_code == status
+    assert await in_thread(Memory.objects.count) == 1
+
+
 async def test_an_invalid_key_never_falls_back_to_the_cookie(alice: Owner, agent: Agent) -> None:
     client = await logged_in(alice)
     assert (await client.get("/api/sessions", headers={"x-api-key": "dbk_wrong"})).status_code == 401

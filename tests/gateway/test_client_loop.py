@@ -1,5 +1,6 @@
 """Tool loops of clients: the model sees what the client sends, with our own calls and results in their places"""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -43,6 +44,19 @@ async def test_a_result_cleared_by_the_client_is_not_sent(alice_api: Api, agent:
     assert [message["content"] for message in sent(model, 2)] == ["Look it up", None, "[cleared]", None, "B"]
     stored = await in_thread(lambda: list(Message.objects.filter(role="tool").values_list("text", flat=True)))
     assert stored == ["A long result", "B"]  # the transcript keeps the original
+
+
+@pytest.mark.parametrize(("texts", "expected"), [(("A", "A"), "A"), (("A", "", "B"), "A\n\nB")])
+async def test_several_results_of_one_call_are_sent_as_one(
+    alice_api: Api, agent: Agent, model: ScriptedModel, texts: Sequence[str], expected: str
+) -> None:
+    """Anthropic and Gemini refuse a second one, and then the whole conversation."""
+    model.script(calls(FIRST), "Done.")
+    message, result = results(await ask(alice_api, USER, tools=[LOOKUP]), "")
+    await ask(alice_api, USER, message, *({**result, "content": text} for text in texts), tools=[LOOKUP])
+    *_, last = model.calls[1].body(stream=False)["messages"]
+    assert (last["role"], last["content"]) == ("tool", expected)
+    assert [row["role"] for row in model.calls[1].body(stream=False)["messages"]].count("tool") == 1
 
 
 async def test_a_call_without_an_id_is_tolerated(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from gateway import jobs, keyword_generation
 from gateway.errors import RequestRefused, UpstreamSilent
-from memories.errors import UpstreamError, UpstreamTimeout
+from memories.errors import Conflict, UpstreamError, UpstreamTimeout
 from memories.models import Book, Memory, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
 from tests.factories import agent_make, memory_make
@@ -128,6 +128,31 @@ def test_a_memory_edited_while_its_keywords_are_requested_gets_others_at_once(
         assert keyword_generation.fill_book(str(memory.book.pk)) == 0
     assert keyword_generation.fill_book(str(memory.book.pk)) == 1
     assert Memory.objects.get().keywords == ["music"]
+
+
+@pytest.mark.parametrize("verb", ["update", "delete"])
+def test_a_person_may_change_what_they_read_before_keywords_were_added(
+    verb: str, alice: Owner, model: ScriptedModel
+) -> None:
+    memory = memory_make(alice, "Is vegetarian.")
+    model.script('{"1": ["diet"]}')
+    assert keyword_generation.fill_book(str(memory.book.pk)) == 1
+    fields = (MemoryFields(content="Is vegan."),) if verb == "update" else ()
+    with book_writing(memory.book, Source(actor="user:1", origin=WriteOrigin.USER)) as writer:
+        result = getattr(writer, verb)(1, *fields, version=1)
+    assert (result.changed, result.memory.version, result.memory.keywords) == (True, 3, ["diet"])
+
+
+@pytest.mark.parametrize("version", [0, 1, 4])
+def test_a_persons_change_between_keeps_a_conflict(version: int, alice: Owner, model: ScriptedModel) -> None:
+    memory = memory_make(alice, "Is vegetarian.")
+    source = Source(actor="user:1", origin=WriteOrigin.USER)
+    with book_writing(memory.book, source) as writer:
+        writer.update(1, MemoryFields(category="food"))
+    model.script('{"1": ["diet"]}')
+    assert keyword_generation.fill_book(str(memory.book.pk)) == 1
+    with pytest.raises(Conflict, match="changed in the meantime"), book_writing(memory.book, source) as writer:
+        writer.update(1, MemoryFields(content="Is vegan."), version=version)
 
 
 @pytest.mark.parametrize("code", ["content_filter", "context_length_exceeded"])

@@ -6,7 +6,8 @@ import pytest
 
 from gateway.steps import ModelStep
 from gateway.upstream.calls import MAX_CALLS
-from gateway.upstream.usage import usage_of
+from gateway.upstream.collected import CompletionBuilder
+from gateway.upstream.usage import newer_usage, usage_of
 from memories.errors import TooLarge
 
 
@@ -55,6 +56,20 @@ def test_pieces_of_parallel_calls_are_told_apart(pieces: list[Any]) -> None:
         step.take({}, delta)
     found = [(call.id, call.name, call.arguments) for call in step.result().calls]
     assert found == [("a", "add", "{}"), ("b", "delete", "[]")]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("get_", "weather", None), ("get", "get_wea", "get_weather", "get_weather"), ("get_weather", "get_weather", None)],
+    ids=str,
+)
+def test_a_name_may_come_in_pieces_grow_or_be_repeated(names: tuple[str | None, ...]) -> None:
+    step = new_step()
+    for name in names[:-1]:
+        step.take({}, piece(0, "a", name))
+    step.take({}, piece(0, "a", names[-1], "{}"))
+    (call,) = step.result().calls
+    assert (call.name, call.arguments) == ("get_weather", "{}")
 
 
 def test_calls_without_index_and_id_are_distinguished_by_name() -> None:
@@ -125,6 +140,21 @@ def test_of_a_sound_only_the_id_goes_back_to_its_model() -> None:
     for audio in ({"id": "audio_1", "data": "UklG"}, {"data": "Rg==", "transcript": "Hi."}, {"expires_at": 7}):
         step.take({}, {"audio": audio})
     assert step.result().kept.fields == {"audio": {"id": "audio_1"}}
+
+
+NO_TOKENS = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+TOKENS = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+
+
+@pytest.mark.parametrize("sent", [[NO_TOKENS, TOKENS], [TOKENS, NO_TOKENS], [TOKENS, {}]], ids=str)
+def test_a_usage_without_tokens_replaces_no_other(sent: list[dict[str, Any]]) -> None:
+    """Some servers send zeros in chunks that come before they know the usage, or after they have sent it."""
+    usage, builder = {}, CompletionBuilder()
+    for given in sent:
+        usage = newer_usage(usage, usage_of({"usage": given}))
+        builder.add({"choices": [{"index": 0, "delta": {"content": "x"}}], "usage": given})
+    assert usage == builder.completion()["usage"] == TOKENS
+    assert newer_usage({}, NO_TOKENS) == NO_TOKENS
 
 
 def test_a_usage_within_the_choice_is_found() -> None:

@@ -34,7 +34,7 @@ from tests.reviews.consolidation.rows import settings_make
 from tests.scripted_model import ScriptedModel
 
 
-async def turn(api: Api, session: Session, content: str, **more: Any) -> dict[str, Any]:
+async def turn(api: Api, session: Session, content: Any, **more: Any) -> dict[str, Any]:
     status, body = await api.post(f"/api/sessions/{session.pk}/turns", {"content": content, **more})
     assert status == 200, body
     return body
@@ -141,6 +141,16 @@ async def test_help_lists_every_verb_and_calls_no_model(alice_api: Api, session:
     assert (body["state"], body["recalled"], body["memory_changes"]) == ("completed", [], [])
     assert (body["kind"], body["reasoning"], body["tool_calls"]) == ("command", "", [])
     assert model.calls == []
+
+
+@pytest.mark.parametrize("text", ["/memory help", "/help"])
+async def test_a_command_may_be_a_content_part(
+    alice_api: Api, session: Session, model: ScriptedModel, text: str
+) -> None:
+    answer = await turn(alice_api, session, [{"type": "text", "text": text}])
+    assert (answer["kind"], answer["turn"], model.calls) == ("command", 0, [])
+    _, listed = await alice_api.get(f"/api/sessions/{session.pk}/messages")
+    assert (listed["data"][0]["kind"], listed["data"][0]["content"]) == ("command", text)
 
 
 async def test_view_shows_exactly_the_injected_text(

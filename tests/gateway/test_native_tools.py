@@ -7,6 +7,7 @@ import pytest
 
 from gateway.models import Message, Run, Session
 from memories.database.access import in_thread
+from memories.errors import UpstreamError
 from memories.models import ThreadRecord
 from prompts.conversation import NO_RESULT
 from tests.conftest import Api
@@ -121,6 +122,49 @@ async def test_a_resumed_turn_lists_the_memory_changes_from_before(
     assert [change["memory_id"] for change in done["memory_changes"]] == ["1"]
 
 
+async def test_the_writes_of_a_turn_are_one_change_set(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    contents = ("Likes red.", "Likes green.", "Likes blue.")
+    writes = [("add_memory", json.dumps({"content": content, "evidence": content})) for content in contents]
+    # Two steps of one request, and one after the client's tool results.
+    model.script(calls(writes[0]), calls(writes[1], FIRST), calls(writes[2]), "Done.")
+    body = {"content": " ".join(contents), "tools": [LOOKUP]}
+    _, turn = await alice_api.post(turns_path(session), body)
+    answer = {"results": results(turn, "nothing"), "tools": [LOOKUP]}
+    _, turn = await alice_api.post(f"{turns_path(session)}/{turn['id']}/results", answer)
+    assert [change["after"] for change in turn["memory_changes"]] == [*contents]
+    (change_set,) = {change["change_set"] for change in turn["memory_changes"]}
+    _, undone = await alice_api.post(f"/api/changes/{change_set}/undo")
+    assert len(undone["undone"]) == 3
+    model.script(calls(writes[0]), "Done.")
+    _, other = await alice_api.post(turns_path(session), {"content": contents[0]})
+    assert other["memory_changes"][0]["change_set"] != change_set, "another turn has its own"
+
+
+async def test_a_write_after_an_undo_is_a_change_set_of_its_own(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    model.script(calls(ADD, FIRST), calls(("add_memory", '{"content": "Likes blue."}')), "Done.")
+    _, turn = await alice_api.post(turns_path(session), {"content": "Likes blue.", "tools": [LOOKUP]})
+    before = turn["memory_changes"][0]["change_set"]
+    await alice_api.post(f"/api/changes/{before}/undo")
+    path = f"{turns_path(session)}/{turn['id']}/results"
+    _, turn = await alice_api.post(path, {"results": results(turn, "nothing"), "tools": [LOOKUP]})
+    assert turn["memory_changes"][1]["change_set"] != before
+    await alice_api.post(f"/api/changes/{before}/undo")
+    _, listed = await alice_api.get("/api/memories")
+    assert [memory["content"] for memory in listed["data"]] == ["Likes blue."]
+
+
+async def test_answers_and_errors_name_session_and_turn(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    for step, status in (("Fine.", 200), (UpstreamError("Not well."), 502)):
+        model.script(step)
+        response = await alice_api.raw("POST", turns_path(session), {"content": "Hi"})
+        assert (response.status_code, response["x-daybook-session"]) == (status, str(session.pk))
+        assert (await alice_api.get(f"{turns_path(session)}/{response['x-daybook-run']}"))[0] == 200
+    command = await alice_api.raw("POST", turns_path(session), {"content": "/memory help"})
+    assert command["x-daybook-run"] == command.json()["id"]
+
+
 async def test_the_continuation_is_streamed(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     turn = await waiting_turn(alice_api, session, model)
     model.script(says("Found", " it."))
@@ -133,6 +177,20 @@ async def test_the_continuation_is_streamed(alice_api: Api, session: Session, mo
     ]
     assert "".join(data["text"] for name, data in parsed_events if name == "delta") == "\n\nFound it."
     assert (parsed_events[-1][0], parsed_events[-1][1]["content"]) == ("done", "One moment.\n\nFound it.")
+
+
+async def test_events_continue_after_the_last_event_that_a_browser_received(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    """An EventSource that reconnects sends the address that it was opened with, and the last id in a header."""
+    model.script("Fine, thanks.")
+    _, turn = await alice_api.post(turns_path(session), {"content": "How are you?"})
+    path = f"{turns_path(session)}/{turn['id']}/events?after=2"
+    for last, rest in (({}, "ne, thanks."), ({"Last_Event_ID": "6"}, "thanks.")):
+        response = await alice_api.raw("GET", path, **last)
+        text = b"".join([piece async for piece in response.streaming_content]).decode()
+        assert f'event: delta\ndata: {{"text": "{rest}"}}' in text
+    assert (await alice_api.raw("GET", path, Last_Event_ID="x")).status_code == 400
 
 
 async def test_the_injected_memory_stays_the_same_after_results(
@@ -243,6 +301,16 @@ async def test_a_waiting_turn_can_be_replaced(alice_api: Api, session: Session, 
     assert (status, again["state"]) == (200, "completed"), again
     assert [message["content"] for message in model.calls[1].messages[1:]] == ["Just say it"]
     assert (await in_thread(Session.objects.get)).turns == 1
+
+
+async def test_two_results_of_one_call_are_refused(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    turn = await waiting_turn(alice_api, session, model)
+    path = f"{turns_path(session)}/{turn['id']}/results"
+    twice = [*results(turn, "1"), *results(turn, "2")]
+    status, answer = await alice_api.post(path, {"results": twice})
+    assert (status, answer["error"]["param"]) == (400, "results")
+    model.script("Done.")
+    assert (await alice_api.post(path, {"results": results(turn, "1", "2")}))[0] == 200
 
 
 async def test_results_for_other_calls_change_nothing(

@@ -196,6 +196,17 @@ def test_a_link_uses_a_trusted_origin_only(anna: Owner, settings: Any) -> None:
     assert jobs()[0][1] == "https://chat.example.org"
 
 
+@pytest.mark.parametrize("own", ["https://chat.example.org", "http://chat.example.org"])
+def test_a_link_leads_to_this_daybook_rather_than_to_a_trusted_site_or_app(
+    anna: Owner, settings: Any, own: str
+) -> None:
+    settings.TRUSTED_ORIGINS = ["app://obsidian.md", "https://other.example", own]
+    settings.OWN_ORIGINS = [own]
+    settings.ALLOWED_HOSTS = ["127.0.0.1"]
+    ask(HTTP_HOST="127.0.0.1")
+    assert jobs()[0][1] == own
+
+
 def test_an_unreachable_mail_server_is_logged_without_the_address(
     anna: Owner, settings: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

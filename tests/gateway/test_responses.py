@@ -204,6 +204,27 @@ async def test_encrypted_reasoning_is_resent_and_reaches_the_model(
     assert model.calls[1].body(stream=False)["messages"][2]["reasoning_content"] == "Let me look."
 
 
+async def test_a_command_after_an_older_response_keeps_its_conversation(
+    sdk: openai.AsyncOpenAI, model: ScriptedModel
+) -> None:
+    """Like another message there, the command begins a new session."""
+    model.script("A1", "A2", "A3", "A4")
+
+    async def say(text: str, after: Any = None) -> Any:
+        more = {"previous_response_id": after.id} if after else {}
+        return await sdk.responses.create(model="assistant", input=text, **more)
+
+    first = await say("U1")
+    second = await say("U2", first)
+    command = await say("/memory help", await say("/memory view", first))
+    assert (await say("U3", command)).output_text == "A3"
+    assert [message["content"] for message in model.calls[2].messages[1:]] == ["U1", "A1", "U3"]
+    await say("U4", second)
+    assert [message["content"] for message in model.calls[3].messages[1:]] == ["U1", "A1", "U2", "A2", "U4"]
+    session = await in_thread(lambda: Session.objects.get(parent_id__isnull=False))
+    assert session.reviewed_through == 2, "the other session's reviews read these"
+
+
 async def test_instructions_apply_to_one_request(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
     model.script("Arr.", "Yes.")
     first = await sdk.responses.create(model="assistant", input="Hi", instructions="Talk like a pirate.")

@@ -421,6 +421,32 @@ async def test_events_without_data_are_ignored(wire: OpenAIModel, upstream: Upst
     assert await streamed(wire, request()) == [ENDS]
 
 
+async def test_a_byte_order_mark_before_the_first_event_is_ignored(
+    wire: OpenAIModel, upstream: UpstreamServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in (SAYS, ENDS))
+    connect_to(httpx2.MockTransport(lambda _: httpx2.Response(200, content=body.encode("utf-8-sig"))), monkeypatch)
+    assert await streamed(wire, request()) == [SAYS, ENDS]
+    body = json.dumps({"choices": [{"message": {"content": "Hello."}, "finish_reason": "stop"}]})
+    (chunk,) = await streamed(wire, request())
+    assert chunk["choices"][0]["delta"] == {"content": "Hello."}, "an answer that is not streamed"
+
+
+async def test_the_data_of_an_event_may_be_several_lines(wire: OpenAIModel, upstream: UpstreamServer) -> None:
+    """Server libraries split data at its line breaks, such as those of indented JSON."""
+    events = [json.dumps(chunk, indent=1).replace("\n", "\ndata: ") for chunk in (SAYS, ENDS)]
+    upstream.script({"raw": [*(f"data: {event}" for event in events), "data: [DONE]"]})
+    assert await streamed(wire, request()) == [SAYS, ENDS]
+
+
+async def test_the_lines_of_an_event_are_limited_together(
+    wire: OpenAIModel, upstream: UpstreamServer, settings: Settings
+) -> None:
+    settings.ANSWER_BYTES = 1000
+    upstream.script({"raw": ["\n".join(["data: {", *["data: " + "x" * 900] * 100])]})
+    assert isinstance(await failure(wire, request(), stream=True), TooLarge)
+
+
 @pytest.mark.parametrize("stream", [True, False])
 async def test_non_json_numbers_are_replaced(wire: OpenAIModel, upstream: UpstreamServer, stream: bool) -> None:
     part = '{"delta" :{}, "message": {}, "logprobs": {"low": -Infinity, "none": NaN}, "finish_reason": "stop"}'

@@ -1,5 +1,6 @@
 """GET /v1/openapi.json, and answers to unknown paths"""
 
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -45,6 +46,27 @@ async def test_rate_limit_headers_are_documented() -> None:
     assert "Retry-After" in document["paths"]["/v1/messages"]["post"]["responses"]["429"]["headers"]
     too_many = document["components"]["responses"]["TooManyRequests"]["headers"]
     assert {"Retry-After", "x-ratelimit-limit-requests"} <= {*too_many}
+
+
+@pytest.mark.parametrize(
+    ("file", "paths"),
+    [
+        ("/v1/openapi.json", ["/v1/chat/completions", "/v1/responses", "/v1/messages"]),
+        (
+            "/api/openapi.json",
+            ["/api/sessions/{session_id}/turns", "/api/sessions/{session_id}/turns/{turn_id}/results"],
+        ),
+    ],
+)
+async def test_the_headers_that_name_request_session_and_run_are_documented(file: str, paths: list[str]) -> None:
+    document = (await AsyncClient().get(file)).json()
+    for operation in chain.from_iterable(operations.values() for operations in document["paths"].values()):
+        for answer in operation["responses"].values():
+            answer = document["components"]["responses"].get(answer.get("$ref", "").rpartition("/")[2], answer)
+            assert "x-request-id" in answer["headers"]
+    for path in paths:
+        headers = document["paths"][path]["post"]["responses"]["200"]["headers"]
+        assert {"x-daybook-session", "x-daybook-run"} <= {*headers}
 
 
 @pytest.mark.parametrize("path", ["/v1", "/v1/", "/v1/audio/speech", "/v1/chat", "/v1/completions/x/"])

@@ -318,6 +318,21 @@ async def test_the_header_takes_precedence_over_metadata_and_chat_id(chat: Chat)
     assert (await session_of((await chat.say("hi", "Hello.")).session)).external_id == "a"
 
 
+@pytest.mark.parametrize("given", [True, False, 1.5, {"id": "a"}], ids=str)
+async def test_a_session_id_that_is_no_id_is_ignored(chat: Chat, other_chat: Chat, given: Any) -> None:
+    """Two conversations would otherwise share the session of that name."""
+    chat.body = other_chat.body = {"metadata": {"session_id": given}}
+    one, two = await chat.say("hi", "Hello."), await other_chat.say("Good day", "Good day.")
+    assert one.session != two.session
+    assert (await session_of(one.session)).external_id is None
+    assert (await chat.say("more", "Yes.")).session == one.session
+
+
+async def test_a_session_id_may_be_a_number(chat: Chat, other_chat: Chat) -> None:
+    chat.body, other_chat.body = {"metadata": {"session_id": 7}}, {"metadata": {"session_id": "7"}}
+    assert (await chat.say("hi", "Hello.")).session == (await other_chat.say("Good day", "Good day.")).session
+
+
 async def test_a_daybook_session_id_names_a_session(chat: Chat, session: Session) -> None:
     chat.headers = {"x_daybook_session": str(session.pk)}
     assert (await chat.say("hi", "Hello.")).session == str(session.pk)

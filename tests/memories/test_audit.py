@@ -13,6 +13,7 @@ from django.contrib.auth.models import Permission, User
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, transaction
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memories import selectors
@@ -240,6 +241,22 @@ def test_a_list_of_several_people_is_one_line_that_names_the_others_and_hides_no
     assert listed(q=entry.request_id)[:2] == [line, "bob listed 1 × memory of carol. In the same list."]
     page = root.get(f"/admin/memories/auditentry/{entry.pk}/change/").content.decode()
     assert "dave (2), carol (1), alice (1)" in page
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL plans with statistics")
+@pytest.mark.parametrize(
+    ("query", "index"),
+    [({"q": "7"}, "audit_by_object"), ({"q": "7"}, "audit_by_request"), ({"kind": "memory"}, "audit_by_kind")],
+)
+def test_ids_and_kinds_are_looked_up_by_an_index(query: dict[str, str], index: str) -> None:
+    root = staff_client(superuser=True)
+    with CaptureQueriesContext(connection) as captured:
+        root.get("/admin/memories/auditentry/", query)
+    statements = [each["sql"] for each in captured.captured_queries if "ORDER BY" in each["sql"]]
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {statements[-1]}")
+        plan = [row[3] for row in cursor.fetchall()]
+    assert any(index in step for step in plan), plan
 
 
 def test_the_admins_export_is_streamed_in_pages_and_recorded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,3 +175,11 @@ async def test_a_live_memory_cannot_be_restored_to_its_deletion(alice: Owner, al
     status, answer = await alice_api.post(f"{path}/restore", {"revision": deletion})
     assert (status, answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", "revision")
     assert "earlier revision" in answer["error"]["message"]
+
+
+async def test_a_restored_memory_has_an_etag(alice: Owner, alice_api: Api) -> None:
+    path = f"/api/memories/{(await in_thread(memory_make, alice)).number}"
+    await alice_api.call("DELETE", path)
+    _, history = await alice_api.get(f"{path}/revisions")
+    restored = await alice_api.raw("POST", f"{path}/restore", {"revision": history["data"][-1]["id"]})
+    assert restored["ETag"] == (await alice_api.raw("GET", path))["ETag"]

@@ -9,8 +9,9 @@ from django.test import Client
 
 from memories.models import Owner
 from memories.tools import TOOLS, Stage, Tool, definitions, tools_at, tools_of_turn
+from memories.tools.calls import parse_arguments
 from memories.tools.table import table_of
-from memories.tools.tool import Arguments, ToolRun, Words
+from memories.tools.tool import Arguments, ToolCall, ToolRun, Words
 from memories.tools.writing import Written
 from reviews.staged import STAGED_TOOLS
 
@@ -86,6 +87,16 @@ def test_two_tools_with_the_same_name_are_refused() -> None:
 def test_a_contradictory_entry_is_refused(values: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="pin_memory"):
         tool_make(**values)
+
+
+@pytest.mark.parametrize(
+    ("given", "number"), [("42.0", 42), ("4.2e1", 42), ("42.5", None), ("true", None), ("1e999", None)]
+)
+def test_a_whole_number_may_have_a_decimal_point(given: str, number: int | None) -> None:
+    """As in JSON Schema. Some servers keep the arguments of calls as doubles."""
+    for name, text in (("delete_memory", f'{{"id": {given}}}'), ("read", f'{{"path": "", "offset": {given}}}')):
+        parsed = parse_arguments(TOOLS[name], ToolCall(id="c1", name=name, arguments=text))
+        assert getattr(parsed, "id", getattr(parsed, "offset", None)) == number
 
 
 def test_reviews_can_stage_exactly_the_tools_they_are_offered() -> None:

@@ -100,6 +100,13 @@ def test_tokens_are_shown_by_turns_reviews_and_consolidation() -> None:
     assert totals("tokens") == {"Turns": 200, "Reviews": 42, "Consolidation": 7}
 
 
+def test_turns_without_reported_tokens_are_not_denied() -> None:
+    session_make(turns=1)
+    Run.objects.update(usage={})
+    assert totals("turns")["Turns"] == 1
+    assert chart("tokens").empty == "No server reported tokens in this period."
+
+
 def test_reviews_are_shown_by_state() -> None:
     book = book_make()
     for state in ("saved", "failed", "timed_out", "nothing_to_save", "awaiting_approval", "cancelled", "undone"):

@@ -12,7 +12,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from search import AnalysisCache, BookIndex, Entry, Hit, Reason
+from search import AnalysisCache, BookIndex, Entry, Hit, Reason, analysis
 from search.query import MAX_CHARS, MAX_PARTS, parts_of, searched_part
 from search.vectors import Floats, StaticVectors, _table, static_vectors
 from tests.search.books import FACTS, START, explained, facts, talk
@@ -95,6 +95,19 @@ def test_the_cache_has_a_maximum_size() -> None:
     BookIndex.build(facts(*FACTS), analysis=cache, book=("alice", "main"))
     assert len(cache) == 4
     assert not cache._word_vectors  # since some of their texts have left the cache
+
+
+def test_texts_forgotten_while_they_are_analysed_are_not_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = AnalysisCache()
+    analyse = analysis._analyse
+
+    def forget_meanwhile(entries: Sequence[Entry]) -> list[analysis.Analysis]:
+        cache.forget(lambda book: True)
+        return analyse(entries)
+
+    monkeypatch.setattr(analysis, "_analyse", forget_meanwhile)
+    assert len(cache.analyse(facts(*FACTS), ("owner", "book"))) == len(FACTS)
+    assert len(cache) == 0
 
 
 def test_words_forgotten_while_their_index_is_built_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,9 +15,10 @@ from gateway.upstream.fault_classes import fault_class
 from gateway.upstream.faults import refusal_error
 from memories.database.access import in_thread
 from memories.errors import DomainError, RateLimited
+from memories.models import Memory
 from tests.conftest import Api
-from tests.gateway.v1 import ask, streamed_and_not
-from tests.scripted_model import ScriptedModel, calls
+from tests.gateway.v1 import answer_text, ask, streamed_and_not
+from tests.scripted_model import Says, ScriptedModel, calls
 from tests.upstreams.rules import RULES, error_body
 from tests.upstreams.server import KEY, Serve, Step
 
@@ -285,3 +286,18 @@ async def test_too_many_steps_are_reported_as_such(
     error = answer.json["error"]
     assert (answer.status, error["code"], error["details"]["reason"]) == (502, "upstream_error", "too_many_steps")
     assert "too many steps (2)" in error["message"]
+
+
+@streamed_and_not
+async def test_the_text_of_the_last_step_is_the_answer_whatever_it_calls(
+    alice_api: Api, agent: Agent, model: ScriptedModel, settings: Settings, streamed: bool
+) -> None:
+    """The last step is offered no tools of ours, but some models call them because the conversation contains calls."""
+    settings.RUN_STEPS = 2
+    search, add = ("search_memories", '{"query": "tea"}'), ("add_memory", '{"content": "Likes tea."}')
+    model.script(calls(search), Says(pieces=("You like tea.",), calls=(add,)))
+    assert await answer_text(alice_api, "Hi", streamed=streamed) == "You like tea."
+    run = await in_thread(Run.objects.get)
+    assert (run.state, run.text, await in_thread(Memory.objects.exists)) == ("completed", "You like tea.", False)
+    last = await in_thread(run.messages.latest, "seq")
+    assert (last.role, last.text, last.calls) == ("assistant", "You like tea.", [])

@@ -104,7 +104,7 @@ def _tokens_chart(period: Period, usage: Usage, money: Money) -> Chart:
     if money.known:
         cost["money"] = tuple(dollars(usage.spent[day]) for day in period.days)
         cost["note"] = f"Turns and reviews cost {dollars(sum(usage.spent.values()))}."
-    return _chart(period, "tokens", "Tokens", _TOKENS, usage.tokens, "No requests to a model", **cost)
+    return _chart(period, "tokens", "Tokens", _TOKENS, usage.tokens, "No server reported tokens", **cost)
 
 
 def _writes_chart(period: Period) -> Chart:
