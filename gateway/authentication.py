@@ -204,9 +204,11 @@ def find_caller_by_cookie(request: HttpRequest, *, write: bool = True) -> Caller
 
 
 def require_json(request: HttpRequest, *, also: Collection[str] = ()) -> None:
-    """Raise UnsupportedMediaType for a body that is neither JSON nor of one of the types `also`."""
+    """Raise UnsupportedMediaType for a body that is neither JSON nor of one of the types `also`, or is compressed."""
     if request.method not in _WRITES or not request.body:
         return
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise UnsupportedMediaType("Send the body without Content-Encoding: a compressed body is not read.")
     kind = (request.content_type or "").lower()
     if kind != "application/json" and not kind.endswith("+json") and kind not in also:
         files = f", or a file as {', '.join(sorted({*also} - {'application/json'}))}" if also else ""

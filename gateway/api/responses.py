@@ -59,7 +59,8 @@ async def response_create(request: ApiRequest) -> HttpResponseBase:
     if not body.is_turn(request.headers):
         events = plain_events(await open_plain(caller, body), stream=body.stream)
         return await _respond(events, ResponseBuilder(parsed.without_store()), body)
-    v1_request = replace(v1_request_of(request, body), response=parsed.to_store())
+    stored = parsed.to_store(after.system_from if after else ())
+    v1_request = replace(v1_request_of(request, body), response=stored)
     if after is not None:
         v1_request = replace(v1_request, after=after.run_id, session_ref=str(after.session_id), shared_ref=False)
     if command_in(body.messages):

@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gateway.api.openai_body import CompletionBody, completion_body, read_object, require_type, typed_field
-from gateway.api.responses_items import flat_name, read_items
+from gateway.api.responses_items import as_messages, flat_name, read_items
 from gateway.client_tasks import CODEX_METADATA
+from gateway.messages import SYSTEM_ROLES
+from gateway.runs.responses import SYSTEM, SYSTEM_FROM
 from memories.errors import DomainError, InvalidRequest
 
 # Unsupported parameters, with the alternative to name when a request is refused because of them.
@@ -78,11 +80,14 @@ class ResponsesBody:
         """Return the request with `store` set to False."""
         return replace(self, store=False, echo={**self.echo, "store": False})
 
-    def to_store(self) -> dict[str, Any] | None:
+    def to_store(self, system_from: Sequence[str]) -> dict[str, Any] | None:
         """Return the parameters to store with the run, or None if the response should not be stored. Very long values
-        are left out, and so are the tools except for `names`."""
+        are left out, and so are the tools except for `names`. `system_from` are the responses before this one whose
+        system messages belong to the conversation; those of this request are stored, too."""
         given = {name: value for name, value in self.echo.items() if name != "tools" and value != ECHOED[name]}
-        given |= {"names": dict(self.names)} if self.names else {}
+        system = as_messages((), [item for item in self.items if item.get("role") in SYSTEM_ROLES], {})
+        more = {"names": dict(self.names), SYSTEM: system, SYSTEM_FROM: list(system_from)}
+        given |= {name: value for name, value in more.items() if value}
         stored = {name: value for name, value in given.items() if len(json.dumps(value)) <= _MAX_STORED_CHARS}
         return stored if self.store else None
 

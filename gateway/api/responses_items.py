@@ -7,7 +7,7 @@ from typing import Any
 
 from gateway.api.openai_body import short_name
 from gateway.errors import PreviousResponseNotFound
-from gateway.messages import ChatMessage, joined_content
+from gateway.messages import SYSTEM_ROLES, ChatMessage, joined_content
 from gateway.runs.call_ids import run_of_call
 from memories.errors import InvalidRequest
 from memories.limits import MESSAGES, TOOLS
@@ -15,7 +15,7 @@ from prompts.conversation import NO_RESULT
 
 _TEXT_TYPES = frozenset({"input_text", "output_text", "text"})
 _OUTPUT_FIELDS = frozenset({"type", "annotations", "logprobs"})
-_INPUT_ROLES = frozenset({"user", "system", "developer"})
+_INPUT_ROLES = SYSTEM_ROLES | {"user"}
 # Call items: their type in chat completions, the field with the arguments, and its value if empty.
 _CALLS = {"function_call": ("function", "arguments", "{}"), "custom_tool_call": ("custom", "input", "")}
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})

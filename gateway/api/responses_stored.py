@@ -20,7 +20,14 @@ from gateway.api.responses_json import (
 from gateway.attachments.reading import contents_read
 from gateway.models import Message, Run
 from gateway.runs.call_ids import call_prefix, run_of_call
-from gateway.runs.responses import before_run, parts_of, response_id
+from gateway.runs.responses import (
+    SystemMessage,
+    before_run,
+    parts_of,
+    response_id,
+    responses_with_system,
+    with_system,
+)
 from gateway.upstream.reasoning import reasoning_in
 from gateway.upstream.usage import usage_since
 
@@ -34,8 +41,8 @@ def stored_response(run: Run, part: int) -> dict[str, Any]:
     is_last = part >= len(parts) - 1
     status = _STATUS.get(Run.State(run.state), "completed") if is_last else "completed"
     finish_reason = str(run.trace.get("finish_reason", "")) if is_last else ""
-    request = dict(stored.get(str(part)) or {})
-    usage_before, names = request.pop("usage_before", {}), request.pop("names", {})
+    request = stored.get(str(part)) or {}
+    usage_before, names = request.get("usage_before", {}), request.get("names", {})
     output = parts[part].output if part < len(parts) else []
     completed_at = output[-1].created_at if output else run.finished_at
     later_parts = (str(later) for later in range(part + 1, len(parts)))
@@ -58,7 +65,7 @@ def stored_response(run: Run, part: int) -> dict[str, Any]:
         usage=None if status == "in_progress" else usage_since(usage_after, usage_before),
         error=run.error if status == "failed" else None,
         finish_reason=finish_reason,
-        echo={**ECHOED, **request},
+        echo={name: request.get(name, default) for name, default in ECHOED.items()},
     )
 
 
@@ -78,18 +85,20 @@ def output_items(
     thinking_part: Part = REASONING,
     names: Names = _NO_NAMES,
 ) -> list[dict[str, Any]]:
-    """Return the items of a response, with the ids they had in its stream. Only reasoning that came with calls is
-    stored. `status` is that of the message, `refused` the number of characters at its end that are a refusal; `names`
-    are the client's tool names."""
+    """Return the items of a response, with the ids and in the order that they had in its stream. Only reasoning that
+    came with calls is stored. `status` is that of the message, `refused` the number of characters at its end that are
+    a refusal; `names` are the client's tool names."""
     id_suffix, prefix = f"{run_id.hex}_{part}", call_prefix(run_id)
     reasoning: list[dict[str, Any]] = []
     calls: list[dict[str, Any]] = []
-    text = ""
+    text, before_text = "", 0
     for row in rows:
         if row.role != Message.Role.ASSISTANT:
             continue
         if thinking := reasoning_in((row.kept or {}).get("fields") or {}):
             reasoning.append(reasoning_item(f"rs_{id_suffix}_{len(reasoning)}", thinking, thinking_part))
+        if not text:
+            before_text = len(reasoning)
         if text and row.text and not (text[-1].isspace() or row.text[0].isspace()):
             text += "\n\n"
         text += row.text
@@ -97,7 +106,7 @@ def output_items(
     said, refusal = (text[:-refused].rstrip(), text[-refused:]) if refused else (text, "")
     content = [part.as_json(written) for part, written in ((TEXT, said), (REFUSAL, refusal)) if written]
     message = [message_item(f"msg_{id_suffix}_0", content, status)] if content else []
-    return [*reasoning, *message, *calls]
+    return [*reasoning[:before_text], *message, *reasoning[before_text:], *calls]
 
 
 def input_items(run: Run, part: int) -> list[dict[str, Any]]:
@@ -108,22 +117,28 @@ def input_items(run: Run, part: int) -> list[dict[str, Any]]:
     own = [row for earlier in parts[:part] for row in (*earlier.input, *earlier.output)] + given
     requests = (run.responses or {}).values()
     names = {flat: name for request in requests for flat, name in request.get("names", {}).items()}
-    return list(_as_input([*before_run(run, own), *own], names, forked=run.session.parent_id is not None))
+    rows = with_system(run.owner_id, [*before_run(run, own), *own], responses_with_system(run, part))
+    return list(_as_input(rows, names, forked=run.session.parent_id is not None))
 
 
 async def items_shown(owner_id: UUID, items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return items from `input_items` as clients get them, with the bytes of attachments."""
     shown = []
     for item in await contents_read(owner_id, await contents_read(owner_id, items), name="output"):
-        name = "content" if item.get("role") == "user" else "output"
+        name = "content" if "role" in item and item["role"] != "assistant" else "output"
         parts = item.get(name)
         shown.append({**item, name: [_input_part(part) for part in parts]} if isinstance(parts, list) else item)
     return shown
 
 
-def _as_input(rows: Iterable[Message], names: Names, *, forked: bool) -> Iterable[dict[str, Any]]:
+def _as_input(rows: Iterable[Message | SystemMessage], names: Names, *, forked: bool) -> Iterable[dict[str, Any]]:
     custom: set[str] = set()
     for row in rows:
+        if isinstance(row, SystemMessage):
+            content = row.message["content"]
+            parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+            yield {**message_item(row.id, parts), "role": row.message["role"]}
+            continue
         calls = [call for call in row.calls if _is_shown(str(call.get("id", "")), row, forked=forked)]
         id = f"msg_{row.pk.hex}"
         if row.role == Message.Role.USER:

@@ -11,6 +11,7 @@ from uuid import UUID
 from django.db import transaction
 
 from gateway.agents.rows import agent_find
+from gateway.messages import SYSTEM_ROLES
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.call_ids import call_id, call_ids, run_of_call
@@ -28,6 +29,7 @@ from memories.caller import Caller
 from memories.errors import InvalidRequest
 from memories.tools import tool_meant
 
+_AFTER_CALLS = SYSTEM_ROLES | {"tool"}  # results, and what a client writes between them
 _MAX_RUNS = 100  # runs whose calls are looked up for one request
 
 
@@ -142,7 +144,7 @@ def open_continued(
     made = (call["id"] for step in steps for call in step.get("tool_calls") or ())
     client_ids = frozenset(call_id for call_id in made if run_of_call(call_id) == run.pk)
     awaited = client_ids.difference(row.tool_call_id for row in stored)
-    trailing = takewhile(lambda message: message.get("role") == "tool", reversed(messages))
+    trailing = takewhile(lambda message: message.get("role") in _AFTER_CALLS, reversed(messages))
     results = [result for result in trailing if result.get("tool_call_id") in awaited][::-1]
     if not (results and reopen(run)):  # without new ones, the client repeats a step whose answer it did not get
         return None

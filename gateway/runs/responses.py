@@ -30,6 +30,10 @@ _ID = re.compile(r"resp_([0-9a-f-]{32,36})(?:_(\d{1,4}))?")
 # The most messages read before a response; no model's context is longer.
 MAX_ROWS = 2_000
 _MAX_REPLACED = 100  # runs of a turn
+# Fields of a stored part: the system and developer messages of its input, and the ids of the responses before it that
+# have such messages.
+SYSTEM, SYSTEM_FROM = "system", "system_from"
+_MAX_SYSTEM = 400  # responses with such messages before a response
 _STATES_WITH_OUTPUT = (Run.State.COMPLETED, Run.State.STOPPED, Run.State.AWAITING_CLIENT_TOOLS)
 
 
@@ -42,12 +46,22 @@ class ResponsePart:
 
 
 @dataclass(frozen=True, slots=True)
+class SystemMessage:
+    """A system or developer message of a response's input, in the format of a request, with the id of its item."""
+
+    id: str
+    message: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Previous:
-    """Where a conversation continues: after a run, or in a session with commands only; and the messages up to there."""
+    """Where a conversation continues: after a run, or in a session with commands only; the messages up to there, and
+    the responses whose input has system messages among them."""
 
     run_id: UUID | None
     session_id: UUID
     messages: list[dict[str, Any]]
+    system_from: list[str] = field(default_factory=list)
 
 
 def response_id(run_id: UUID, part: int) -> str:
@@ -106,7 +120,47 @@ def previous_response(caller: Caller, given: str) -> Previous:
         return _after_command(caller, given)
     if run.state == Run.State.RUNNING and len(parts_of(run)) - 1 <= part:
         raise SessionBusy("The previous response is still being written.", run_id=str(run.pk))
-    return Previous(run.pk, run.session_id, [as_openai(row) for row in transcript(run, part)])
+    return _previous(run, part, transcript(run, part))
+
+
+def _previous(run: Run, part: int, rows: Sequence[Message]) -> Previous:
+    system_from = responses_with_system(run, part)
+    found = with_system(run.owner_id, rows, system_from)
+    messages = [row.message if isinstance(row, SystemMessage) else as_openai(row) for row in found]
+    return Previous(run.pk, run.session_id, messages, system_from)
+
+
+def responses_with_system(run: Run, part: int) -> list[str]:
+    """Return the ids of the responses of a conversation, up to this one, whose input has system messages."""
+    fields = (run.responses or {}).get(str(part), {})
+    own = [response_id(run.pk, part)] if SYSTEM in fields else []
+    return [*fields.get(SYSTEM_FROM, ()), *own][-_MAX_SYSTEM:]
+
+
+def with_system(
+    owner_id: UUID, rows: Sequence[Message], system_from: Sequence[str]
+) -> Iterator[Message | SystemMessage]:
+    """Yield the messages of a conversation, and before those of a response the system messages of its input; before all
+    of them if the input was the whole conversation. `system_from` are the responses that have such messages; those that
+    have been deleted are left out."""
+    named = [parsed for parsed in map(_parse_id, system_from) if parsed]
+    runs = Run.objects.filter(owner_id=owner_id, pk__in={run_id for run_id, _ in named}) if named else ()
+    stored = {run.pk: run.responses or {} for run in runs}
+    shown = {row.run_id for row in rows}
+    at_start: tuple[UUID | None, int] = (None, 0)
+    before: dict[tuple[UUID | None, int], list[SystemMessage]] = {}
+    for run_id, part in named:
+        fields = stored.get(run_id, {}).get(str(part), {})
+        is_later = "previous_response_id" in fields and run_id in shown
+        before.setdefault((run_id, part) if is_later else at_start, []).extend(
+            SystemMessage(f"msg_{run_id.hex}_{part}_system_{number}", message)
+            for number, message in enumerate(fields.get(SYSTEM, ()))
+        )
+    yield from before.pop(at_start, ())
+    for of_run, found in groupby(rows, key=lambda row: row.run_id):
+        for number, messages in enumerate(_parts(of_run, found) if of_run else [ResponsePart(input=list(found))]):
+            yield from before.pop((of_run, number), ())
+            yield from (*messages.input, *messages.output)
 
 
 def transcript(run: Run, part: int) -> list[Message]:
@@ -203,5 +257,5 @@ def _after_command(caller: Caller, given: str) -> Previous:
         rows = Message.objects.filter(owner_id=caller.owner_id, session_id=command.session_id, seq__lt=command.seq)
         rows = rows.filter(kind=Message.Kind.HISTORY).order_by("seq")
         return Previous(None, command.session_id, [as_openai(row) for row in rows])
-    messages = [as_openai(row) for row in transcript(run, len(parts_of(run)))]
-    return Previous(run.pk, command.session_id, messages)
+    last = len(parts_of(run)) - 1
+    return _previous(run, last, transcript(run, last))

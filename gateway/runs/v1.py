@@ -37,6 +37,7 @@ from memories.errors import InvalidRequest
 from memories.limits import INGEST_MESSAGES
 
 _ROLES = frozenset(Message.Role.values)
+_NOTE_ROLES = SYSTEM_ROLES | {"user"}
 _TEXT_PART = frozenset({"type", "text"})
 # If a client changes a conversation while continuing it, several sessions begin alike.
 _MAX_ALIKE_SESSIONS = 5
@@ -85,10 +86,14 @@ def _open(
     if resumed := _resumed(caller, request, run_id, messages, notes):
         return resumed
     agent = agent_find(caller, request.agent)
+    ends_in_results = bool(messages) and messages[-1].get("role") == "tool"
     if last_user_index(request.messages) < 0:
-        raise InvalidRequest("No turn waits for these tool results.", param="messages")
+        nothing_said = "Write a message: `/memory` commands and their answers are not sent to a model."
+        raise InvalidRequest(
+            "No turn waits for these tool results." if ends_in_results else nothing_said, param="messages"
+        )
     lookup = SessionLookup(caller=caller, agent=agent, request=request, conversation=conversation)
-    if run_id is None and messages and messages[-1].get("role") == "tool":
+    if run_id is None and ends_in_results:
         messages = with_our_ids(lookup, messages)
         if resumed := _resumed(caller, request, named_run_id(messages), messages, notes):
             return resumed
@@ -199,14 +204,14 @@ def _before_turn(messages: Sequence[dict[str, Any]], turns: int) -> int:
 
 
 def split_client_notes(messages: Sequence[dict[str, Any]]) -> tuple[Sequence[dict[str, Any]], Sequence[dict[str, Any]]]:
-    """Split off user messages after the last tool results that contain only text of the client itself (editor state, a
-    reminder) or pictures (those that the tool returned: a tool message cannot hold them). If the user's own words are
-    among them they are a new turn, and nothing is split off."""
-    notes = takewhile(lambda message: message.get("role") == "user", reversed(messages))
-    contents = [note.get("content") for note in notes]
-    end = len(messages) - len(contents)
+    """Split off messages after the last tool results that are not the user's own words: system messages, and user
+    messages that contain only text of the client itself (editor state, a reminder) or pictures (those that the tool
+    returned: a tool message cannot hold them). If the user's own words are among them they are a new turn, and nothing
+    is split off."""
+    notes = list(takewhile(lambda message: message.get("role") in _NOTE_ROLES, reversed(messages)))
+    end = len(messages) - len(notes)
     after_results = end and messages[end - 1].get("role") == "tool"
-    if after_results and not any(_is_own(given) for given in contents):
+    if after_results and not any(note["role"] == "user" and _is_own(note.get("content")) for note in notes):
         return messages[:end], messages[end:]
     return messages, ()
 

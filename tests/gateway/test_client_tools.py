@@ -118,6 +118,29 @@ async def test_results_are_accepted_without_the_conversation(
     assert model.calls[1].messages[1]["content"] == "Look it up"
 
 
+@pytest.mark.parametrize("role", ["system", "developer"])
+@pytest.mark.parametrize("position", [1, 2])
+async def test_a_system_message_beside_the_results_leaves_the_turn_as_it_is(
+    alice_api: Api, agent: Agent, model: ScriptedModel, role: str, position: int
+) -> None:
+    model.script(calls(FIRST, SECOND), "Done.", "Yes.")
+    first = await ask(alice_api, USER, tools=[LOOKUP])
+    tail = results(first, "A", "B")
+    note = {"role": role, "content": "Two results came."}
+    tail.insert(len(tail) - 2 + position, note)
+    second = await ask(alice_api, USER, *tail, tools=[LOOKUP])
+    assert (second.run, second.text) == (first.run, "Done.")
+    sent = model.calls[1].messages
+    assert [message["content"] for message in sent if message["role"] == "tool"] == ["A", "B"]
+    assert note in sent
+    stored = await in_thread(lambda: list(Message.objects.filter(role="tool").order_by("seq")))
+    assert [message.text for message in stored] == ["A", "B"]
+    third = await ask(
+        alice_api, USER, *tail, {"role": "assistant", "content": "Done."}, {"role": "user", "content": "Good"}
+    )
+    assert (third.session, (await in_thread(Session.objects.get)).turns) == (first.session, 2)
+
+
 async def test_resent_results_belong_to_the_same_turn(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(calls(FIRST), UpstreamError("no"), "Done.", "Done again.")
     first = await ask(alice_api, USER, tools=[LOOKUP])

@@ -291,6 +291,14 @@ async def test_v1_a_conversation_that_begins_with_commands_continues_in_their_se
     assert await in_thread(stored) == (2, ["command"] * 4 + ["chat"] * 4, ["Hi"])
 
 
+async def test_v1_commands_alone_ask_for_a_message(alice_api: Api, agent: object, model: ScriptedModel) -> None:
+    status, body = await alice_api.post(
+        "/v1/chat/completions", {"model": "assistant", "messages": [user("/memory view"), assistant("Nothing.")]}
+    )
+    assert (status, body["error"]["message"][:17]) == (400, "Write a message: ")
+    assert model.calls == []
+
+
 async def test_v1_commands_of_new_chats_share_one_session(
     alice_api: Api, charlie_api: Api, agent: object, model: ScriptedModel
 ) -> None:

@@ -71,6 +71,19 @@ async def test_a_truncated_response_is_stored_as_incomplete(
     assert await retrieve(alice_api, response) == response
 
 
+async def test_a_stored_response_has_its_items_in_the_order_of_the_steps(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script(
+        Says(thinks=("Let me look.",), pieces=("Looking.",), calls=(("get_memories", "{}"),)),
+        Says(thinks=("And ask.",), pieces=("Asking.",), calls=(("lookup", "{}"),)),
+    )
+    response = await create(alice_api, tools=[LOOKUP])
+    assert [item["type"] for item in response["output"]] == ["reasoning", "message", "reasoning", "function_call"]
+    stored = await retrieve(alice_api, response)
+    assert [item["id"] for item in stored["output"]] == [item["id"] for item in response["output"]]
+
+
 async def test_a_failed_response_contains_the_text_before_the_failure(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
@@ -143,3 +156,74 @@ async def test_a_page_of_input_items_has_about_as_many_bytes_as_a_body(
         if not page["has_more"]:
             break
     assert pages == [["input_image", "output_text"], ["input_image"]]
+
+
+def developer(text: str) -> dict[str, Any]:
+    return {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": text}]}
+
+
+def said(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+async def listed(api: Api, response: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the role and text of each input item, oldest first, after following each page to the end."""
+    items: list[Any] = []
+    page: dict[str, Any] = {"has_more": True, "last_id": ""}
+    while page["has_more"]:
+        path = f"/v1/responses/{response['id']}/input_items?order=asc&limit=2&after={page['last_id']}"
+        page = (await api.get(path))[1]
+        items += page["data"]
+    return [(item["role"], item["content"][0]["text"]) for item in items]
+
+
+async def test_developer_messages_of_earlier_input_stay_in_the_conversation(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script("Arr.", "Aye.", "Two.", "Three.", "Four.")
+    one = await create(alice_api, input=[developer("Talk like a pirate."), said("Hi")])
+    two = await create(alice_api, input=[developer("Be brief."), said("Tea?")], previous_response_id=one["id"])
+    three = await create(alice_api, input="More?", previous_response_id=two["id"])
+    fork = await create(alice_api, input="Less?", previous_response_id=one["id"])
+    assert model.calls[2].messages == (
+        {"role": "system", "content": "You are terse.\n\nTalk like a pirate."},
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": "Arr."},
+        {"role": "developer", "content": "Be brief."},
+        {"role": "user", "content": "Tea?"},
+        {"role": "assistant", "content": "Aye."},
+        {"role": "user", "content": "More?"},
+    )
+    before = [("developer", "Talk like a pirate."), ("user", "Hi"), ("assistant", "Arr.")]
+    added = [("developer", "Be brief."), ("user", "Tea?"), ("assistant", "Aye."), ("user", "More?")]
+    assert await listed(alice_api, three) == [*before, *added]
+    assert await listed(alice_api, fork) == [*before, ("user", "Less?")]
+    assert (await retrieve(alice_api, two)) == two
+    await create(alice_api, input="And now?", previous_response_id=fork["id"])
+    assert model.calls[4].messages[0]["content"] == "You are terse.\n\nTalk like a pirate."
+
+
+async def test_a_developer_message_beside_outputs_stays_there(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script(calls(("lookup", "{}")), "Found it.", "Yes.")
+    one = await create(alice_api, tools=[LOOKUP])
+    output = {"type": "function_call_output", "call_id": one["output"][0]["call_id"], "output": "A"}
+    beside = {"input": [output, developer("Be brief.")], "previous_response_id": one["id"]}
+    two = await create(alice_api, tools=[LOOKUP], **beside)
+    await create(alice_api, input="More?", previous_response_id=two["id"])
+    expected = ["system", "user", "assistant", "tool", "developer"]
+    assert [message["role"] for message in model.calls[1].messages] == expected
+    assert [message["role"] for message in model.calls[2].messages] == [*expected, "assistant", "user"]
+
+
+async def test_a_whole_conversation_has_only_its_own_developer_messages(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script("Arr.", "Aye.", "So.")
+    await create(alice_api, input=[developer("Talk like a pirate."), said("Hi")])
+    whole = [developer("Be brief."), said("Hi"), {"role": "assistant", "content": "Arr."}, said("Tea?")]
+    two = await create(alice_api, input=whole)
+    await create(alice_api, input="More?", previous_response_id=two["id"])
+    assert model.calls[2].messages[0]["content"] == "You are terse.\n\nBe brief."
+    assert [message["role"] for message in model.calls[2].messages].count("developer") == 0

@@ -1,5 +1,6 @@
 """Errors have one JSON format everywhere, with a request ID, and reveal no internals"""
 
+import gzip
 import json
 from collections.abc import Callable
 from datetime import timedelta
@@ -148,6 +149,15 @@ async def test_a_content_type_other_than_json_is_refused(
     alice_api: Api, agent: Agent, content_type: str, path: str
 ) -> None:
     response = await alice_api.client.post(path, data=b"{}", content_type=content_type, headers=alice_api.headers)
+    assert await error_of(response) == (415, "unsupported_media_type")
+
+
+@pytest.mark.parametrize("path", [PATH, "/api/sessions"])
+async def test_a_compressed_body_is_refused_by_its_encoding(alice_api: Api, agent: Agent, path: str) -> None:
+    headers = {**alice_api.headers, "content-encoding": "gzip"}
+    response = await alice_api.client.post(
+        path, data=gzip.compress(b"{}"), content_type="application/json", headers=headers
+    )
     assert await error_of(response) == (415, "unsupported_media_type")
 
 
