@@ -42,6 +42,21 @@ if (/^(mac|ip)/i.test(navigator.userAgentData?.platform ?? navigator.platform)) 
   for (const key of document.querySelectorAll("kbd")) key.textContent = key.textContent.replace("Ctrl", "⌘");
 }
 
+// The second click of a double click is not meant for a button that the first one has put there, such as Restore in place
+// of Undo, or Approve of the next proposal. The arrows between versions are meant to be clicked fast.
+let clicked = null;
+document.addEventListener(
+  "click",
+  (event) => {
+    const button = event.target.closest("button, a");
+    if (event.detail > 1 && button && button !== clicked && !button.matches("[data-choose]")) {
+      event.preventDefault();
+      event.stopImmediatePropagation();
+    } else clicked = button;
+  },
+  { capture: true },
+);
+
 document.addEventListener("click", (event) => {
   if (event.target.closest("[data-theme-switch]")) switchTheme();
   if (event.target.closest("[data-shortcuts]")) {

@@ -86,3 +86,17 @@ def test_a_notices_review_can_be_undone_restored_and_opened_with_the_keyboard(pa
     expect(toast.get_by_role("button", name="Undo")).to_be_focused()
     toast.get_by_role("link", name="Open review").click()
     expect(paused.get_by_role("article", name="Nightly backups")).to_be_focused()
+
+
+def test_a_double_click_on_undo_does_not_restore(paused: Page, review: ReviewRun) -> None:
+    toast = show_notice(review, paused)
+    undo = toast.get_by_role("button", name="Undo")
+    undo.click()
+    expect(toast).to_contain_text("Undone. 2 memories changed back.")
+    back = toast.get_by_role("button", name="Restore")
+    back.hover()
+    paused.mouse.down(click_count=2)  # the second click of a double click
+    paused.mouse.up(click_count=2)
+    assert back.is_enabled()
+    back.click()
+    expect(toast).to_contain_text("Restored 2 memories.")
