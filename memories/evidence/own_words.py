@@ -170,13 +170,15 @@ def _paragraph_end(text: str, at: int) -> int:
 
 def _elements(text: str) -> Iterator[Span]:
     """Yield markup elements with their content, and comments. Of a tag that is never closed, and of those that a client
-    wraps around the message, only the tag itself is yielded."""
+    wraps around the message, only the tag itself is yielded, and nothing of an opening tag without attributes: people
+    write "<div>" and "List<String>"."""
     wrapper = _MESSAGE_TAG.match(text)
     begins = wrapper.end() if wrapper else 0
     yield 0, begins
     opened, name, depth, commented = -1, "", 0, 0  # `commented`: the end of the last comment
     for tag in _TAG.finditer(text, begins):
-        if tag[2] and tag[2].casefold() in _INLINE and tag.end() - tag.start() <= len(tag[2]) + len("</ >"):
+        is_bare = bool(tag[2]) and tag.end() - tag.start() <= len(tag[2]) + len("</ >")
+        if is_bare and tag[2].casefold() in _INLINE:
             continue
         if tag[2] is None:
             if opened < 0 and tag.start() >= commented:
@@ -184,8 +186,10 @@ def _elements(text: str) -> Iterator[Span]:
                 commented = end + 3 if end >= 0 else len(text)
                 yield tag.start(), commented
         elif opened < 0:
-            yield tag.span()
-            if not tag[1] and not tag[3]:
+            is_opening = not tag[1] and not tag[3]
+            if not (is_bare and is_opening):
+                yield tag.span()
+            if is_opening:
                 opened, name, depth = tag.start(), tag[2].casefold(), 1
         elif tag[2].casefold() == name and not tag[3]:
             depth += -1 if tag[1] else 1
