@@ -1,6 +1,6 @@
 """Forgetting in slices: short transactions, children first, and finished by the sweep after an interruption."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
@@ -86,6 +86,19 @@ def counts(owner: Owner) -> dict[str, int]:
     """Return the number of the owner's rows per table, without empty tables."""
     rows = {model.__name__: model._base_manager.filter(owner=owner.pk).count() for model in owner_tables()}
     return {name: count for name, count in rows.items() if count}
+
+
+def rows_counter(*owners: Owner) -> Callable[[], int]:
+    """Return a function that counts the owners' rows in all tables, by one statement that is compiled once."""
+    tables = [model._base_manager.filter(owner__in=owners).values_list(models.Value(1)) for model in owner_tables()]
+    sql, params = tables[0].union(*tables[1:], all=True).query.sql_with_params()
+
+    def count() -> int:
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT COUNT(*) FROM ({sql}) AS counted", params)  # noqa: S608
+            return int(cursor.fetchone()[0])
+
+    return count
 
 
 def test_every_table_is_erased_before_the_tables_it_refers_to() -> None:
@@ -286,12 +299,14 @@ def test_an_owner_is_erased_in_small_transactions(filled: Filled, small_batches:
     fill(end_user)
     assert {*counts(alice)} == {model.__name__ for model in owner_tables()}
     charlies = counts(charlie)
-    remaining = sum([*counts(alice).values(), *counts(end_user).values()])
-    total, depth = remaining, len(connection.savepoint_ids)
+    count_rows = rows_counter(alice, end_user)
+    total = remaining = count_rows()
+    assert total == sum([*counts(alice).values(), *counts(end_user).values()])
+    depth = len(connection.savepoint_ids)
     work = erasure_slices(erasure_begin(alice.pk, Scope.OWNER))
     slices = 0
     for _ in work:
-        now = sum([*counts(alice).values(), *counts(end_user).values()])
+        now = count_rows()
         assert remaining - now <= BATCH_ROWS
         assert len(connection.savepoint_ids) == depth
         remaining, slices = now, slices + 1
