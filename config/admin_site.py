@@ -2,11 +2,12 @@
 apps are loaded."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from django.http import HttpRequest
 from django.templatetags.static import static
-from django.urls import reverse_lazy
+from django.urls import reverse
 
 Item = dict[str, Any]
 _SHADE_NAMES = ["50", "100", "200", "300", "400", "500", "600", "700", "800", "900", "950"]
@@ -27,9 +28,16 @@ def _item(title: str, icon: str, app: str, model: str) -> Item:
     return {
         "title": title,
         "icon": icon,
-        "link": reverse_lazy(f"admin:{app}_{model}_changelist"),
+        "link": reverse(f"admin:{app}_{model}_changelist"),
         "permission": _may_view(app, model),
     }
+
+
+@cache
+def _navigation() -> list[dict[str, Any]]:
+    """Return the sections of the sidebar. Their links are resolved once, since the theme asks for each several times
+    per page."""
+    return [{"title": title, "items": [_item(*page) for page in pages]} for title, pages in _PAGES.items()]
 
 
 def _shades(values: str) -> dict[str, str]:
@@ -101,6 +109,6 @@ UNFOLD: dict[str, Any] = {
     "SIDEBAR": {
         "show_search": False,
         "show_all_applications": False,
-        "navigation": [{"title": title, "items": [_item(*page) for page in pages]} for title, pages in _PAGES.items()],
+        "navigation": lambda request: _navigation(),
     },
 }

@@ -9,6 +9,7 @@ import shutil
 import socket
 import ssl
 from collections.abc import AsyncGenerator, Generator
+from copy import copy
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -138,6 +139,18 @@ def monkeypatch_session() -> Generator[pytest.MonkeyPatch]:
     """A MonkeyPatch for the whole run."""
     with pytest.MonkeyPatch.context() as patch:
         yield patch
+
+
+@pytest.fixture(scope="session", autouse=True)
+def page_context_only(monkeypatch_session: pytest.MonkeyPatch) -> None:
+    """Keep the context of a page only, in `response.context`. Django's test client also copies those of all templates
+    and widgets in it, some hundred on a page of the admin."""
+
+    def store(stored: dict[str, Any], signal: object, sender: object, context: Any, **_: Any) -> None:
+        if "context" not in stored:
+            stored["context"] = [copy(context)]
+
+    monkeypatch_session.setattr("django.test.client.store_rendered_templates", store)
 
 
 @pytest.fixture(scope="session", autouse=True)

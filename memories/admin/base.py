@@ -1,6 +1,7 @@
 """Base classes of the admin pages: no table is counted completely, and every save and delete calls a service."""
 
 import re
+from functools import lru_cache
 from html import unescape
 from typing import Any, ClassVar
 
@@ -194,10 +195,7 @@ def _without_dead_links(request: HttpRequest, response: HttpResponse) -> dict[st
         return {}
 
     def shown(link: re.Match[str]) -> str:
-        try:
-            model_page = getattr(resolve(unescape(link[1]).partition("?")[0]).func, "model_admin", None)
-        except Resolver404:
-            return link[0]
+        model_page = _page_at(unescape(link[1]).partition("?")[0])
         return link[2] if model_page and not model_page.has_view_permission(request) else link[0]
 
     def remove(rendered: TemplateResponse) -> None:
@@ -205,6 +203,15 @@ def _without_dead_links(request: HttpRequest, response: HttpResponse) -> dict[st
 
     response.add_post_render_callback(remove)
     return response.context_data or {}
+
+
+@lru_cache(maxsize=1024)
+def _page_at(path: str) -> Any:
+    """Return the page of a model at this path, or None. Finding it takes long, and every page has the same sidebar."""
+    try:
+        return getattr(resolve(path).func, "model_admin", None)
+    except Resolver404:
+        return None
 
 
 def _filter_allows(list_filter: Any, lookup: str, column: str) -> bool:

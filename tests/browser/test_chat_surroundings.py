@@ -183,7 +183,9 @@ def test_a_turn_in_another_tab_disturbs_neither_a_new_name_nor_the_focus(alices:
     expect(renamed).to_be_focused()
 
 
-def test_a_new_name_is_saved_without_taking_the_focus_from_where_the_person_went(alices: Visitor) -> None:
+def test_renaming_leaves_the_focus_where_it_is_and_archiving_moves_it_to_the_search_field(
+    alices: Visitor,
+) -> None:
     session = conversation_make(owner_of("alice"), ("The oven", "Fine."), title="The oven")
     chat = alices.open(f"/c/{session.pk}/")
     chat.get_by_role("link", name="The oven").press("Shift+F10")
@@ -194,11 +196,7 @@ def test_a_new_name_is_saved_without_taking_the_focus_from_where_the_person_went
     expect(chat.get_by_role("heading", name="The stove")).to_be_visible()
     chat.keyboard.type("and so on")
     expect(chat.get_by_label("Message to assistant")).to_have_value("and so on")
-
-
-def test_after_archiving_the_only_session_the_focus_is_in_the_search_field(alices: Visitor) -> None:
-    chat = open_conversation(alices, ("The oven", "Fine."), title="The oven")
-    chat.get_by_role("link", name="The oven").press("Shift+F10")
+    chat.get_by_role("link", name="The stove").press("Shift+F10")
     chat.get_by_role("menuitem", name="Archive").press("Enter")
     expect(chat.get_by_text("Archived. Searches still find it.")).to_be_visible()
     expect(chat.get_by_label("Search sessions")).to_be_focused()

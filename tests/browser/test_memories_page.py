@@ -138,20 +138,27 @@ def test_a_memory_is_edited_in_place(alices: Visitor, tea: Memory) -> None:
     expect(page.get_by_role("button", name="Edit: Likes green tea.")).to_be_focused()
 
 
-def test_only_a_day_to_come_can_be_chosen_as_the_end_of_a_memory(alices: Visitor, tea: Memory) -> None:
+def test_an_edit_with_a_past_day_or_the_text_of_another_memory_is_refused(alices: Visitor, tea: Memory) -> None:
+    other = memory_make(tea.owner, "Likes rum.")
+    alices.expect_error(REFUSED)
     page = open_memories(alices)
-    row = page.locator(".mem")
-    row.hover()
-    row.get_by_role("button", name="Edit: ").click()
-    form = row.get_by_role("form")
-    expires = form.get_by_label("Expires")
+    page.get_by_role("button", name="Edit: Likes tea").click()
+    editor = page.locator("[data-editor]")
+    expires = editor.get_by_label("Expires")
     for day in (timezone.now().date().isoformat(), "20277-01-02"):
         expires.evaluate("(field, day) => { field.value = day; }", day)
-        form.get_by_role("button", name="Save").click()
+        editor.get_by_role("button", name="Save").click()
         expect(expires).to_be_focused()  # with the browser's message
         assert not expires.evaluate("field => field.validity.valid")
     tea.refresh_from_db()
     assert tea.expires_at is None
+    expires.fill("")
+    editor.locator("textarea").fill("Likes rum.")
+    editor.get_by_role("button", name="Save").click()
+    expect(editor).to_contain_text(f"Memory {other.number} already says this.")
+    editor.locator("textarea").fill("Likes mint tea.")
+    editor.get_by_role("button", name="Save").click()
+    expect(row(page, "Likes mint tea.")).to_be_visible()
 
 
 def test_a_long_memory_is_folded_until_it_is_opened(alices: Visitor) -> None:
@@ -210,7 +217,7 @@ def test_a_search_explains_its_hits_and_is_kept_in_the_url(alices: Visitor, tea:
     expect(page.get_by_text("Nothing matches “zeppelin”.")).to_be_visible()
 
 
-def test_filters_narrow_the_list_without_a_reload(alices: Visitor, tea: Memory) -> None:
+def test_filters_narrow_the_list_and_fit_in_one_row_on_a_small_laptop(alices: Visitor, tea: Memory) -> None:
     soon = timezone.now() + timedelta(days=3)
     memory_make(owner_of("alice"), "Is away until Friday.", target="memory", expires_at=soon)
     page = open_memories(alices)
@@ -224,6 +231,11 @@ def test_filters_narrow_the_list_without_a_reload(alices: Visitor, tea: Memory) 
     expect(page.locator(".mem")).to_have_count(2)
     page.get_by_label("Category").first.select_option("taste")
     expect(page.get_by_text("1 of 2 memories, newest first.")).to_be_visible()
+    page.get_by_role("link", name="Clear filters").click()
+    expect(page.locator(".mem")).to_have_count(2)
+    page.set_viewport_size({"width": 1280, "height": 800})
+    middles = "all => new Set(all.map(one => Math.round(one.offsetTop + one.offsetHeight / 2))).size"
+    assert page.locator(".filters > .chip, .filters > .select").evaluate_all(middles) == 1
 
 
 def test_an_edit_conflict_shows_both_versions(alices: Visitor, tea: Memory) -> None:
@@ -264,20 +276,6 @@ def test_an_editor_opens_in_a_row_that_is_updated_meanwhile(alices: Visitor, tea
     expect(row(page, "Likes coffee.").get_by_label("Memory", exact=True)).to_have_value("Likes coffee.")
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="Edit: Likes coffee.")).to_be_focused()
-
-
-def test_a_text_that_another_memory_has_is_refused_with_its_number(alices: Visitor, tea: Memory) -> None:
-    other = memory_make(tea.owner, "Likes rum.")
-    alices.expect_error(REFUSED)
-    page = open_memories(alices)
-    page.get_by_role("button", name="Edit: Likes tea").click()
-    editor = page.locator("[data-editor]")
-    editor.locator("textarea").fill("Likes rum.")
-    editor.get_by_role("button", name="Save").click()
-    expect(editor).to_contain_text(f"Memory {other.number} already says this.")
-    editor.locator("textarea").fill("Likes mint tea.")
-    editor.get_by_role("button", name="Save").click()
-    expect(row(page, "Likes mint tea.")).to_be_visible()
 
 
 def test_the_history_shows_and_restores_changed_words(alices: Visitor, tea: Memory) -> None:
@@ -481,9 +479,17 @@ def test_conversations_are_imported_without_memories(alices: Visitor, agent: Age
     expect(report).to_contain_text("No memories. 1 new conversation with 2 messages. Saved. Read as: Claude.")
 
 
-def test_pasted_text_is_imported_in_the_chosen_format(alices: Visitor, tea: Memory) -> None:
+def test_an_invalid_file_is_refused_and_pasted_text_is_imported_in_the_chosen_format(
+    alices: Visitor, tea: Memory, tmp_path: Path
+) -> None:
+    alices.expect_error(REFUSED)
+    file = tmp_path / "notes.jsonl"
+    file.write_text("Keeps bees.")
     page = open_memories(alices)
     dialog = open_import(page)
+    dialog.get_by_label("File").set_input_files(file)
+    expect(dialog.get_by_role("alert")).to_have_text("Line 1 is not valid JSON. Nothing was imported.")
+    expect(dialog.get_by_role("button", name="Import", exact=True)).to_be_disabled()
     dialog.get_by_label("Or paste it here").fill("# Hobbies\n- Keeps bees.\n- Rows.")
     expect(dialog).to_contain_text("2 memories: 2 new. Nothing is saved yet. Read as: Markdown list.")
     dialog.get_by_label("Format").select_option("Text, one memory per line or paragraph")
@@ -515,36 +521,17 @@ def test_an_import_preview_shows_changed_words_but_no_blocked_text(
     expect(changes).to_have_count(0)
 
 
-def test_an_invalid_import_file_is_refused_with_an_explanation(alices: Visitor, tmp_path: Path) -> None:
-    alices.expect_error(REFUSED)
-    file = tmp_path / "notes.jsonl"
-    file.write_text("Keeps bees.")
-    page = open_memories(alices)
-    dialog = open_import(page)
-    dialog.get_by_label("File").set_input_files(file)
-    expect(dialog.get_by_role("alert")).to_have_text("Line 1 is not valid JSON. Nothing was imported.")
-    expect(dialog.get_by_role("button", name="Import", exact=True)).to_be_disabled()
-
-
-def test_everything_can_be_exported(alices: Visitor, tea: Memory) -> None:
+def test_everything_can_be_exported_and_after_a_typed_confirmation_deleted_with_a_receipt(
+    alices: Visitor, tea: Memory
+) -> None:
+    Artifact.objects.create(owner=tea.owner, book=tea.book, path="MEMORY.md", path_key="memory.md", content="Tea.")
     page = open_memories(alices)
     page.get_by_role("button", name="Export, import, delete everything").click()
     with page.expect_download() as download:
         page.get_by_role("link", name="Export everything").click()
     lines = [json.loads(line) for line in Path(download.value.path()).read_text().splitlines()]
     assert [line["content"] for line in lines if line["type"] == "memory"] == ["Likes tea."]
-
-
-def test_the_filters_fit_in_one_row_on_a_small_laptop(alices: Visitor, tea: Memory) -> None:
-    page = open_memories(alices)
-    page.set_viewport_size({"width": 1280, "height": 800})
-    middles = "all => new Set(all.map(one => Math.round(one.offsetTop + one.offsetHeight / 2))).size"
-    assert page.locator(".filters > .chip, .filters > .select").evaluate_all(middles) == 1
-
-
-def test_forgetting_everything_needs_a_typed_confirmation_and_shows_a_receipt(alices: Visitor, tea: Memory) -> None:
-    Artifact.objects.create(owner=tea.owner, book=tea.book, path="MEMORY.md", path_key="memory.md", content="Tea.")
-    page = open_memories(alices)
+    page.keyboard.press("Escape")
     page.get_by_role("button", name="Export, import, delete everything").click()
     page.get_by_role("button", name="Delete everything for good…").click()
     dialog = page.get_by_role("dialog", name="Delete everything for good")

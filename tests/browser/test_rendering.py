@@ -186,10 +186,18 @@ def test_wide_tables_scroll_in_their_own_box_without_breaking_words(alices: Visi
 LONG_FORMULA = "+".join(f"x_{{{number}}}" for number in range(1, 41)) + "=0"
 
 
-def test_a_long_inline_formula_scrolls_in_its_own_box(alices: Visitor) -> None:
+def test_an_inline_formula_stands_on_the_line_of_its_text_and_a_long_one_scrolls_in_its_own_box(
+    alices: Visitor,
+) -> None:
+    """A box that scrolls stands with its lower edge on the line, unless it is a flex box."""
+    boxed = "short \\(a_{1}+b_{2}\\) long \\(a_{1}+b_{2}+c_{3}+d_{4}\\) end"
     answer = f"The sum \\({LONG_FORMULA}\\) holds if \\(x_1=0\\) does.\n\n- also \\({LONG_FORMULA}\\)"
-    page = open_conversation(alices, ("add", answer))
-    boxes = page.locator(".turn span.formula")
+    page = open_conversation(alices, ("box", boxed), ("add", answer))
+    first, last = page.locator(".turn").first, page.locator(".turn").last
+    bottoms = first.locator("math").evaluate_all("all => all.map((math) => math.getBoundingClientRect().bottom)")
+    assert first.locator("span.formula").count() == 1
+    assert abs(bottoms[0] - bottoms[1]) <= 1
+    boxes = last.locator("span.formula")
     expect(boxes).to_have_count(2)
     for width in (1280, 360):
         page.set_viewport_size({"width": width, "height": 740})
@@ -200,16 +208,6 @@ def test_a_long_inline_formula_scrolls_in_its_own_box(alices: Visitor) -> None:
         boxes.first.focus()  # so that it can be scrolled with the keyboard
         assert boxes.first.evaluate("box => box === document.activeElement")
         assert serious_findings(page) == []
-
-
-def test_a_boxed_formula_stands_on_the_line_of_its_text(alices: Visitor) -> None:
-    """A box that scrolls stands with its lower edge on the line, unless it is a flex box."""
-    formula = r"a_{1}+b_{2}+c_{3}+d_{4}"
-    text = f"short \\(a_{{1}}+b_{{2}}\\) long \\({formula}\\) end"
-    page = open_conversation(alices, ("add", text))
-    bottoms = page.locator(".turn math").evaluate_all("all => all.map((math) => math.getBoundingClientRect().bottom)")
-    assert page.locator(".turn span.formula").count() == 1
-    assert abs(bottoms[0] - bottoms[1]) <= 1
 
 
 def test_footnotes_link_both_ways_with_unique_ids_per_answer(alices: Visitor) -> None:

@@ -89,10 +89,17 @@ def choose_from_menu(page: Page, title: str, item: str) -> None:
     page.get_by_role("menuitem", name=item, exact=True).click()
 
 
-def test_sessions_can_be_pinned_archived_and_restored(alices: Visitor) -> None:
+def test_sessions_can_be_exported_pinned_archived_and_restored(alices: Visitor) -> None:
     for title in ("Bread", "Trains"):
         long_conversation(owner_of("alice"), 1, title=title)
     page = alices.open("/new/")
+    with page.expect_download() as download:
+        choose_from_menu(page, "Bread", "Export as Markdown")
+    assert download.value.suggested_filename == "bread.md"
+    assert "## You" in download.value.path().read_text()
+    with page.expect_download() as download:
+        choose_from_menu(page, "Bread", "Export as JSON")
+    assert download.value.suggested_filename == "bread.json"
     choose_from_menu(page, "Bread", "Pin")
     headings = page.locator("#session-list h2")
     expect(headings).to_have_text(["Pinned", "Today"])
@@ -119,18 +126,6 @@ def test_on_a_phone_a_deletion_can_be_undone(visitor: NewVisitor) -> None:
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_text("Restored “Bread”.")).to_be_visible()
     assert Session.objects.count() == 1
-
-
-def test_a_session_is_exported(alices: Visitor) -> None:
-    long_conversation(owner_of("alice"), 1, title="Bread")
-    page = alices.open("/new/")
-    with page.expect_download() as download:
-        choose_from_menu(page, "Bread", "Export as Markdown")
-    assert download.value.suggested_filename == "bread.md"
-    assert "## You" in download.value.path().read_text()
-    with page.expect_download() as download:
-        choose_from_menu(page, "Bread", "Export as JSON")
-    assert download.value.suggested_filename == "bread.json"
 
 
 def test_the_open_session_can_be_deleted_and_restored(alices: Visitor) -> None:

@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from gateway.api.session_json import message_json
-from gateway.models import Agent, Message, Session
+from gateway.models import Agent, Message
 from gateway.runs.window import as_openai
 from memories.database.access import in_thread
 from memories.limits import TOOLS
@@ -85,28 +85,21 @@ async def test_calls_in_user_messages_are_not_stored(alice_api: Api, agent: Agen
     assert not await in_thread(lambda: Message.objects.filter(tool_calls__isnull=False).exists())
 
 
-def _stored(owner: Owner, agent: Agent, tool_calls: Any) -> Session:
-    session = session_make(owner, agent)
-    for seq, role in enumerate(("user", "assistant", "tool"), start=1):
-        Message.objects.create(
-            owner=owner,
-            session=session,
-            seq=seq,
-            role=role,
-            kind=Message.Kind.HISTORY,
-            text="Hi",
-            tool_calls=tool_calls if role == "assistant" else None,
-            tool_call_id="c" if role == "tool" else "",
-        )
-    return session
-
-
-@pytest.mark.parametrize("tool_calls", [value for value, _ in BROKEN if value != [CALL] * (TOOLS + 1)])
-def test_malformed_stored_calls_break_nothing(
-    alice: Owner, bob: Owner, agent: Agent, client: Client, tool_calls: Any
-) -> None:
-    session = _stored(alice, agent, tool_calls)
-    assert len(read_record(alice.pk, session.pk, floor=0, token_limit=1000).items) == 3
+def test_malformed_stored_calls_break_nothing(alice: Owner, bob: Owner, agent: Agent, client: Client) -> None:
+    session, values = session_make(alice, agent), [value for value, _ in BROKEN if value != [CALL] * (TOOLS + 1)]
+    for number, tool_calls in enumerate(values):
+        for place, role in enumerate(("user", "assistant", "tool"), start=1):
+            Message.objects.create(
+                owner=alice,
+                session=session,
+                seq=3 * number + place,
+                role=role,
+                kind=Message.Kind.HISTORY,
+                text="Hi",
+                tool_calls=tool_calls if role == "assistant" else None,
+                tool_call_id="c" if role == "tool" else "",
+            )
+    assert len(read_record(alice.pk, session.pk, floor=0, token_limit=10_000).items) == 3 * len(values)
     assert all(as_openai(row) and message_json(row) for row in session.messages.order_by("seq"))
     client.force_login(User.objects.get(username="bob"))
     assert client.get(reverse("admin:gateway_session_change", args=[session.pk])).status_code == 200

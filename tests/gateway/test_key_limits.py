@@ -1,12 +1,12 @@
 """Keys limited to agents or books: in every API they reach only these agents, their sessions and their books"""
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from django.utils import timezone
+from pytest_django.plugin import DjangoDbBlocker
 
 from gateway.keys import api_key_create, key_limits
 from gateway.models import Agent, ApiKey, Session, UsageDay
@@ -16,26 +16,101 @@ from memories.ids import uuid7
 from memories.models import ChangeSet, Memory, Notification, Owner
 from reviews.models import ConsolidationRun
 from tests.conftest import Api
-from tests.factories import agent_make, key_make, memory_make, review_make, session_make
+from tests.factories import agent_make, key_make, memory_make, owner_make, review_make, session_make
 from tests.gateway.v1 import ask
 from tests.scripted_model import ScriptedModel
+from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
 
 
+# ---- tests with rows of their own, before those that share theirs until the module ends -----------------------------
+
+
+async def test_a_key_shared_by_several_people_loses_memory_at_once(
+    alice: Owner, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script("Hello.", "Hello.", "Hello.")
+    _, plain = await in_thread(key_make, alice)
+    api = Api(plain)
+    await in_thread(memory_make, alice, "Likes tea.")
+    await ask(api, "Hi", headers={"x_openwebui_user_id": "u1"})
+    assert "Likes tea." in str(model.calls[0].messages)
+    await ask(api, "Hi", headers={"x_openwebui_user_id": "u2"})
+    u1 = {"x_openwebui_user_id": "u1"}
+    for method, path, body in (
+        ("GET", "/api/memories", None),
+        ("GET", "/api/export", None),
+        ("POST", "/api/memories/search", {"query": "tea"}),
+        ("POST", "/api/memories", {"content": "Likes rum."}),
+    ):
+        status, answer = await api.call(method, path, body, **u1)
+        assert (status, "tea" in str(answer)) == (403, False), path
+    call = {"name": "get_memories", "arguments": {}}
+    _, answer = await api.post("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}, **u1)
+    assert (answer["result"]["isError"], "Likes tea." in json.dumps(answer)) == (True, False)
+    await ask(api, "Hi again", headers=u1)
+    assert "Likes tea." not in str(model.calls[-1].messages)
+
+
+def limits_of(alice: Owner, **rights: Any) -> KeyLimits:
+    return key_limits(key_make(alice, **rights)[0])
+
+
+def test_a_key_with_books_may_use_the_agents_of_these_books(alice: Owner) -> None:
+    for name, book in (("assistant", "main"), ("coder", "code"), ("tester", "code")):
+        agent_make(name, book=book)
+    assert limits_of(alice, books=["code"]) == KeyLimits(("coder", "tester"), ("code",))
+    assert limits_of(alice, books=["code", "notes"], agents=["tester"]) == KeyLimits(("tester",), ("code", "notes"))
+    assert limits_of(alice, books=["notes"], agents=["coder"]) == KeyLimits((), ("notes",))
+    assert limits_of(alice, books=["notes"]) == KeyLimits((), ("notes",))
+
+
+async def test_a_key_with_a_book_and_no_agent_reaches_that_book_only(alice: Owner, agent: Agent) -> None:
+    def prepare() -> str:
+        memory_make(alice, "Likes tea.")
+        memory_make(alice, "Uses tabs.", book="notes")
+        return key_make(alice, books=["notes"])[1]
+
+    api = Api(await in_thread(prepare))
+    status, listed = await api.get("/api/memories")
+    assert (status, [row["content"] for row in listed["data"]]) == (200, ["Uses tabs."])
+    assert (await api.get("/api/memories?book=main"))[1]["data"] == []
+    assert (await api.post("/api/memories", {"content": "Likes milk.", "book": "main"}))[0] == 404
+    assert (await api.post("/api/sessions", {"agent": "assistant"}))[0] == 404
+    assert (await ask(api, "Hello")).status == 404
+
+
+async def test_the_books_of_a_key_can_be_set_and_shown(alice_api: Api, alice: Owner) -> None:
+    status, made = await alice_api.post("/api/keys", {"name": "notes", "books": ["notes", "notes"]})
+    assert (status, made["books"], made["agents"]) == (201, ["notes"], [])
+    status, changed = await alice_api.call("PATCH", f"/api/keys/{made['id']}", {"books": []})
+    assert (status, changed["books"]) == (200, [])
+    for book in ("*", "", "x" * 65):
+        status, refused = await alice_api.post("/api/keys", {"name": "notes", "books": [book]})
+        assert (status, refused["error"]["type"]) == (400, "invalid_request_error"), book
+
+
+# ---- shared rows ----------------------------------------------------------------------------------------------------
+
+
 class World:
     """Alice's rows and a key limited to the agent `coder`. `allowed` has a row of each kind in the book `code` of
-    `coder`, `other` has the same in `main` of `assistant`. `rights` may limit the key to books as well."""
+    `coder`, `other` has the same in `main` of `assistant`."""
 
-    def __init__(self, alice: Owner, **rights: Any) -> None:
-        self.alice = alice
+    def __init__(self) -> None:
+        self.alice = owner_make("alice")
         for name, book in (("assistant", "main"), ("coder", "code"), ("tester", "code")):
             agent_make(name, book=book)
         self.allowed = self._rows("coder", "code", "Uses tabs.")
         self.other = self._rows("assistant", "main", "Likes tea.")
-        self.same_book_session = session_make(alice, Agent.objects.get(name="tester"), title="Same book, other agent")
-        self.key, self.plain = key_make(alice, agents=["coder"], **rights)
-        self.api = Api(self.plain)
+        tester = Agent.objects.get(name="tester")
+        self.same_book_session = session_make(self.alice, tester, title="Same book, other agent")
+
+    def key_make(self, **rights: Any) -> None:
+        """Create the key. `rights` may limit it to books as well."""
+        self.key, plain = key_make(self.alice, agents=["coder"], **rights)
+        self.api = Api(plain)
 
     def _rows(self, agent: str, book: str, content: str) -> dict[str, Any]:
         session = session_make(self.alice, Agent.objects.get(name=agent), title=f"A talk with {agent}")
@@ -55,9 +130,16 @@ class World:
         }
 
 
-@pytest_asyncio.fixture(params=[{}, {"books": ["code"]}], ids=["agents", "agents and books"])
-async def world(alice: Owner, request: pytest.FixtureRequest) -> AsyncGenerator[World]:
-    yield await in_thread(World, alice, **request.param)
+@pytest.fixture(scope="module")
+def all_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
+    with shared_rows(django_db_blocker, World) as world:
+        yield world
+
+
+@pytest.fixture(params=[{}, {"books": ["code"]}], ids=["agents", "agents and books"])
+def world(all_rows: World, db: None, request: pytest.FixtureRequest) -> World:
+    all_rows.key_make(**request.param)
+    return all_rows
 
 
 READS = [
@@ -210,70 +292,3 @@ async def test_a_key_whose_agents_are_deleted_can_use_nothing(world: World) -> N
     await in_thread(Agent.objects.filter(name="coder").delete)
     assert (await world.api.get("/api/memories"))[1]["data"] == []
     assert (await world.api.post("/api/memories", {"content": "Uses vim."}))[0] == 404
-
-
-async def test_a_key_shared_by_several_people_loses_memory_at_once(
-    alice: Owner, agent: Agent, model: ScriptedModel
-) -> None:
-    model.script("Hello.", "Hello.", "Hello.")
-    _, plain = await in_thread(key_make, alice)
-    api = Api(plain)
-    await in_thread(memory_make, alice, "Likes tea.")
-    await ask(api, "Hi", headers={"x_openwebui_user_id": "u1"})
-    assert "Likes tea." in str(model.calls[0].messages)
-    await ask(api, "Hi", headers={"x_openwebui_user_id": "u2"})
-    u1 = {"x_openwebui_user_id": "u1"}
-    for method, path, body in (
-        ("GET", "/api/memories", None),
-        ("GET", "/api/export", None),
-        ("POST", "/api/memories/search", {"query": "tea"}),
-        ("POST", "/api/memories", {"content": "Likes rum."}),
-    ):
-        status, answer = await api.call(method, path, body, **u1)
-        assert (status, "tea" in str(answer)) == (403, False), path
-    call = {"name": "get_memories", "arguments": {}}
-    _, answer = await api.post("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}, **u1)
-    assert (answer["result"]["isError"], "Likes tea." in json.dumps(answer)) == (True, False)
-    await ask(api, "Hi again", headers=u1)
-    assert "Likes tea." not in str(model.calls[-1].messages)
-
-
-# ---- books ----------------------------------------------------------------------------------------------------------
-
-
-def limits_of(alice: Owner, **rights: Any) -> KeyLimits:
-    return key_limits(key_make(alice, **rights)[0])
-
-
-def test_a_key_with_books_may_use_the_agents_of_these_books(alice: Owner) -> None:
-    for name, book in (("assistant", "main"), ("coder", "code"), ("tester", "code")):
-        agent_make(name, book=book)
-    assert limits_of(alice, books=["code"]) == KeyLimits(("coder", "tester"), ("code",))
-    assert limits_of(alice, books=["code", "notes"], agents=["tester"]) == KeyLimits(("tester",), ("code", "notes"))
-    assert limits_of(alice, books=["notes"], agents=["coder"]) == KeyLimits((), ("notes",))
-    assert limits_of(alice, books=["notes"]) == KeyLimits((), ("notes",))
-
-
-async def test_a_key_with_a_book_and_no_agent_reaches_that_book_only(alice: Owner, agent: Agent) -> None:
-    def prepare() -> str:
-        memory_make(alice, "Likes tea.")
-        memory_make(alice, "Uses tabs.", book="notes")
-        return key_make(alice, books=["notes"])[1]
-
-    api = Api(await in_thread(prepare))
-    status, listed = await api.get("/api/memories")
-    assert (status, [row["content"] for row in listed["data"]]) == (200, ["Uses tabs."])
-    assert (await api.get("/api/memories?book=main"))[1]["data"] == []
-    assert (await api.post("/api/memories", {"content": "Likes milk.", "book": "main"}))[0] == 404
-    assert (await api.post("/api/sessions", {"agent": "assistant"}))[0] == 404
-    assert (await ask(api, "Hello")).status == 404
-
-
-async def test_the_books_of_a_key_can_be_set_and_shown(alice_api: Api, alice: Owner) -> None:
-    status, made = await alice_api.post("/api/keys", {"name": "notes", "books": ["notes", "notes"]})
-    assert (status, made["books"], made["agents"]) == (201, ["notes"], [])
-    status, changed = await alice_api.call("PATCH", f"/api/keys/{made['id']}", {"books": []})
-    assert (status, changed["books"]) == (200, [])
-    for book in ("*", "", "x" * 65):
-        status, refused = await alice_api.post("/api/keys", {"name": "notes", "books": [book]})
-        assert (status, refused["error"]["type"]) == (400, "invalid_request_error"), book

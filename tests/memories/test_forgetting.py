@@ -1,6 +1,6 @@
 """Forgetting in slices: short transactions, children first, and finished by the sweep after an interruption."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
@@ -13,6 +13,7 @@ from django.db import OperationalError, connection, models
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from pytest_django.plugin import DjangoDbBlocker
 
 from config.processes.worker import SWEEPS
 from gateway.chat import account
@@ -24,8 +25,9 @@ from memories.forgetting import RECEIPT_LIFETIME, Scope, erasure_begin, erasure_
 from memories.models import AuditEntry, Book, Erasure, Invalidation, Memory, Owner, Revision
 from memories.services.erasing import each_page, owner_tables
 from tests.conftest import Api
-from tests.factories import agent_make, memory_make
+from tests.factories import agent_make, memory_make, owner_make
 from tests.pages import client_of, text_of
+from tests.shared_rows import shared_rows
 from tests.unsliced import forget_memories, forget_owner
 
 pytestmark = pytest.mark.django_db
@@ -42,7 +44,6 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def fill(owner: Owner) -> None:
     """Create rows of the owner with arbitrary values in every table."""
-    agent_make()
     for model in reversed(owner_tables()):
         for number in range(ROWS_PER_TABLE):
             row_make(model, owner, number)
@@ -87,6 +88,19 @@ def counts(owner: Owner) -> dict[str, int]:
     return {name: count for name, count in rows.items() if count}
 
 
+def rows_counter(*owners: Owner) -> Callable[[], int]:
+    """Return a function that counts the owners' rows in all tables, by one statement that is compiled once."""
+    tables = [model._base_manager.filter(owner__in=owners).values_list(models.Value(1)) for model in owner_tables()]
+    sql, params = tables[0].union(*tables[1:], all=True).query.sql_with_params()
+
+    def count() -> int:
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT COUNT(*) FROM ({sql}) AS counted", params)  # noqa: S608
+            return int(cursor.fetchone()[0])
+
+    return count
+
+
 def test_every_table_is_erased_before_the_tables_it_refers_to() -> None:
     tables = owner_tables()
     for place, model in enumerate(tables):
@@ -99,53 +113,6 @@ def test_every_table_that_refers_to_an_owners_table_has_an_owner() -> None:
         for relation in model._meta.related_objects:
             stays_without = relation.on_delete is models.SET_NULL  # type: ignore[union-attr]
             assert stays_without or relation.related_model in owner_tables(), relation
-
-
-def test_an_owner_is_erased_in_small_transactions(alice: Owner, charlie: Owner, small_batches: None) -> None:
-    end_user = Owner.objects.create(parent=alice, namespace="app", external_id="u1")
-    for owner in (alice, end_user, charlie):
-        fill(owner)
-    assert {*counts(alice)} == {model.__name__ for model in owner_tables()}
-    charlies = counts(charlie)
-    remaining = sum([*counts(alice).values(), *counts(end_user).values()])
-    total, depth = remaining, len(connection.savepoint_ids)
-    work = erasure_slices(erasure_begin(alice.pk, Scope.OWNER))
-    slices = 0
-    for _ in work:
-        now = sum([*counts(alice).values(), *counts(end_user).values()])
-        assert remaining - now <= BATCH_ROWS
-        assert len(connection.savepoint_ids) == depth
-        remaining, slices = now, slices + 1
-    assert slices >= total / BATCH_ROWS
-    assert remaining == 0  # nothing was left for the last transaction
-    assert (counts(alice), counts(end_user), counts(charlie)) == ({}, {}, charlies)
-    assert list(Owner.objects.all()) == [charlie]
-    invalidated = Invalidation.objects.filter(kind="owner").values_list("owner_id", flat=True)
-    assert {alice.pk, end_user.pk} <= {*invalidated}
-
-
-@pytest.mark.parametrize("crashed_at", [0, 1, 2, 5, 20, 40, 60])
-def test_the_sweep_finishes_a_deletion_after_a_crash(
-    alice: Owner, charlie: Owner, small_batches: None, crashed_at: int
-) -> None:
-    fill(alice), fill(charlie)
-    charlies, name = counts(charlie), str(alice)
-    with crash_in_batch(crashed_at):
-        finish(erasure_slices(erasure_begin(alice.pk, Scope.ACCOUNT)))
-    assert counts(alice)
-    assert not User.objects.get(username=name).is_active
-    forgetting_sweep()
-    assert counts(alice)  # another process may still hold the lease
-    Erasure.objects.update(leased_until=timezone.now())
-    forgetting_sweep()
-    assert (counts(alice), counts(charlie)) == ({}, charlies)
-    assert not Owner.objects.filter(pk=alice.pk).exists()
-    assert not User.objects.filter(username=name).exists()
-    (entry,) = AuditEntry.objects.filter(action="forget")
-    assert (entry.kind, entry.owner, entry.owner_id) == ("owner", name, str(alice.pk))
-    erasure = Erasure.objects.get()
-    assert (erasure.owner_id, erasure.actor, erasure.finished_at is not None) == (None, "", True)
-    assert erasure.erased["memories"] == ROWS_PER_TABLE
 
 
 def test_a_deletion_with_a_lease_far_in_the_future_is_finished_at_once(alice: Owner) -> None:
@@ -189,16 +156,6 @@ def crash_in_batch(at: int) -> Iterator[None]:
         patch.setattr(forgetting, "_run_batch", crash)
         with pytest.raises(SystemExit):
             yield
-
-
-def test_forgetting_again_finishes_an_interrupted_forgetting(alice: Owner, small_batches: None) -> None:
-    fill(alice)
-    with crash_in_batch(12):
-        forget_memories(alice.pk)
-    assert Revision.objects.exists()
-    forget_memories(alice.pk)
-    assert not Memory.objects.exists()
-    assert not Revision.objects.exists()
 
 
 def test_the_next_sweep_finishes_what_a_disconnected_client_started(alice: Owner, small_batches: None) -> None:
@@ -310,3 +267,84 @@ def test_pages_are_found_with_few_queries_and_filtered_again(alice: Owner) -> No
         assert [page(10), page(10), page(10)] == [10, 10, 0]
     assert len([query for query in queries if "ORDER BY" in query["sql"]]) == 2  # each reads all rows of the owner
     assert sorted(changed) == sorted(rows[:-1])
+
+
+# ---- last, since their rows stay until the module ends --------------------------------------------------------------
+
+Filled = tuple[Owner, Owner]
+
+
+@pytest.fixture(scope="module")
+def all_filled(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Filled]:
+    def make() -> Filled:
+        agent_make()
+        owners = owner_make("alice"), owner_make("charlie")
+        for owner in owners:
+            fill(owner)
+        return owners
+
+    with shared_rows(django_db_blocker, make) as made:
+        yield made
+
+
+@pytest.fixture
+def filled(all_filled: Filled, db: None) -> Filled:
+    """Alice and Charlie, with rows in every table."""
+    return all_filled
+
+
+def test_an_owner_is_erased_in_small_transactions(filled: Filled, small_batches: None) -> None:
+    alice, charlie = filled
+    end_user = Owner.objects.create(parent=alice, namespace="app", external_id="u1")
+    fill(end_user)
+    assert {*counts(alice)} == {model.__name__ for model in owner_tables()}
+    charlies = counts(charlie)
+    count_rows = rows_counter(alice, end_user)
+    total = remaining = count_rows()
+    assert total == sum([*counts(alice).values(), *counts(end_user).values()])
+    depth = len(connection.savepoint_ids)
+    work = erasure_slices(erasure_begin(alice.pk, Scope.OWNER))
+    slices = 0
+    for _ in work:
+        now = count_rows()
+        assert remaining - now <= BATCH_ROWS
+        assert len(connection.savepoint_ids) == depth
+        remaining, slices = now, slices + 1
+    assert slices >= total / BATCH_ROWS
+    assert remaining == 0  # nothing was left for the last transaction
+    assert (counts(alice), counts(end_user), counts(charlie)) == ({}, {}, charlies)
+    assert list(Owner.objects.all()) == [charlie]
+    invalidated = Invalidation.objects.filter(kind="owner").values_list("owner_id", flat=True)
+    assert {alice.pk, end_user.pk} <= {*invalidated}
+
+
+@pytest.mark.parametrize("crashed_at", [0, 1, 2, 5, 20, 40, 60])
+def test_the_sweep_finishes_a_deletion_after_a_crash(filled: Filled, small_batches: None, crashed_at: int) -> None:
+    alice, charlie = filled
+    charlies, name = counts(charlie), str(alice)
+    with crash_in_batch(crashed_at):
+        finish(erasure_slices(erasure_begin(alice.pk, Scope.ACCOUNT)))
+    assert counts(alice)
+    assert not User.objects.get(username=name).is_active
+    forgetting_sweep()
+    assert counts(alice)  # another process may still hold the lease
+    Erasure.objects.update(leased_until=timezone.now())
+    forgetting_sweep()
+    assert (counts(alice), counts(charlie)) == ({}, charlies)
+    assert not Owner.objects.filter(pk=alice.pk).exists()
+    assert not User.objects.filter(username=name).exists()
+    (entry,) = AuditEntry.objects.filter(action="forget")
+    assert (entry.kind, entry.owner, entry.owner_id) == ("owner", name, str(alice.pk))
+    erasure = Erasure.objects.get()
+    assert (erasure.owner_id, erasure.actor, erasure.finished_at is not None) == (None, "", True)
+    assert erasure.erased["memories"] == ROWS_PER_TABLE
+
+
+def test_forgetting_again_finishes_an_interrupted_forgetting(filled: Filled, small_batches: None) -> None:
+    alice = filled[0]
+    with crash_in_batch(12):
+        forget_memories(alice.pk)
+    assert Revision.objects.filter(owner=alice).exists()
+    forget_memories(alice.pk)
+    assert not Memory.objects.filter(owner=alice).exists()
+    assert not Revision.objects.filter(owner=alice).exists()
