@@ -13,8 +13,9 @@ from scanning.words import LEXICON, word_set
 _SPACED = re.compile(r"(?<![^\W_])[^\W_](?:[ .\-_*·•|/,~+]{1,3}[^\W_](?![^\W_])){4,}")
 _SEPARATORS = re.compile(r"[ .\-_*·•|/,~+]+")
 _CUT = re.compile(
-    r"(?<=[^\W\d_])(?:- |-\n|[\"']?\s?\+\s?[\"']|[\"'];?\s{1,2}[a-z]\w?\s?=\s?[\"']|\*\*|__|~~|``"
-    r"|\\|\s?\|\s?)(?=[^\W\d_])|(?<=\s)[\"'];?\s{1,2}[a-z]\w?\s?=\s?[\"']"
+    # No cut begins with a letter; this is tried first, since most characters are letters.
+    r"(?=[\s\-\"'+*_~`\\|])(?:(?<=[^\W\d_])(?:- |-\n|[\"']?\s?\+\s?[\"']|[\"'];?\s{1,2}[a-z]\w?\s?=\s?[\"']|\*\*|__|~~"
+    r"|``|\\|\s?\|\s?)(?=[^\W\d_])|(?<=\s)[\"'];?\s{1,2}[a-z]\w?\s?=\s?[\"'])"
 )
 _FUNCTION_WORDS = word_set("""
 a an the i is are be to of in on at by for from with and or not no do does it its this that these those

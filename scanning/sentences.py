@@ -91,11 +91,11 @@ def _word_mask(word: str) -> int:
 
 def _add_run(sentence: Sentence, run: str, start: int) -> None:
     """Add the words of a run in a script without spaces: all known words at each position; they may overlap."""
-    for at in range(len(run)):
+    for at, first in enumerate(run):
         mask = longest = 0
-        for length in range(1, min(LEXICON.longest_inside, len(run) - at) + 1):
+        for length in LEXICON.lengths_inside.get(first, ()):
             known = LEXICON.inside.get(run[at : at + length], 0)
-            if known:
+            if known and at + length <= len(run):
                 mask, longest = mask | known, length
         if mask:
             sentence.add(start + at, start + at + longest, run[at : at + longest], mask)

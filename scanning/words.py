@@ -51,7 +51,12 @@ class _Lexicon:
         for name, source in SOURCES.items():
             for entry in entries_of(source):
                 self._add(entry, BIT[name])
-        self.longest_inside = max(map(len, self.inside))
+        # first letter -> lengths of the words inside runs that begin with it
+        self.lengths_inside: dict[str, list[int]] = {}
+        for word in sorted(self.inside, key=len):
+            lengths = self.lengths_inside.setdefault(word[0], [])
+            if len(word) not in lengths:
+                lengths.append(len(word))
         self.longest_prefix = max(map(len, self.prefix))
 
     def _add(self, entry: str, bit: int) -> None:

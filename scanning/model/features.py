@@ -28,7 +28,7 @@ LETTERS_BITS: Final = 19
 CLASSES: Final = len(BIT)
 SIZES: Final = (1 << WORDS_BITS, 1 << LETTERS_BITS, CLASSES + CLASSES * CLASSES)
 """Size of the table of each block: words, letters, classes."""
-_PLACE_BITS: Final = max(SIZES).bit_length()
+_PLACE_BITS: Final = sum(SIZES).bit_length()
 SHRINK: Final = (300.0, 900.0, 300.0)
 """Added to the number of a block's occurrences when it is averaged, since a text of five words means little."""
 _MAX_DISTANCE: Final = 4
@@ -156,15 +156,12 @@ def _classes(sentences: Sequence[Sentence]) -> Occurrences:
     # The numbers leave gaps between sentences, so that no pair extends into the next sentence.
     numbers = np.fromiter(_word_numbers(sentences), dtype=np.int64, count=len(found))
     word, at = np.repeat(numbers, counts), np.repeat(starts, counts)
-    places, positions = [classes], [at]
-    for shift in range(1, len(classes)):
-        distance = word[shift:] - word[:-shift]
-        near = (distance > 0) & (distance <= _MAX_CLASS_DISTANCE)
-        if distance.min() > _MAX_CLASS_DISTANCE:
-            break
-        places.append(CLASSES + classes[:-shift][near] * CLASSES + classes[shift:][near])
-        positions.append(at[:-shift][near])
-    return Occurrences(np.concatenate(places), np.concatenate(positions))
+    begins = np.searchsorted(word, word, side="right")
+    near = np.searchsorted(word, word + _MAX_CLASS_DISTANCE, side="right") - begins
+    first = np.repeat(np.arange(len(word)), near)
+    second = np.arange(len(first)) + np.repeat(begins - np.cumsum(near) + near, near)
+    pairs = CLASSES + classes[first] * CLASSES + classes[second]
+    return Occurrences(np.concatenate([classes, pairs]), np.concatenate([at, at[first]]))
 
 
 def _word_numbers(sentences: Sequence[Sentence]) -> Iterator[int]:

@@ -26,6 +26,7 @@ from scanning.model.features import (
 from scanning.sentences import Sentence
 
 WEIGHTS: Final = Path(__file__).with_name("weights.npz")
+_OFFSETS: Final = np.cumsum((0, *SIZES[:-1]))
 MAX_WHOLE: Final = 1200
 """Texts up to this length are scored as a whole; no training row is longer."""
 STEP: Final = 400
@@ -44,28 +45,24 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Weights by block, the scale of each block, and the score of an empty text."""
+    """The weights of all blocks, one after the other, the scale of each block, and the score of an empty text."""
 
-    tables: tuple[NDArray[np.int8], ...]
-    scales: tuple[float, ...]
+    table: NDArray[np.int8]
+    scales: Floats
     bias: float
 
-    def scores(
-        self, blocks: Sequence[Occurrences], parts_of: Sequence[Numbers], parts: int, *, overlap: bool = False
-    ) -> Floats:
-        """Return the score of each part of a text, or with `overlap` of each two neighbouring parts. `parts_of` has,
-        for each block, the part of each occurrence."""
-        values = np.full(parts - overlap, self.bias)
-        for block, part_of, table, scale, shrink in zip(
-            blocks, parts_of, self.tables, self.scales, SHRINK, strict=True
-        ):
-            places, where = distinct(block, part_of)
-            sums = np.bincount(where, weights=table[places], minlength=parts)
-            counts = np.bincount(where, minlength=parts)
-            if overlap:
-                sums, counts = sums[1:] + sums[:-1], counts[1:] + counts[:-1]
-            values += scale * sums / np.sqrt(counts + shrink)
-        return values
+    def scores(self, block: Occurrences, part_of: Numbers, parts: int, *, overlap: bool = False) -> Floats:
+        """Return the score of each part of a text, or with `overlap` of each two neighbouring parts. `part_of` has the
+        part of each occurrence in the joined blocks."""
+        places, where = distinct(block, part_of)
+        slots = where * len(SIZES) + np.searchsorted(_OFFSETS[1:], places, side="right")
+        size = parts * len(SIZES)
+        sums = np.bincount(slots, weights=self.table[places], minlength=size).reshape(parts, -1)
+        counts = np.bincount(slots, minlength=size).reshape(parts, -1)
+        if overlap:
+            sums, counts = sums[1:] + sums[:-1], counts[1:] + counts[:-1]
+        words, letters, classes = (self.scales * sums / np.sqrt(counts + SHRINK)).T
+        return np.asarray(self.bias + words + letters + classes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +80,20 @@ class Model:
         plus that of its highest sentence."""
         step = STEP if len(text) > MAX_WHOLE else MAX_WHOLE
         steps = -(-len(text) // step) or 1
-        blocks = occurrences(text, sentences)
-        values = self.text.scores(blocks, [block.at // step for block in blocks], steps, overlap=steps > 1)
+        block = _joined(occurrences(text, sentences))
+        values = self.text.scores(block, block.at // step, steps, overlap=steps > 1)
         begins = sentence_begins(sentences)
-        sentence_scores = self.sentence.scores(blocks, [sentence_of(block.at, begins) for block in blocks], len(begins))
+        sentence_scores = self.sentence.scores(block, sentence_of(block.at, begins), len(begins))
         values += _highest_by_window(sentence_scores, begins // step, steps)
         best = int(values.argmax())
         return Score(float(values[best]), best * step, min((best + 2) * step, len(text)))
+
+
+def _joined(blocks: Sequence[Occurrences]) -> Occurrences:
+    """Return the blocks as one, whose indexes are those of `Weights.table`. Many calls of numpy on small arrays would
+    take longer."""
+    places = np.concatenate([block.places + offset for block, offset in zip(blocks, _OFFSETS, strict=True)])
+    return Occurrences(places, np.concatenate([block.at for block in blocks]))
 
 
 def _highest_by_window(scores: Floats, step_of: Numbers, steps: int) -> Floats:
@@ -114,7 +118,8 @@ def model_of(arrays: dict[str, NDArray[Any]]) -> Model:
 
 def _weights(arrays: dict[str, NDArray[Any]], name: str) -> Weights:
     bias, *scales = map(float, arrays[f"{name}_scales"])
-    return Weights(tuple(arrays[f"{name}{block}"] for block in range(len(SIZES))), tuple(scales), bias)
+    table = np.concatenate([arrays[f"{name}{block}"] for block in range(len(SIZES))])
+    return Weights(table, np.array(scales), bias)
 
 
 def arrays_of(weights: Path) -> dict[str, NDArray[Any]]:
