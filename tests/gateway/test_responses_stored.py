@@ -231,7 +231,7 @@ async def test_a_whole_conversation_has_only_its_own_developer_messages(
 
 @pytest.mark.parametrize(
     "ignored",
-    [{"type": "reasoning", "role": ["x"]}, {"type": "item", "role": {}}, {"type": "item", "role": "system", "content": 5}],
+    [{"type": "reasoning", "role": ["x"]}, {"type": "it", "role": {}}, {"type": "it", "role": "system", "content": 5}],
 )
 async def test_the_role_of_an_ignored_item_does_not_matter(
     alice_api: Api, agent: Agent, model: ScriptedModel, ignored: dict[str, Any]
