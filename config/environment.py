@@ -209,7 +209,7 @@ class Environment(AccountEnvironment):
                     "allowed are origins such as https://chat.example.org or app://obsidian.md, without a path, "
                     "separated by commas"
                 )
-        return value
+        return value.lower()  # as browsers send them
 
 
 def _is_secret(field: str | None) -> bool:

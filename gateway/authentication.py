@@ -31,6 +31,7 @@ from memories.services import WriteRequired, owner_for_end_user, owner_for_user
 END_USER_HEADERS = {"x-daybook-user": "daybook", "x-openwebui-user-id": "openwebui"}
 _IMPORT = "/api/import"
 _NDJSON = "application/x-ndjson"
+_COMPRESSIONS = frozenset({"gzip", "x-gzip", "deflate", "compress", "br", "zstd"})
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 # Read requests that have a body.
 _QUERIES = frozenset({"/api/memories/search"})
@@ -207,7 +208,8 @@ def require_json(request: HttpRequest, *, also: Collection[str] = ()) -> None:
     """Raise UnsupportedMediaType for a body that is neither JSON nor of one of the types `also`, or is compressed."""
     if request.method not in _WRITES or not request.body:
         return
-    if request.headers.get("content-encoding", "identity").lower() != "identity":
+    encodings = request.headers.get("content-encoding", "").lower().split(",")
+    if not _COMPRESSIONS.isdisjoint(map(str.strip, encodings)):  # some programs name the character set there
         raise UnsupportedMediaType("Send the body without Content-Encoding: a compressed body is not read.")
     kind = (request.content_type or "").lower()
     if kind != "application/json" and not kind.endswith("+json") and kind not in also:

@@ -4,6 +4,7 @@ registered here and by the apps above. A handler uses its own transactions; the 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import dropwhile
 from typing import Any
 from uuid import UUID
 
@@ -128,7 +129,7 @@ def answer_v1(caller: Caller, request: V1Request) -> Slices[CommandTurn]:
         session = command_session(lookup, continuation)
         if session._state.adding:
             # After a response that others follow, the conversation up to there continues in the new session.
-            history = others[-INGEST_MESSAGES:] if request.after else ()
+            history = _answered(others)[-INGEST_MESSAGES:] if request.after else ()
             messages_insert(session, None, history, history=len(history))
             session.reviewed_through = session.message_seq
             session_touch(session)
@@ -170,6 +171,13 @@ def _store(session: Session, text: str, reply: CommandReply, *, commands_key: st
         row.touch()
     row.save(update_fields=["message_seq", "history_hash", "last_active_at"])
     return _turn(row, messages[0], reply.text, reply.changes)
+
+
+def _answered(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the messages of a transcript up to the last answer: without system messages, and without messages that
+    came with a command, which are not stored."""
+    spoken = [message for message in messages if message["role"] in Message.Role.values]
+    return [*dropwhile(lambda message: message["role"] == Message.Role.USER, reversed(spoken))][::-1]
 
 
 def _last_user_text(messages: Sequence[dict[str, Any]]) -> str:

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gateway.api.openai_body import CompletionBody, completion_body, read_object, require_type, typed_field
-from gateway.api.responses_items import as_messages, flat_name, read_items
+from gateway.api.responses_items import flat_name, read_items, system_messages
 from gateway.client_tasks import CODEX_METADATA
-from gateway.messages import SYSTEM_ROLES
 from gateway.runs.responses import SYSTEM, SYSTEM_FROM
 from memories.errors import DomainError, InvalidRequest
 
@@ -85,8 +84,7 @@ class ResponsesBody:
         are left out, and so are the tools except for `names`. `system_from` are the responses before this one whose
         system messages belong to the conversation; those of this request are stored, too."""
         given = {name: value for name, value in self.echo.items() if name != "tools" and value != ECHOED[name]}
-        system = as_messages((), [item for item in self.items if item.get("role") in SYSTEM_ROLES], {})
-        more = {"names": dict(self.names), SYSTEM: system, SYSTEM_FROM: list(system_from)}
+        more = {"names": dict(self.names), SYSTEM: system_messages(self.items), SYSTEM_FROM: list(system_from)}
         given |= {name: value for name, value in more.items() if value}
         stored = {name: value for name, value in given.items() if len(json.dumps(value)) <= _MAX_STORED_CHARS}
         return stored if self.store else None

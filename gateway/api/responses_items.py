@@ -50,6 +50,11 @@ def as_messages(before: Sequence[ChatMessage], items: Sequence[Item], stored: Ma
     return conversation.messages()
 
 
+def system_messages(items: Sequence[Item]) -> list[ChatMessage]:
+    """Return the system and developer messages among a client's items."""
+    return as_messages((), [item for item in items if _kind(item) == "message" and item["role"] in SYSTEM_ROLES], {})
+
+
 def _repeated_message(before: Sequence[ChatMessage], items: Sequence[Item], waiting: Collection[str]) -> int:
     """Return the index of the message of a stored turn that a client sends again with the outputs of the calls that the
     turn waits for (Semantic Kernel does with each step), or -1."""
@@ -93,7 +98,7 @@ class _Conversation:
         self.waiting = frozenset(self._unanswered)  # calls of stored turns without a result
 
     def add(self, item: Item, where: str) -> None:
-        kind = str(item.get("type") or ("message" if "role" in item else ""))  # optional for messages
+        kind = _kind(item)
         if kind == "message":
             self._add_message(item, where)
         elif kind in _CALLS:
@@ -161,6 +166,10 @@ class _Conversation:
                 "Send the call, too.",
                 param=f"{where}.call_id",
             )
+
+
+def _kind(item: Item) -> str:
+    return str(item.get("type") or ("message" if "role" in item else ""))  # optional for messages
 
 
 def _resolved(item: Item, stored: Mapping[str, Item], where: str) -> Item:

@@ -144,13 +144,13 @@ def with_system(
     of them if the input was the whole conversation. `system_from` are the responses that have such messages; those that
     have been deleted are left out."""
     named = [parsed for parsed in map(_parse_id, system_from) if parsed]
-    runs = Run.objects.filter(owner_id=owner_id, pk__in={run_id for run_id, _ in named}) if named else ()
-    stored = {run.pk: run.responses or {} for run in runs}
+    runs = Run.objects.filter(owner_id=owner_id, pk__in={run_id for run_id, _ in named})
+    stored = dict(runs.values_list("pk", "responses"))
     shown = {row.run_id for row in rows}
     at_start: tuple[UUID | None, int] = (None, 0)
     before: dict[tuple[UUID | None, int], list[SystemMessage]] = {}
     for run_id, part in named:
-        fields = stored.get(run_id, {}).get(str(part), {})
+        fields = (stored.get(run_id) or {}).get(str(part), {})
         is_later = "previous_response_id" in fields and run_id in shown
         before.setdefault((run_id, part) if is_later else at_start, []).extend(
             SystemMessage(f"msg_{run_id.hex}_{part}_system_{number}", message)

@@ -52,10 +52,11 @@ def _environment(home: Path, variables: Mapping[str, str]) -> dict[str, str]:
         ("https://chat.example.org,http://10.0.0.7:8000", "0 False False"),
         ("https://chat.example.org,http://localhost:3000", "31536000 True True"),
         ("https://chat.example.org,app://10.0.0.7", "31536000 True True"),
+        ("HTTPS://Chat.Example.org", "31536000 True True"),
         ("https://app.example.com", "0 False False"),
         ("", "0 False False"),
     ],
-    ids=["every origin is https", "one of ours is http", "another's is http", "an app's", "only another's", "none"],
+    ids=["every origin is https", "one is http", "another's is http", "an app's", "capitals", "only another's", "none"],
 )
 def test_hsts_is_enabled_if_every_origin_is_https(tmp_path: Path, origins: str, shown: str) -> None:
     hosts = "chat.example.org,talk.example.org,10.0.0.7"

@@ -189,3 +189,8 @@ def test_a_tilde_of_an_unknown_user_is_refused(monkeypatch: pytest.MonkeyPatch) 
 def test_the_origin_of_an_app_or_extension_can_be_trusted(monkeypatch: pytest.MonkeyPatch, origin: str) -> None:
     monkeypatch.setenv("DAYBOOK_TRUSTED_ORIGINS", f"https://chat.example.org,{origin}")
     assert load_environment().trusted_origins.endswith(origin)
+
+
+def test_origins_are_in_lower_case_as_browsers_send_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAYBOOK_TRUSTED_ORIGINS", "HTTPS://Chat.Example.org,app://Obsidian.md")
+    assert load_environment().trusted_origins == "https://chat.example.org,app://obsidian.md"

@@ -16,6 +16,7 @@ from memories.errors import UpstreamError
 from memories.limits import TOOLS
 from memories.models import Memory
 from tests.conftest import Api
+from tests.gateway.attachments import LARGE, picture
 from tests.gateway.v1 import as_message, ask
 from tests.scripted_model import Says, ScriptedModel, calls, says
 
@@ -223,6 +224,23 @@ async def test_a_command_after_an_older_response_keeps_its_conversation(
     assert [message["content"] for message in model.calls[3].messages[1:]] == ["U1", "A1", "U2", "A2", "U4"]
     session = await in_thread(lambda: Session.objects.get(parent_id__isnull=False))
     assert session.reviewed_through == 2, "the other session's reviews read these"
+
+
+async def test_a_command_after_an_older_response_adds_no_other_messages(
+    sdk: openai.AsyncOpenAI, model: ScriptedModel
+) -> None:
+    """A transcript has no system messages; and what comes with a command is not stored, such as a large picture."""
+    model.script("A1", "A2", "A3")
+    first = await sdk.responses.create(model="assistant", input="U1")
+    given: Any = [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": "U2"}]
+    second = await sdk.responses.create(model="assistant", input=given, previous_response_id=first.id)
+    await sdk.responses.create(model="assistant", input="U3", previous_response_id=second.id)
+    image = {"type": "input_image", "image_url": picture(LARGE)["image_url"]["url"]}
+    look = {"role": "user", "content": [image, {"type": "input_text", "text": "Look"}]}
+    beside: Any = [look, {"role": "user", "content": "/memory view"}]
+    await sdk.responses.create(model="assistant", input=beside, previous_response_id=second.id)
+    stored = await in_thread(lambda: list(Message.objects.filter(kind="history").values_list("role", "text")))
+    assert stored == [("user", "U1"), ("assistant", "A1"), ("user", "U2"), ("assistant", "A2")]
 
 
 async def test_instructions_apply_to_one_request(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:

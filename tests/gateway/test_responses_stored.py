@@ -227,3 +227,26 @@ async def test_a_whole_conversation_has_only_its_own_developer_messages(
     await create(alice_api, input="More?", previous_response_id=two["id"])
     assert model.calls[2].messages[0]["content"] == "You are terse.\n\nBe brief."
     assert [message["role"] for message in model.calls[2].messages].count("developer") == 0
+
+
+@pytest.mark.parametrize(
+    "ignored",
+    [{"type": "reasoning", "role": ["x"]}, {"type": "it", "role": {}}, {"type": "it", "role": "system", "content": 5}],
+)
+async def test_the_role_of_an_ignored_item_does_not_matter(
+    alice_api: Api, agent: Agent, model: ScriptedModel, ignored: dict[str, Any]
+) -> None:
+    model.script("Hello.")
+    response = await create(alice_api, input=[ignored, said("Hi")])
+    assert await listed(alice_api, response) == [("user", "Hi")]
+
+
+async def test_the_role_of_an_output_does_not_matter(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(calls(("lookup", "{}")), "Found it.", "Yes.")
+    one = await create(alice_api, tools=[LOOKUP])
+    output = {"type": "function_call_output", "call_id": one["output"][0]["call_id"], "output": "A", "role": "system"}
+    two = await create(alice_api, tools=[LOOKUP], input=[output], previous_response_id=one["id"])
+    items = (await alice_api.get(f"/v1/responses/{two['id']}/input_items?order=asc"))[1]["data"]
+    assert [item["type"] for item in items] == ["message", "function_call", "function_call_output"]
+    await create(alice_api, input="More?", previous_response_id=two["id"])
+    assert [message["role"] for message in model.calls[2].messages].count("tool") == 1

@@ -161,6 +161,15 @@ async def test_a_compressed_body_is_refused_by_its_encoding(alice_api: Api, agen
     assert await error_of(response) == (415, "unsupported_media_type")
 
 
+@pytest.mark.parametrize("encoding", ["", "identity", "UTF-8"])
+async def test_a_content_encoding_that_is_no_compression_is_ignored(
+    alice_api: Api, agent: Agent, encoding: str
+) -> None:
+    """Some programs name the character set there."""
+    status, _ = await alice_api.post("/api/sessions", {"agent": "assistant"}, content_encoding=encoding)
+    assert status == 201
+
+
 @pytest.mark.parametrize("content_type", ["application/json; charset=utf-8", "APPLICATION/JSON"])
 async def test_variants_of_the_json_content_type_are_accepted(
     alice_api: Api, agent: Agent, model: ScriptedModel, content_type: str
