@@ -140,6 +140,22 @@ async def test_the_writes_of_a_turn_are_one_change_set(alice_api: Api, session: 
     assert other["memory_changes"][0]["change_set"] != change_set, "another turn has its own"
 
 
+async def test_an_undo_of_a_turn_keeps_what_the_person_changed_between_its_steps(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    model.script(calls(ADD, FIRST), calls(("update_memory", '{"id": 1, "content": "Likes blue."}')), "Done.")
+    _, turn = await alice_api.post(turns_path(session), {"content": "Likes blue.", "tools": [LOOKUP]})
+    number = turn["memory_changes"][0]["memory_id"]
+    await alice_api.call("PATCH", f"/api/memories/{number}", {"content": "Likes green."})
+    path = f"{turns_path(session)}/{turn['id']}/results"
+    _, turn = await alice_api.post(path, {"results": results(turn, "nothing"), "tools": [LOOKUP]})
+    before, after = (change["change_set"] for change in turn["memory_changes"])
+    for change_set in (after, before):
+        await alice_api.post(f"/api/changes/{change_set}/undo")
+    _, memory = await alice_api.get(f"/api/memories/{number}")
+    assert memory["content"] == "Likes green."
+
+
 async def test_a_write_after_an_undo_is_a_change_set_of_its_own(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
