@@ -1,5 +1,6 @@
 """Read-only pages of owners, books, notifications and the audit log."""
 
+from datetime import timedelta
 from typing import Any
 
 from django.contrib import admin
@@ -33,7 +34,8 @@ def _same_list(entry: AuditEntry) -> str:
     """Return whose rows a list showed, and how many of each."""
     if entry.action != Action.LIST or not entry.note:
         return ""
-    rows = AuditEntry.objects.filter(request_id=entry.request_id, action=Action.LIST, kind=entry.kind)
+    near = (entry.at - timedelta(minutes=1), entry.at + timedelta(minutes=1))  # a client may use a request id again
+    rows = AuditEntry.objects.filter(request_id=entry.request_id, action=Action.LIST, kind=entry.kind, at__range=near)
     return ", ".join(f"{row.owner or 'nobody'} ({row.count})" for row in rows.order_by("pk"))
 
 

@@ -175,8 +175,10 @@ def _elements(text: str) -> Iterator[Span]:
     wrapper = _MESSAGE_TAG.match(text)
     begins = wrapper.end() if wrapper else 0
     yield 0, begins
+    tags = list(_TAG.finditer(text, begins))
+    closed = {tag[2].casefold(): tag.start() for tag in tags if tag[1]}  # where each name is closed last
     opened, name, depth, commented = -1, "", 0, 0  # `commented`: the end of the last comment
-    for tag in _TAG.finditer(text, begins):
+    for tag in tags:
         is_bare = bool(tag[2]) and tag.end() - tag.start() <= len(tag[2]) + len("</ >")
         if is_bare and tag[2].casefold() in _INLINE:
             continue
@@ -189,7 +191,7 @@ def _elements(text: str) -> Iterator[Span]:
             is_opening = not tag[1] and not tag[3]
             if not (is_bare and is_opening):
                 yield tag.span()
-            if is_opening:
+            if is_opening and closed.get(tag[2].casefold(), 0) > tag.start():
                 opened, name, depth = tag.start(), tag[2].casefold(), 1
         elif tag[2].casefold() == name and not tag[3]:
             depth += -1 if tag[1] else 1

@@ -83,8 +83,9 @@ def _read_file(file: SourceFile, chosen: str, contents: ImportContents) -> Slice
     elif file.text.strip() in _JSON_CONSTANTS:
         raise _unknown_format(file)
     else:
-        # JSON Lines with a broken first line would be imported as text, braces included.
-        lines = is_jsonl(file.text) or is_jsonl(file.text.lstrip().partition("\n")[2])
+        # JSON Lines with a broken first line would be imported as text, braces included. Notes may quote one line.
+        below, last = file.text.lstrip().partition("\n")[2], file.text.rstrip().rpartition("\n")[2]
+        lines = is_jsonl(file.text) or (is_jsonl(below) and is_jsonl(last))
         format = FORMATS["jsonl" if lines else "markdown" if is_markdown(file.text) else "text"]
     contents.formats[format.name] = None
     if json is not None and format.read_json:

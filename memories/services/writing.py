@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Exists, F, OuterRef
 from django.utils import timezone
 
 from memories.database.statements import Insert
@@ -175,9 +175,10 @@ class BookWriter:
         return memory
 
     def changes(self) -> ChangeSet:
-        """Return the change set of this transaction, created at the first change. It includes changes of documents."""
+        """Return the change set of this transaction, created at the first change. It includes changes of documents, and
+        what earlier steps of the turn wrote."""
         if self.change_set is None:
-            self.change_set = ChangeSet.objects.create(
+            self.change_set = self._of_turn() or ChangeSet.objects.create(
                 owner_id=self.book.owner_id,
                 book=self.book,
                 kind=self.source.kind,
@@ -189,6 +190,19 @@ class BookWriter:
                 undoes_id=self.source.undoes,
             )
         return self.change_set
+
+    def _of_turn(self) -> ChangeSet | None:
+        """Return the change set of what earlier steps of a turn wrote, also before it waited for the client's tools.
+        None if there is none, or if others changed one of its memories or undid it since: an undo would undo that."""
+        source = self.source
+        if source.kind != ChangeSet.Kind.TOOL or source.run_id is None:
+            return None
+        later = Revision.objects.filter(
+            memory__revisions__change_set=OuterRef("pk"), version__gt=F("memory__revisions__version")
+        )
+        by_others = later.exclude(change_set=OuterRef("pk")).exclude(write_origin=WriteOrigin.SYSTEM)
+        of_run = ChangeSet.objects.filter(owner_id=self.book.owner_id, run_id=source.run_id, kind=source.kind)
+        return of_run.filter(~Exists(by_others), book=self.book).order_by("id").last()
 
     def _known(self, key: str) -> Memory | None:
         """Return a live memory with this normalised content."""

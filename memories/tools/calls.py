@@ -137,7 +137,7 @@ def _write(
     )
     if scope.conversation is not None:
         scope.conversation.prepare()  # before the lock is taken
-    with book_writing(Book(pk=scope.book.book_id), source, change_set=_changes_so_far(scope)) as writer:
+    with book_writing(Book(pk=scope.book.book_id), source) as writer:
         run = ToolRun(scope, writer.book, writer, step, held)
         is_as_read = writer.book.epoch == scope.book.epoch
         results = {
@@ -153,15 +153,6 @@ def _write(
             if earlier := asked_before.get(result.get("proposal_id", "")):
                 result |= {"proposal_id": earlier.id} | ({"message": TURNED_DOWN} if earlier.rejected else {})
     return results
-
-
-def _changes_so_far(scope: ToolScope) -> ChangeSet | None:
-    """Return the change set of what earlier steps of the turn wrote, also before it waited for the client's tools, or
-    None if there is none or it was undone meanwhile."""
-    if scope.run_id is None:
-        return None
-    of_run = ChangeSet.objects.filter(book_id=scope.book.book_id, run_id=scope.run_id, kind=ChangeSet.Kind.TOOL)
-    return of_run.filter(owner_id=scope.book.owner_id, undone_by=None).order_by("id").last()
 
 
 def _checked(call: ToolCall) -> Arguments | dict[str, Any]:

@@ -86,17 +86,18 @@ export class Notifications extends EventTarget {
     for (const message of missed ?? []) this.#show(message);
   }
 
-  // Resolves to the notifications since the last one, to null if Daybook does not respond, or to undefined if the login has
+  // Resolves to the notifications since the last one, to null if Daybook cannot say, or to undefined if the login has
   // ended: in another tab, or by a password change.
   async #missed() {
     if (this.leaving) return undefined;
     try {
       const response = await fetch(`/api/notifications?after=${this.last}`, { cache: "no-store", signal: AbortSignal.timeout(5000) });
-      if (response.status !== 401) return (await response.json()).data;
+      if (response.ok) return (await response.json()).data;
+      if (response.status !== 401) return null; // its database is away, or a proxy answers
       this.dispatchEvent(new CustomEvent("ended"));
       return undefined;
     } catch {
-      return null; // no answer, or that of a proxy
+      return null;
     }
   }
 }

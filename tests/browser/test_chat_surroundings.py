@@ -78,8 +78,9 @@ def test_notices_arrive_where_only_websockets_are_blocked(visitor: NewVisitor, p
     expect(late).to_be_hidden()  # on a phone it covers the page
     puppet.answer("Fine.")
     ask(chat, "hello")
-    alices.expect_error("status of 502")
-    chat.route("**/api/notifications*", lambda route: route.fulfill(status=502))  # a proxy, while Daybook is down
+    alices.expect_error("status of 503")
+    unready = {"error": {"code": "overloaded", "message": "The database is away."}}
+    chat.route("**/api/notifications*", lambda route: route.fulfill(status=503, json=unready))
     expect(chat.get_by_text("Connection lost. Trying again…")).to_be_visible(timeout=30_000)
     expect(chat.get_by_role("button", name="Send message")).to_be_disabled()
     chat.unroute("**/api/notifications*")

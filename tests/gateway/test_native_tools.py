@@ -8,7 +8,8 @@ import pytest
 from gateway.models import Message, Run, Session
 from memories.database.access import in_thread
 from memories.errors import UpstreamError
-from memories.models import ThreadRecord
+from memories.models import Book, ChangeSet, ThreadRecord, WriteOrigin
+from memories.services import MemoryFields, Source, book_writing
 from prompts.conversation import NO_RESULT
 from tests.conftest import Api
 from tests.gateway.client_tools import ADD, FIRST, LOOKUP, SECOND
@@ -122,6 +123,13 @@ async def test_a_resumed_turn_lists_the_memory_changes_from_before(
     assert [change["memory_id"] for change in done["memory_changes"]] == ["1"]
 
 
+def add_words(number: int) -> None:
+    """Add search keywords, as the background job does."""
+    source = Source(actor="system", origin=WriteOrigin.SYSTEM, kind=ChangeSet.Kind.SYSTEM)
+    with book_writing(Book.objects.get(), source) as writer:
+        writer.update(number, MemoryFields(keywords=["paint"]))
+
+
 async def test_the_writes_of_a_turn_are_one_change_set(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     contents = ("Likes red.", "Likes green.", "Likes blue.")
     writes = [("add_memory", json.dumps({"content": content, "evidence": content})) for content in contents]
@@ -129,6 +137,7 @@ async def test_the_writes_of_a_turn_are_one_change_set(alice_api: Api, session: 
     model.script(calls(writes[0]), calls(writes[1], FIRST), calls(writes[2]), "Done.")
     body = {"content": " ".join(contents), "tools": [LOOKUP]}
     _, turn = await alice_api.post(turns_path(session), body)
+    await in_thread(add_words, int(turn["memory_changes"][0]["memory_id"]))
     answer = {"results": results(turn, "nothing"), "tools": [LOOKUP]}
     _, turn = await alice_api.post(f"{turns_path(session)}/{turn['id']}/results", answer)
     assert [change["after"] for change in turn["memory_changes"]] == [*contents]
@@ -138,6 +147,22 @@ async def test_the_writes_of_a_turn_are_one_change_set(alice_api: Api, session: 
     model.script(calls(writes[0]), "Done.")
     _, other = await alice_api.post(turns_path(session), {"content": contents[0]})
     assert other["memory_changes"][0]["change_set"] != change_set, "another turn has its own"
+
+
+async def test_an_undo_of_a_turn_keeps_what_the_person_changed_between_its_steps(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    model.script(calls(ADD, FIRST), calls(("update_memory", '{"id": 1, "content": "Likes blue."}')), "Done.")
+    _, turn = await alice_api.post(turns_path(session), {"content": "Likes blue.", "tools": [LOOKUP]})
+    number = turn["memory_changes"][0]["memory_id"]
+    await alice_api.call("PATCH", f"/api/memories/{number}", {"content": "Likes green."})
+    path = f"{turns_path(session)}/{turn['id']}/results"
+    _, turn = await alice_api.post(path, {"results": results(turn, "nothing"), "tools": [LOOKUP]})
+    before, after = (change["change_set"] for change in turn["memory_changes"])
+    for change_set in (after, before):
+        await alice_api.post(f"/api/changes/{change_set}/undo")
+    _, memory = await alice_api.get(f"/api/memories/{number}")
+    assert memory["content"] == "Likes green."
 
 
 async def test_a_write_after_an_undo_is_a_change_set_of_its_own(

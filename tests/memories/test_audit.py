@@ -239,8 +239,12 @@ def test_a_list_of_several_people_is_one_line_that_names_the_others_and_hides_no
     assert listed(owner="carol") == ["bob listed 1 × memory of carol. In the same list."]
     entry = AuditEntry.objects.get(owner="carol")
     assert listed(q=entry.request_id)[:2] == [line, "bob listed 1 × memory of carol. In the same list."]
+    earlier = audit_entry(Action.LIST, actor=BOB, kind="memory", count=9)  # of a client that repeats its request ids
+    earlier.at, earlier.request_id = entry.at - timedelta(hours=1), entry.request_id
+    earlier.save()
     page = root.get(f"/admin/memories/auditentry/{entry.pk}/change/").content.decode()
     assert "dave (2), carol (1), alice (1)" in page
+    assert "nobody (9)" not in page
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL plans with statistics")

@@ -260,6 +260,11 @@ def test_json_lines_below_a_broken_line_are_not_taken_for_text() -> None:
         read(b'WARNING: a line of the program that wrote it\n{"content": "User likes tea"}\n{"content": "Two"}\n')
 
 
+def test_notes_may_quote_a_line_of_json() -> None:
+    lines = ["Entries of our log:", '{"text": "an example"}', "They have no date."]
+    assert contents(read("\n".join(lines))) == lines
+
+
 def test_an_unknown_format_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="format is one of auto, jsonl, chatgpt"):
         read("x", format="excel")

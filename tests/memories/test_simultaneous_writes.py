@@ -15,13 +15,17 @@ from gateway.runs import closing
 from gateway.runs.context import RunOutput, TurnContext
 from gateway.runs.native import open_native
 from gateway.services import agents_apply
+from memories.books import book_state
 from memories.errors import DomainError
+from memories.ids import uuid7
 from memories.messaging import invalidation
-from memories.models import Evidence, EvidenceKind, Memory, Owner, Revision, Target
+from memories.models import ChangeSet, Evidence, EvidenceKind, Memory, Owner, Revision, Target
 from memories.services import MemoryFields, book_get_or_create, book_limits, book_writing
+from memories.tools import ToolCall, ToolScope, run_calls
+from memories.tools.tool import ToolResults
 from tests.factories import BY_HAND, agent_make, caller_make, session_make
 from tests.overlapping import only_postgresql, overlap
-from tests.unsliced import forget_owner, import_file, session_delete
+from tests.unsliced import forget_owner, import_file, session_delete, undo_changes
 
 pytestmark = [pytest.mark.django_db(transaction=True), only_postgresql]
 
@@ -39,6 +43,23 @@ def test_a_write_does_not_restore_the_quote_of_a_session_that_is_deleted(alice: 
     overlap(pin, lambda: session_delete(session), pause_after="SELECT memories_memory")
     assert Memory.objects.get().pinned
     assert [row.evidence.quote for row in (*Memory.objects.all(), *Revision.objects.all())] == ["", "", ""]
+
+
+def test_a_step_does_not_write_to_a_change_set_that_is_undone_at_that_moment(alice: Owner) -> None:
+    book_get_or_create(alice.pk, "main")
+    scope = ToolScope(book=book_state(alice.pk, "main"), search="ranked", session_id=None, run_id=uuid7())
+
+    def step(content: str) -> ToolResults:
+        return run_calls([ToolCall(id="c", name="add_memory", arguments=json.dumps({"content": content}))], scope)
+
+    before = step("Likes tea.").changes[0]["change_set"]
+    undone, written = overlap(
+        lambda: undo_changes(ChangeSet.objects.get(), BY_HAND),
+        lambda: step("Likes rum."),
+        pause_after="memories_book UPDATE",
+    )
+    assert len(undone.undone) == 1
+    assert written.changes[0]["change_set"] != before
 
 
 def test_conversations_that_are_imported_into_two_books_at_once_are_stored_once(alice: Owner) -> None:
