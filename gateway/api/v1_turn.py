@@ -25,7 +25,7 @@ from gateway.runs.fingerprint import read_conversation
 from gateway.runs.joined import ANSWERED_STATES, running_state
 from gateway.runs.opening import open_run
 from gateway.runs.requested import AttachmentsNotStored, ComparisonNeeded, SameTurnRunning, V1Request
-from gateway.runs.v1 import open_v1, split_system
+from gateway.runs.v1 import open_v1, split_client_notes, split_system
 from gateway.turns.engine import Turn
 from gateway.turns.events import TurnOptions
 from gateway.turns.joined import AnyTurn, JoinedTurn
@@ -115,7 +115,8 @@ async def begin_turn(caller: Caller, v1_request: V1Request, body: CompletionBody
         return JoinedTurn(reply.context, options, reply.result)
     async with allowed(caller) as allowance, AttachmentStore(caller.owner_id) as attachments:
         messages, after_command = without_commands(v1_request.messages)
-        v1_request = replace(v1_request, messages=messages, after_command=after_command)
+        messages, notes = split_client_notes(messages)
+        v1_request = replace(v1_request, messages=messages, notes=notes, after_command=after_command)
         context = await _open(caller, v1_request, attachments)
         turn = JoinedTurn if context.joined else Turn
         return turn(replace(context, allowance=allowance), options)

@@ -37,6 +37,8 @@ class V1Request:
     after_command: tuple[str, str] | None = None
     # The attachments of all messages are stored; otherwise only those of the newest message are.
     history_kept: bool = False
+    # What the client itself wrote after the tool results at the end of the request; `messages` do not contain it.
+    notes: tuple[dict[str, Any], ...] = ()
     # For /v1/responses: the run whose stored transcript `messages` begin with, and the request fields to store in
     # `Run.responses`.
     after: UUID | None = None

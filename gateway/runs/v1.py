@@ -81,9 +81,9 @@ def _open(
     fork_if_busy: bool,
     lease: datetime | None,
 ) -> TurnContext:
-    messages, notes = split_client_notes(request.messages)
+    messages: Sequence[dict[str, Any]] = request.messages
     run_id = named_run_id(messages)
-    if resumed := _resumed(caller, request, run_id, messages, notes):
+    if resumed := _resumed(caller, request, run_id, messages):
         return resumed
     agent = agent_find(caller, request.agent)
     ends_in_results = bool(messages) and messages[-1].get("role") == "tool"
@@ -95,7 +95,7 @@ def _open(
     lookup = SessionLookup(caller=caller, agent=agent, request=request, conversation=conversation)
     if run_id is None and ends_in_results:
         messages = with_our_ids(lookup, messages)
-        if resumed := _resumed(caller, request, named_run_id(messages), messages, notes):
+        if resumed := _resumed(caller, request, named_run_id(messages), messages):
             return resumed
     match = session_match(lookup, run_id, continuation)
     require_not_running(match, conversation, timezone.now())
@@ -113,20 +113,15 @@ def _open(
 
 
 def _resumed(
-    caller: Caller,
-    request: V1Request,
-    run_id: UUID | None,
-    messages: Sequence[dict[str, Any]],
-    notes: Sequence[dict[str, Any]],
+    caller: Caller, request: V1Request, run_id: UUID | None, messages: Sequence[dict[str, Any]]
 ) -> TurnContext | None:
-    """Resume the run that waits for the results at the end of `messages`, or return None. `notes` are those that the
-    client added to the results."""
+    """Resume the run that waits for the results at the end of `messages`, or return None."""
     resumed = run_id and open_continued(caller, run_id, request.agent, messages, request.client_system)
     if not resumed:
         return None
     if request.response is not None:
         response_store(resumed, request.response)
-    return replace(resumed, messages=(*resumed.messages, *notes))
+    return replace(resumed, messages=(*resumed.messages, *request.notes))
 
 
 def _open_in(match: MatchedSession, lookup: SessionLookup) -> TurnContext:
@@ -157,7 +152,7 @@ def _open_in(match: MatchedSession, lookup: SessionLookup) -> TurnContext:
     if not session.title:
         session.title = title_of(text_without_files(stored[-1].parts or ()) or stored[-1].text)
     session_touch(session)
-    messages, user = with_kept_fields(caller.owner_id, request.messages), stored[-1]
+    messages, user = (*with_kept_fields(caller.owner_id, request.messages), *request.notes), stored[-1]
     context = turn_context(session, run, user=user, user_canonical=conversation.user, replaced=match.regenerates)
     return replace(context, messages=messages, client_system=request.client_system, answer_prefix=conversation.answer)
 
@@ -203,7 +198,9 @@ def _before_turn(messages: Sequence[dict[str, Any]], turns: int) -> int:
     return len(messages)
 
 
-def split_client_notes(messages: Sequence[dict[str, Any]]) -> tuple[Sequence[dict[str, Any]], Sequence[dict[str, Any]]]:
+def split_client_notes(
+    messages: tuple[dict[str, Any], ...],
+) -> tuple[tuple[dict[str, Any], ...], tuple[dict[str, Any], ...]]:
     """Split off messages after the last tool results that are not the user's own words: system messages, and user
     messages that contain only text of the client itself (editor state, a reminder) or pictures (those that the tool
     returned: a tool message cannot hold them). If the user's own words are among them they are a new turn, and nothing

@@ -153,6 +153,21 @@ async def test_resent_results_belong_to_the_same_turn(alice_api: Api, agent: Age
     assert (session.turns, session.turns_since_memory_review) == (1, 1)
 
 
+@pytest.mark.parametrize("role", ["user", "system"])
+async def test_resent_results_belong_to_the_same_turn_also_with_a_note_of_the_client(
+    alice_api: Api, agent: Agent, model: ScriptedModel, role: str
+) -> None:
+    model.script(calls(FIRST), "Done.", "Done again.")
+    note = {"role": role, "content": "<system-reminder>Be quick.</system-reminder>"}
+    first = await ask(alice_api, USER, tools=[LOOKUP])
+    for expected in ("Done.", "Done again."):
+        again = await ask(alice_api, USER, *results(first, "A"), note, tools=[LOOKUP])
+        assert (again.text, again.session) == (expected, first.session)
+        assert model.calls[-1].messages[-1] == note
+    session = await in_thread(Session.objects.get)
+    assert (session.turns, session.turns_since_memory_review) == (1, 1)
+
+
 @pytest.mark.parametrize("named", [{}, {"x_daybook_session": "mine"}])
 async def test_a_step_whose_answer_was_lost_is_repeated(
     alice_api: Api, agent: Agent, model: ScriptedModel, named: dict[str, str]
