@@ -31,8 +31,6 @@ from tests.upstreams.server import KEY, Serve, Step, connect_to
 pytestmark = pytest.mark.any_database
 
 kinds = pytest.mark.parametrize("kind", RULES)
-# Errors are read by their form only, whatever the dialect.
-forms = pytest.mark.parametrize("kind", {rules.error_form: kind for kind, rules in RULES.items()}.values())
 
 LOOKUP = {"type": "function", "function": {"name": "lookup", "strict": True, "parameters": {"type": "object"}}}
 ADD = ("add_memory", {"content": "Is vegetarian.", "target": "user"})
@@ -231,7 +229,7 @@ def _claim(run_id: UUID) -> ConsolidationClaim:
     return claim
 
 
-@forms
+@kinds
 async def test_a_fallback(
     kind: str, serve: Serve, alice_api: Api, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,7 +255,7 @@ async def test_a_fallback(
     assert seen == [*[("full", "overload")] * 3, ("default", "")]
 
 
-@forms
+@kinds
 @streamed_and_not
 async def test_a_context_that_is_too_long(
     kind: str, streamed: bool, serve: Serve, alice_api: Api, agent: Agent
@@ -285,9 +283,9 @@ ERRORS = [
 ]
 
 
-@forms
+@kinds
 @streamed_and_not
-async def test_errors_of_each_form(kind: str, streamed: bool, serve: Serve, alice_api: Api, agent: Agent) -> None:
+async def test_errors_of_each_kind(kind: str, streamed: bool, serve: Serve, alice_api: Api, agent: Agent) -> None:
     server = serve(kind)
     text = f"No, not at http://10.0.0.7/v1 with {KEY}."
     for status, code, client_status, client_code in ERRORS:
