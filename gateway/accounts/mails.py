@@ -35,10 +35,8 @@ def mail_origin(request: HttpRequest) -> str:
     origin = public_origin(request)
     if origin in settings.TRUSTED_ORIGINS:
         return origin
-    trusted = sorted(
-        settings.TRUSTED_ORIGINS, key=lambda one: (one not in settings.OWN_ORIGINS, one.startswith("http:"))
-    )
-    return next((one for one in trusted if one.startswith(("https:", "http:"))), origin)
+    web = [one for one in settings.TRUSTED_ORIGINS if one.startswith(("https:", "http:"))]
+    return min(web, key=lambda one: (one not in settings.OWN_ORIGINS, one.startswith("http:")), default=origin)
 
 
 def mail_try(to: str, subject: str, template: str, **context: object) -> Outcome:

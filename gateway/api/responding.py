@@ -1,7 +1,8 @@
 """HTTP responses for answers of models: JSON, or a stream of server-sent events."""
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
@@ -27,27 +28,33 @@ async def respond(
     With the `context` of a turn, the response has headers with the ids of its session and run. A DomainError raised
     here has them, too."""
     response: HttpResponseBase
-    try:
+    with errors_name_run(context):
         if stream:
             # Wait for the first piece, so that an error before it gets its own HTTP status.
             response = sse.EventStream(await sse.KeepAliveStream(pieces(), late_error, keep_alive).begin())
         else:
             response = json_response(await whole())
-    except DomainError as error:
-        if context:
-            error.headers |= run_headers(context.session_id, context.run_id)
-        raise
     return with_run_headers(response, context.session_id, context.run_id) if context else response
 
 
+@contextmanager
+def errors_name_run(context: TurnContext | None) -> Iterator[None]:
+    """Give a DomainError raised in the block the headers that `with_run_headers` sets."""
+    try:
+        yield
+    except DomainError as error:
+        if context:
+            error.headers |= _run_headers(context.session_id, context.run_id)
+        raise
+
+
 def with_run_headers(response: HttpResponseBase, session_id: UUID, run_id: UUID) -> HttpResponseBase:
-    for name, value in run_headers(session_id, run_id).items():
+    for name, value in _run_headers(session_id, run_id).items():
         response[name] = value
     return response
 
 
-def run_headers(session_id: UUID, run_id: UUID) -> dict[str, str]:
-    """Return the headers that name the session and the run of an answer or an error."""
+def _run_headers(session_id: UUID, run_id: UUID) -> dict[str, str]:
     return {"x-daybook-session": str(session_id), "x-daybook-run": str(run_id)}
 
 

@@ -11,7 +11,7 @@ from ninja import Header, Router
 
 from gateway import commands, sse
 from gateway.api import answers
-from gateway.api.responding import json_response, run_headers, with_run_headers
+from gateway.api.responding import errors_name_run, json_response, with_run_headers
 from gateway.api.session_json import session_json
 from gateway.api.turn_body import Render, ToolResultsIn, TurnIn
 from gateway.attachments.storing import AttachmentStore
@@ -34,7 +34,7 @@ from memories.api.operations import reading
 from memories.caller import ApiRequest
 from memories.database.access import in_read_thread
 from memories.database.batches import in_slices_to_the_end
-from memories.errors import DomainError, NotFound
+from memories.errors import NotFound
 from memories.ids import parse_uuid
 from memories.limits import MAX_NUMBER, AfterNumber
 
@@ -167,11 +167,8 @@ async def _answer(
     sent = len(context.earlier.text)
     if stream:
         return _streamed(request, context.session_id, context.run_id, turn.watch(sent), render)
-    try:
+    with errors_name_run(context):
         response = json_response(await _outcome(turn, sent))
-    except DomainError as error:
-        error.headers |= run_headers(context.session_id, context.run_id)
-        raise
     return with_run_headers(response, context.session_id, context.run_id)
 
 

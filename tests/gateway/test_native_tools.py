@@ -130,6 +130,13 @@ def add_words(number: int) -> None:
         writer.update(number, MemoryFields(keywords=["paint"]))
 
 
+async def continued(api: Api, session: Session, turn: dict[str, Any]) -> dict[str, Any]:
+    """Send the result of the client's tool; return the turn."""
+    path = f"{turns_path(session)}/{turn['id']}/results"
+    _, done = await api.post(path, {"results": results(turn, "nothing"), "tools": [LOOKUP]})
+    return dict(done)
+
+
 async def test_the_writes_of_a_turn_are_one_change_set(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     contents = ("Likes red.", "Likes green.", "Likes blue.")
     writes = [("add_memory", json.dumps({"content": content, "evidence": content})) for content in contents]
@@ -138,8 +145,7 @@ async def test_the_writes_of_a_turn_are_one_change_set(alice_api: Api, session: 
     body = {"content": " ".join(contents), "tools": [LOOKUP]}
     _, turn = await alice_api.post(turns_path(session), body)
     await in_thread(add_words, int(turn["memory_changes"][0]["memory_id"]))
-    answer = {"results": results(turn, "nothing"), "tools": [LOOKUP]}
-    _, turn = await alice_api.post(f"{turns_path(session)}/{turn['id']}/results", answer)
+    turn = await continued(alice_api, session, turn)
     assert [change["after"] for change in turn["memory_changes"]] == [*contents]
     (change_set,) = {change["change_set"] for change in turn["memory_changes"]}
     _, undone = await alice_api.post(f"/api/changes/{change_set}/undo")
@@ -156,8 +162,7 @@ async def test_an_undo_of_a_turn_keeps_what_the_person_changed_between_its_steps
     _, turn = await alice_api.post(turns_path(session), {"content": "Likes blue.", "tools": [LOOKUP]})
     number = turn["memory_changes"][0]["memory_id"]
     await alice_api.call("PATCH", f"/api/memories/{number}", {"content": "Likes green."})
-    path = f"{turns_path(session)}/{turn['id']}/results"
-    _, turn = await alice_api.post(path, {"results": results(turn, "nothing"), "tools": [LOOKUP]})
+    turn = await continued(alice_api, session, turn)
     before, after = (change["change_set"] for change in turn["memory_changes"])
     for change_set in (after, before):
         await alice_api.post(f"/api/changes/{change_set}/undo")
@@ -172,8 +177,7 @@ async def test_a_write_after_an_undo_is_a_change_set_of_its_own(
     _, turn = await alice_api.post(turns_path(session), {"content": "Likes blue.", "tools": [LOOKUP]})
     before = turn["memory_changes"][0]["change_set"]
     await alice_api.post(f"/api/changes/{before}/undo")
-    path = f"{turns_path(session)}/{turn['id']}/results"
-    _, turn = await alice_api.post(path, {"results": results(turn, "nothing"), "tools": [LOOKUP]})
+    turn = await continued(alice_api, session, turn)
     assert turn["memory_changes"][1]["change_set"] != before
     await alice_api.post(f"/api/changes/{before}/undo")
     _, listed = await alice_api.get("/api/memories")
