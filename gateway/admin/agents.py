@@ -19,7 +19,7 @@ from django.views.decorators.http import require_POST
 from pydantic import ValidationError
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
-from gateway.admin.schema_form import schema_errors, schema_fields, schema_initial, schema_values
+from gateway.admin.schema_form import SettingsForm, schema_errors, schema_fields, schema_initial, schema_values
 from gateway.agents.contradictions import agent_contradictions
 from gateway.agents.model_choice import agent_target
 from gateway.agents.rows import agent_settings
@@ -29,7 +29,7 @@ from gateway.requests import request_id
 from gateway.services import agent_save
 from gateway.steps import ask
 from memories.admin.access import action_record
-from memories.admin.base import RefusableForm, ServiceAdmin
+from memories.admin.base import ServiceAdmin
 from memories.admin.columns import column, moment_column
 from memories.audit.log import Action
 from memories.errors import DomainError
@@ -43,7 +43,7 @@ _SECTIONS = (
 )
 
 
-class _AgentForm(RefusableForm):
+class _AgentForm(SettingsForm):
     name = forms.CharField(
         max_length=64,
         widget=UnfoldAdminTextInputWidget,
@@ -57,7 +57,8 @@ class _AgentForm(RefusableForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         agent: Agent | None = kwargs.get("instance")
         if agent is not None:
-            kwargs["initial"] = {**schema_initial(AgentSettings, agent.settings), **kwargs.get("initial", {})}
+            initial = schema_initial(AgentSettings, agent.settings) | {"state": agent.updated_at.isoformat()}
+            kwargs["initial"] = {**initial, **kwargs.get("initial", {})}
         super().__init__(*args, **kwargs)
 
     def clean(self) -> dict[str, Any]:
@@ -99,7 +100,7 @@ def _fieldsets() -> tuple[tuple[str | None, dict[str, Any]], ...]:
     rest = tuple(name for name in names if name not in named and name not in reviews and name not in limits)
     model, memory = _SECTIONS
     sections = (model, (memory[0], memory[1] + rest), ("Reviews", reviews), ("Budgets", limits))
-    return ((None, {"fields": ("name",)}), *((title, {"fields": fields}) for title, fields in sections))
+    return ((None, {"fields": ("name", "state")}), *((title, {"fields": fields}) for title, fields in sections))
 
 
 @admin.register(Agent)

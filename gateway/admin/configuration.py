@@ -16,12 +16,12 @@ from pydantic import BaseModel
 from pydantic import ValidationError as SchemaError
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from gateway.admin.schema_form import schema_errors, schema_fields, schema_initial, schema_values
+from gateway.admin.schema_form import SettingsForm, schema_errors, schema_fields, schema_initial, schema_values
 from gateway.agents.file import parse
 from gateway.agents.settings import AgentsFile, ConsolidationSettings, ModelRoles, Price
 from gateway.models import Configuration
 from gateway.services import configuration_save, upstream_values
-from memories.admin.base import RefusableForm, ServiceAdmin
+from memories.admin.base import ServiceAdmin
 from memories.audit.log import Action
 from memories.errors import InvalidRequest
 
@@ -131,7 +131,7 @@ def upstreams_text(stored: Mapping[str, Any]) -> str:
     return yaml.safe_dump(dict(stored), allow_unicode=True) if stored else ""
 
 
-class _ConfigurationForm(RefusableForm):
+class _ConfigurationForm(SettingsForm):
     prices = PricesField()
     upstreams = UpstreamsField()
 
@@ -141,8 +141,10 @@ class _ConfigurationForm(RefusableForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         sections = [*_FORMS, "prices", "upstreams"]
-        stored = dict(Configuration.objects.filter(section__in=sections).values_list("section", "value"))
+        rows = list(Configuration.objects.filter(section__in=sections))
+        stored = {row.section: row.value for row in rows}
         initial: dict[str, Any] = {
+            "state": max((row.updated_at.isoformat() for row in rows), default="new"),
             "prices": prices_text(stored.get("prices", {})),
             "upstreams": upstreams_text(stored.get("upstreams", {})),
         }
@@ -187,7 +189,7 @@ class ConfigurationAdmin(ServiceAdmin):
             (title, {"fields": tuple(f"{section}_{name}" for name in model.model_fields)})
             for section, (title, model) in _FORMS.items()
         ),
-        ("Prices", {"fields": ("prices",)}),
+        ("Prices", {"fields": ("prices", "state")}),
         ("Model servers", {"fields": ("upstreams",)}),
     )
 

@@ -153,9 +153,10 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
         changed, unchanged = memories_edit(memories, edit, staff_source(request))
         if changed:
             self.message_user(request, f"{done} {counted(len(changed), 'memory', 'memories')}.", messages.SUCCESS)
-            action_record(request, Memory, f"{done}.", memories, action)
-        for number in unchanged:
-            self.message_user(request, f"Left alone: memory {number} needs no change.", messages.WARNING)
+            action_record(request, Memory, f"{done}.", changed, action)
+        for memory in unchanged:
+            words = f"Left alone: memory {memory.number} of {memory.owner} needs no change."
+            self.message_user(request, words, messages.WARNING)
 
     @object_action(
         "Allow this text", "memories.change_memory", applies=lambda row: bool(row.blocked and not row.deleted_at)

@@ -34,14 +34,17 @@ def change_set_undo(request: HttpRequest, change_set: ChangeSet) -> UndoResult:
     return run_slices(undo_slices(change_set, staff_source(request, ChangeSet.Kind.UNDO), limits=limits))
 
 
-def memories_edit(memories: Iterable[Memory], edit: Edit, source: Source) -> tuple[list[int], list[int]]:
-    """Apply an edit to memories, book by book. Return the numbers of the changed memories, and of those that needed no
-    change."""
-    numbers: dict[Book, list[int]] = defaultdict(list)
+def memories_edit(memories: Iterable[Memory], edit: Edit, source: Source) -> tuple[list[Memory], list[Memory]]:
+    """Apply an edit to memories, book by book. Return the changed memories, and those that needed no change."""
+    books: dict[Book, dict[int, Memory]] = defaultdict(dict)
     for memory in memories:
-        numbers[memory.book].append(memory.number)
-    results = [run_slices(bulk_edit_slices(book, in_book, edit, source)) for book, in_book in numbers.items()]
-    return [n for result in results for n in result.changed], [n for result in results for n in result.left_alone]
+        books[memory.book][memory.number] = memory
+    changed, unchanged = [], []
+    for book, rows in books.items():
+        result = run_slices(bulk_edit_slices(book, list(rows), edit, source))
+        changed += [rows[number] for number in result.changed]
+        unchanged += [rows[number] for number in result.left_alone]
+    return changed, unchanged
 
 
 def memory_lines(memories: Iterable[Memory]) -> Iterator[str]:

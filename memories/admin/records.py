@@ -159,7 +159,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     sentence = column("What", audit_sentence)
     same_list = column("All in the same list", _same_list)
 
-    @action(description="Export (JSON Lines)", url_path="export")  # type: ignore[untyped-decorator]  # the theme's
+    @action(description="Export the whole log (JSON Lines)", url_path="export")  # type: ignore[untyped-decorator]  # the theme's
     def export_lines(self, request: HttpRequest) -> StreamingHttpResponse:
         """Stream the whole log, oldest entry first. Raises PermissionDenied."""
         if not self.has_view_permission(request):

@@ -176,8 +176,9 @@ class ReviewRunAdmin(SessionTitles, DecisionAdmin, ObjectActionAdmin, ReadOnlyAd
     # A review that awaits approval is rejected instead.
     @object_action("Cancel", PERMISSION, look="danger", applies=lambda run: run.state in ReviewRun.OPEN)
     def cancel(self, request: HttpRequest, row: ReviewRun) -> None:
-        cancelled = review_cancel(row, CANCEL_REASON, actor=staff_actor(request))
-        self.message_user(request, "Cancelled." if cancelled else "It had already finished.")
+        if not review_cancel(row, CANCEL_REASON, actor=staff_actor(request)):
+            raise Conflict("It had already finished.")
+        self.message_user(request, "Cancelled.")
         action_record(request, ReviewRun, "Cancel.", [row])
 
     @object_action(

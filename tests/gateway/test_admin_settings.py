@@ -77,6 +77,27 @@ def test_the_form_saves_an_agent_like_the_agents_file(root: Client) -> None:
     assert book_limits("main")[Target.USER] == 9000
 
 
+def test_an_outdated_form_does_not_overwrite_an_agent(root: Client) -> None:
+    agent = agent_make()
+    page = reverse("admin:gateway_agent_change", args=[agent.pk])
+    opened = root.get(page).context["adminform"].form["state"].value()
+    edit(root, agent, instructions="Be brief.", state=opened)
+    answer = edit(root, agent, instructions="Be long.", state=opened)
+    assert "changed in the meantime" in answer.context["adminform"].form.non_field_errors()[0]
+    assert "Be long." in answer.content.decode()
+    agent.refresh_from_db()
+    assert agent.settings == {"instructions": "Be brief."}
+
+
+def test_an_outdated_form_does_not_overwrite_the_memory_settings(root: Client) -> None:
+    post_settings(root)
+    opened = settings_data(root)
+    post_settings(root, prices="a: 1, 2")
+    answer = root.post(SETTINGS, {**opened, "memories_enabled": "on"})
+    assert "changed in the meantime" in answer.context["adminform"].form.non_field_errors()[0]
+    assert Configuration.objects.get(section="prices").value == {"a": {"input": 1.0, "output": 2.0}}
+
+
 def test_contradictory_settings_are_saved_with_a_warning(root: Client) -> None:
     agent = agent_make()
     given = {"memory_review_interval": 5, "memory_review_max_writes": 0}
@@ -227,14 +248,19 @@ def test_the_settings_form_stores_the_same_rows_as_the_file(root: Client) -> Non
         "model_roles": {"smol": "tiny"},
         "prices": {},
     }
-    refused = root.post(SETTINGS, {**form, "memories_max_rollout_age_days": "0"})
+    refused = post_settings(root, memories_max_rollout_age_days="0")
     assert list(refused.context["adminform"].form.errors) == ["memories_max_rollout_age_days"]
+
+
+def settings_data(client: Client) -> dict[str, Any]:
+    """Return the current settings form as a browser posts it."""
+    initial = client.get(SETTINGS).context["adminform"].form.initial
+    return {name: value for name, value in initial.items() if value is not False}
 
 
 def post_settings(client: Client, **changes: Any) -> Any:
     """Post the current settings form with changes."""
-    initial = client.get(SETTINGS).context["adminform"].form.initial
-    return client.post(SETTINGS, {**{name: value for name, value in initial.items() if value is not False}, **changes})
+    return client.post(SETTINGS, {**settings_data(client), **changes})
 
 
 def test_prices_typed_in_lines_are_stored_as_from_the_file(root: Client) -> None:

@@ -289,8 +289,17 @@ def test_a_deleted_memory_is_shown_without_a_form(root: Client) -> None:
 def test_restoring_a_live_memory_changes_nothing(root: Client) -> None:
     memory = memory_make()
     answer = act(root, "restore_memories", memory)
-    assert "Left alone: memory 1 needs no change." in answer.content.decode()
+    assert "Left alone: memory 1 of alice needs no change." in answer.content.decode()
     assert Revision.objects.count() == 1
+
+
+def test_an_action_is_recorded_only_for_the_memories_it_changed(root: Client) -> None:
+    live, deleted, other = memory_make(), memory_make("Likes cake."), memory_make(book=book_make(owner_make("carol")))
+    memory_delete(deleted)
+    answer = act(root, "delete_memories", live, deleted, other, state="all")
+    recorded = AuditEntry.objects.filter(action="delete").values_list("object_id", flat=True)
+    assert sorted(recorded) == sorted([str(live.pk), str(other.pk)])
+    assert "Left alone: memory 2 of alice needs no change." in answer.content.decode()
 
 
 def test_an_earlier_revision_can_be_put_back(root: Client) -> None:

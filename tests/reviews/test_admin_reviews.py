@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from gateway.models import Run, Session
 from memories.admin.badges import LOOK_OF
-from memories.models import ChangeSet, Memory, Revision, WriteOrigin
+from memories.models import AuditEntry, ChangeSet, Memory, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
 from reviews.models import ConsolidationRun, Extraction, ReviewRun
 from reviews.writes import WriteState
@@ -199,6 +199,7 @@ def test_a_scheduled_review_is_cancelled_once(root: Client) -> None:
     review.refresh_from_db()
     assert review.state == "cancelled"
     assert "It had already finished." in object_action(root, review, "cancel")
+    assert AuditEntry.objects.filter(object_id=review.pk, note="Cancel.").count() == 1
 
 
 def test_a_failed_review_is_repeated_as_a_new_one(root: Client) -> None:
