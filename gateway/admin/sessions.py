@@ -60,9 +60,17 @@ class SessionAdmin(ReadOnlyAdmin):
     is_temporary = yes_no_column("temporary", "Temporary")
     last_active = moment_column("last_active_at", "Last active")
     created = moment_column("created_at", "Started")
-    related = column("See also", lambda session: list_link("gateway_run", f"session={session.pk}", "its runs"))
     state_badge = column("State", lambda session: state_badge(session))
     name = column("Session", lambda session: session.title or f"Untitled, {moment(session.created_at)}")
+
+    @admin.display(description="See also")
+    def related(self, session: Session) -> SafeString:
+        lists = (
+            ("gateway_run", f"session={session.pk}", "its runs"),
+            ("reviews_reviewrun", f"session={session.pk}", "its reviews"),
+            ("memories_changeset", f"q={session.pk}", "its changes to memory"),
+        )
+        return format_html_join(", ", "{}", ((list_link(*link),) for link in lists))
 
     @admin.display(description="Snapshot")
     def snapshot(self, session: Session) -> SafeString:

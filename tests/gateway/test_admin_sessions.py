@@ -51,6 +51,13 @@ def test_sessions_are_found_by_title_id_owner_agent_and_state(root: Client) -> N
     assert listed(root, SESSIONS, temporary__exact="1") == [trip]
 
 
+def test_the_page_leads_to_the_runs_the_reviews_and_the_changes_of_the_session(root: Client) -> None:
+    session = session_make(turns=2)
+    page = root.get(page_of(session)).content.decode()
+    for path in (f"{RUNS}?session=", "/admin/reviews/reviewrun/?session=", "/admin/memories/changeset/?q="):
+        assert f'href="{path}{session.pk}"' in page
+
+
 def test_the_page_shows_the_transcript_and_escapes_it(root: Client) -> None:
     session = session_make(turns=2)
     Message.objects.filter(session=session, seq=4).update(text="<script>alert(1)</script> & more")
