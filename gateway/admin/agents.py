@@ -19,7 +19,7 @@ from django.views.decorators.http import require_POST
 from pydantic import ValidationError
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
-from gateway.admin.schema_form import SettingsForm, schema_errors, schema_fields, schema_initial, schema_values
+from gateway.admin.schema_form import schema_errors, schema_fields, schema_initial, schema_values
 from gateway.agents.contradictions import agent_contradictions
 from gateway.agents.model_choice import agent_target
 from gateway.agents.rows import agent_settings
@@ -29,7 +29,7 @@ from gateway.requests import request_id
 from gateway.services import agent_save
 from gateway.steps import ask
 from memories.admin.access import action_record
-from memories.admin.base import ServiceAdmin
+from memories.admin.base import GuardedForm, RefusableForm, ServiceAdmin
 from memories.admin.columns import column, moment_column
 from memories.audit.log import Action
 from memories.errors import DomainError
@@ -43,7 +43,7 @@ _SECTIONS = (
 )
 
 
-class _AgentForm(SettingsForm):
+class _AgentForm(GuardedForm, RefusableForm):
     name = forms.CharField(
         max_length=64,
         widget=UnfoldAdminTextInputWidget,
@@ -57,8 +57,7 @@ class _AgentForm(SettingsForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         agent: Agent | None = kwargs.get("instance")
         if agent is not None:
-            initial = schema_initial(AgentSettings, agent.settings) | {"state": agent.updated_at.isoformat()}
-            kwargs["initial"] = {**initial, **kwargs.get("initial", {})}
+            kwargs["initial"] = {**schema_initial(AgentSettings, agent.settings), **kwargs.get("initial", {})}
         super().__init__(*args, **kwargs)
 
     def clean(self) -> dict[str, Any]:

@@ -16,12 +16,12 @@ from pydantic import BaseModel
 from pydantic import ValidationError as SchemaError
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from gateway.admin.schema_form import SettingsForm, schema_errors, schema_fields, schema_initial, schema_values
+from gateway.admin.schema_form import schema_errors, schema_fields, schema_initial, schema_values
 from gateway.agents.file import parse
 from gateway.agents.settings import AgentsFile, ConsolidationSettings, ModelRoles, Price
 from gateway.models import Configuration
 from gateway.services import configuration_save, upstream_values
-from memories.admin.base import ServiceAdmin
+from memories.admin.base import GuardedForm, RefusableForm, ServiceAdmin
 from memories.audit.log import Action
 from memories.errors import InvalidRequest
 
@@ -131,7 +131,7 @@ def upstreams_text(stored: Mapping[str, Any]) -> str:
     return yaml.safe_dump(dict(stored), allow_unicode=True) if stored else ""
 
 
-class _ConfigurationForm(SettingsForm):
+class _ConfigurationForm(GuardedForm, RefusableForm):
     prices = PricesField()
     upstreams = UpstreamsField()
 
@@ -141,10 +141,8 @@ class _ConfigurationForm(SettingsForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         sections = [*_FORMS, "prices", "upstreams"]
-        rows = list(Configuration.objects.filter(section__in=sections))
-        stored = {row.section: row.value for row in rows}
+        stored = dict(Configuration.objects.filter(section__in=sections).values_list("section", "value"))
         initial: dict[str, Any] = {
-            "state": max((row.updated_at.isoformat() for row in rows), default="new"),
             "prices": prices_text(stored.get("prices", {})),
             "upstreams": upstreams_text(stored.get("upstreams", {})),
         }

@@ -18,25 +18,10 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-from memories.admin.base import RefusableForm
-
 # The message for every pattern mismatch: the settings have no other pattern than that for names.
 _NAME_ERROR = "A name has at most 64 letters, digits, dots, hyphens and underscores, and starts with a letter or digit."
 # Fields that allow longer texts get a textarea.
 _MAX_LINE = 1000
-
-
-class SettingsForm(RefusableForm):
-    """A form that does not overwrite what somebody else has saved since it was opened. Subclasses set the initial value
-    of `state`, which changes with each save."""
-
-    state = forms.CharField(required=False, widget=forms.HiddenInput)
-
-    def clean(self) -> dict[str, Any]:
-        cleaned = super().clean()
-        if cleaned.get("state") and "state" in self.changed_data:
-            self.add_error(None, "The settings were changed in the meantime. Open this page again before you save.")
-        return cleaned
 
 
 def schema_fields(model: type[BaseModel], prefix: str = "") -> dict[str, forms.Field]:

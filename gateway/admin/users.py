@@ -25,7 +25,7 @@ from gateway.accounts.roles import ADMINISTRATOR, AUDITOR, MEANINGS, STAFF, USER
 from gateway.authentication import forget_keys
 from gateway.sockets import recheck_logins
 from memories.admin.access import action_record
-from memories.admin.base import DaybookAdmin
+from memories.admin.base import DaybookAdmin, GuardedForm
 from memories.admin.columns import moment_column, yes_no_column
 from memories.audit.auditors import AUDITORS
 from memories.audit.log import Action, actor_of
@@ -82,11 +82,11 @@ def roles_help() -> SafeString:
     return format_html_join("", "<p><strong>{}</strong> ({}): {}</p>", rows)
 
 
-class UserForm(UserChangeForm):
+class UserForm(GuardedForm, UserChangeForm):
     """The form of a user. It refuses to remove the last administrator."""
 
     def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        cleaned = super().clean()
         stays = cleaned.get("is_active") and cleaned.get("is_superuser")
         # Fields that the user may not change are not in the form.
         shown = {"is_active", "is_superuser"} <= self.fields.keys()
@@ -159,10 +159,13 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
         return super().add_view(request, form_url, extra_context)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        return [
+        fieldsets = [
             (title, options | ({"description": roles_help()} if "is_staff" in options["fields"] else {}))
             for title, options in super().get_fieldsets(request, obj)
         ]
+        if obj and self.has_change_permission(request, obj):
+            fieldsets[0][1]["fields"] += ("state",)
+        return fieldsets
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         helps = {"is_active": _DEACTIVATION_HELP}

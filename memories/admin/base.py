@@ -2,6 +2,7 @@
 
 import re
 from functools import lru_cache
+from hashlib import sha256
 from html import unescape
 from typing import Any, ClassVar
 
@@ -26,6 +27,7 @@ from memories.selectors import row_by_id
 
 # The theme leaves one link open, which must not hide those after it.
 _LINK = re.compile(r'<a\b[^>]*? href="([^"]*)"[^>]*>((?:(?!<a\b).)*?)</a>', re.DOTALL)
+_OWN_CHANGES = {"password", "last_login"}  # which people change by signing in
 _REFUSAL = "daybook.refusal"  # the META key of a refused change, until the form is shown again
 
 
@@ -245,6 +247,26 @@ class RefusableForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic a
     def field_of(self, refusal: DomainError) -> str | None:
         """Return the name of the field that a refusal is about, or None for the whole form."""
         return refusal.param if refusal.param in self.fields else None
+
+
+class GuardedForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """A form that does not overwrite what somebody else has saved since it was opened. Its page shows `state`, a hash
+    of the values that it opened with."""
+
+    state = forms.CharField(required=False, widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk and "state" in self.fields:
+            values = {name: self.initial.get(name) for name in self.fields if name not in _OWN_CHANGES}
+            texts = [f"{n}={sorted(map(repr, v)) if isinstance(v, list) else repr(v)}" for n, v in values.items()]
+            self.initial["state"] = sha256("\n".join(texts).encode()).hexdigest()
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if cleaned.get("state") and "state" in self.changed_data:
+            self.add_error(None, "This was changed in the meantime. Open the page again before you save.")
+        return cleaned
 
 
 class ServiceAdmin(DaybookAdmin):

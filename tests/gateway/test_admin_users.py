@@ -39,6 +39,17 @@ def test_the_only_administrator_cannot_be_deactivated_or_demoted(root: Client, r
     assert (bob().is_active, bob().is_superuser) == (True, True)
 
 
+def test_an_outdated_form_does_not_activate_a_user_again(root: Client, charlie: Owner) -> None:
+    user = User.objects.get(username="charlie")
+    opened = root.get(f"/admin/auth/user/{user.pk}/change/").context["adminform"].form["state"].value()
+    User.objects.filter(pk=user.pk).update(last_login=timezone.now())
+    assert change(root, user, is_active="", state=opened).status_code == 302
+    answer = change(root, user, is_active="on", email="c@example.org", state=opened)
+    assert "changed in the meantime" in answer.context["adminform"].form.non_field_errors()[0]
+    assert "c@example.org" in answer.content.decode()
+    assert not User.objects.get(pk=user.pk).is_active
+
+
 def test_an_administrator_can_be_demoted_if_there_is_another(root: Client) -> None:
     other = user_make("root", is_staff=True, is_superuser=True)
     assert change(root, other, is_active="on").status_code == 302
