@@ -19,7 +19,7 @@ from django.views.decorators.http import require_POST
 from pydantic import ValidationError
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
-from gateway.admin.schema_form import schema_errors, schema_fields, schema_initial, schema_values
+from gateway.admin.schema_form import SettingsAdmin, schema_errors, schema_fields, schema_initial, schema_values
 from gateway.agents.contradictions import agent_contradictions
 from gateway.agents.model_choice import agent_target
 from gateway.agents.rows import agent_settings
@@ -29,7 +29,7 @@ from gateway.requests import request_id
 from gateway.services import agent_save
 from gateway.steps import ask
 from memories.admin.access import action_record
-from memories.admin.base import GuardedForm, RefusableForm, ServiceAdmin
+from memories.admin.base import GuardedForm, RefusableForm
 from memories.admin.columns import column, moment_column
 from memories.audit.log import Action
 from memories.errors import DomainError
@@ -103,7 +103,7 @@ def _fieldsets() -> tuple[tuple[str | None, dict[str, Any]], ...]:
 
 
 @admin.register(Agent)
-class AgentAdmin(ServiceAdmin):
+class AgentAdmin(SettingsAdmin):
     """Named configurations. An agent with sessions cannot be deleted, since their transcripts refer to it."""
 
     change_action = Action.SETTINGS_CHANGE
@@ -131,6 +131,9 @@ class AgentAdmin(ServiceAdmin):
         turns = ["after every turn" if every == 1 else f"after every {every} turns"] * bool(every)
         idle = [f"after a pause of {counted(pause, 'minute')}"] * bool(pause)
         return ", ".join([*turns, *idle]) or "off"
+
+    def settings_of(self, row: Agent) -> dict[str, Any]:
+        return agent_settings(row).model_dump(mode="json")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Agent | None = None) -> tuple[str, ...]:
         return ("name",) if obj else ()

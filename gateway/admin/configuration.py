@@ -16,12 +16,12 @@ from pydantic import BaseModel
 from pydantic import ValidationError as SchemaError
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from gateway.admin.schema_form import schema_errors, schema_fields, schema_initial, schema_values
-from gateway.agents.file import parse
+from gateway.admin.schema_form import SettingsAdmin, schema_errors, schema_fields, schema_initial, schema_values
+from gateway.agents.file import parse, sections
 from gateway.agents.settings import AgentsFile, ConsolidationSettings, ModelRoles, Price
 from gateway.models import Configuration
 from gateway.services import configuration_save, upstream_values
-from memories.admin.base import GuardedForm, RefusableForm, ServiceAdmin
+from memories.admin.base import GuardedForm, RefusableForm
 from memories.audit.log import Action
 from memories.errors import InvalidRequest
 
@@ -176,7 +176,7 @@ ConfigurationForm: type[_ConfigurationForm] = type("ConfigurationForm", (_Config
 
 
 @admin.register(Configuration)
-class ConfigurationAdmin(ServiceAdmin):
+class ConfigurationAdmin(SettingsAdmin):
     """One form for all sections of the agents file except the agents, stored in the same rows."""
 
     forbidden = ("add", "delete")
@@ -190,6 +190,9 @@ class ConfigurationAdmin(ServiceAdmin):
         ("Prices", {"fields": ("prices", "state")}),
         ("Model servers", {"fields": ("upstreams",)}),
     )
+
+    def settings_of(self, row: Configuration) -> dict[str, Any]:
+        return sections()
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Redirect to the only form."""

@@ -1,12 +1,17 @@
 """Generates form fields from the JSON Schema of a pydantic model, so that types, help texts, choices and limits are
-defined only there. The model also validates the values, so the form and the agents file accept the same."""
+defined only there. The model also validates the values, so the form and the agents file accept the same. People who may
+not change the settings see them as text, since such fields are not columns of the row."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import yaml
 from django import forms
 from django.conf import settings
-from django.utils.html import escape
+from django.contrib import admin
+from django.http import HttpRequest
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString
 from pydantic import BaseModel, ValidationError
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
@@ -18,10 +23,29 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
+from memories.admin.base import ServiceAdmin
+
 # The message for every pattern mismatch: the settings have no other pattern than that for names.
 _NAME_ERROR = "A name has at most 64 letters, digits, dots, hyphens and underscores, and starts with a letter or digit."
 # Fields that allow longer texts get a textarea.
 _MAX_LINE = 1000
+
+
+class SettingsAdmin(ServiceAdmin):
+    """A page of settings. `settings_of` returns them as in the agents file."""
+
+    def settings_of(self, row: Any) -> dict[str, Any]:
+        raise NotImplementedError
+
+    @admin.display(description="Settings")
+    def as_text(self, row: Any) -> SafeString:
+        text = yaml.safe_dump(self.settings_of(row), sort_keys=False, allow_unicode=True)
+        return format_html('<pre class="db-json">{}</pre>', text)
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        if obj is None or self.has_change_permission(request, obj):
+            return super().get_fieldsets(request, obj)
+        return ((None, {"fields": ("as_text",)}),)
 
 
 def schema_fields(model: type[BaseModel], prefix: str = "") -> dict[str, forms.Field]:

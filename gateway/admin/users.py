@@ -159,7 +159,7 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
         return super().add_view(request, form_url, extra_context)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        fieldsets = [
+        fieldsets: list[Any] = [
             (title, options | ({"description": roles_help()} if "is_staff" in options["fields"] else {}))
             for title, options in super().get_fieldsets(request, obj)
         ]

@@ -123,15 +123,19 @@ def bootstrap_agents() -> list[str]:
 
 def export() -> str:
     """Return all agents and memory settings as the text of an agents file. Applying it changes nothing."""
-    sections = {row.section: row.value for row in Configuration.objects.exclude(section=_APPLIED_FILE)}
-    data: dict[str, Any] = {
-        "agents": {
-            agent.name: AgentSettings.model_validate(agent.settings).model_dump(mode="json")
-            for agent in Agent.objects.order_by("name")
-        },
-        "memories": ConsolidationSettings.model_validate(sections.get("memories", {})).model_dump(mode="json"),
-        "model_roles": ModelRoles.model_validate(sections.get("model_roles", {})).model_dump(mode="json"),
-        "prices": sections.get("prices", {}),
-        "upstreams": sections.get("upstreams", {}),
+    agents = {
+        agent.name: AgentSettings.model_validate(agent.settings).model_dump(mode="json")
+        for agent in Agent.objects.order_by("name")
     }
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+    return yaml.safe_dump({"agents": agents, **sections()}, sort_keys=False, allow_unicode=True)
+
+
+def sections() -> dict[str, Any]:
+    """Return the sections of an agents file that describes this installation, except the agents."""
+    stored = {row.section: row.value for row in Configuration.objects.exclude(section=_APPLIED_FILE)}
+    return {
+        "memories": ConsolidationSettings.model_validate(stored.get("memories", {})).model_dump(mode="json"),
+        "model_roles": ModelRoles.model_validate(stored.get("model_roles", {})).model_dump(mode="json"),
+        "prices": stored.get("prices", {}),
+        "upstreams": stored.get("upstreams", {}),
+    }

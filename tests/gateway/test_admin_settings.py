@@ -19,11 +19,11 @@ from gateway.agents.file import export, parse
 from gateway.agents.settings import AgentSettings
 from gateway.keys import api_key_create
 from gateway.models import Agent, ApiKey, Configuration, Worker
-from gateway.services import agents_apply
+from gateway.services import agents_apply, configuration_save
 from memories.errors import InvalidRequest
 from memories.models import AuditEntry, Target
 from memories.services import book_limits
-from tests.admin_rows import agent_make, owner_make
+from tests.admin_rows import agent_make, owner_make, staff_client
 
 pytestmark = pytest.mark.django_db
 AGENTS = "/admin/gateway/agent/"
@@ -96,6 +96,17 @@ def test_an_outdated_form_does_not_overwrite_the_memory_settings(root: Client) -
     answer = root.post(SETTINGS, {**opened, "memories_enabled": "on"})
     assert "changed in the meantime" in answer.context["adminform"].form.non_field_errors()[0]
     assert Configuration.objects.get(section="prices").value == {"a": {"input": 1.0, "output": 2.0}}
+
+
+def test_viewers_see_the_settings_as_text() -> None:
+    agent = agent_make(instructions="Be <brief>.", tools=[{"type": "memory"}])
+    configuration_save("memories", {"enabled": True})
+    viewer = staff_client(may=("gateway.view_agent", "gateway.view_configuration"))
+    page = viewer.get(reverse("admin:gateway_agent_change", args=[agent.pk])).content.decode()
+    assert "instructions: Be &lt;brief&gt;." in page
+    assert "- type: memory" in page
+    assert 'name="state"' not in page
+    assert "enabled: true" in viewer.get(SETTINGS).content.decode()
 
 
 def test_contradictory_settings_are_saved_with_a_warning(root: Client) -> None:
