@@ -19,7 +19,7 @@ from config.backups import postgres_tools
 from config.checks import FALLBACK_HINT
 from config.databases import connection_refusal, encoding_problem
 from config.findings import Finding, Level
-from config.health import pending_migrations
+from config.health import newer_version, pending_migrations
 from config.secret_key import is_guessable
 from gateway.agents.configuration import consolidation_settings
 from gateway.agents.contradictions import agent_contradictions
@@ -127,7 +127,9 @@ def _guarded(name: str, check: Callable[[], Iterable[Finding]]) -> Iterator[Find
 
 
 def _migrations() -> Iterator[Finding]:
-    if pending := pending_migrations():
+    if newer := newer_version():
+        yield Finding("migrations", Level.FAILED, newer)
+    elif pending := pending_migrations():
         text = f"{len(pending)} pending, first {pending[0]}: `up` or `migrate` applies them"
         yield Finding("migrations", Level.FAILED, text)
     else:

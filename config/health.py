@@ -8,6 +8,7 @@ import shutil
 from django.conf import settings
 from django.db import DatabaseError, Error, OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
 from django.http import HttpRequest, JsonResponse
 
 from config import heartbeat
@@ -89,11 +90,27 @@ def pending_migrations() -> list[str]:
     return [f"{migration.app_label}.{migration.name}" for migration, _ in plan]
 
 
+def newer_version() -> str:
+    """Return that a newer version of Daybook has migrated the database, and what to do, or "" if none has. Migrations
+    of earlier versions that no longer exist do not count: their numbers are not above those of this version."""
+    loader = MigrationLoader(connection)
+    last: dict[str, str] = {}
+    for app, name in loader.disk_migrations:
+        last[app] = max(last.get(app, ""), name)
+    newer = sorted(f"{app}.{name}" for app, name in loader.applied_migrations if name > last.get(app, name))
+    if not newer:
+        return ""
+    advice = "Start that version, or restore a copy from before the upgrade."
+    return f"this database is of a newer version, which has the migration {newer[-1]}. {advice}"
+
+
 def unusable_reason() -> str:
     """Return why the database cannot be used and what to do about it, in one line; "" if it can be used."""
     try:
         if not connection.introspection.table_names():
             return "this database is still empty. Run `python manage.py up` (or `prepare`) first."
+        if newer := newer_version():
+            return newer
         if pending_migrations():
             why = "this database is of an older version, or another command is migrating it."
             return f"{why} Run `python manage.py up` (or `prepare`) first."

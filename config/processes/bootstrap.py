@@ -24,7 +24,7 @@ from config import heartbeat
 from config.backups import postgres_tools, sqlite_tools
 from config.databases import encoding_problem, unusable_database
 from config.environment import ConfigurationError, refuse_quoted
-from config.health import pending_migrations
+from config.health import newer_version, pending_migrations
 from config.permissions import tighten
 from gateway.agents.file import bootstrap_agents
 from gateway.keys import api_key_create, plain_keys
@@ -61,6 +61,8 @@ def prepare() -> Prepared:
     try:
         with _exclusive():
             _refuse_unusable_postgres()
+            if newer := newer_version():
+                raise ConfigurationError(newer)
             backup = _migrate(sqlite if existed else None)
             heartbeat.forget_dead()
             stop_left_behind()

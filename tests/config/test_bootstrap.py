@@ -10,6 +10,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
 from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
 from pytest_django import Settings
 
 from config.environment import ConfigurationError
@@ -151,6 +152,13 @@ def upgrading(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(bootstrap, "pending_migrations", lambda: ["memories.9999_of_tomorrow"])
     monkeypatch.setattr(bootstrap, "call_command", lambda *arguments, **options: None)
     return tmp_path
+
+
+def test_a_database_of_a_newer_version_is_refused() -> None:
+    MigrationRecorder(connection).record_applied("gateway", "9999_of_tomorrow")
+    with pytest.raises(ConfigurationError, match=r"newer version, which has the migration gateway\.9999_of_tomorrow"):
+        call_command("prepare")
+    assert not User.objects.exists()
 
 
 def test_only_the_newest_copies_are_kept(upgrading: Path) -> None:

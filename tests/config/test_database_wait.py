@@ -6,6 +6,7 @@ from typing import NoReturn
 
 import pytest
 from django.db import OperationalError, connection
+from django.db.migrations.recorder import MigrationRecorder
 
 from config import health
 from config.databases import unusable_database
@@ -54,7 +55,14 @@ def test_a_waiting_process_can_be_stopped(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.django_db
 def test_a_migrated_database_is_usable() -> None:
+    MigrationRecorder(connection).record_applied("gateway", "0001_squashed")  # of an earlier version
     assert health.unusable_reason() == ""
+
+
+@pytest.mark.django_db
+def test_a_database_of_a_newer_version_is_not_usable() -> None:
+    MigrationRecorder(connection).record_applied("gateway", "9999_of_tomorrow")
+    assert "Start that version" in health.unusable_reason()
 
 
 @pytest.mark.django_db

@@ -12,6 +12,7 @@ from django.contrib.auth.models import User
 from django.core.files.storage import storages
 from django.core.management import call_command
 from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -158,6 +159,12 @@ def test_pending_migrations_are_a_failure(worker: None, monkeypatch: pytest.Monk
     monkeypatch.setattr(doctor, "pending_migrations", lambda: ["gateway.0002_more", "reviews.0002_more"])
     text = "2 pending, first gateway.0002_more: `up` or `migrate` applies them"
     assert _found("migrations") == [Finding("migrations", Level.FAILED, text)]
+
+
+def test_a_database_of_a_newer_version_is_a_failure(worker: None) -> None:
+    MigrationRecorder(connection).record_applied("gateway", "9999_of_tomorrow")
+    (found,) = _found("migrations")
+    assert (found.level, "newer version" in found.text) == (Level.FAILED, True)
 
 
 def test_a_missing_home_is_a_failure(worker: None, settings: Settings, tmp_path: Path) -> None:
