@@ -14,7 +14,7 @@ from gateway.services import configuration_save
 from reviews.admin.dashboard import dashboard, today
 from reviews.admin.dashboard.today import Headline
 from tests.admin_pages import saved_review_make
-from tests.admin_rows import book_make, memory_make, owner_make, session_make, staff_client, user_make
+from tests.admin_rows import book_make, memory_block, memory_make, owner_make, session_make, staff_client, user_make
 from tests.reviews.conftest import NOON
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("noon")]
@@ -52,6 +52,7 @@ def test_each_figure_links_to_the_rows_that_it_counts(root: Client) -> None:
     session_make(title="Tea", turns=3)
     Run.objects.filter(turn=2, session__title="Tea").update(state="failed")
     memory_make("Likes tea.")
+    memory_block(memory_make("Likes rain."))
     for word in ("People", "Conversations today", "Memories", "Failed turns today"):
         figure = headlines(root)[word]
         listed = root.get(figure.link).context["cl"].result_list

@@ -55,13 +55,14 @@ def headlines(request: HttpRequest, money: Money, now: datetime) -> list[Headlin
     new = Memory.objects.filter(pk__gte=first_id(day_start(day)))
     sessions_of_day = _list_url(request, Session, last_active_at_from=day)
     runs_of_day = _list_url(request, Run, started_at_from=day)
+    live_memories = _list_url(request, Memory, state="live")
     failed_of_day = _list_url(request, Run, state=Run.State.FAILED.value, started_at_from=day)
     time, of_answers = _answer_time(runs)
     cost, of_what = _cost_today(money, day)
     return [
         Headline("People", people, asked, _list_url(request, User, is_active__exact="1")),
         Headline("Conversations today", sessions, f"{turns} turn{'' if facts['turns'] == 1 else 's'}", sessions_of_day),
-        Headline("Memories", _bounded_count(live), f"{_bounded_count(new)} new today", _list_url(request, Memory)),
+        Headline("Memories", _bounded_count(live), f"{_bounded_count(new)} new today", live_memories),
         Headline("Failed turns today", failed, link=failed_of_day, bad=bool(facts["failed"])),
         Headline("95 % of answers within", time, of_answers, runs_of_day),
         Headline("Cost today", cost, of_what, runs_of_day),
