@@ -102,7 +102,9 @@ class SweepLoop:
     def _guarded(self, step: Sweep) -> None:
         try:
             step()
-        except Exception:  # the other sweeps must run, and the next round retries this one
+        except Exception as error:  # the other sweeps must run, and the next round retries this one
+            if isinstance(error, DatabaseError) and not self._wait.check():
+                return
             sweep_logger.exception("%s failed; it is tried again in %s s", step.__name__, settings.SWEEP_SECONDS)
 
     def _end(self) -> None:

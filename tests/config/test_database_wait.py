@@ -88,6 +88,20 @@ def test_without_the_database_a_round_is_one_line_and_no_sweep_runs(
     assert caplog.messages[1:] == ["The worker waits no longer: the database can be used."]
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize(("reason", "lines"), [("it is away.", 1), ("", 2)])
+def test_a_lost_connection_is_one_line_and_another_error_a_traceback_each(
+    reason: str, lines: int, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sweep() -> NoReturn:
+        raise OperationalError("terminating connection due to administrator command")
+
+    monkeypatch.setattr(database_wait, "unusable_reason", lambda: reason)
+    SweepLoop([sweep, sweep]).round()
+    assert len(caplog.records) == lines
+    assert all((record.exc_info is None) is bool(reason) for record in caplog.records)
+
+
 def test_a_full_disk_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL names it itself")
