@@ -9,7 +9,9 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import messages
 from django.contrib.admin import ShowFacets
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import unquote
+from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet, UUIDField
 from django.db.models.constants import LOOKUP_SEP
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -162,6 +164,12 @@ class DaybookAdmin(ModelAdmin):
         the user has not seen."""
         if request.POST.get("select_across") not in (None, "", "0"):
             self.message_user(request, "Select rows of one page only.", messages.ERROR)
+            return None
+        try:
+            for key in request.POST.getlist(ACTION_CHECKBOX_NAME):
+                self.opts.pk.run_validators(self.opts.pk.to_python(key))
+        except ValidationError:
+            self.message_user(request, "Select rows of this list.", messages.ERROR)
             return None
         return super().response_action(request, queryset)
 

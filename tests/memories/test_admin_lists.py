@@ -124,6 +124,15 @@ def test_a_search_with_too_many_words_is_refused_with_a_message() -> None:
             assert "A search has at most" in shown.content.decode(), name
 
 
+@pytest.mark.parametrize("key", ["x", "9" * 30, "\0"])
+def test_an_action_on_what_is_no_row_is_refused_with_a_message(key: str) -> None:
+    root = staff_client(superuser=True)
+    for path, action in (("memories/memory", "delete_memories"), ("auth/user", "unlock_sign_in")):
+        answer = root.post(f"/admin/{path}/", {"action": action, "_selected_action": [key]}, follow=True)
+        assert answer.status_code == 200
+        assert "Select rows of this list." in answer.content.decode()
+
+
 def test_each_list_that_looks_up_ids_has_a_search_field() -> None:
     assert [name for name, page in pages().items() if page.searched_ids and not page.search_fields] == []
 
