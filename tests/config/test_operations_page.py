@@ -1,14 +1,21 @@
 """docs/operations.md and deploy/ mention only existing commands, variables and services."""
 
 import re
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 import yaml
+from django.apps import apps
 from django.conf import settings
-from django.core.management import get_commands
+from django.core.management import call_command, get_commands
 
 from config.environment import Environment
+from tests.admin_pages import rows_make
+from tests.e2e.running import manage
+from tests.migrated import migrated_file
 
 BASE = Path(settings.BASE_DIR)
 NAMES = [field.alias or f"DAYBOOK_{name.upper()}" for name, field in Environment.model_fields.items()]
@@ -27,6 +34,26 @@ def test_every_mentioned_command_and_variable_exists(file: Path) -> None:
     assert set(re.findall(r"manage\.py (?:`, `)?([a-z]+)", text)) <= set(get_commands())
     mentioned = set(re.findall(r"\bDAYBOOK_[A-Z_]+[A-Z]\b(?!<)", text)) - {"DAYBOOK_KEY"}
     assert {name for name in mentioned if not name.startswith("DAYBOOK_UPSTREAM_")} <= set(NAMES)
+
+
+@pytest.mark.django_db
+def test_the_documented_dump_is_loaded_into_another_database(tmp_path: Path) -> None:
+    rows_make()
+    page = (BASE / "docs" / "operations.md").read_text()
+    dump = re.search(r"manage\.py dumpdata (.*?) --output (\S+)", page, re.DOTALL)
+    assert dump
+    call_command("dumpdata", *dump[1].replace("\\\n", "").split(), output=str(file := tmp_path / dump[2]), verbosity=0)
+    home = tmp_path / "home"
+    home.mkdir()
+    shutil.copyfile(migrated_file(), home / "daybook.sqlite3")
+    done = manage(home, "loaddata", str(file))
+    assert done.returncode == 0, done.stderr
+    tables = [model for model in apps.get_models() if not model._meta.proxy]
+    ours = [model for model in tables if model._meta.app_label in {"auth", "gateway", "memories", "reviews"}]
+    with closing(sqlite3.connect(home / "daybook.sqlite3")) as database:
+        counts = (database.execute(f"SELECT count(*) FROM {row._meta.db_table}").fetchone() for row in ours)  # noqa: S608
+        loaded = [number for (number,) in counts]
+    assert dict(zip(ours, loaded, strict=True)) == {model: model._default_manager.count() for model in ours}
 
 
 def test_systemd_does_not_interrupt_a_long_migration() -> None:
