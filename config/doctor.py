@@ -112,6 +112,9 @@ def _database() -> Finding:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
+        if not connection.introspection.table_names():
+            where = f"DAYBOOK_HOME ({settings.DAYBOOK_HOME}) or DATABASE_URL is not that of your installation"
+            return Finding("database", Level.FAILED, f"is empty: `up` or `prepare` fills it, unless {where}")
         problem = encoding_problem()
     except DatabaseError as error:
         return Finding("database", Level.FAILED, f"does not answer: {connection_refusal() or _first_line(error)}")

@@ -167,6 +167,16 @@ def test_a_database_of_a_newer_version_is_a_failure(worker: None) -> None:
     assert (found.level, "newer version" in found.text) == (Level.FAILED, True)
 
 
+def test_an_empty_database_is_one_failure_that_names_the_home(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection.introspection, "table_names", lambda: [])
+    found = {finding.check: finding for finding in findings()}
+    assert found["database"].level is Level.FAILED
+    assert str(settings.DAYBOOK_HOME) in found["database"].text
+    assert not found.keys() & {"migrations", "worker", "agents"}
+
+
 def test_a_missing_home_is_a_failure(worker: None, settings: Settings, tmp_path: Path) -> None:
     settings.DAYBOOK_HOME = tmp_path / "gone"
     assert _level("disk") is Level.FAILED
