@@ -1,12 +1,11 @@
 """Identifiers: UUIDv7, so that rows sort by creation and indexes grow at their end."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
 from uuid_utils import compat
 
 _TIME_SHIFT = 80  # bits to the right of the timestamp in milliseconds
-_MAX_CLOCK_SKEW = timedelta(days=1)
 
 
 def uuid7() -> UUID:
@@ -16,12 +15,10 @@ def uuid7() -> UUID:
 
 def uuid7_after(moment: datetime) -> UUID:
     """Return a new UUIDv7 that sorts after all ids from before `moment`, even if the clock was set back since or
-    another server's clock is ahead, by up to a day."""
+    another server's clock is ahead."""
     new, minimum = uuid7(), int(moment.timestamp() * 1000)
     behind = minimum - (new.int >> _TIME_SHIFT)
-    if not 0 < behind <= _MAX_CLOCK_SKEW.total_seconds() * 1000:
-        return new
-    return UUID(int=new.int + ((behind + 1) << _TIME_SHIFT))
+    return UUID(int=new.int + ((behind + 1) << _TIME_SHIFT)) if behind > 0 else new
 
 
 def parse_uuid(value: object) -> UUID | None:
