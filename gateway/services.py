@@ -19,7 +19,7 @@ from gateway.upstream.cache import SECTION as UPSTREAMS
 from gateway.upstream.cache import upstream_cache
 from memories.audit.log import SYSTEM, Action, audit_record
 from memories.caller import UNLIMITED, KeyLimits
-from memories.errors import InvalidRequest, NotFound
+from memories.errors import Conflict, InvalidRequest, NotFound
 from memories.messaging import invalidation
 from memories.models import Owner, ThreadRecord
 from memories.services import book_limits_set, session_unlink
@@ -63,6 +63,20 @@ def agent_save(name: str, settings: dict[str, Any]) -> Agent:
         agent.save()
     _book_limits_renew()
     return agent
+
+
+@transaction.atomic
+def agent_delete(name: str) -> None:
+    """Delete an agent. Raises NotFound, and Conflict if it has sessions, whose transcripts refer to it."""
+    settings_lock()
+    agent = Agent.objects.filter(name=name).first()
+    if agent is None:
+        raise NotFound(f"There is no agent {name}.")
+    if Session.with_deleted.filter(agent=agent).exists():
+        raise Conflict(f"{name} has sessions, which refer to it; deleted ones that can be restored count too.")
+    audit_record(Action.DELETE, actor=SYSTEM, kind="agent", object_id=agent.pk)
+    agent.delete()
+    _book_limits_renew()
 
 
 @transaction.atomic

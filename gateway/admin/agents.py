@@ -104,7 +104,7 @@ def _fieldsets() -> tuple[tuple[str | None, dict[str, Any]], ...]:
 
 @admin.register(Agent)
 class AgentAdmin(SettingsAdmin):
-    """Named configurations. An agent with sessions cannot be deleted, since their transcripts refer to it."""
+    """Named configurations. Only `agents delete` deletes one that has no sessions, whose transcripts refer to it."""
 
     change_action = Action.SETTINGS_CHANGE
     form = AgentForm

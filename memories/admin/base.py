@@ -265,7 +265,7 @@ class GuardedForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at 
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if self.instance.pk and "state" in self.fields:
+        if not self.instance._state.adding and "state" in self.fields:
             values = {name: self.initial.get(name) for name in self.fields if name not in _OWN_CHANGES}
             texts = [f"{n}={sorted(map(repr, v)) if isinstance(v, list) else repr(v)}" for n, v in values.items()]
             self.initial["state"] = sha256("\n".join(texts).encode()).hexdigest()

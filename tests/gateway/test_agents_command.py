@@ -8,13 +8,19 @@ import pytest
 import yaml
 from django.conf import settings
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 from jsonschema import Draft202012Validator
 from pydantic.alias_generators import to_camel
 
 from gateway.agents.file import bootstrap_agents, parse
 from gateway.agents.settings import ConsolidationSettings
-from gateway.models import Agent, Configuration
+from gateway.models import Agent, Configuration, Session
+from gateway.services import agent_save
+from memories.database.access import in_thread
 from memories.errors import InvalidRequest
+from memories.models import AuditEntry, Target
+from memories.services import book_limits
+from tests.conftest import Api
 
 FILE = """
 agents:
@@ -203,3 +209,25 @@ def test_the_schema_and_the_parser_refuse_the_same_memory_settings(
     assert list(Draft202012Validator(schema(capsys)).iter_errors(data)) != []
     with pytest.raises(InvalidRequest, match="Nothing was applied"):
         parse(json.dumps(data))
+
+
+@pytest.mark.django_db
+async def test_a_deleted_agent_is_gone_at_once_with_its_budget(alice_api: Api, session: Session) -> None:
+    await in_thread(lambda: agent_save("typo", {"user_char_limit": 0}))
+    assert (await alice_api.post("/api/sessions", {"agent": "typo"}))[0] == 201
+    await in_thread(lambda: Session.objects.filter(agent__name="typo").delete())
+    assert await in_thread(lambda: book_limits("main")[Target.USER]) == 0
+    await in_thread(lambda: call_command("agents", "delete", "typo"))
+    assert (await alice_api.post("/api/sessions", {"agent": "typo"}))[0] == 404
+    assert await in_thread(lambda: book_limits("main")[Target.USER]) == 8000
+    assert await in_thread(lambda: AuditEntry.objects.get(action="delete", kind="agent").actor) == "system"
+
+
+@pytest.mark.django_db
+def test_an_agent_with_sessions_is_not_deleted(session: Session) -> None:
+    Session.objects.update(deleted_at=timezone.now())  # it can be restored
+    with pytest.raises(CommandError, match="has sessions"):
+        call_command("agents", "delete", session.agent.name)
+    with pytest.raises(CommandError, match="There is no agent nobody"):
+        call_command("agents", "delete", "nobody")
+    assert Agent.objects.exists()
