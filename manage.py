@@ -3,6 +3,7 @@
 
 import os
 import sys
+from pathlib import Path
 
 from django.core.management import execute_from_command_line
 from django.db import DatabaseError
@@ -16,6 +17,7 @@ from config.serving import collector
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     collector.pause()  # config.apps resumes it
+    _open_closed_streams()
     if sys.stdout.encoding != "utf-8":
         sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # an export must not depend on the locale
     try:
@@ -38,6 +40,13 @@ def main() -> None:
         sys.exit(without_reader())
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _open_closed_streams() -> None:
+    """Replace standard streams that the caller has closed (`>&-` in a crontab), which are None."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - until the program ends
 
 
 if __name__ == "__main__":

@@ -55,6 +55,17 @@ def test_output_is_utf_8_in_every_locale(ends: Callable[..., object], monkeypatc
     assert out.buffer.getvalue() == "“café”".encode()
 
 
+def test_a_command_works_without_standard_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+    monkeypatch.setattr(manage, "execute_from_command_line", lambda argv: sys.stdout.write("done"))
+    manage.main()
+    collector.resume()
+    assert (sys.stdin.read(), sys.stderr.write("x")) == ("", 1)
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        stream.close()
+
+
 def test_ctrl_c_is_no_traceback(ends: Callable[..., object]) -> None:
     assert ends(KeyboardInterrupt()) == 130
 
