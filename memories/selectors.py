@@ -5,13 +5,13 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
-from django.db.models import Count, Expression, F, Model, Q, QuerySet
+from django.db.models import Count, Exists, Expression, F, Model, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from memories.caller import DEFAULT_BOOK, UNLIMITED, KeyLimits
 from memories.errors import NotFound
 from memories.ids import parse_uuid
-from memories.models import Book, ChangeSet, Memory
+from memories.models import Book, ChangeSet, Memory, Revision, WriteOrigin
 from memories.pagination import parse_number
 
 Row = TypeVar("Row", bound=Model)
@@ -99,6 +99,24 @@ def undo_steps(owner_id: UUID, sets: Iterable[UUID]) -> Iterator[tuple[UUID, Cha
         root_of = {step.pk: root_of[step.undoes_id] for step in steps if step.undoes_id}
         for step in steps:
             yield root_of[step.pk], step, distance
+
+
+def change_set_of_turn(book: Book, run_id: UUID) -> ChangeSet | None:
+    """Return the change set of what earlier steps of a turn wrote, also before it waited for the client's tools. None
+    if there is none, or if others changed one of its memories or undid it since: an undo would undo that."""
+    later = Revision.objects.filter(
+        memory__revisions__change_set=OuterRef("pk"), version__gt=F("memory__revisions__version")
+    )
+    by_others = later.exclude(change_set=OuterRef("pk")).exclude(write_origin=WriteOrigin.SYSTEM)
+    of_run = ChangeSet.objects.filter(owner_id=book.owner_id, run_id=run_id, kind=ChangeSet.Kind.TOOL)
+    return of_run.filter(~Exists(by_others), book=book).order_by("id").last()
+
+
+def only_keywords_added(memory: Memory, version: int) -> bool:
+    """Return True if only the keyword job has changed a memory since a version: a person who read it then lost nothing
+    that they saw. One query."""
+    later = Revision.objects.filter(owner_id=memory.owner_id, memory=memory, version__gt=version)
+    return later.filter(write_origin=WriteOrigin.SYSTEM).count() == memory.version - version
 
 
 def live_rows(book: Book, *, numbers: Sequence[int]) -> dict[int, Memory]:
