@@ -35,14 +35,9 @@ def undeleted(book: Book) -> QuerySet[Memory]:
     return Memory.objects.filter(owner_id=book.owner_id, book_id=book.pk, deleted_at__isnull=True)
 
 
-def live_memories(owner_id: UUID, book_id: UUID) -> QuerySet[Memory]:
-    """Return the memories of a book that are neither deleted nor expired, including blocked ones, by number."""
-    return Memory.objects.filter(live_condition(), owner_id=owner_id, book_id=book_id).order_by("number")
-
-
 def live_in(book: Book) -> QuerySet[Memory]:
-    """Return the live memories of a book, neither deleted nor expired, unordered: those that can be changed and that
-    count against its budget."""
+    """Return the live memories of a book, neither deleted nor expired, unordered, including blocked ones: those that
+    can be changed and that count against its budget."""
     return undeleted(book).filter(unexpired(timezone.now()))
 
 
