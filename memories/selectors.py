@@ -59,8 +59,8 @@ def blocked_condition() -> Q:
 
 def require_book(owner_id: UUID, name: str) -> None:
     """Raise NotFound if the owner has no such book. `main` counts as existing even before its first use."""
-    if name != DEFAULT_BOOK and book_named(owner_id, name) is None:
-        raise NotFound("There is no such book.")
+    if name != DEFAULT_BOOK:
+        book_get(owner_id, name)
 
 
 def memory_get(owner_id: UUID, number: str | int, *, deleted: bool = False, limits: KeyLimits = UNLIMITED) -> Memory:
@@ -81,6 +81,14 @@ def categories_of(book: Book) -> list[str]:
 def book_named(owner_id: UUID, name: str) -> Book | None:
     """Return the owner's book with this name, or None."""
     return Book.objects.filter(owner_id=owner_id, name=name).first()
+
+
+def book_get(owner_id: UUID, name: str) -> Book:
+    """Return the owner's book with this name. Raises NotFound."""
+    book = book_named(owner_id, name)
+    if book is None:
+        raise NotFound("There is no such book.")
+    return book
 
 
 def undo_steps(owner_id: UUID, sets: Iterable[UUID]) -> Iterator[tuple[UUID, ChangeSet, int]]:
