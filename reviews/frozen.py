@@ -34,8 +34,8 @@ _MAX_MESSAGES = 2000
 _NOTE_TOKENS = 20
 # HISTORY: messages that a client sent with its first request.
 _CONVERSATION_KINDS = (Message.Kind.CHAT, Message.Kind.HISTORY)
-IN_CURRENT_TURNS = Q(run__isnull=True) | Q(run__state=Run.State.COMPLETED, run__superseded=False, run__temporary=False)
-"""Filters messages: those of completed turns that are not superseded or temporary, and those without a turn."""
+# Messages of completed turns that are not superseded or temporary, and those without a turn.
+_IN_CURRENT_TURNS = Q(run__isnull=True) | Q(run__state=Run.State.COMPLETED, run__superseded=False, run__temporary=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +50,10 @@ class FrozenConversation:
     evidence: Conversation = field(default_factory=Conversation)
 
 
-def reviewable(owner_id: UUID, session_id: UUID) -> QuerySet[Message]:
+def reviewable(owner_id: UUID | OuterRef, session_id: UUID | OuterRef) -> QuerySet[Message]:
     """Return the messages that a review may read: those of current turns, and the client's history."""
     rows = Message.objects.filter(owner_id=owner_id, session_id=session_id)
-    return rows.filter(IN_CURRENT_TURNS).exclude(kind=Message.Kind.COMMAND)
+    return rows.filter(_IN_CURRENT_TURNS).exclude(kind=Message.Kind.COMMAND)
 
 
 def last_reviewable_seq(owner_id: UUID, session_id: UUID) -> int:
@@ -63,15 +63,8 @@ def last_reviewable_seq(owner_id: UUID, session_id: UUID) -> int:
 
 def unreviewed(sessions: QuerySet[Session]) -> QuerySet[Session]:
     """Return the sessions with a message of a person that no review has read."""
-    new_messages = Message.objects.filter(
-        IN_CURRENT_TURNS,
-        owner_id=OuterRef("owner_id"),
-        session_id=OuterRef("pk"),
-        seq__gt=OuterRef("reviewed_through"),
-        role=Message.Role.USER,
-        kind__in=_CONVERSATION_KINDS,
-    )
-    return sessions.filter(Exists(new_messages))
+    messages = reviewable(OuterRef("owner_id"), OuterRef("pk")).filter(seq__gt=OuterRef("reviewed_through"))
+    return sessions.filter(Exists(messages.filter(role=Message.Role.USER, kind__in=_CONVERSATION_KINDS)))
 
 
 def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversation:
