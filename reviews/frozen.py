@@ -4,6 +4,7 @@ It contains completed turns only, and none that the person edited or regenerated
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -23,7 +24,7 @@ from gateway.runs.utterances import (
 )
 from gateway.runs.wrappers import own_words
 from gateway.tokens import estimate_message
-from memories.evidence import Conversation
+from memories.evidence import Conversation, Utterance
 from memories.tokens import characters_within
 from reviews.models import Extraction, ReviewRun
 
@@ -111,14 +112,22 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
 def _evidence(owner_id: UUID, session_id: UUID, known: QuerySet[Message], read: list[Message]) -> Conversation:
     """Return the messages `read`, oldest first, after earlier ones of `known`, which their answers may repeat."""
     earlier = earlier_rows(known.filter(seq__lt=read[0].seq)) if read else []
-    said = utterances_of([*earlier, *read])
+    rows = [*earlier, *read]
+    said = utterances_of(rows)
     before, page_left = newest_within(said[: len(earlier)])
-    unread, unstored = unread_and_unstored([*earlier, *read])
+    return evidence_of(owner_id, session_id, rows, [*before, *said[len(earlier) :]], unread=page_left)
+
+
+def evidence_of(
+    owner_id: UUID, session_id: UUID, rows: Sequence[Message], said: Sequence[Utterance], *, unread: bool = False
+) -> Conversation:
+    """Return what was said in these messages of a session as evidence. `unread`: more was said than is in `said`."""
+    unread_there, unstored = unread_and_unstored(rows)
     return Conversation(
-        [*before, *said[len(earlier) :]],
+        said,
         answers=answers_elsewhere(owner_id, session_id),
         earlier_instructions=earlier_instructions(owner_id, session_id),
-        unread=page_left or unread,
+        unread=unread or unread_there,
         unstored=unstored,
     )
 
