@@ -115,10 +115,10 @@ def _evidence(owner_id: UUID, session_id: UUID, known: QuerySet[Message], read: 
     rows = [*earlier, *read]
     said = utterances_of(rows)
     before, page_left = newest_within(said[: len(earlier)])
-    return evidence_of(owner_id, session_id, rows, [*before, *said[len(earlier) :]], unread=page_left)
+    return session_evidence(owner_id, session_id, rows, [*before, *said[len(earlier) :]], unread=page_left)
 
 
-def evidence_of(
+def session_evidence(
     owner_id: UUID, session_id: UUID, rows: Sequence[Message], said: Sequence[Utterance], *, unread: bool = False
 ) -> Conversation:
     """Return what was said in these messages of a session as evidence. `unread`: more was said than is in `said`."""

@@ -9,7 +9,7 @@ import scanning
 from gateway.runs.utterances import utterances_of
 from memories.evidence import Conversation
 from memories.tokens import text_tokens
-from reviews.frozen import evidence_of, message_for_review, reviewable
+from reviews.frozen import message_for_review, reviewable, session_evidence
 
 Item = dict[str, Any]
 _ITEM_TOKENS = 8  # overhead of an item
@@ -42,7 +42,7 @@ def read_record(owner_id: UUID, session_id: UUID, *, floor: int, token_limit: in
         items=tuple(keep_both_ends(items, token_limit)),
         through_seq=through,
         redacted=redacted,
-        conversation=evidence_of(owner_id, session_id, rows, utterances_of(rows)),
+        conversation=session_evidence(owner_id, session_id, rows, utterances_of(rows)),
     )
 
 
