@@ -11,7 +11,6 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F
 from django.utils import timezone
 
 from memories.database.statements import Insert
@@ -21,7 +20,7 @@ from memories.messaging import invalidation
 from memories.messaging.outbox import next_numbers, notify
 from memories.models import EVIDENCE_COLUMNS, Book, ChangeSet, Evidence, Memory, Notification, Revision
 from memories.selectors import change_set_of_turn, live_in, only_keywords_added, undeleted
-from memories.services.books import Budgets
+from memories.services.books import Budgets, generations_raise
 from memories.services.refusals import refusals_stored
 from memories.services.rows import (
     MemoryFields,
@@ -279,9 +278,7 @@ def book_touch(book: Book, *, written: bool = True) -> None:
         undeleted(book).filter(expires_at__gt=now).order_by("expires_at").values_list("expires_at", flat=True).first()
     )
     last_write_at = now if written else book.last_write_at
-    Book.objects.filter(pk=book.pk).update(
-        generation=F("generation") + 1, last_write_at=last_write_at, next_expiry_at=next_expiry
-    )
+    generations_raise([book.pk], last_write_at=last_write_at, next_expiry_at=next_expiry)
 
 
 @transaction.atomic
