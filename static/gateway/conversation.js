@@ -243,7 +243,8 @@ export class Conversation extends EventTarget {
         if (event.type === "done" || event.type === "error") {
           answer.end();
           await this.#replaceWithServers(section, this.current.turn);
-          this.status.textContent = event.type === "done" ? "Answer complete" : "No answer";
+          const failure = this.#shown(this.current.turn)?.querySelector("[data-failure]")?.textContent ?? "No answer";
+          this.status.textContent = event.type === "done" ? "Answer complete" : failure;
           this.dispatchEvent(new CustomEvent("complete", { detail: event.data }));
           return { ...event, turn: this.current.turn };
         }

@@ -43,13 +43,13 @@ if (/^(mac|ip)/i.test(navigator.userAgentData?.platform ?? navigator.platform)) 
 }
 
 // The second click of a double click is not meant for a button that the first one has put there, such as Restore in place
-// of Undo, or Approve of the next proposal. The arrows between versions are meant to be clicked fast.
+// of Undo, or Approve of the next proposal. Arrows between versions, and × of several notices, are meant to be clicked fast.
 let clicked = null;
 document.addEventListener(
   "click",
   (event) => {
     const button = event.target.closest("button, a");
-    if (event.detail > 1 && button && button !== clicked && !button.matches("[data-choose]")) {
+    if (event.detail > 1 && button && button !== clicked && !button.matches("[data-choose], .toast [data-close]")) {
       event.preventDefault();
       event.stopImmediatePropagation();
     } else clicked = button;
