@@ -8,7 +8,7 @@ import { element, fromTemplate } from "./parts.js";
 export function installNotes(root, refreshTurn) {
   root.addEventListener("click", (event) => {
     const summary = event.target.closest("details[data-given] > summary");
-    if (summary && !summary.parentElement.open) requestAnimationFrame(() => summary.parentElement.scrollIntoView({ block: "nearest" }));
+    if (summary && !summary.parentElement.open) showGiven(summary, refreshTurn);
     const taken = event.target.closest("[data-change-set] [data-undo]");
     if (taken) takeBack(taken, refreshTurn);
     const edit = event.target.closest("[data-edit-memory]");
@@ -16,6 +16,14 @@ export function installNotes(root, refreshTurn) {
     const removed = event.target.closest("[data-delete-memory]");
     if (removed) deleteMemory(removed, refreshTurn);
   });
+}
+
+// Shows the memories as they are now: they may have been changed or deleted since the turn was rendered.
+async function showGiven(summary, refreshTurn) {
+  requestAnimationFrame(() => summary.parentElement.scrollIntoView({ block: "nearest" }));
+  const { dataset, id } = summary.closest(".turn");
+  const error = await refused(() => refreshTurn(dataset.turn));
+  if (!error && document.activeElement === document.body) document.querySelector(`#${id} [data-given] > summary`)?.focus();
 }
 
 const LINE = ".note__line, .given li";

@@ -1,5 +1,6 @@
 // Features of every page: theme, shortcuts, dialogs, the connection, toasts, and the number of waiting reviews.
 
+import { refused, request } from "./api.js";
 import { forgetDrafts } from "./drafts.js";
 import { showHelp } from "./help.js";
 import { Notifications } from "./notifications.js";
@@ -101,6 +102,12 @@ function loginEnded() {
 document.body.addEventListener("htmx:responseError", ({ detail }) => {
   if (detail.xhr.status === 401) loginEnded();
 });
+
+// Times are shown in the zone of the person's first browser, until they choose another one.
+const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+if ("noTimeZone" in document.body.dataset && timeZone !== "UTC") {
+  refused(() => request("POST", "/account/time-zone/", new URLSearchParams({ time_zone: timeZone })));
+}
 
 const { formerOwner } = document.getElementById("deletion")?.dataset ?? {};
 if (formerOwner) {
