@@ -106,6 +106,7 @@ document.body.addEventListener("htmx:responseError", ({ detail }) => {
 // Times are shown in the zone of the person's first browser, until they choose another one.
 const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
 if ("noTimeZone" in document.body.dataset && timeZone !== "UTC") {
+  document.getElementById("main").dataset.timeZone = timeZone;
   refused(() => request("POST", "/account/time-zone/", new URLSearchParams({ time_zone: timeZone })));
 }
 

@@ -90,7 +90,8 @@ def test_the_browsers_time_zone_is_offered_and_used(visitor: NewVisitor) -> None
 
 def test_times_are_shown_in_the_zone_of_the_first_browser_until_another_is_chosen(visitor: NewVisitor) -> None:
     owner_of("alice")
-    visitor("alice", timezone_id="Pacific/Auckland").open("/")
+    first = visitor("alice", timezone_id="Pacific/Auckland").open("/")
+    expect(first.locator("#main")).to_have_attribute("data-time-zone", "Pacific/Auckland")
     eventually(lambda: Owner.objects.get().time_zone == "Pacific/Auckland", within=15)
     traveller = visitor("alice", timezone_id="Europe/Lisbon")
     page = open_account(traveller)
