@@ -14,13 +14,14 @@ from django.db import DatabaseError, connection
 from django.utils import timezone
 from django_q.brokers import get_broker
 
-from config import heartbeat, model_checks
+from config import model_checks
 from config.backups import postgres_tools
 from config.checks import FALLBACK_HINT
 from config.databases import connection_refusal, encoding_problem
 from config.findings import Finding, Level
 from config.health import pending_migrations
 from config.secret_key import is_guessable
+from gateway import heartbeat
 from gateway.agents.configuration import consolidation_settings
 from gateway.agents.contradictions import agent_contradictions
 from gateway.agents.rows import agent_settings
