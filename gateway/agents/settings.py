@@ -262,8 +262,7 @@ class ModelRoles(_Strict):
 
     default: _RoleModel = Field("", description="Reads past sessions; model or upstream/model. Empty: DAYBOOK_MODEL.")
     smol: _RoleModel = Field(
-        "",
-        description="Writes documents and search words; model or upstream/model. Empty: the default role.",
+        "", description="Writes documents and search words; model or upstream/model. Empty: the default role."
     )
 
 
