@@ -4,11 +4,11 @@ import re
 from urllib.parse import SplitResult, urlsplit
 
 
-def url_parts(url: str) -> SplitResult | None:
-    """Return the parts of a URL, or None if its host or port is not valid."""
+def url_parts(url: str, *, port_zero: bool = False) -> SplitResult | None:
+    """Return the parts of a URL, or None if its host or port is not valid. Port 0 is only valid with `port_zero`."""
     try:
         parts = urlsplit(url)
-        return None if parts.port == 0 else parts
+        return parts if parts.port != 0 or port_zero else None
     except ValueError:  # such as http://[::1
         return None
 

@@ -104,7 +104,7 @@ def check_redirect(uri: str) -> None:
     app."""
     if len(uri) > MAX_REDIRECT_CHARS or not _VISIBLE.fullmatch(uri):
         raise BadRedirect(f"A redirect address must have 1 to {MAX_REDIRECT_CHARS} visible ASCII characters.")
-    if (parts := url_parts(uri)) is None:
+    if (parts := url_parts(uri, port_zero=True)) is None:
         raise BadRedirect("A redirect address is not valid.")
     if not _HOST.fullmatch(parts.netloc):
         raise BadRedirect("The host of a redirect address may only have letters, digits, dots and hyphens.")
