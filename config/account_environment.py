@@ -8,6 +8,8 @@ from urllib.parse import unquote, urlsplit
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings
 
+from gateway.web_addresses import is_web_address, url_parts
+
 MAIL_SCHEMES = {"smtp": 25, "smtp+tls": 587, "smtps": 465}
 _SECRET_BYTES = range(24, 65)  # what Standard Webhooks allows
 _MAIL_ADDRESS = re.compile(
@@ -51,15 +53,9 @@ class AccountEnvironment(BaseSettings):
     @field_validator("mail_url")
     @classmethod
     def _mail_server(cls, value: SecretStr) -> SecretStr:
-        try:
-            parts = urlsplit(value.get_secret_value())
-            blank = re.search(r"\s", parts.hostname or "")
-            usable = not parts.geturl() or (
-                parts.scheme in MAIL_SCHEMES and parts.hostname and not blank and parts.port != 0
-            )
-        except ValueError:
-            usable = False
-        if not usable:
+        parts = url_parts(value.get_secret_value())
+        host = parts.hostname if parts and parts.scheme in MAIL_SCHEMES else None
+        if parts is None or (parts.geturl() and (not host or re.search(r"\s", host))):
             raise ValueError("allowed are smtp+tls://user:password@host:port, smtps://… and smtp://…")
         if not unquote(parts.netloc.rpartition("@")[0]).isascii():
             raise ValueError("the name and the password must be ASCII, since SMTP cannot send others")
@@ -97,17 +93,6 @@ class AccountEnvironment(BaseSettings):
         if value and not usable:
             raise ValueError("allowed are whsec_ and 24 to 64 bytes in base64")
         return value
-
-
-def is_web_address(given: str, *, query: bool = False) -> bool:
-    """Return True if this is an http(s) URL with a host and without white space or a fragment. `query` allows a query
-    string."""
-    try:
-        parts = urlsplit(given)
-        complete = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
-    except ValueError:
-        return False
-    return bool(complete) and not re.search(r"\s|#" if query else r"\s|[?#]", given)
 
 
 def _is_mail_address(value: str) -> bool:

@@ -106,9 +106,5 @@ UNFOLD: dict[str, Any] = {
             "42.3% 0.118 257, 37.1% 0.103 257, 35.5% 0.099 257, 28.1% 0.07 257, 21.5% 0.038 256"
         ),
     },
-    "SIDEBAR": {
-        "show_search": False,
-        "show_all_applications": False,
-        "navigation": lambda request: _navigation(),
-    },
+    "SIDEBAR": {"show_search": False, "show_all_applications": False, "navigation": lambda request: _navigation()},
 }

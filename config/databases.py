@@ -77,7 +77,7 @@ def _sqlite(env: Environment, home: Path) -> dict[str, Any]:
 
 def unusable_database(error: DatabaseError) -> str:
     """Return one line that says which database cannot be used, and why, without its address."""
-    reason = _reason(error)
+    reason = error_line(error)
     if connection.vendor == "sqlite":
         path = Path(connection.settings_dict["NAME"])
         line = f"DAYBOOK_HOME is '{path.parent}'; the database {path.name} in it can't be used: {reason}."
@@ -104,7 +104,7 @@ def connection_refusal() -> str:
     try:
         driver.connect(**connection.get_connection_params()).close()
     except driver.Error as error:
-        return _reason(error)
+        return error_line(error)
     return ""
 
 
@@ -121,7 +121,7 @@ def encoding_problem() -> str:
     )
 
 
-def _reason(error: Exception) -> str:
+def error_line(error: Exception) -> str:
     """Return the first line of an error, without the address that PostgreSQL's driver puts in front of it."""
     line = str(error).strip().partition("\n")[0] or type(error).__name__
     return line.rpartition(" failed: ")[2].rpartition("] ")[2].removeprefix("FATAL:").strip().removesuffix(".")

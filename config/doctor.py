@@ -14,13 +14,14 @@ from django.db import DatabaseError, connection
 from django.utils import timezone
 from django_q.brokers import get_broker
 
-from config import heartbeat, model_checks
+from config import model_checks
 from config.backups import postgres_tools
 from config.checks import FALLBACK_HINT
-from config.databases import connection_refusal, encoding_problem
+from config.databases import connection_refusal, encoding_problem, error_line
 from config.findings import Finding, Level
 from config.health import newer_version, pending_migrations
 from config.secret_key import is_guessable
+from gateway import heartbeat
 from gateway.agents.configuration import consolidation_settings
 from gateway.agents.contradictions import agent_contradictions
 from gateway.agents.rows import agent_settings
@@ -117,7 +118,7 @@ def _database() -> Finding:
             return Finding("database", Level.FAILED, f"is empty: `up` or `prepare` fills it, unless {where}")
         problem = encoding_problem()
     except DatabaseError as error:
-        return Finding("database", Level.FAILED, f"does not answer: {connection_refusal() or _first_line(error)}")
+        return Finding("database", Level.FAILED, f"does not answer: {connection_refusal() or error_line(error)}")
     return Finding("database", Level.WARNING, problem) if problem else Finding("database", Level.OK, "answers")
 
 
@@ -126,7 +127,7 @@ def _guarded(name: str, check: Callable[[], Iterable[Finding]]) -> Iterator[Find
     try:
         yield from list(check())
     except DatabaseError as error:
-        yield Finding(name, Level.FAILED, f"unknown: {_first_line(error)}")
+        yield Finding(name, Level.FAILED, f"unknown: {error_line(error)}")
 
 
 def _migrations() -> Iterator[Finding]:
@@ -237,7 +238,3 @@ _DETAIL_CHECKS = {
     "restores": _restores,
     "vectors": model_checks.vectors,
 }
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__

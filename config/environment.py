@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import SettingsConfigDict
 
-from config.account_environment import AccountEnvironment, is_web_address
+from config.account_environment import AccountEnvironment
+from gateway.web_addresses import is_web_address, url_parts
 
 UPSTREAM = re.compile(r"^DAYBOOK_UPSTREAM_([A-Z0-9_]+)_(URL|KEY|DIALECT|OPTIONS|AT_ONCE)$")
 """Variables of named upstreams, which config.upstreams reads."""
@@ -183,13 +184,9 @@ class Environment(AccountEnvironment):
     @field_validator("redis_url")
     @classmethod
     def _redis(cls, value: SecretStr) -> SecretStr:
-        try:
-            parts = urlsplit(value.get_secret_value())
-            server = parts.scheme in {"redis", "rediss"} and parts.port != 0 and re.fullmatch(r"(/\d*)?", parts.path)
-            usable = server or (parts.scheme == "unix" and parts.path)
-        except ValueError:
-            usable = False
-        if value and not usable:
+        parts = url_parts(value.get_secret_value())
+        server = parts and parts.scheme in {"redis", "rediss"} and re.fullmatch(r"(/\d*)?", parts.path)
+        if value and not server and not (parts and parts.scheme == "unix" and parts.path):
             raise ValueError("allowed are redis://:password@host:port/number, rediss://… and unix:///path")
         return value
 

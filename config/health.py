@@ -11,8 +11,8 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.http import HttpRequest, JsonResponse
 
-from config import heartbeat
 from config.databases import unusable_database
+from gateway import heartbeat
 from gateway.upstream import is_demo
 from memories.database.access import disk_full_recently, in_read_thread
 from memories.messaging.redis_clients import redis_answers

@@ -23,10 +23,10 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from config import heartbeat
+from gateway import heartbeat
 from gateway.api.errors import error_response
 from gateway.metrics import registry
-from gateway.models import Run, Worker
+from gateway.models import Run
 from memories.database.access import in_read_thread
 from memories.errors import NotFound
 from memories.ids import first_id
@@ -69,14 +69,13 @@ async def _database_metrics() -> list[Metric]:
 
 def database_metrics() -> Iterator[Metric]:
     """Yield figures about all processes; each query is bounded. Synchronous. Raises DatabaseError."""
-    now = timezone.now()
     try:
         yield _gauge("queue_length", "Jobs that wait in the queue.", get_broker().queue_size() or 0)
     except redis.RedisError:
         logger.warning("Redis did not answer a scrape; the length of the queue is left out.")
     yield _gauge("open_runs", "Turns that are being answered.", _count(Run.objects.filter(state=Run.State.RUNNING)))
-    alive = Worker.objects.filter(beat_at__gte=now - heartbeat.stale_after()).count()
-    yield _gauge("workers", "Worker commands with a recent heartbeat.", alive)
+    workers = heartbeat.alive_workers().count()
+    yield _gauge("workers", "Worker commands with a recent heartbeat.", workers)
     open_reviews = {state.value: _count(ReviewRun.objects.filter(state=state)) for state in _OPEN}
     yield _labelled("open_reviews", "Reviews that are open or wait for approval.", "state", open_reviews)
     recent = list(_recent(ReviewRun, "state", "usage"))

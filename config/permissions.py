@@ -1,15 +1,13 @@
-"""Making Daybook's files and folders private to its user, regardless of the shell's umask. Called by config.settings
-(in every process) and by config.processes.bootstrap (for files of older versions)."""
+"""Making the files and folders of older versions private to Daybook's user. The umask in config.settings does this for
+new ones."""
 
 import logging
-import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 logger = logging.getLogger("daybook.permissions")
 
-OWN_UMASK = 0o077
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 # Daybook's files in DAYBOOK_HOME. Other files are not changed.
 _OWN_FILES = (
@@ -22,11 +20,6 @@ _OWN_FILES = (
     "cache",
     "sockets",
 )
-
-
-def make_private() -> None:
-    """Restrict new files of this process to mode 0600 and new folders to mode 0700."""
-    os.umask(OWN_UMASK)
 
 
 def tighten(home: Path) -> int:

@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 
 from django.http.request import split_domain_port, validate_host
 
-from config.account_environment import is_web_address
 from config.accounts import mail, oidc, passwords_allowed
 from config.admin_site import UNFOLD  # noqa: F401 - the theme reads it here
 from config.databases import database
@@ -23,13 +22,13 @@ from config.environment import (
 from config.logs import logging_config
 from config.messaging import channel_layer, queue
 from config.oauth import OAUTH2_PROVIDER  # noqa: F401 - django-oauth-toolkit reads it here
-from config.permissions import make_private
 from config.secret_key import secret_key
 from config.serving.cors import CORS_ANSWER_HEADERS, CORS_REQUEST_HEADERS
 from config.storages import attachments_storage
 from config.upstreams import upstreams
+from gateway.web_addresses import is_web_address
 
-make_private()
+os.umask(0o077)  # files and folders are private, regardless of the shell's umask (see config.permissions)
 BASE_DIR = Path(__file__).resolve().parent.parent
 VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 ENV = load_environment()
@@ -165,14 +164,12 @@ LOGOUT_REDIRECT_URL = "/login/"
 SESSION_COOKIE_NAME = "daybook_session"
 CSRF_COOKIE_NAME = "daybook_csrf"
 CSRF_FAILURE_VIEW = "config.serving.middleware.page_csrf_failed"
-SESSION_COOKIE_SAMESITE = "Lax"
 # Cookies are secure if every address of this Daybook uses https.
 _SECURE = bool(OWN_ORIGINS) and all(origin.startswith("https:") for origin in OWN_ORIGINS)
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _SECURE
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _SECURE else None
 # HSTS for a year, as Django's check recommends.
 SECURE_HSTS_SECONDS = 31_536_000 if _SECURE else 0
-SECURE_REFERRER_POLICY = "same-origin"
 
 SILENCED_SYSTEM_CHECKS = [
     # Django looks for three middlewares by name. Daybook uses subclasses, which API requests skip.

@@ -50,14 +50,12 @@ class KnownRequest:
     ends: tuple[str, ...]
     signs: tuple[frozenset[str], ...]
 
-    def fits(self, signs: frozenset[str], head: str, tail: str) -> bool:
-        """Return True if a request with these signs has the words of this task in a message with this folded beginning
-        and end."""
+    def fits(self, head: str, tail: str) -> bool:
+        """Return True if a message with this folded beginning and end has the words of this task."""
         return (
             (not self.starts or head.startswith(self.starts))
             and all(words in head for words in self.holds)
             and (not self.ends or tail.endswith(self.ends))
-            and any(wanted <= signs for wanted in self.signs)
         )
 
 
@@ -77,7 +75,7 @@ def is_client_task(
     for where, message in _places(messages):
         text = without_reminders(text_of(message.get("content")))
         head, tail = _folded(text[:_HEAD]), _folded(text[-_TAIL:])
-        if any(known.where == where and known.fits(signs, head, tail) for known in known_requests()):
+        if any(known.fits(head, tail) for known in _possible(where, signs)):
             return True
     return False
 
@@ -92,6 +90,14 @@ def _places(messages: Sequence[ChatMessage]) -> Iterator[tuple[str, ChatMessage]
             yield "user", message
         if message.get("role") == "user":
             return
+
+
+@cache
+def _possible(where: str, signs: frozenset[str]) -> tuple[KnownRequest, ...]:
+    """Return the tasks whose words may be at `where` of a request with these signs."""
+    return tuple(
+        known for known in known_requests() if known.where == where and any(wanted <= signs for wanted in known.signs)
+    )
 
 
 @cache

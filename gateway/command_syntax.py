@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gateway.messages import has_media, text_of
+
 COMMAND = "/memory"
 # People try this in the chat; on /v1 it may be the client's own command.
 NATIVE_HELP = "/help"
@@ -79,10 +81,7 @@ def is_command(text: str) -> bool:
 
 def command_text(content: Any) -> str:
     """Return the text of content that consists of text only, otherwise "", since a command has no attachments."""
-    if isinstance(content, list):
-        texts = [str(part.get("text", "")) for part in content if isinstance(part, dict) and part.get("type") == "text"]
-        return "\n".join(texts) if len(texts) == len(content) else ""
-    return content if isinstance(content, str) else ""
+    return "" if has_media(content) else text_of(content)
 
 
 def without_commands(messages: Sequence[dict[str, Any]]) -> tuple[tuple[dict[str, Any], ...], tuple[str, str] | None]:

@@ -224,7 +224,7 @@ def _recalled_words(call: CommandCall) -> str:
     if not agent.inject_memories:
         return ""
     entries = snapshots.view(call.book).entries
-    frozen = freeze(entries, max_memories=agent.max_inject_memories, char_limit=agent.frozen_char_limit).entries
+    frozen = freeze(entries, max_memories=agent.max_inject_memories, char_limit=agent.frozen_char_limit).items
     others, room = len(entries) - len(frozen), agent.max_inject_memories - len(frozen)
     if not others or not room:
         return ""

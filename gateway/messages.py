@@ -1,6 +1,6 @@
 """Messages as chat completions have them, and their text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 ChatMessage = dict[str, Any]
@@ -30,8 +30,13 @@ def text_of(content: Any) -> str:
 
 def has_media(content: Any) -> bool:
     """Return True if a message's content has parts that are not text, such as a picture."""
-    parts = content if isinstance(content, list) else ()
-    return any(isinstance(part, dict) and part.get("type") != "text" for part in parts)
+    return any(True for _ in other_parts(content))
+
+
+def other_parts(content: Any) -> Iterator[dict[str, Any]]:
+    """Yield the parts of a message's content that are not text."""
+    if isinstance(content, list):
+        yield from (part for part in content if isinstance(part, dict) and part.get("type") != "text")
 
 
 def joined_content(*contents: Any, gap: str = PARAGRAPH) -> Any:

@@ -5,11 +5,11 @@ import re
 from collections.abc import Mapping
 from contextvars import ContextVar
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http import HttpRequest
 
+from gateway.web_addresses import url_parts
 from memories.ids import uuid7
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
@@ -78,12 +78,8 @@ def network_of(address: str) -> str:
 def origin_allowed(origin: str, host: str) -> bool:
     """Return True if the page of a websocket or of an MCP client belongs to `host` or is a trusted origin. Both
     arguments are values of request headers."""
-    if origin in settings.TRUSTED_ORIGINS:
-        return True
-    try:
-        return urlsplit(origin).netloc.lower() == host.lower()
-    except ValueError:  # such as http://[::1
-        return False
+    parts = url_parts(origin)
+    return origin in settings.TRUSTED_ORIGINS or (parts is not None and parts.netloc.lower() == host.lower())
 
 
 def request_id_of(given: str) -> str:

@@ -71,8 +71,6 @@ def count_recalls() -> int:
     several workers, since the worker that marks a run counts it."""
     uncounted = Run.objects.filter(state=Run.State.COMPLETED, usage_counted=False)
     ids = list(uncounted.order_by("id").values_list("pk", flat=True)[:_RUNS_COUNTED_AT_ONCE])
-    if not ids:
-        return 0
     owners = Run.objects.filter(pk__in=ids).order_by().values_list("owner_id", flat=True).distinct()
     return sum(_count(owner_id, uncounted.filter(pk__in=ids)) for owner_id in list(owners))
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from gateway.messages import text_of
+from gateway.messages import other_parts, text_of
 from gateway.upstream.dialects import dialect_of
 from gateway.upstream.kept import kept_of
 from gateway.upstream.request import ModelTarget
@@ -18,8 +18,7 @@ def estimate_message(message: dict[str, Any], target: ModelTarget | None = None)
     count only if they are sent back to `target`."""
     content = message.get("content")
     size = text_tokens(text_of(content)) + _PER_MESSAGE
-    if isinstance(content, list):
-        size += 500 * sum(1 for part in content if isinstance(part, dict) and part.get("type") != "text")
+    size += 500 * sum(1 for _ in other_parts(content))
     if calls := message.get("tool_calls"):
         size += text_tokens(json.dumps(calls))
     kept = kept_of(message)

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import reduce
-from operator import or_
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -61,7 +59,7 @@ class MemoryFilters:
 def contains_text(text: str, *fields: str) -> Q:
     """Return the condition that one of the fields contains the text, whatever its case, width and composition."""
     folded = Folded(Value(text))
-    return reduce(or_, (Q(GreaterThan(StrIndex(Folded(F(name)), folded), 0)) for name in fields))
+    return Q(*(GreaterThan(StrIndex(Folded(F(name)), folded), 0) for name in fields), _connector=Q.OR)
 
 
 def metadata_from_query(query: QueryDict) -> dict[str, str]:

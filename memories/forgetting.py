@@ -22,17 +22,7 @@ from memories.clocks import lease_over
 from memories.database.batches import Slices, in_batches, run_slices_within
 from memories.messaging import invalidation
 from memories.messaging.outbox import notify
-from memories.models import (
-    Book,
-    ChangeSet,
-    Erasure,
-    Memory,
-    MemoryVector,
-    Notification,
-    Owner,
-    Revision,
-    ThreadRecord,
-)
+from memories.models import Book, ChangeSet, Erasure, Memory, MemoryVector, Notification, Owner, Revision, ThreadRecord
 from memories.models.erasures import LEASE_SECONDS, lease_end
 from memories.services import books_lock, generations_raise, is_only_administrator, owner_delete
 from memories.services.erasing import ErasureStep, deleting, owner_steps, updating, without_revisions

@@ -5,13 +5,13 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
-from django.db.models import Count, Expression, F, Model, Q, QuerySet
+from django.db.models import Count, Exists, Expression, F, Model, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from memories.caller import DEFAULT_BOOK, UNLIMITED, KeyLimits
 from memories.errors import NotFound
 from memories.ids import parse_uuid
-from memories.models import Book, ChangeSet, Memory
+from memories.models import Book, ChangeSet, Memory, Revision, WriteOrigin
 from memories.pagination import parse_number
 
 Row = TypeVar("Row", bound=Model)
@@ -35,14 +35,9 @@ def undeleted(book: Book) -> QuerySet[Memory]:
     return Memory.objects.filter(owner_id=book.owner_id, book_id=book.pk, deleted_at__isnull=True)
 
 
-def live_memories(owner_id: UUID, book_id: UUID) -> QuerySet[Memory]:
-    """Return the memories of a book that are neither deleted nor expired, including blocked ones, by number."""
-    return Memory.objects.filter(live_condition(), owner_id=owner_id, book_id=book_id).order_by("number")
-
-
 def live_in(book: Book) -> QuerySet[Memory]:
-    """Return the live memories of a book, neither deleted nor expired, unordered: those that can be changed and that
-    count against its budget."""
+    """Return the live memories of a book, neither deleted nor expired, unordered, including blocked ones: those that
+    can be changed and that count against its budget."""
     return undeleted(book).filter(unexpired(timezone.now()))
 
 
@@ -64,8 +59,8 @@ def blocked_condition() -> Q:
 
 def require_book(owner_id: UUID, name: str) -> None:
     """Raise NotFound if the owner has no such book. `main` counts as existing even before its first use."""
-    if name != DEFAULT_BOOK and book_named(owner_id, name) is None:
-        raise NotFound("There is no such book.")
+    if name != DEFAULT_BOOK:
+        book_get(owner_id, name)
 
 
 def memory_get(owner_id: UUID, number: str | int, *, deleted: bool = False, limits: KeyLimits = UNLIMITED) -> Memory:
@@ -88,6 +83,14 @@ def book_named(owner_id: UUID, name: str) -> Book | None:
     return Book.objects.filter(owner_id=owner_id, name=name).first()
 
 
+def book_get(owner_id: UUID, name: str) -> Book:
+    """Return the owner's book with this name. Raises NotFound."""
+    book = book_named(owner_id, name)
+    if book is None:
+        raise NotFound("There is no such book.")
+    return book
+
+
 def undo_steps(owner_id: UUID, sets: Iterable[UUID]) -> Iterator[tuple[UUID, ChangeSet, int]]:
     """Yield the undos of these change sets, the undos of those, and so on, as `(original, undo, distance)`. One query
     for each distance."""
@@ -99,6 +102,24 @@ def undo_steps(owner_id: UUID, sets: Iterable[UUID]) -> Iterator[tuple[UUID, Cha
         root_of = {step.pk: root_of[step.undoes_id] for step in steps if step.undoes_id}
         for step in steps:
             yield root_of[step.pk], step, distance
+
+
+def change_set_of_turn(book: Book, run_id: UUID) -> ChangeSet | None:
+    """Return the change set of what earlier steps of a turn wrote, also before it waited for the client's tools. None
+    if there is none, or if others changed one of its memories or undid it since: an undo would undo that."""
+    later = Revision.objects.filter(
+        memory__revisions__change_set=OuterRef("pk"), version__gt=F("memory__revisions__version")
+    )
+    by_others = later.exclude(change_set=OuterRef("pk")).exclude(write_origin=WriteOrigin.SYSTEM)
+    of_run = ChangeSet.objects.filter(owner_id=book.owner_id, run_id=run_id, kind=ChangeSet.Kind.TOOL)
+    return of_run.filter(~Exists(by_others), book=book).order_by("id").last()
+
+
+def only_keywords_added(memory: Memory, version: int) -> bool:
+    """Return True if only the keyword job has changed a memory since a version: a person who read it then lost nothing
+    that they saw. One query."""
+    later = Revision.objects.filter(owner_id=memory.owner_id, memory=memory, version__gt=version)
+    return later.filter(write_origin=WriteOrigin.SYSTEM).count() == memory.version - version
 
 
 def live_rows(book: Book, *, numbers: Sequence[int]) -> dict[int, Memory]:

@@ -9,22 +9,33 @@ from uuid import UUID
 from django.db import transaction
 
 from memories.errors import Conflict, DomainError, NotFound
-from memories.models import ChangeSet, Evidence, EvidenceKind, Revision
+from memories.models import ChangeSet, Evidence, EvidenceKind, Revision, WriteOrigin
 from memories.services import BookWriter, MemoryFields, Source, WriteResult, book_writing
 from reviews.errors import RunCancelled
 from reviews.models import ReviewRun
+from reviews.selectors import last_turn_read
 from reviews.writes import ReviewWrite, WriteState
 
 _STORED = (WriteState.APPLIED, WriteState.KNOWN)
 
 
 def apply_writes(
-    review: ReviewRun, writes: Sequence[ReviewWrite], chosen: Sequence[ReviewWrite], source: Source
+    review: ReviewRun,
+    writes: Sequence[ReviewWrite],
+    chosen: Sequence[ReviewWrite],
+    *,
+    actor: str,
+    origin: WriteOrigin,
+    kind: ChangeSet.Kind,
 ) -> tuple[UUID | None, dict[int, DomainError]]:
     """Apply the chosen writes of a review, in the caller's transaction, which has locked the run's row.
 
     Sets the state of each to `applied`, or to `known` if the book contained it already. Returns the change set of the
     review (None if nothing was written), and the errors of refused writes by index. Raises RunCancelled."""
+    turn = last_turn_read(review)
+    source = Source(
+        actor=actor, origin=origin, kind=kind, session_id=review.session_id, run_id=turn, review_id=review.pk
+    )
     refused: dict[int, DomainError] = {}
     stored = {write.key: write for write in writes if write.state in _STORED}
     with book_writing(review.book, source) as writer:

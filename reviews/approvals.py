@@ -15,12 +15,10 @@ from django.utils import timezone
 from memories.database.batches import Slices
 from memories.errors import BlockedByScan, Conflict, DomainError, InvalidRequest, TooLarge
 from memories.models import ChangeSet, WriteOrigin
-from memories.services import Source
 from reviews.applying import apply_writes
 from reviews.ending import reviews_cancel, reviews_end
 from reviews.errors import RunCancelled
 from reviews.models import ReviewRun
-from reviews.selectors import last_turn_read
 from reviews.writes import PENDING, ReviewWrite, WriteState
 
 State = ReviewRun.State
@@ -74,7 +72,8 @@ def review_approve(
             states = _WAITING if waiting or (only is None and run.state != State.CANCELLED) else PENDING
             chosen = _select(run, only, states)
             originals = _edit(chosen, edits or {}, actor)
-            run.change_set, refused = apply_writes(run, run.writes, chosen, _approval_by(actor, run))
+            origin, kind = _ORIGINS.get(run.trigger, WriteOrigin.BACKGROUND_REVIEW), ChangeSet.Kind.APPROVAL
+            run.change_set, refused = apply_writes(run, run.writes, chosen, actor=actor, origin=origin, kind=kind)
             if refused and len(refused) == len(chosen):
                 raise next(iter(refused.values()))
             for write in chosen:
@@ -88,17 +87,6 @@ def review_approve(
         cleared = ReviewRun.objects.filter(pk=review.pk)
         reviews_cancel(cleared, "The book was cleared meanwhile.", rejected_at=None)
         raise Conflict("The book was cleared after this review, so its writes can no longer be saved.") from None
-
-
-def _approval_by(actor: str, run: ReviewRun) -> Source:
-    return Source(
-        actor=actor,
-        origin=_ORIGINS.get(run.trigger, WriteOrigin.BACKGROUND_REVIEW),
-        kind=ChangeSet.Kind.APPROVAL,
-        session_id=run.session_id,
-        run_id=last_turn_read(run),
-        review_id=run.pk,
-    )
 
 
 @transaction.atomic

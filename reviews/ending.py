@@ -59,25 +59,14 @@ def reviews_cancel(runs: "QuerySet[ReviewRun]", reason: str, *, code: str = "can
 def review_notify(review: ReviewRun, state: ReviewRun.State, writes: list[ReviewWrite]) -> None:
     """Notify the owner that writes wait for approval or, if the agent's reviews are verbose, that they were saved."""
     if state == State.AWAITING_APPROVAL:
-        waiting = (write for write in writes if write.waiting)
-        notify(
-            owner_id=review.owner_id,
-            kind=Notification.Kind.REVIEW_AWAITING_APPROVAL,
-            book=review.book.name,
-            text=_waiting_text(waiting, requester=_REQUESTERS.get(review.trigger, "A review")),
-            review_id=review.pk,
-        )
-        return
-    text = _saved_text(writes)
-    if text and review.settings["memory_review_verbose"]:
-        notify(
-            owner_id=review.owner_id,
-            kind=Notification.Kind.REVIEW_SAVED,
-            book=review.book.name,
-            text=text,
-            review_id=review.pk,
-            memory_numbers=sorted({write.number for write in applied(writes)}),
-        )
+        kind, numbers = Notification.Kind.REVIEW_AWAITING_APPROVAL, []
+        text = _waiting_text(writes, requester=_REQUESTERS.get(review.trigger, "A review"))
+    else:
+        kind, numbers = Notification.Kind.REVIEW_SAVED, sorted({write.number for write in applied(writes)})
+        text = _saved_text(writes) if review.settings["memory_review_verbose"] else ""
+    if text:
+        book = review.book.name
+        notify(owner_id=review.owner_id, kind=kind, book=book, text=text, review_id=review.pk, memory_numbers=numbers)
 
 
 def _saved_text(writes: Iterable[ReviewWrite]) -> str:
@@ -90,5 +79,5 @@ def _saved_text(writes: Iterable[ReviewWrite]) -> str:
 
 def _waiting_text(writes: Iterable[ReviewWrite], *, requester: str) -> str:
     """Return the sentence that asks a person to approve writes."""
-    saved, removed = counts(writes)
+    saved, removed = counts(write for write in writes if write.waiting)
     return f"{requester} wants to {'save' if saved else 'remove'} {memories(saved or removed)}."

@@ -4,6 +4,7 @@ It contains completed turns only, and none that the person edited or regenerated
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -23,7 +24,7 @@ from gateway.runs.utterances import (
 )
 from gateway.runs.wrappers import own_words
 from gateway.tokens import estimate_message
-from memories.evidence import Conversation
+from memories.evidence import Conversation, Utterance
 from memories.tokens import characters_within
 from reviews.models import Extraction, ReviewRun
 
@@ -34,8 +35,8 @@ _MAX_MESSAGES = 2000
 _NOTE_TOKENS = 20
 # HISTORY: messages that a client sent with its first request.
 _CONVERSATION_KINDS = (Message.Kind.CHAT, Message.Kind.HISTORY)
-IN_CURRENT_TURNS = Q(run__isnull=True) | Q(run__state=Run.State.COMPLETED, run__superseded=False, run__temporary=False)
-"""Filters messages: those of completed turns that are not superseded or temporary, and those without a turn."""
+# Messages of completed turns that are not superseded or temporary, and those without a turn.
+_IN_CURRENT_TURNS = Q(run__isnull=True) | Q(run__state=Run.State.COMPLETED, run__superseded=False, run__temporary=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +51,10 @@ class FrozenConversation:
     evidence: Conversation = field(default_factory=Conversation)
 
 
-def reviewable(owner_id: UUID, session_id: UUID) -> QuerySet[Message]:
+def reviewable(owner_id: UUID | OuterRef, session_id: UUID | OuterRef) -> QuerySet[Message]:
     """Return the messages that a review may read: those of current turns, and the client's history."""
     rows = Message.objects.filter(owner_id=owner_id, session_id=session_id)
-    return rows.filter(IN_CURRENT_TURNS).exclude(kind=Message.Kind.COMMAND)
+    return rows.filter(_IN_CURRENT_TURNS).exclude(kind=Message.Kind.COMMAND)
 
 
 def last_reviewable_seq(owner_id: UUID, session_id: UUID) -> int:
@@ -63,15 +64,8 @@ def last_reviewable_seq(owner_id: UUID, session_id: UUID) -> int:
 
 def unreviewed(sessions: QuerySet[Session]) -> QuerySet[Session]:
     """Return the sessions with a message of a person that no review has read."""
-    new_messages = Message.objects.filter(
-        IN_CURRENT_TURNS,
-        owner_id=OuterRef("owner_id"),
-        session_id=OuterRef("pk"),
-        seq__gt=OuterRef("reviewed_through"),
-        role=Message.Role.USER,
-        kind__in=_CONVERSATION_KINDS,
-    )
-    return sessions.filter(Exists(new_messages))
+    messages = reviewable(OuterRef("owner_id"), OuterRef("pk")).filter(seq__gt=OuterRef("reviewed_through"))
+    return sessions.filter(Exists(messages.filter(role=Message.Role.USER, kind__in=_CONVERSATION_KINDS)))
 
 
 def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversation:
@@ -118,14 +112,22 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
 def _evidence(owner_id: UUID, session_id: UUID, known: QuerySet[Message], read: list[Message]) -> Conversation:
     """Return the messages `read`, oldest first, after earlier ones of `known`, which their answers may repeat."""
     earlier = earlier_rows(known.filter(seq__lt=read[0].seq)) if read else []
-    said = utterances_of([*earlier, *read])
+    rows = [*earlier, *read]
+    said = utterances_of(rows)
     before, page_left = newest_within(said[: len(earlier)])
-    unread, unstored = unread_and_unstored([*earlier, *read])
+    return session_evidence(owner_id, session_id, rows, [*before, *said[len(earlier) :]], unread=page_left)
+
+
+def session_evidence(
+    owner_id: UUID, session_id: UUID, rows: Sequence[Message], said: Sequence[Utterance], *, unread: bool = False
+) -> Conversation:
+    """Return what was said in these messages of a session as evidence. `unread`: more was said than is in `said`."""
+    unread_there, unstored = unread_and_unstored(rows)
     return Conversation(
-        [*before, *said[len(earlier) :]],
+        said,
         answers=answers_elsewhere(owner_id, session_id),
         earlier_instructions=earlier_instructions(owner_id, session_id),
-        unread=page_left or unread,
+        unread=unread or unread_there,
         unstored=unstored,
     )
 

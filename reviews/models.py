@@ -1,5 +1,7 @@
 """Models of background reviews (ReviewRun) and of consolidation."""
 
+from datetime import datetime
+
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
@@ -101,6 +103,11 @@ class ReviewRun(models.Model):
             models.Index(fields=["finished_at"], condition=Q(state="awaiting_approval"), name="review_waiting"),
             models.Index(fields=["rejected_at"], condition=Q(rejected_at__isnull=False), name="review_rejected"),
         ]
+
+    @property
+    def answered_at(self) -> datetime | None:
+        """When its model was done. None if a person decided about its writes since, which moves `finished_at`."""
+        return None if self.proposals and self.state != self.State.AWAITING_APPROVAL else self.finished_at
 
     @property
     def orphaned(self) -> bool:

@@ -23,7 +23,7 @@ from memories import tools as memory_tools
 from memories.errors import DomainError
 from memories.evidence import Hold
 from memories.model_json import objects_in
-from memories.selectors import live_memories
+from memories.selectors import live_in
 from memories.services import book_limits, refusals_stored
 from memories.tokens import text_tokens
 from prompts.review import ExistingMemory, review_in_json, review_prompt
@@ -112,7 +112,7 @@ def prepare(review: ReviewRun, *, reviewed_through: int) -> ReviewAttempt:
     conversation = read_frozen(review, reviewed_through=reviewed_through)
     return ReviewAttempt(
         book=StagedBook.of(
-            list(live_memories(review.owner_id, review.book_id)),
+            list(live_in(review.book).order_by("number")),
             book_limits(review.book.name),
             max_writes=review.settings["memory_review_max_writes"],
             conversation=conversation.evidence,

@@ -1,8 +1,6 @@
 """Queries of reviews and consolidation runs, and of the turns that reviews read."""
 
 from collections.abc import Collection, Sequence
-from functools import reduce
-from operator import or_
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -55,7 +53,7 @@ def turns_read(owner_id: UUID, reviews: Sequence[ReviewRun]) -> dict[UUID, Turns
     ranges = [Q(session=r.session_id, seq__gte=r.first_seq, seq__lte=r.last_seq) for r in reviews if r.session_id]
     if not ranges:
         return {}
-    messages = Message.objects.filter(reduce(or_, ranges), owner_id=owner_id, role=Message.Role.USER)
+    messages = Message.objects.filter(Q(*ranges, _connector=Q.OR), owner_id=owner_id, role=Message.Role.USER)
     rows = list(messages.exclude(run=None).order_by("seq").values_list("session_id", "seq", "run__turn", "run_id"))
     turns = {}
     for review in reviews:

@@ -23,7 +23,6 @@ from gateway.upstream.usage import add_usage
 from memories.clocks import CLOCK_SKEW
 from memories.errors import DomainError, RateLimited, UpstreamError, UpstreamTimeout
 from memories.models import Book, ChangeSet, WriteOrigin
-from memories.services import Source
 from prompts.files import prompt_file
 from reviews.applying import apply_writes
 from reviews.approvals import review_reject
@@ -32,7 +31,7 @@ from reviews.ending import reviews_cancel, reviews_end
 from reviews.errors import RunCancelled
 from reviews.models import ReviewRun
 from reviews.repeated import repeats_join
-from reviews.selectors import last_turn_read, review_model
+from reviews.selectors import review_model
 from reviews.writes import ReviewWrite, WriteState
 
 State = ReviewRun.State
@@ -151,15 +150,8 @@ def _finish_locked(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome
 
 def _apply(review: ReviewRun, outcome: ReviewOutcome, staged: list[ReviewWrite]) -> UUID | None:
     """Apply the staged writes and set their states. Returns their change set."""
-    source = Source(
-        actor="model",
-        origin=WriteOrigin.BACKGROUND_REVIEW,
-        kind=ChangeSet.Kind.REVIEW,
-        session_id=review.session_id,
-        run_id=last_turn_read(review),
-        review_id=review.pk,
-    )
-    change_set, refused = apply_writes(review, outcome.writes, staged, source)
+    origin, kind = WriteOrigin.BACKGROUND_REVIEW, ChangeSet.Kind.REVIEW
+    change_set, refused = apply_writes(review, outcome.writes, staged, actor="model", origin=origin, kind=kind)
     for index, error in refused.items():
         outcome.writes[index].refuse(str(error))
     return change_set

@@ -21,7 +21,6 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from config import heartbeat
 from config.backups import postgres_tools, sqlite_tools
 from config.backups.files import (
     attachments_added,
@@ -30,6 +29,7 @@ from config.backups.files import (
     attachments_known,
     attachments_settle,
 )
+from gateway import heartbeat
 from memories.messaging.invalidation import newest_and_owners, publish_replaced
 
 MANIFEST = "manifest.json"

@@ -20,12 +20,12 @@ from django.core.management.sql import emit_post_migrate_signal
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
-from config import heartbeat
 from config.backups import postgres_tools, sqlite_tools
 from config.databases import encoding_problem, unusable_database
 from config.environment import ConfigurationError, refuse_quoted
 from config.health import newer_version, pending_migrations
 from config.permissions import tighten
+from gateway import heartbeat
 from gateway.agents.file import bootstrap_agents
 from gateway.keys import api_key_create, plain_keys
 from gateway.runs.ending import stop_left_behind

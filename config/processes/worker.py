@@ -12,10 +12,10 @@ from django.db import DatabaseError, close_old_connections, connections
 from django_q.conf import Conf
 from django_q.signals import post_spawn
 
-from config import heartbeat
 from config.processes.database_wait import DatabaseWait
 from config.processes.forking import STOPS, SignalInbox, forks_die_with_parent, is_stop
 from config.processes.queue_guard import StopEvent, guard_start
+from gateway import heartbeat
 from gateway.attachments.sweep import attachments_sweep
 from gateway.sweep import accounts_sweep, runs_sweep, sessions_sweep
 from gateway.upstream.cache import upstream_cache

@@ -35,8 +35,6 @@ def memory_uses(memory: Memory, visible: Visibility) -> list[dict[str, Any]]:
     MAX_RUNS newest runs of the owner's MAX_SESSIONS newest sessions are searched. At most three indexed queries."""
     newest = Session.objects.filter(owner_id=memory.owner_id).order_by("-last_active_at")
     sessions = list(newest.values_list("pk", flat=True)[:MAX_SESSIONS])
-    if not sessions:
-        return []
     ids = Run.objects.filter(owner_id=memory.owner_id, session_id__in=sessions).order_by("-pk")
     run_ids = list(ids.values_list("pk", flat=True)[:MAX_RUNS])
     runs = Run.objects.filter(pk__in=run_ids).select_related("session").order_by("-pk")

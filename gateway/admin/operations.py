@@ -1,6 +1,5 @@
 """Workers in the admin, and the request changes learned from model servers' refusals."""
 
-from datetime import timedelta
 from typing import Any
 
 from django.contrib import admin
@@ -9,15 +8,13 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
+from gateway.heartbeat import stale_after
 from gateway.models import LearnedChange, Worker
 from gateway.services import learned_changes_forget
 from gateway.upstream.cache import change_of
 from memories.admin.badges import badge
 from memories.admin.base import DaybookAdmin, ReadOnlyAdmin
 from memories.admin.columns import column, moment_column
-
-# A worker sends a heartbeat every few seconds; after this long without one it counts as gone.
-HEARTBEAT_TIMEOUT = timedelta(minutes=1)
 
 
 @admin.register(Worker)
@@ -31,7 +28,7 @@ class WorkerAdmin(ReadOnlyAdmin):
 
     @admin.display(description="State")
     def state(self, worker: Worker) -> SafeString:
-        alive = timezone.now() - worker.beat_at < HEARTBEAT_TIMEOUT
+        alive = timezone.now() - worker.beat_at < stale_after()
         return badge("Running", "ok", "check") if alive else badge("No heartbeat", "warn", "schedule")
 
 

@@ -30,12 +30,7 @@ class RunAdmin(SessionTitles, ReadOnlyAdmin):
     list_display = ("turn_of", "owner", "state_badge", "model", "tokens", "seconds", "why", "started")
     sortable_by = ("started",)
     list_select_related = ("owner__user", "session__agent")
-    list_filter = (
-        OWNER_FILTER,
-        choice_filter("state", Run.State),
-        SessionIdFilter,
-        ("started_at", CreatedDayFilter),
-    )
+    list_filter = (OWNER_FILTER, choice_filter("state", Run.State), SessionIdFilter, ("started_at", CreatedDayFilter))
     search_fields = ("request_id",)
     search_help_text = "Request id, or the run's id"
     change_form_template = "admin/gateway/run/change_form.html"

@@ -5,6 +5,7 @@ from typing import Any
 from gateway.chat.highlight import SECONDS_PER_PAGE, Budget
 from gateway.chat.labels import answered_words, toolless_words
 from gateway.chat.markdown import render_markdown
+from gateway.messages import other_parts
 from gateway.models import Message, Run, Session
 
 PAGE_MESSAGES = 200
@@ -47,7 +48,7 @@ def transcript(session: Session, *, first: int = 1, last: int | None = None) -> 
 
 def attachments_of(message: Message) -> int:
     """Return the number of images, files and sounds in a message."""
-    return sum(isinstance(part, dict) and part.get("type") != "text" for part in message.parts or ())
+    return sum(1 for _ in other_parts(message.parts))
 
 
 def _call(call: dict[str, Any]) -> str:

@@ -144,8 +144,6 @@ def _snapshot(items: Sequence[Mapping[str, Any]], revisions: Mapping[str, Revisi
 def _turns(run: Run, items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the earlier turns from which passages were given, with links."""
     ids: list[UUID] = [found for item in items if (found := parse_uuid(item.get("turn_id")))]
-    if not ids:
-        return []
     rows = Run.objects.filter(owner_id=run.owner_id, pk__in=ids).order_by("turn").values_list("pk", "turn")
     return [{"turn": turn, "url": reverse("admin:gateway_run_change", args=[pk])} for pk, turn in rows]
 

@@ -241,11 +241,7 @@ class GroupAdmin(TickedChoices, DjangoGroupAdmin, DaybookAdmin):  # type: ignore
         _, _, *others = super().get_deleted_objects(objs, request)
         return [str(group) for group in objs], {"groups": len(objs)}, *others
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return _is_administrator(request) and bool(super().has_add_permission(request))
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return _is_administrator(request)
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return _is_administrator(request) and bool(super().has_change_permission(request, obj))
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return _is_administrator(request) and bool(super().has_delete_permission(request, obj))
+    has_change_permission = has_delete_permission = has_add_permission

@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 from django.conf import settings
 from django.db import transaction
+from pydantic.alias_generators import to_camel
 
 from gateway.agents.settings import AgentSettings, AgentsFile, ConsolidationSettings, ModelRoles
 from gateway.models import Agent, Configuration
@@ -139,3 +140,15 @@ def sections() -> dict[str, Any]:
         "prices": stored.get("prices", {}),
         "upstreams": stored.get("upstreams", {}),
     }
+
+
+def agents_file_schema() -> dict[str, Any]:
+    """Return the JSON Schema of the agents file. It contains both accepted names of each memory setting, such as
+    `scan_limit` and `scanLimit`, and does not allow a file to use both."""
+    schema = AgentsFile.model_json_schema(by_alias=False)
+    memories = schema["$defs"][ConsolidationSettings.__name__]
+    twice = {name: to_camel(name) for name in memories["properties"] if to_camel(name) != name}
+    for name, camel in twice.items():
+        memories["properties"][camel] = memories["properties"][name]
+    memories["allOf"] = [{"not": {"required": [name, camel]}} for name, camel in twice.items()]
+    return schema

@@ -262,8 +262,7 @@ class ModelRoles(_Strict):
 
     default: _RoleModel = Field("", description="Reads past sessions; model or upstream/model. Empty: DAYBOOK_MODEL.")
     smol: _RoleModel = Field(
-        "",
-        description="Writes documents and search words; model or upstream/model. Empty: the default role.",
+        "", description="Writes documents and search words; model or upstream/model. Empty: the default role."
     )
 
 
@@ -290,15 +289,3 @@ class AgentsFile(_Strict):
         description="Dialects and options of upstreams, by their names in the environment, which contains their "
         "addresses and keys; a dialect and options in the environment override these.",
     )
-
-
-def agents_file_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the agents file. It contains both accepted names of each memory setting, such as
-    `scan_limit` and `scanLimit`, and does not allow a file to use both."""
-    schema = AgentsFile.model_json_schema(by_alias=False)
-    memories = schema["$defs"][ConsolidationSettings.__name__]
-    twice = {name: to_camel(name) for name in memories["properties"] if to_camel(name) != name}
-    for name, camel in twice.items():
-        memories["properties"][camel] = memories["properties"][name]
-    memories["allOf"] = [{"not": {"required": [name, camel]}} for name, camel in twice.items()]
-    return schema

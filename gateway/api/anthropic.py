@@ -1,17 +1,17 @@
 """/v1/messages: the Anthropic Messages API, translated to and from chat completions."""
 
 from dataclasses import replace
-from functools import partial
 
 from django.http import HttpResponse, HttpResponseBase
 from ninja import Router
 
-from gateway.api.anthropic_answer import PING, MessageEvents, error_event, event_lines, message_events, whole_message
+from gateway.api.answer_builder import respond_built
+from gateway.api.anthropic_answer import PING, MessageBuilder
 from gateway.api.anthropic_body import read_messages, session_in
 from gateway.api.counting import estimate_request, estimate_with_memory
 from gateway.api.openai_body import CompletionBody, parse_async
 from gateway.api.openai_schemas import ANTHROPIC_MESSAGES, COUNT_TOKENS
-from gateway.api.responding import json_response, respond
+from gateway.api.responding import json_response
 from gateway.api.v1_turn import begin_turn, v1_request_of
 from gateway.authentication import require_writer
 from gateway.passthrough import open_plain, plain_events
@@ -29,15 +29,13 @@ async def messages(request: ApiRequest) -> HttpResponseBase:
     caller: Caller = request.auth
     require_writer(caller)
     body, input_tokens = await parse_async(_read, request.body)
-    builder, context = MessageEvents(body.agent, body.names, input_tokens=input_tokens), None
+    builder, context = MessageBuilder(body, input_tokens=input_tokens), None
     if body.is_turn(request.headers):
         turn = await begin_turn(caller, _v1_request(request, body), body)
-        turn_events, context = turn.events(), turn.context
+        events, context = turn.events(), turn.context
     else:
-        turn_events = plain_events(await open_plain(caller, body), stream=body.stream)
-    events = message_events(turn_events, builder, body.parameters)
-    whole, pieces = partial(whole_message, events), partial(event_lines, events)
-    return await respond(whole, pieces, error_event, stream=body.stream, context=context, keep_alive=PING)
+        events = plain_events(await open_plain(caller, body), stream=body.stream)
+    return await respond_built(events, builder, stream=body.stream, context=context, keep_alive=PING)
 
 
 @router.post("/messages/count_tokens", openapi_extra=COUNT_TOKENS)

@@ -16,14 +16,7 @@ from gateway.api.anthropic_blocks import (
     parts_of,
     result_message,
 )
-from gateway.api.openai_body import (
-    CompletionBody,
-    completion_body,
-    read_object,
-    require_type,
-    short_name,
-    typed_field,
-)
+from gateway.api.openai_body import CompletionBody, completion_body, read_object, require_type, short_name, typed_field
 from gateway.messages import ChatMessage, joined_content
 from memories.errors import InvalidRequest
 

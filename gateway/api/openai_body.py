@@ -9,7 +9,7 @@ from django.conf import settings
 
 from gateway.api.written_calls import with_calls_restored
 from gateway.client_tasks import is_client_task
-from gateway.messages import ChatMessage, content_parts, last_user_index, text_of
+from gateway.messages import ChatMessage, content_parts, has_media, last_user_index, text_of
 from gateway.passthrough import PlainRequest
 from gateway.runs.client_tools import named_run_id
 from gateway.tool_calls import call_fault
@@ -204,8 +204,7 @@ def check_length(content: Any, where: str) -> None:
 
 def check_not_empty(content: Any, where: str) -> None:
     """Raise InvalidRequest if a message has neither text nor other parts."""
-    has_other_parts = isinstance(content, list) and any(part.get("type") != "text" for part in content)
-    if not has_other_parts and not text_of(content).strip():
+    if not has_media(content) and not text_of(content).strip():
         raise InvalidRequest("The message is empty. Write something first.", param=where)
 
 

@@ -32,12 +32,7 @@ _OBJECT_OR_NOTHING: Json = {"type": ["object", "null"]}
 _USAGE: Json = {"type": ["object", "null"], "description": "Tokens, as the model server counts them."}
 _STREAM: Json = {"type": "boolean", "description": "Answer with server-sent events."}
 _STREAM_OPTIONS = _object((), include_usage={"type": "boolean"})
-_AGENT: Json = {
-    "type": "string",
-    "minLength": 1,
-    "maxLength": SHORT_LENGTH,
-    "description": "The name of an agent.",
-}
+_AGENT: Json = {"type": "string", "minLength": 1, "maxLength": SHORT_LENGTH, "description": "The name of an agent."}
 _HEADERS = (
     header_parameter("X-Daybook-Session", "The session."),
     header_parameter("X-Daybook-User", "The end user, with a trusted key."),
@@ -164,10 +159,7 @@ _RESPONSES_REQUEST = _object(
     truncation={"enum": ["auto", "disabled", None]},
 )
 RESPONSES = described(
-    body=_RESPONSES_REQUEST,
-    answer=_RESPONSE,
-    event=_whole(type=_TEXT, sequence_number=_NUMBER),
-    parameters=_HEADERS,
+    body=_RESPONSES_REQUEST, answer=_RESPONSE, event=_whole(type=_TEXT, sequence_number=_NUMBER), parameters=_HEADERS
 )
 RESPONSE = described(answer=_RESPONSE)
 INPUT_TOKENS = described(
@@ -177,19 +169,13 @@ RESPONSE_DELETED = described(answer=_whole(id=_TEXT, deleted={"const": True}))
 INPUT_ITEMS = described(answer=_whole(object={"const": "list"}, data=_list(_ANY_OBJECT)))
 
 _ANTHROPIC_ERROR = _object(
-    ("type", "error"),
-    type={"const": "error"},
-    error=_whole(type=_TEXT, message=_TEXT),
-    request_id=_TEXT,
+    ("type", "error"), type={"const": "error"}, error=_whole(type=_TEXT, message=_TEXT), request_id=_TEXT
 )
 _MESSAGES_REQUEST = _object(
     ("model", "messages"),
     model=_AGENT,
     messages=_list(
-        _whole(
-            role={"enum": ["user", "assistant"]},
-            content={"anyOf": [_TEXT, _list(_whole(type=_TEXT))]},
-        ),
+        _whole(role={"enum": ["user", "assistant"]}, content={"anyOf": [_TEXT, _list(_whole(type=_TEXT))]}),
         minItems=1,
         maxItems=MESSAGES,
     ),

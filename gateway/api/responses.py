@@ -2,10 +2,8 @@
 `previous_response_id`, the stored transcript is the conversation before it."""
 
 import re
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import accumulate
 from typing import Annotated, Any, Literal
 
@@ -15,10 +13,11 @@ from ninja import Router
 from pydantic import Field
 
 from gateway.agents.rows import agent_find, agent_settings, require_key
+from gateway.api.answer_builder import respond_built
 from gateway.api.counting import estimate_with_memory
 from gateway.api.openai_body import LARGE_BYTES, CompletionBody, parse_async
 from gateway.api.openai_schemas import INPUT_ITEMS, INPUT_TOKENS, RESPONSE, RESPONSE_DELETED, RESPONSES
-from gateway.api.responding import json_response, respond
+from gateway.api.responding import json_response
 from gateway.api.responses_answer import ResponseBuilder
 from gateway.api.responses_body import ResponsesBody, read_responses_body
 from gateway.api.responses_items import as_messages
@@ -26,15 +25,12 @@ from gateway.api.responses_stored import input_items, items_shown, output_items,
 from gateway.api.v1_turn import begin_turn, v1_request_of
 from gateway.authentication import require_writer
 from gateway.commands import command_in
-from gateway.errors import UpstreamUnreachable
 from gateway.messages import text_of
 from gateway.passthrough import open_plain, plain_events
-from gateway.runs.context import TurnContext
 from gateway.runs.ending import stop_turn
 from gateway.runs.responses import Previous, previous_response, response_delete, response_find, stored_parts
 from gateway.runs.window import content_length
 from gateway.tokens import estimate_message
-from gateway.turns.events import Event
 from memories.api.operations import reading, writing
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread
@@ -58,7 +54,7 @@ async def response_create(request: ApiRequest) -> HttpResponseBase:
     body, after = await in_read_thread(_conversation, caller, parsed) if is_slow else _conversation(caller, parsed)
     if not body.is_turn(request.headers):
         events = plain_events(await open_plain(caller, body), stream=body.stream)
-        return await _respond(events, ResponseBuilder(parsed.without_store()), body)
+        return await respond_built(events, ResponseBuilder(parsed.without_store()), stream=body.stream)
     stored = parsed.to_store(after.system_from if after else ())
     v1_request = replace(v1_request_of(request, body), response=stored)
     if after is not None:
@@ -66,7 +62,8 @@ async def response_create(request: ApiRequest) -> HttpResponseBase:
     if command_in(body.messages):
         parsed = parsed.without_store()
     turn = await begin_turn(caller, v1_request, body)
-    return await _respond(turn.events(), ResponseBuilder(parsed, turn.context), body, turn.context)
+    builder = ResponseBuilder(parsed, turn.context)
+    return await respond_built(turn.events(), builder, stream=body.stream, context=turn.context)
 
 
 # These two must come before the paths with a response id, which would match them, too.
@@ -183,29 +180,3 @@ def _truncated(messages: Sequence[dict[str, Any]], limit: int) -> list[dict[str,
 
 def _stored(caller: Caller, response_id: str) -> dict[str, Any]:
     return stored_response(*response_find(caller, response_id))
-
-
-async def _respond(
-    events: AsyncGenerator[Event], builder: ResponseBuilder, body: CompletionBody, context: TurnContext | None = None
-) -> HttpResponseBase:
-    whole, pieces = partial(_whole, events, builder), partial(_pieces, events, builder)
-    return await respond(whole, pieces, builder.fail, stream=body.stream, context=context)
-
-
-async def _whole(events: AsyncGenerator[Event], builder: ResponseBuilder) -> dict[str, Any]:
-    """Run a turn and return the response. Raises DomainErrors."""
-    async with aclosing(events):
-        async for event in events:
-            builder.add(event)
-    if not builder.final:
-        raise UpstreamUnreachable("The model server gave no answer.")
-    return builder.final
-
-
-async def _pieces(events: AsyncGenerator[Event], builder: ResponseBuilder) -> AsyncGenerator[bytes]:
-    """Run a turn and yield the server-sent events of the response. Raises DomainErrors."""
-    async with aclosing(events):
-        async for event in events:
-            builder.add(event)
-            if pending := builder.take_events():
-                yield pending

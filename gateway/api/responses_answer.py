@@ -1,13 +1,12 @@
 """Builds a response from the events of a turn: its items, and the events of its stream."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from gateway import sse
-from gateway.api.block_order import BlockOrder
+from gateway.api.answer_builder import AnswerBuilder
 from gateway.api.errors import as_domain_error
 from gateway.api.responses_body import ResponsesBody
 from gateway.api.responses_json import (
@@ -27,7 +26,7 @@ from gateway.errors import RunStopped
 from gateway.runs.context import TurnContext
 from gateway.runs.responses import part_of, response_id
 from gateway.steps import refusal_in
-from gateway.turns.events import Delta, Done, Event
+from gateway.turns.events import Delta, Done
 from gateway.upstream.reasoning import reasoning_in
 from memories.ids import uuid7
 
@@ -70,74 +69,53 @@ class OpenItem:
             self.part = None
 
 
-class ResponseBuilder:
-    """A response while it is written. `context` is that of its turn, or None for a request that is not a turn. `final`
-    is the complete response, empty until `fail` or the end of the turn."""
+class ResponseBuilder(AnswerBuilder):
+    """A response while it is written. `context` is that of its turn, or None for a request that is not a turn."""
 
     def __init__(self, request: ResponsesBody, context: TurnContext | None = None) -> None:
+        super().__init__()
         run_id, part = (context.run_id, part_of(context)) if context else (uuid7(), 0)
         self.id = response_id(run_id, part)
-        self.final: dict[str, Any] = {}
+        self._final: dict[str, Any] = {}
         self._request = request
-        self._begun = False
         self._id_suffix = f"{run_id.hex}_{part}"
         self._created_at = int(context.started_at.timestamp() if context else time.time())
         self._reasoning_part = reasoning_part(request.echo)
-        self._events: list[dict[str, Any]] = []
         self._number = 0
         self._items: list[OpenItem] = []
         self._open: dict[str, OpenItem] = {}  # items being written, by "reasoning", "message" and "call"
         self._has_calls = False
-        self._order = BlockOrder()
 
-    def take_events(self) -> bytes:
-        """Return the events since the last call, encoded as server-sent events."""
-        events, self._events = self._events, []
-        return b"".join(sse.event(event["type"], event) for event in events)
+    def whole(self) -> dict[str, Any]:
+        return self._final
 
-    def add(self, event: Event) -> None:
-        if isinstance(event, Delta):
-            self._add_delta(event)
-        elif isinstance(event, Done):
-            self._finish(event)
-
-    def _add_delta(self, event: Delta) -> None:
-        choice = event.choice
-        if choice.get("index"):
-            return  # a response has only one choice
-        self._begin()
-        part = _object(choice.get("delta") or choice.get("message"))
+    def _add_delta(self, delta: Delta, part: dict[str, Any]) -> None:
         if reasoning := reasoning_in(part):
-            self._in_order("reasoning", partial(self._write_reasoning, reasoning))
+            self._order.add("reasoning", partial(self._write_reasoning, reasoning))
         if refusal := refusal_in(part):
-            self._in_order("message", partial(self._write_message, REFUSAL, refusal))
-        elif event.text:
-            logprobs = _list(_object(choice.get("logprobs")).get("content"))
-            self._in_order("message", partial(self._write_message, TEXT, event.text, logprobs=logprobs))
+            self._order.add("message", partial(self._write_message, REFUSAL, refusal))
+        elif delta.text:
+            logprobs = _list(_object(delta.choice.get("logprobs")).get("content"))
+            self._order.add("message", partial(self._write_message, TEXT, delta.text, logprobs=logprobs))
         for annotation in _list(part.get("annotations")):
-            self._in_order("message", partial(self._annotate, annotation))
-        for call in event.calls:
+            self._order.add("message", partial(self._annotate, annotation))
+        for call in delta.calls:
             arguments = _arguments_in(call)
-            self._in_order(f"call {call['index']}", partial(self._write_call, call, arguments), arguments)
+            self._order.add(f"call {call['index']}", partial(self._write_call, call, arguments), arguments)
 
     def _finish(self, done: Done) -> None:
-        """End the response. Its turn has been stored."""
-        self._begin()
-        for emit in self._order.end():
-            emit()
         status = "incomplete" if done.finish_reason in INCOMPLETE and not self._has_calls else "completed"
         self._close("reasoning", status)
         self._close("message", status)
         self._close("call")
         reason = "" if self._has_calls else done.finish_reason
         completed_at = int(done.output.closed_at.timestamp() if done.output.closed_at else time.time())
-        self.final = self._response("completed", completed_at=completed_at, usage=done.new_usage, finish_reason=reason)
+        self._final = self._response("completed", completed_at=completed_at, usage=done.new_usage, finish_reason=reason)
         if tier := done.around.get("service_tier") or done.choice.get("service_tier"):
-            self.final["service_tier"] = tier
-        self._emit(f"response.{self.final['status']}", response=self.final)
+            self._final["service_tier"] = tier
+        self._emit(f"response.{self._final['status']}", response=self._final)
 
     def fail(self, error: Exception) -> bytes:
-        """End the response with an error, and return its last events like `take_events`."""
         self._begin()
         described = as_domain_error(error).as_json()["error"]
         body = {"code": _CODES.get(described["code"], described["code"]), "message": described["message"]}
@@ -148,8 +126,8 @@ class ResponseBuilder:
             message.data["status"] = "incomplete"
         self._items = [item for item in self._items if item.data["status"] != "in_progress"]
         status = "cancelled" if isinstance(error, RunStopped) else "failed"
-        self.final = self._response(status, error=body)
-        self._emit("response.failed", response=self.final)
+        self._final = self._response(status, error=body)
+        self._emit("response.failed", response=self._final)
         return self.take_events()
 
     def _response(self, status: str, **more: Any) -> dict[str, Any]:
@@ -164,14 +142,12 @@ class ResponseBuilder:
         )
 
     def _emit(self, kind: str, **fields: Any) -> None:
-        self._events.append({"type": kind, "sequence_number": self._number, **fields})
+        super()._emit(kind, sequence_number=self._number, **fields)
         self._number += 1
 
-    def _begin(self) -> None:
-        if not self._begun:
-            self._begun = True
-            for name in ("created", "in_progress"):
-                self._emit(f"response.{name}", response=self._response("in_progress"))
+    def _start(self) -> None:
+        for name in ("created", "in_progress"):
+            self._emit(f"response.{name}", response=self._response("in_progress"))
 
     def _add_item(self, kind: str, data: dict[str, Any]) -> OpenItem:
         item = self._open[kind] = OpenItem(len(self._items), data)
@@ -181,10 +157,6 @@ class ResponseBuilder:
 
     def _item_id(self, prefix: str, kind: str) -> str:
         return f"{prefix}_{self._id_suffix}_{sum(item.data['type'] == kind for item in self._items)}"
-
-    def _in_order(self, block: str, emit: Callable[[], None], arguments: str | None = None) -> None:
-        for ready in self._order.add(block, emit, arguments):
-            ready()
 
     def _write_reasoning(self, text: str) -> None:
         self._close("call")

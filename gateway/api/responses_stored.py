@@ -20,14 +20,7 @@ from gateway.api.responses_json import (
 from gateway.attachments.reading import contents_read
 from gateway.models import Message, Run
 from gateway.runs.call_ids import call_prefix, run_of_call
-from gateway.runs.responses import (
-    SystemMessage,
-    before_run,
-    parts_of,
-    response_id,
-    responses_with_system,
-    with_system,
-)
+from gateway.runs.responses import SystemMessage, before_run, parts_of, response_id, responses_with_system, with_system
 from gateway.upstream.reasoning import reasoning_in
 from gateway.upstream.usage import usage_since
 

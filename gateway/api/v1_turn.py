@@ -105,10 +105,7 @@ async def begin_turn(caller: Caller, v1_request: V1Request, body: CompletionBody
     While the session has another open run, wait for up to BUSY_SECONDS and then fork the session. A request that is
     already being answered joins that run. Raises the errors of open_v1, and RateLimited."""
     options = TurnOptions(
-        stream=body.stream,
-        parameters=body.parameters,
-        client_tools=body.tools,
-        functions_only=body.functions_only,
+        stream=body.stream, parameters=body.parameters, client_tools=body.tools, functions_only=body.functions_only
     )
     if command_in(body.messages):
         reply = await in_slices_to_the_end(answer_v1(caller, v1_request))
@@ -116,6 +113,7 @@ async def begin_turn(caller: Caller, v1_request: V1Request, body: CompletionBody
     async with allowed(caller) as allowance, AttachmentStore(caller.owner_id) as attachments:
         messages, after_command = without_commands(v1_request.messages)
         messages, notes = split_client_notes(messages)
+        messages = await attachments.messages(messages, first=max(0, last_user_index(messages)))
         v1_request = replace(v1_request, messages=messages, notes=notes, after_command=after_command)
         context = await _open(caller, v1_request, attachments)
         turn = JoinedTurn if context.joined else Turn
@@ -125,9 +123,7 @@ async def begin_turn(caller: Caller, v1_request: V1Request, body: CompletionBody
 async def _open(caller: Caller, v1_request: V1Request, attachments: AttachmentStore) -> TurnContext:
     deadline = time.monotonic() + BUSY_SECONDS
     conversation, continuation, searches = None, None, 0
-    newest = max(0, last_user_index(v1_request.messages))
-    v1_request = replace(v1_request, messages=await attachments.messages(v1_request.messages, first=newest))
-    if _is_large(v1_request.messages, newest):  # so that the database thread that writes is not kept waiting
+    if _is_large(v1_request.messages):  # so that the database thread that writes is not kept waiting
         conversation = await in_read_thread(read_conversation, caller.owner_id, v1_request.agent, v1_request.messages)
     while True:
         last_try = time.monotonic() >= deadline
@@ -153,8 +149,8 @@ async def _open(caller: Caller, v1_request: V1Request, attachments: AttachmentSt
             await asyncio.sleep(_BUSY_POLL)
 
 
-def _is_large(messages: Sequence[dict[str, Any]], newest: int) -> bool:
-    content = messages[newest].get("content") if messages else None
+def _is_large(messages: Sequence[dict[str, Any]]) -> bool:
+    content = messages[max(0, last_user_index(messages))].get("content") if messages else None
     return len(messages) > _MANY or (isinstance(content, list) and len(content) > _MANY)
 
 

@@ -12,6 +12,7 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 from gateway.digests import digest
+from gateway.messages import other_parts
 from memories.json_output import LONG, LongTextEncoder
 
 _KEY = "daybook.attachment"
@@ -100,14 +101,6 @@ def attached_in(content: Any) -> Iterator[Attached]:
     for part in other_parts(content):
         if isinstance(data := data_of(part), Attached):
             yield data
-
-
-def other_parts(content: Any) -> Iterator[Part]:
-    """Yield the parts of a message's content that are not text."""
-    if isinstance(content, list):
-        for part in content:
-            if isinstance(part, dict) and part.get("type") != "text":
-                yield part
 
 
 def _data_place(part: Part) -> tuple[Part, str] | None:

@@ -19,12 +19,11 @@ from gateway.attachments.references import (
     attached_in,
     data_of,
     hashed,
-    other_parts,
     part_digest,
     with_data,
 )
 from gateway.attachments.uses import uses_cancel, uses_reserve
-from gateway.messages import ChatMessage
+from gateway.messages import ChatMessage, other_parts
 from memories.database.access import in_thread
 from memories.errors import DomainError
 

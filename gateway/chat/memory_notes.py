@@ -48,10 +48,10 @@ def given_to_runs(owner_id: UUID, runs: Sequence[Run]) -> dict[UUID, list[GivenM
     numbers = {number for _, item in given_items if (number := _number(item.get("memory_id")))}
     newest = Revision.objects.filter(memory=OuterRef("pk")).order_by("-version").values("change_set")[:1]
     given = Memory.objects.filter(owner_id=owner_id, number__in=numbers).annotate(latest_set=Subquery(newest))
-    rows = {memory.number: memory for memory in given} if numbers else {}
+    rows = {memory.number: memory for memory in given}
     turn_ids = {turn_id for _, item in given_items if (turn_id := parse_uuid(item.get("turn_id")))}
-    turns = {run.pk: run for run in Run.objects.filter(owner_id=owner_id, pk__in=turn_ids)} if turn_ids else {}
-    texts = _first_words(owner_id, turns) if turns else {}
+    turns = {run.pk: run for run in Run.objects.filter(owner_id=owner_id, pk__in=turn_ids)}
+    texts = _first_words(owner_id, turns)
     found: dict[UUID, list[GivenMemory]] = defaultdict(list)
     for run, item in given_items:
         run_id = parse_uuid(item.get("turn_id"))

@@ -37,6 +37,7 @@ def _page(request: HttpRequest) -> dict[str, Any] | None:
         "demo": is_demo(),
         "notification": current_number(owner.pk),
         "time_zone": zone_of(owner).key,
+        "has_time_zone": bool(owner.time_zone),
         "commands": COMMAND_LINES,
     }
 

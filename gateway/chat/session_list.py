@@ -186,8 +186,8 @@ def title_of(session: Session) -> str:
 
 def provenance_names(owner_id: UUID, sessions: Collection[UUID], runs: Collection[UUID]) -> Names:
     """Return the titles of sessions and the turn numbers of runs, for the pages of all apps; at most two queries."""
-    rows = titled(Session.objects.filter(owner_id=owner_id, pk__in=sessions)) if sessions else ()
-    turns = Run.objects.filter(owner_id=owner_id, pk__in=runs).values_list("pk", "turn") if runs else ()
+    rows = titled(Session.objects.filter(owner_id=owner_id, pk__in=sessions))
+    turns = Run.objects.filter(owner_id=owner_id, pk__in=runs).values_list("pk", "turn")
     return Names(
         titles={row.pk: title_of(row) for row in rows},
         turns={run: Turns(first=turn, last=turn, run_id=run) for run, turn in turns},

@@ -137,8 +137,6 @@ def _grouped(messages: Iterable[Message]) -> list[TurnView]:
 def _uses(session: Session, messages: Iterable[Message]) -> dict[UUID, list[dict[str, Any]]]:
     """Return the tool calls of each run, with truncated texts. One query; none without calls."""
     with_calls = [message for message in messages if message.run_id and message.calls]
-    if not with_calls:
-        return {}
     rows = Message.objects.filter(owner_id=session.owner_id, session=session, role=Message.Role.TOOL)
     rows = rows.filter(run_id__in={message.run_id for message in with_calls}).annotate(
         beginning=Left("text", MAX_TOOL_CHARS + 1)

@@ -5,9 +5,8 @@ from typing import Any
 from gateway.mcp.protocol import INVALID_PARAMS, RpcError
 from gateway.mcp.rights import current_limits, rpc_errors
 from memories.caller import Caller
-from memories.errors import NotFound
 from memories.limits import SHORT_LENGTH
-from memories.selectors import book_named
+from memories.selectors import book_get, book_named
 from memories.tools.reading import MORE, newest_memories
 from prompts.memory import MemoryLine, review_my_memory
 
@@ -56,9 +55,7 @@ def _book_argument(arguments: Any) -> str:
 
 
 def _review_text(caller: Caller, name: str, tools_book: str, *, must_exist: bool) -> str:
-    book = book_named(caller.owner_id, name)
-    if book is None and must_exist:
-        raise NotFound("There is no such book.")
+    book = book_get(caller.owner_id, name) if must_exist else book_named(caller.owner_id, name)
     newest, more = newest_memories(book) if book else ([], False)
     lines = [MemoryLine(number=row.number, category=row.category, content=row.content) for row in reversed(newest)]
     return review_my_memory(lines, book=name, tools_book=tools_book, note=MORE if more else "")

@@ -18,7 +18,7 @@ from memories.json_output import json_time
 from memories.limits import MAX_NUMBER, SHORT_LENGTH
 from memories.models import Artifact, Memory
 from memories.pagination import parse_number
-from memories.selectors import blocked_condition, live_memories, memory_get
+from memories.selectors import blocked_condition, live_condition, memory_get
 
 Params = dict[str, Any]
 PAGE_SIZE = 100
@@ -96,7 +96,8 @@ def _page(caller: Caller, book: str, after: str | None, before: int) -> tuple[li
         resources = [_document(row) for row in documents[:PAGE_SIZE]]
         if len(documents) > PAGE_SIZE:
             return resources, f"{_DOCUMENTS}:{documents[PAGE_SIZE - 1].path}"
-    rows = live_memories(caller.owner_id, state.book_id).exclude(blocked_condition()).filter(number__lt=before)
+    live = Memory.objects.filter(live_condition(), owner_id=caller.owner_id, book_id=state.book_id)
+    rows = live.exclude(blocked_condition()).filter(number__lt=before)
     left = PAGE_SIZE - len(resources)
     memories = list(rows.order_by("-number")[: left + 1])
     resources += [_memory(row) for row in memories[:left]]

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 
 from gateway.oauth.tokens import SCOPES
+from gateway.web_addresses import url_parts
 
 RESOURCE_PATH = "/mcp"
 AUTHORIZE_PATH = "/oauth/authorize"
@@ -29,11 +30,8 @@ def resource_of(request: HttpRequest) -> str:
 
 def same_resource(given: str, resource: str) -> bool:
     """Return True if `given` identifies the resource, with or without a trailing slash."""
-    try:
-        parts = urlsplit(given)
-    except ValueError:  # such as http://[::1
-        return False
-    if parts.query or parts.fragment:
+    parts = url_parts(given)
+    if parts is None or parts.query or parts.fragment:
         return False
     return f"{parts.scheme.lower()}://{parts.netloc.lower()}{parts.path.removesuffix('/')}" == resource
 

@@ -8,7 +8,6 @@ import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeGuard
-from urllib.parse import urlsplit
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
@@ -21,6 +20,7 @@ from gateway.limits.rates import count_for_address
 from gateway.models import ApiKey
 from gateway.oauth.endpoints import MAX_BODY_BYTES, json_view, oauth_error
 from gateway.requests import counted_address
+from gateway.web_addresses import url_parts
 from memories.database.access import in_thread
 from memories.errors import InvalidRequest
 from memories.json_input import read_json
@@ -104,17 +104,14 @@ def check_redirect(uri: str) -> None:
     app."""
     if len(uri) > MAX_REDIRECT_CHARS or not _VISIBLE.fullmatch(uri):
         raise BadRedirect(f"A redirect address must have 1 to {MAX_REDIRECT_CHARS} visible ASCII characters.")
-    try:
-        parts = urlsplit(uri)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        raise BadRedirect("A redirect address is not valid.") from None
+    if (parts := url_parts(uri, port_zero=True)) is None:
+        raise BadRedirect("A redirect address is not valid.")
     if not _HOST.fullmatch(parts.netloc):
         raise BadRedirect("The host of a redirect address may only have letters, digits, dots and hyphens.")
     if "#" in uri or "\\" in uri:
         raise BadRedirect("A redirect address must not have a fragment or a backslash.")
     if parts.scheme in {"http", "https"}:
-        if not host or (parts.scheme == "http" and host not in _LOOPBACK):
+        if not parts.hostname or (parts.scheme == "http" and parts.hostname not in _LOOPBACK):
             raise BadRedirect("A redirect address must be https, or http on 127.0.0.1, [::1] or localhost.")
     elif parts.scheme not in _APP_SCHEMES and not _REVERSE_DOMAIN.fullmatch(parts.scheme):
         raise BadRedirect("The scheme of a redirect address must be https or that of an app, such as com.example.app.")

@@ -6,9 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import reduce
 from itertools import chain
-from operator import and_
 from uuid import UUID
 
 from django.db.models import Q, QuerySet, UUIDField
@@ -130,8 +128,8 @@ def _of_owner(owner_id: UUID) -> "QuerySet[Message]":
 
 
 def _titles_with(sessions: "QuerySet[Session]", words: Sequence[str]) -> list[UUID]:
-    named = reduce(and_, (contains_text(word, "title") for word in words))
-    rows = sessions.filter(named, temporary=False).order_by("-last_active_at", "-id")
+    named = (contains_text(word, "title") for word in words)
+    rows = sessions.filter(*named, temporary=False).order_by("-last_active_at", "-id")
     return list(rows.values_list("pk", flat=True)[:_MAX_TITLES])
 
 

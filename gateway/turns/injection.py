@@ -166,7 +166,7 @@ async def _snapshot(context: TurnContext, book: BookState, trace: dict[str, Any]
             "epoch": found.view.state.epoch,
             "agent_version": agent_version,
             "compaction_epoch": compaction_epoch,
-            "frozen": len(found.frozen.entries),
+            "frozen": len(found.frozen.items),
         }
         return found
     return empty_snapshot(book)

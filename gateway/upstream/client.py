@@ -58,13 +58,7 @@ class UpstreamClient(openai.AsyncOpenAI):
         return f"{openai.AsyncOpenAI.__name__}/Python {self._version}"
 
     async def opened(
-        self,
-        path: str,
-        body: dict[str, Any],
-        *,
-        headers: dict[str, str],
-        query: dict[str, str],
-        limits: openai.Timeout,
+        self, path: str, body: dict[str, Any], *, headers: dict[str, str], query: dict[str, str], limits: openai.Timeout
     ) -> httpx2.Response:
         """Send a POST and return the response before its body is read. Raises the errors of httpx2, and ValueError for
         a body that cannot be written as JSON."""

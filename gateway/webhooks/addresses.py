@@ -4,12 +4,12 @@ is resolved when a delivery connects, and the connection uses the address that w
 import socket
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
-from urllib.parse import urlsplit
 
 from aiohttp import ThreadedResolver
 from aiohttp.abc import ResolveResult
 from django.conf import settings
 
+from gateway.web_addresses import url_parts
 from memories.errors import InvalidRequest
 
 URL_LENGTH = 2_000
@@ -30,17 +30,13 @@ def checked_url(url: str) -> str:
     """Return a webhook's URL, normalised, if it is allowed. Does not resolve the host name. Raises InvalidRequest."""
     if len(url) > URL_LENGTH:
         raise InvalidRequest(f"url has at most {URL_LENGTH} characters.", param="url")
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        host = None
+    parts = url_parts(url)
     plain = url.isascii() and url.isprintable() and " " not in url and "\\" not in url
-    if not host or not plain or parts.scheme not in {"http", "https"} or parts.port == 0:
+    if parts is None or not parts.hostname or not plain or parts.scheme not in {"http", "https"}:
         raise InvalidRequest("url is an address such as https://example.org/hook.", param="url")
     if parts.username is not None or parts.password is not None:
         raise InvalidRequest("url has no name and no password in it.", param="url")
-    if literal_refused(host):
+    if literal_refused(parts.hostname):
         raise InvalidRequest(_NOT_PUBLIC, param="url")
     return parts._replace(fragment="").geturl()
 

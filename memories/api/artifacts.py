@@ -16,9 +16,8 @@ from memories.artifacts.cleaning import MAX_DOCUMENT
 from memories.artifacts.store import artifact_get, artifact_put, clean_document, live_artifacts
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_thread
-from memories.errors import NotFound
 from memories.pagination import page_json
-from memories.selectors import book_named
+from memories.selectors import book_get, book_named
 from memories.services import book_get_or_create
 from memories.verdicts import scan_document_ahead
 
@@ -45,11 +44,9 @@ def artifact_list(request: ApiRequest, name: str) -> dict[str, Any]:
 @reading
 def artifact_read(request: ApiRequest, name: str, path: str, response: HttpResponse) -> dict[str, Any]:
     """Return a document, with its ETag."""
+    owner_id = request.auth.owner_id
     request.auth.limits.require_books([name])
-    book = book_named(request.auth.owner_id, name)
-    if book is None:
-        raise NotFound("There is no such book.")
-    return with_etag(response, artifact_json(artifact_get(request.auth.owner_id, book.pk, path)))
+    return with_etag(response, artifact_json(artifact_get(owner_id, book_get(owner_id, name).pk, path)))
 
 
 @router.put("/books/{name}/artifacts/{path:path}", response=documented(answers.Artifact))

@@ -6,7 +6,6 @@ from memories.errors import InvalidRequest
 
 MEMORY_PATH = "MEMORY.md"
 SUMMARY_PATH = "memory_summary.md"
-MAX_SKILL_NAME = 64
 _SKILL_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?")
 _SKILL_PATH = re.compile(rf"skills/({_SKILL_NAME.pattern})/SKILL\.md")
 ROOT = "memory://root"
@@ -18,11 +17,7 @@ def is_skill_name(name: str) -> bool:
 
 
 def skill_path(name: str) -> str:
-    """Return the path of a skill's document. Raises InvalidRequest for an invalid name."""
-    if not is_skill_name(name):
-        raise InvalidRequest(
-            f"A skill's name has 1 to {MAX_SKILL_NAME} letters, digits, - and _, the first and last a letter or digit."
-        )
+    """Return the path of the document of a skill with a valid name (is_skill_name)."""
     return f"skills/{name}/SKILL.md"
 
 

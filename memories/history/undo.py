@@ -3,8 +3,7 @@
 For each memory whose latest revision belongs to the change set (or to an undo of it, an undo of that, and so on), the
 state before the first revision in the set is restored, as one revision of a new change set. Later changes that were
 undone are ignored, as are search keywords that the background job added. Memories that were otherwise changed since are
-left alone and listed. An undo is a change set too,
-so it can be undone, and then the original set can be undone again.
+left alone and listed. An undo is a change set too, so it can be undone, and then the original set can be undone again.
 
 A set of up to ATOMIC memories is undone in one transaction; a larger one, such as an import, in several short ones that
 form one change set. If that is interrupted, another undo completes it."""
@@ -26,15 +25,7 @@ from memories.evidence import proposal_store
 from memories.imports.conversations import conversation_store
 from memories.models import ChangeSet, Memory, Revision, WriteOrigin
 from memories.selectors import MAX_UNDO_CHAIN, undo_steps
-from memories.services import (
-    BookWriter,
-    Source,
-    WriteResult,
-    book_changed,
-    book_writing,
-    memory_state,
-    stored_state,
-)
+from memories.services import BookWriter, Source, WriteResult, book_changed, book_writing, memory_state, stored_state
 
 ATOMIC = 100  # memories that are undone in a single transaction at most
 

@@ -22,7 +22,7 @@ class Owner(models.Model):
     notification_seq = models.PositiveBigIntegerField(
         "newest notification", default=0, help_text="Number of the newest notification."
     )
-    time_zone = models.CharField(max_length=64, default="UTC")
+    time_zone = models.CharField(max_length=64, blank=True, help_text="Empty until a browser has named its own: UTC.")
     created_at = models.DateTimeField("created", default=timezone.now)
 
     class Meta:

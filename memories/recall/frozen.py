@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memories.models import Target
+from memories.recall.items import RecallItem
 from prompts.memory import MemoryLine, memory_block
 from search.entries import Entry
 
@@ -26,7 +27,7 @@ class FrozenBlock:
     """The rendered block and its memories."""
 
     text: str
-    entries: tuple[ViewEntry, ...]
+    items: tuple[RecallItem, ...]
     holds_all: bool
 
 
@@ -34,12 +35,17 @@ def freeze(entries: Sequence[ViewEntry], *, max_memories: int, char_limit: int) 
     """Select and render entries: all if they fit; otherwise at most half of `max_memories`, pinned first, then those
     about the user, then by last change of the content (newest first), then by number, until the block is full."""
     if not char_limit or not entries:
-        return FrozenBlock(text="", entries=(), holds_all=not entries)
+        return FrozenBlock(text="", items=(), holds_all=not entries)
     fits = len(entries) <= max_memories and sum(len(entry.content) for entry in entries) <= char_limit
     chosen = list(entries) if fits else _choose(entries, limit=max_memories // 2, char_limit=char_limit)
     chosen.sort(key=lambda entry: (not entry.pinned, entry.number))
     lines = [MemoryLine(number=e.number, category=e.category, content=e.content) for e in chosen]
-    return FrozenBlock(text=memory_block(lines), entries=tuple(chosen), holds_all=fits)
+    return FrozenBlock(text=memory_block(lines), items=tuple(map(_item, chosen)), holds_all=fits)
+
+
+def _item(entry: ViewEntry) -> RecallItem:
+    why = "Pinned, so it is in every answer." if entry.pinned else "In every answer of this session."
+    return RecallItem(lane="frozen", reason=why, text=entry.content, number=entry.number, category=entry.category)
 
 
 def _choose(entries: Sequence[ViewEntry], *, limit: int, char_limit: int) -> list[ViewEntry]:

@@ -11,17 +11,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
-from typing import Any, Literal, NamedTuple
-from uuid import UUID
+from typing import Any
 
 from memories.providers import MemoryProvider, Scope, providers
 from memories.recall.failures import contained, note
-from memories.recall.frozen import ViewEntry
+from memories.recall.items import RecallItem
 from memories.recall.snapshot import SessionSnapshot
 from memories.recall.threads import ThreadView
 from memories.verdicts import verdict_of
 from prompts.memory import MemoryLine, Snippet, memory_block, thread_block
-from search import LONG_MESSAGE, Hit
+from search import LONG_MESSAGE
 
 TOTAL_BYTES = 4096
 SHORT_TERM_BYTES = 1536
@@ -32,37 +31,6 @@ SMALL_INDEX = 10_000
 # are built at once.
 BUILD_FACTOR = 10
 _ELLIPSIS = "…"
-
-
-class RecallItem(NamedTuple):
-    """A text that a run was given, and why, as shown under "used in this answer"."""
-
-    lane: Literal["frozen", "short_term", "long_term"]
-    reason: str | Hit
-    text: str
-    number: int | None = None  # of a memory
-    source: str = ""  # of another provider's entry
-    turn_id: UUID | None = None  # of an earlier turn
-    turn: int | None = None
-    category: str = "general"
-
-    @property
-    def why(self) -> str:
-        """The reason as a sentence for people; computed lazily for a search hit."""
-        if isinstance(self.reason, str):
-            return self.reason
-        with contained("why", {}):
-            return self.reason.why
-        return ""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the API representation."""
-        return {
-            "memory_id": str(self.number) if self.number is not None else None,
-            "turn_id": str(self.turn_id) if self.turn_id else None,
-            "lane": self.lane,
-            "why": self.why,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +57,7 @@ class RecallSettings:
 
 def searches_book(snapshot: SessionSnapshot, max_memories: int) -> bool:
     """Return True if the long-term lane has entries beyond the frozen block to search, and room for them."""
-    return not snapshot.frozen.holds_all and max_memories > len(snapshot.frozen.entries)
+    return not snapshot.frozen.holds_all and max_memories > len(snapshot.frozen.items)
 
 
 async def recall(
@@ -106,7 +74,7 @@ async def recall(
     """Run the lanes and fit their results into the limits. No query is needed: the indexes come with the snapshot. With
     a `scope`, external providers are asked too, and their results follow the native ones. Without `long_term`, the book
     is not searched."""
-    left = limits.max_memories - len(snapshot.frozen.entries)
+    left = limits.max_memories - len(snapshot.frozen.items)
     trace: dict[str, Any] = {}
     quick: dict[str, Awaitable[list[RecallItem]]] = {}
     slow: dict[str, Awaitable[list[RecallItem]]] = {}
@@ -130,7 +98,8 @@ async def recall(
     if scope is not None:
         slow |= {provider.name: _provider_lane(provider, scope, query, limits, trace) for provider in _providers(trace)}
     found = {name: await lane for name, lane in quick.items()}
-    found |= zip(slow, await asyncio.gather(*slow.values()), strict=True)
+    if slow:
+        found |= zip(slow, await asyncio.gather(*slow.values()), strict=True)
     short, long = found.pop("short_term", []), found.pop("long_term", [])
     others = (item for items in found.values() for item in items)
     short, long = fit_lanes(short, [*long, *others][: max(0, left)])
@@ -140,13 +109,13 @@ async def recall(
 def _injection(
     snapshot: SessionSnapshot, short: Sequence[RecallItem], long: Sequence[RecallItem], trace: dict[str, Any]
 ) -> Injection:
-    frozen = [_frozen(entry) for entry in snapshot.frozen.entries]
     blocks = ""
     with contained("blocks", trace):
         blocks = _blocks(short, long)
     if not blocks:
         short, long = [], []
-    return Injection(frozen=snapshot.frozen.text, recall=blocks, recalled=(*frozen, *short, *long), trace=trace)
+    frozen = snapshot.frozen
+    return Injection(frozen=frozen.text, recall=blocks, recalled=(*frozen.items, *short, *long), trace=trace)
 
 
 def _blocks(short: Sequence[RecallItem], long: Sequence[RecallItem]) -> str:
@@ -250,17 +219,12 @@ def _long_term(
     vector: Sequence[float] | None,
 ) -> list[RecallItem]:
     view = snapshot.view
-    frozen = {entry.number for entry in snapshot.frozen.entries}
+    frozen = {item.number for item in snapshot.frozen.items if item.number}
     hits = view.index.search(
         query, limit=limit, keywords=keywords, strategy=search, exclude=frozen, query_vector=vector
     )
     found = ((hit, view.by_number[hit.number]) for hit in hits)
     return [RecallItem("long_term", hit, truncate(e.content), number=e.number, category=e.category) for hit, e in found]
-
-
-def _frozen(entry: ViewEntry) -> RecallItem:
-    why = "Pinned, so it is in every answer." if entry.pinned else "In every answer of this session."
-    return RecallItem(lane="frozen", reason=why, text=entry.content, number=entry.number, category=entry.category)
 
 
 def _fill(items: Sequence[RecallItem], sizes: Sequence[int], limit: int) -> list[RecallItem]:

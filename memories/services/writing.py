@@ -11,7 +11,6 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef
 from django.utils import timezone
 
 from memories.database.statements import Insert
@@ -19,9 +18,9 @@ from memories.entry_rules import check_hold, check_scan, content_key, said_alrea
 from memories.errors import Conflict, NotFound
 from memories.messaging import invalidation
 from memories.messaging.outbox import next_numbers, notify
-from memories.models import EVIDENCE_COLUMNS, Book, ChangeSet, Evidence, Memory, Notification, Revision, WriteOrigin
-from memories.selectors import live_in, undeleted
-from memories.services.books import Budgets
+from memories.models import EVIDENCE_COLUMNS, Book, ChangeSet, Evidence, Memory, Notification, Revision
+from memories.selectors import change_set_of_turn, live_in, only_keywords_added, undeleted
+from memories.services.books import Budgets, generations_raise
 from memories.services.refusals import refusals_stored
 from memories.services.rows import (
     MemoryFields,
@@ -177,32 +176,22 @@ class BookWriter:
     def changes(self) -> ChangeSet:
         """Return the change set of this transaction, created at the first change. It includes changes of documents, and
         what earlier steps of the turn wrote."""
+        source = self.source
+        if self.change_set is None and source.kind == ChangeSet.Kind.TOOL and source.run_id:
+            self.change_set = change_set_of_turn(self.book, source.run_id)
         if self.change_set is None:
-            self.change_set = self._of_turn() or ChangeSet.objects.create(
+            self.change_set = ChangeSet.objects.create(
                 owner_id=self.book.owner_id,
                 book=self.book,
-                kind=self.source.kind,
-                actor=self.source.actor,
-                write_origin=self.source.origin,
-                session_id=self.source.session_id,
-                run_id=self.source.run_id,
-                review_id=self.source.review_id,
-                undoes_id=self.source.undoes,
+                kind=source.kind,
+                actor=source.actor,
+                write_origin=source.origin,
+                session_id=source.session_id,
+                run_id=source.run_id,
+                review_id=source.review_id,
+                undoes_id=source.undoes,
             )
         return self.change_set
-
-    def _of_turn(self) -> ChangeSet | None:
-        """Return the change set of what earlier steps of a turn wrote, also before it waited for the client's tools.
-        None if there is none, or if others changed one of its memories or undid it since: an undo would undo that."""
-        source = self.source
-        if source.kind != ChangeSet.Kind.TOOL or source.run_id is None:
-            return None
-        later = Revision.objects.filter(
-            memory__revisions__change_set=OuterRef("pk"), version__gt=F("memory__revisions__version")
-        )
-        by_others = later.exclude(change_set=OuterRef("pk")).exclude(write_origin=WriteOrigin.SYSTEM)
-        of_run = ChangeSet.objects.filter(owner_id=self.book.owner_id, run_id=source.run_id, kind=source.kind)
-        return of_run.filter(~Exists(by_others), book=self.book).order_by("id").last()
 
     def _known(self, key: str) -> Memory | None:
         """Return a live memory with this normalised content."""
@@ -210,7 +199,7 @@ class BookWriter:
 
     def _unchanged(self, number: int, version: int | None, advice: str) -> Memory:
         memory = self.memory(number)
-        if version is not None and version != memory.version and not _only_keywords_added(memory, version):
+        if version is not None and version != memory.version and not only_keywords_added(memory, version):
             text = f"Memory {number} was changed in the meantime. Read it again {advice}."
             raise Conflict(text, version=memory.version)
         return memory
@@ -242,13 +231,6 @@ def _earlier_evidence(memory: Memory) -> Evidence:
     revisions = Revision.objects.filter(owner_id=memory.owner_id, memory=memory, after__content=memory.content)
     revision = revisions.order_by("-version").first()
     return revision.evidence if revision else Evidence()
-
-
-def _only_keywords_added(memory: Memory, version: int) -> bool:
-    """Return True if only the keyword job has changed a memory since a version: a person who read it then lost nothing
-    that they saw. One query."""
-    later = Revision.objects.filter(owner_id=memory.owner_id, memory=memory, version__gt=version)
-    return later.filter(write_origin=WriteOrigin.SYSTEM).count() == memory.version - version
 
 
 def _expired(state: Mapping[str, Any]) -> bool:
@@ -296,9 +278,7 @@ def book_touch(book: Book, *, written: bool = True) -> None:
         undeleted(book).filter(expires_at__gt=now).order_by("expires_at").values_list("expires_at", flat=True).first()
     )
     last_write_at = now if written else book.last_write_at
-    Book.objects.filter(pk=book.pk).update(
-        generation=F("generation") + 1, last_write_at=last_write_at, next_expiry_at=next_expiry
-    )
+    generations_raise([book.pk], last_write_at=last_write_at, next_expiry_at=next_expiry)
 
 
 @transaction.atomic

@@ -9,7 +9,7 @@ from memories.limits import LISTED_CHARACTERS, LISTED_MEMORIES
 from memories.models import Book, Memory
 from memories.recall.book_views import BookState, load_view
 from memories.recall.snapshot import snapshots
-from memories.selectors import blocked_condition, live_memories
+from memories.selectors import blocked_condition, live_in
 from memories.services import book_limits, characters_used
 from memories.tools.tool import Arguments, BoundedQuery, Stage, Tool, ToolRun, Words
 from search.keywords import query_keywords
@@ -95,7 +95,7 @@ def newest_memories(book: Book) -> tuple[list[Memory], bool]:
     whether there are more."""
     found: list[Memory] = []
     remaining = LISTED_CHARACTERS
-    rows = live_memories(book.owner_id, book.pk).exclude(blocked_condition()).order_by("-number")
+    rows = live_in(book).exclude(blocked_condition()).order_by("-number")
     for row in rows.only("number", "target", "category", "content")[: LISTED_MEMORIES + 1]:
         remaining -= len(row.content)
         if remaining < 0 or len(found) == LISTED_MEMORIES:

@@ -14,7 +14,7 @@ from memories.evidence import Proposal, WriteHeld, evidence_for
 from memories.limits import MAX_NUMBER
 from memories.models import ChangeSet, Evidence, Memory, Revision, Target, WriteOrigin
 from memories.pagination import parse_number
-from memories.selectors import blocked_condition, live_memories
+from memories.selectors import blocked_condition, live_in
 from memories.services import BookWriter, Budgets, MemoryFields, WriteResult, proposal_of
 from memories.tools.tool import Arguments, BoundedKeywords, BoundedQuote, Stage, Tool, ToolRun, Words, failure
 
@@ -192,8 +192,7 @@ def _refusal(error: DomainError, writer: BookWriter) -> dict[str, Any]:
     delete some in this turn. Blocked ones are shown to no model."""
     result = failure(error.code, str(error), **error.details)
     if isinstance(error, OverBudget):
-        rows = live_memories(writer.book.owner_id, writer.book.pk).filter(target=error.details["target"])
-        rows = rows.exclude(blocked_condition())
+        rows = live_in(writer.book).filter(~blocked_condition(), target=error.details["target"]).order_by("number")
         result["entries"] = [{"id": row.number, "content": row.content} for row in rows]
     return result
 

@@ -107,7 +107,7 @@ class ReviewRunAdmin(SessionTitles, DecisionAdmin, ObjectActionAdmin, ReadOnlyAd
     tokens = column("Tokens", lambda run: total_tokens(run.usage))
     agent = column("Agent", lambda run: run.agent_name)
     why = column("Why", lambda run: error_words(run))
-    seconds = column("Seconds", lambda run: seconds(run.started_at, run.finished_at))
+    seconds = column("Seconds", lambda run: seconds(run.started_at, run.answered_at))
     usage_in_words = column("Tokens", lambda run: usage_words(run.usage))
     frozen_range = column("Messages", lambda run: f"{run.first_seq} to {run.last_seq} of the session")
     changes = column(

@@ -49,7 +49,7 @@ def reviews_of_turn(run: Run, first_seq: int, last_seq: int) -> list[dict[str, A
             "badge": state_badge(review),
             "why": error_words(review),
             "trigger": review.get_trigger_display(),
-            "seconds": seconds(review.started_at, review.finished_at),
+            "seconds": seconds(review.started_at, review.answered_at),
             "usage": usage_words(review.usage),
             "writes": writes[review.pk],
         }

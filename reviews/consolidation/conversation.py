@@ -6,11 +6,10 @@ from typing import Any
 from uuid import UUID
 
 import scanning
-from gateway.runs.instructions import earlier_instructions
-from gateway.runs.utterances import answers_elsewhere, unread_and_unstored, utterances_of
+from gateway.runs.utterances import utterances_of
 from memories.evidence import Conversation
 from memories.tokens import text_tokens
-from reviews.frozen import message_for_review, reviewable
+from reviews.frozen import message_for_review, reviewable, session_evidence
 
 Item = dict[str, Any]
 _ITEM_TOKENS = 8  # overhead of an item
@@ -39,18 +38,11 @@ def read_record(owner_id: UUID, session_id: UUID, *, floor: int, token_limit: in
             clean = scanning.redact(message["content"])
             redacted += clean.count
             items.append({"role": message["role"], "content": clean.text})
-    unread, unstored = unread_and_unstored(rows)
     return SessionRecord(
         items=tuple(keep_both_ends(items, token_limit)),
         through_seq=through,
         redacted=redacted,
-        conversation=Conversation(
-            utterances_of(rows),
-            answers=answers_elsewhere(owner_id, session_id),
-            earlier_instructions=earlier_instructions(owner_id, session_id),
-            unread=unread,
-            unstored=unstored,
-        ),
+        conversation=session_evidence(owner_id, session_id, rows, utterances_of(rows)),
     )
 
 

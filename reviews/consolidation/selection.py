@@ -14,7 +14,7 @@ from gateway.agents.settings import ConsolidationSettings
 from gateway.models import Message, Run, Session
 from memories.models import Artifact, Book
 from memories.services import book_get_or_create
-from reviews.frozen import IN_CURRENT_TURNS
+from reviews.frozen import reviewable
 from reviews.models import ConsolidationRun, ConsolidationState, Extraction
 
 CHANGED = Q(extraction__isnull=True) | Q(extraction__through_seq__lt=F("end_seq"))
@@ -106,14 +106,9 @@ def cooldown_over(state: ConsolidationState | None, limits: ConsolidationSetting
     return timezone.now() - state.last_synthesis_at >= timedelta(hours=limits.synthesis_cooldown_hours)
 
 
-def _readable_messages() -> "QuerySet[Message]":
-    """Return the messages of the outer query's session that a review may read, too (reviews.frozen.reviewable)."""
-    return Message.objects.filter(IN_CURRENT_TURNS, session=OuterRef("pk")).exclude(kind=Message.Kind.COMMAND)
-
-
 def end_seq() -> Subquery:
     """Return a subquery for the number of a session's last readable message; null if there is none."""
-    return Subquery(_readable_messages().order_by("-seq").values("seq")[:1])
+    return Subquery(reviewable(OuterRef("owner_id"), OuterRef("pk")).order_by("-seq").values("seq")[:1])
 
 
 def in_use() -> Exists:
@@ -125,7 +120,8 @@ def in_use() -> Exists:
 def has_user_message() -> Exists:
     """Return the condition that the session has a user message which was not cleared."""
     floor = Coalesce(OuterRef("extraction__floor_seq"), 0)
-    return Exists(_readable_messages().filter(role=Message.Role.USER, seq__gt=floor))
+    messages = reviewable(OuterRef("owner_id"), OuterRef("pk"))
+    return Exists(messages.filter(role=Message.Role.USER, seq__gt=floor))
 
 
 def _synthesis_due(

@@ -194,8 +194,8 @@ def _usage_text(review: ReviewRun, turns: int) -> str:
     parts = [review.model] if review.model else []
     if tokens := review.usage.get("total_tokens"):
         parts.append(f"{tokens:,} tokens")
-    if review.started_at and review.finished_at and review.state in {State.SAVED, State.NOTHING_TO_SAVE}:
-        parts.append(_duration((review.finished_at - review.started_at).total_seconds()))
+    if review.started_at and review.answered_at and review.state in {State.SAVED, State.NOTHING_TO_SAVE}:
+        parts.append(_duration((review.answered_at - review.started_at).total_seconds()))
     return " · ".join(parts)
 
 

@@ -17,7 +17,7 @@ from memories.ids import parse_uuid
 from memories.models import Artifact, ArtifactRevision
 from memories.number_words import counted
 from memories.pagination import parse_number
-from memories.selectors import book_named, row_by_id
+from memories.selectors import book_get, row_by_id
 from memories.viewers import Viewer, action_view, fragment_view, page_view
 from reviews import services
 from reviews.models import ReviewRun
@@ -113,7 +113,4 @@ def _book(request: HttpRequest) -> str:
 
 def _document(viewer: Viewer, book_name: str, path: str) -> Artifact:
     """Return a document of a book. Raises NotFound."""
-    book = book_named(viewer.owner.pk, book_name)
-    if book is None:
-        raise NotFound("There is no such book.")
-    return artifact_get(viewer.owner.pk, book.pk, path)
+    return artifact_get(viewer.owner.pk, book_get(viewer.owner.pk, book_name).pk, path)

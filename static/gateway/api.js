@@ -36,7 +36,7 @@ async function refusal(response) {
 export async function request(method, path, body, { headers = {}, signal } = {}) {
   const options = { method, signal, credentials: "same-origin", headers: { ...headers } };
   if (method !== "GET") options.headers["X-CSRFToken"] = csrfToken();
-  if (body instanceof Blob) options.body = body; // a file, sent with its own type
+  if (body instanceof Blob || body instanceof URLSearchParams) options.body = body; // sent with its own type
   else if (body !== undefined) {
     options.headers["Content-Type"] = "application/json";
     options.body = JSON.stringify(body);

@@ -67,6 +67,7 @@ export class Attachments extends EventTarget {
   }
 
   #refusal(file) {
+    if (!file.size) return `${file.name} is empty, or a folder.`;
     const size = this.items.reduce((sum, item) => sum + item.size, file.size);
     if (size > LARGEST) return `${file.name} is too large: attachments may have ${LARGEST / 1e6} MB in total.`;
     return null;
@@ -132,7 +133,7 @@ async function readItem(file) {
     return { name, size: file.size, part: { type: "file", file: { filename: name, file_data: await dataUrl(file) } } };
   }
   const text = await textOf(file);
-  if (text === null) return { refused: `${file.name} cannot be attached. Pictures may be PNG, JPEG, GIF or WebP; other files PDF or text.` };
+  if (text === null) return { refused: `${file.name} cannot be attached. Pictures may be PNG, JPEG, GIF or WebP; other files PDF or text in UTF-8.` };
   if (text.length > LONGEST_TEXT) return { refused: `${file.name} is too long: a text file may have ${LONGEST_TEXT.toLocaleString("en")} characters.` };
   return { name, size: file.size, part: { type: "text", text: `[File ${name}]\n${text}` } };
 }

@@ -101,9 +101,7 @@ export class Conversation extends EventTarget {
     const newest = nodes && [...nodes.querySelectorAll(".turn")].at(-1)?.dataset;
     const shown = this.last?.dataset;
     if (this.answering || !newest || (newest.turn === shown?.turn && newest.state === shown?.state)) return;
-    const { following } = this;
     this.#showAll(nodes);
-    if (following) this.toEnd();
     this.resume();
   }
 
@@ -138,10 +136,12 @@ export class Conversation extends EventTarget {
   }
 
   #showAll(nodes) {
+    const { following } = this;
     this.ledger.classList.remove("ledger--empty");
     this.ledger.replaceChildren(nodes);
     this.#settled(this.ledger);
     window.htmx?.process(this.ledger);
+    if (following) this.toEnd();
   }
 
   // Only one check at a time, since two would both start to follow the same answer. Null if it failed: the next return to
@@ -243,7 +243,9 @@ export class Conversation extends EventTarget {
         if (event.type === "done" || event.type === "error") {
           answer.end();
           await this.#replaceWithServers(section, this.current.turn);
-          this.status.textContent = event.type === "done" ? "Answer complete" : "No answer";
+          await this.#addMissing();
+          const failure = this.#shown(this.current.turn)?.querySelector("[data-failure]")?.textContent ?? "No answer";
+          this.status.textContent = event.type === "done" ? "Answer complete" : failure;
           this.dispatchEvent(new CustomEvent("complete", { detail: event.data }));
           return { ...event, turn: this.current.turn };
         }
@@ -254,6 +256,14 @@ export class Conversation extends EventTarget {
       this.current = null;
       this.dispatchEvent(new CustomEvent("idle"));
     }
+  }
+
+  // Shows all turns again if another device added some before the last one.
+  async #addMissing() {
+    const [before, last] = [...this.ledger.querySelectorAll("[data-number]")].slice(-2).map(({ dataset }) => Number(dataset.number));
+    if (!(last > before + 1) || this.ledger.querySelector(".editor")) return;
+    const nodes = await this.#fetched(this.#turnsUrl());
+    if (nodes) this.#showAll(nodes);
   }
 
   #keepPlace() {

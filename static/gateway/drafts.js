@@ -1,9 +1,11 @@
 // Drafts of messages, kept in this browser for each person and session until their message is sent. Several tabs may be on
-// the page of a new session, so each has its own draft there; a tab that is left hands it to the next one on that page.
+// the page of a new session, so each has its own draft there; tabs that are left hand theirs to the next ones on that page.
 
 import { TAB, forget, keep, recall } from "./storage.js";
 
 forget(/^draft:[^:]*$/); // from before drafts were kept for each person
+
+const BETWEEN = "\0";
 
 const keyOf = (session) => `draft:${document.body.dataset.owner}:${session || "new"}`;
 
@@ -16,17 +18,20 @@ export function draftOf(session) {
   return recall(keyOf(session), session ? undefined : TAB) ?? "";
 }
 
+// The drafts that tabs have left, the newest last, so that a reload finds its own.
+const leftDrafts = () => recall(keyOf(""))?.split(BETWEEN) ?? [];
+
 function takeOver() {
-  const left = recall(keyOf(""));
-  if (!left || recall(keyOf(""), TAB)) return;
-  keepDraft("", left);
-  keep(keyOf(""), null);
+  if (recall(keyOf(""), TAB)) return;
+  const left = leftDrafts();
+  keepDraft("", left.pop() ?? "");
+  keep(keyOf(""), left.join(BETWEEN));
 }
 
 addEventListener("pagehide", () => {
   const own = recall(keyOf(""), TAB);
-  if (!own || recall(keyOf(""))) return; // one tab's is kept already; this tab still has its own
-  keep(keyOf(""), own);
+  if (!own) return;
+  keep(keyOf(""), [...leftDrafts(), own].join(BETWEEN));
   keepDraft("", "");
 });
 

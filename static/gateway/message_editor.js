@@ -9,10 +9,10 @@ export function editMessage(section, send) {
   const editor = fromTemplate("message-editor");
   const area = editor.querySelector("textarea");
   const opener = document.activeElement;
-  const shown = [...body.children];
+  const shown = body.querySelectorAll(":scope > :not(.attached)"); // the attachments are kept
   area.defaultValue = section.querySelector("[data-said]").content.textContent;
   for (const child of shown) child.hidden = true;
-  body.append(editor);
+  body.prepend(editor);
   area.focus();
   editor.scrollIntoView({ block: "nearest" });
   area.setSelectionRange(area.value.length, area.value.length);

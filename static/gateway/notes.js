@@ -7,8 +7,8 @@ import { element, fromTemplate } from "./parts.js";
 
 export function installNotes(root, refreshTurn) {
   root.addEventListener("click", (event) => {
-    const summary = event.target.closest("details[data-given] > summary");
-    if (summary && !summary.parentElement.open) requestAnimationFrame(() => summary.parentElement.scrollIntoView({ block: "nearest" }));
+    const summary = event.target.closest("details[data-fold] > summary");
+    if (summary && !summary.parentElement.open) showOpened(summary.parentElement, refreshTurn);
     const taken = event.target.closest("[data-change-set] [data-undo]");
     if (taken) takeBack(taken, refreshTurn);
     const edit = event.target.closest("[data-edit-memory]");
@@ -16,6 +16,16 @@ export function installNotes(root, refreshTurn) {
     const removed = event.target.closest("[data-delete-memory]");
     if (removed) deleteMemory(removed, refreshTurn);
   });
+}
+
+// Brings opened details into view. Given memories are shown as they are now: they may have been changed or deleted since
+// the turn was rendered.
+async function showOpened(details, refreshTurn) {
+  requestAnimationFrame(() => details.scrollIntoView({ block: "nearest" }));
+  if (!details.matches("[data-given]")) return;
+  const { dataset, id } = details.closest(".turn");
+  const error = await refused(() => refreshTurn(dataset.turn));
+  if (!error && document.activeElement === document.body) document.querySelector(`#${id} [data-given] > summary`)?.focus();
 }
 
 const LINE = ".note__line, .given li";

@@ -1,5 +1,6 @@
 // Features of every page: theme, shortcuts, dialogs, the connection, toasts, and the number of waiting reviews.
 
+import { refused, request } from "./api.js";
 import { forgetDrafts } from "./drafts.js";
 import { showHelp } from "./help.js";
 import { Notifications } from "./notifications.js";
@@ -43,13 +44,13 @@ if (/^(mac|ip)/i.test(navigator.userAgentData?.platform ?? navigator.platform)) 
 }
 
 // The second click of a double click is not meant for a button that the first one has put there, such as Restore in place
-// of Undo, or Approve of the next proposal. The arrows between versions are meant to be clicked fast.
+// of Undo, or Approve of the next proposal. Arrows between versions, and × of several notices, are meant to be clicked fast.
 let clicked = null;
 document.addEventListener(
   "click",
   (event) => {
     const button = event.target.closest("button, a");
-    if (event.detail > 1 && button && button !== clicked && !button.matches("[data-choose]")) {
+    if (event.detail > 1 && button && button !== clicked && !button.matches("[data-choose], .toast [data-close]")) {
       event.preventDefault();
       event.stopImmediatePropagation();
     } else clicked = button;
@@ -101,6 +102,13 @@ function loginEnded() {
 document.body.addEventListener("htmx:responseError", ({ detail }) => {
   if (detail.xhr.status === 401) loginEnded();
 });
+
+// Times are shown in the zone of the person's first browser, until they choose another one.
+const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+if ("noTimeZone" in document.body.dataset && timeZone !== "UTC") {
+  document.getElementById("main").dataset.timeZone = timeZone;
+  refused(() => request("POST", "/account/time-zone/", new URLSearchParams({ time_zone: timeZone })));
+}
 
 const { formerOwner } = document.getElementById("deletion")?.dataset ?? {};
 if (formerOwner) {

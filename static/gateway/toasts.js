@@ -38,7 +38,7 @@ export class Toasts extends EventTarget {
         button.disabled = error.code === "not_found";
         return;
       }
-      button.hidden = true;
+      toast.querySelector("[data-acts]").hidden = true;
       if (focused) toast.querySelector("[data-close]").focus();
     });
     return toast;

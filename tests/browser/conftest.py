@@ -42,7 +42,11 @@ _ARGUMENTS = [
     "--in-process-gpu",
 ]
 # Without motion the browser computes and paints a third less. Tests about motion ask for it.
-_DEFAULT_OPTIONS: Any = {"viewport": {"width": 1440, "height": 900}, "reduced_motion": "reduce"}
+_DEFAULT_OPTIONS: Any = {
+    "viewport": {"width": 1440, "height": 900},
+    "reduced_motion": "reduce",
+    "timezone_id": "UTC",
+}
 _STORAGE_TYPES = "local_storage,indexeddb,cache_storage,service_workers"
 
 

@@ -15,6 +15,7 @@ from tests.browser.axe import findings_wide_and_narrow
 from tests.browser.conftest import NewVisitor, Visitor, owner_of
 from tests.browser.page_actions import sign_in_with
 from tests.factories import key_make, memory_make
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.browser
 
@@ -85,6 +86,18 @@ def test_the_browsers_time_zone_is_offered_and_used(visitor: NewVisitor) -> None
     expect(page.get_by_label("Times are shown in")).to_have_value("Pacific/Auckland")
     assert Owner.objects.get().time_zone == "Pacific/Auckland"
     expect(traveller.open("/memories/").locator(".mem time")).to_have_text("10 Mar 2025")
+
+
+def test_times_are_shown_in_the_zone_of_the_first_browser_until_another_is_chosen(visitor: NewVisitor) -> None:
+    owner_of("alice")
+    first = visitor("alice", timezone_id="Pacific/Auckland").open("/")
+    expect(first.locator("#main")).to_have_attribute("data-time-zone", "Pacific/Auckland")
+    eventually(lambda: Owner.objects.get().time_zone == "Pacific/Auckland", within=15)
+    traveller = visitor("alice", timezone_id="Europe/Lisbon")
+    page = open_account(traveller)
+    expect(page.get_by_label("Times are shown in")).to_have_value("Pacific/Auckland")
+    page.get_by_role("button", name="Use this browser’s: Europe/Lisbon").click()
+    expect(page.get_by_label("Times are shown in")).to_have_value("Europe/Lisbon")
 
 
 def test_everything_is_deleted_after_typing_the_confirmation(visitor: NewVisitor) -> None:

@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 from gateway.models import Message
 from tests.browser.axe import serious_findings
 from tests.browser.conftest import Visitor
+from tests.browser.page_actions import ask
 from tests.browser.puppet_model import PuppetModel
 
 pytestmark = pytest.mark.browser
@@ -62,10 +63,23 @@ def test_an_image_can_be_sent_without_text(chat: Page, puppet: PuppetModel) -> N
     expect(chat.get_by_role("list", name="Attached").first.get_by_role("img")).to_be_visible()
 
 
+def test_the_attachments_of_a_message_are_shown_while_it_is_edited(chat: Page, puppet: PuppetModel) -> None:
+    puppet.answer("A dot.")
+    attach(chat, DOT)
+    expect(chat.get_by_role("list", name="Attached").first).to_be_visible()
+    ask(chat, "What is this?")
+    chat.get_by_role("button", name="Edit your message").click()
+    expect(chat.get_by_role("textbox", name="Edit your message")).to_be_visible()
+    expect(chat.locator(".entry--you").get_by_role("list", name="Attached").get_by_role("img")).to_be_visible()
+    assert serious_findings(chat) == []
+
+
 def test_attachments_can_be_removed_and_unsupported_files_are_refused(chat: Page, puppet: PuppetModel) -> None:
     attach(chat, DOT, BINARY)
-    refusal = "tool.bin cannot be attached. Pictures may be PNG, JPEG, GIF or WebP; other files PDF or text."
+    refusal = "tool.bin cannot be attached. Pictures may be PNG, JPEG, GIF or WebP; other files PDF or text in UTF-8."
     expect(chat.get_by_text(refusal)).to_be_visible()
+    attach(chat, {"name": "empty.pdf", "mimeType": "application/pdf", "buffer": b""})
+    expect(chat.get_by_text("empty.pdf is empty, or a folder.")).to_be_visible()
     attach(chat, {"name": "log.txt", "mimeType": "text/plain", "buffer": b"x" * 100_001})
     expect(chat.get_by_text("log.txt is too long: a text file may have 100,000 characters.")).to_be_visible()
     attach(chat, {"name": "rows.json", "mimeType": "application/json", "buffer": b"1" * 500_000})

@@ -95,6 +95,24 @@ def test_only_the_clicked_list_of_memories_is_open(chat: Page, puppet: PuppetMod
     expect(chat.locator(GIVEN).nth(0)).not_to_have_attribute("open", "")
 
 
+def test_an_opened_list_of_memories_shows_what_was_deleted_meanwhile(
+    chat: Page, alices: Visitor, puppet: PuppetModel
+) -> None:
+    memory_make(owner_of("alice"), "Prefers the command first.", pinned=True)
+    puppet.answer("Fine.")
+    ask(chat, "hello")
+    elsewhere = alices.open("/memories/")
+    elsewhere.get_by_text("Prefers the command first.").hover()
+    elsewhere.get_by_role("button", name="Delete: Prefers").click()
+    expect(elsewhere.get_by_role("button", name="Delete: Prefers")).to_have_count(0)
+    summary = chat.locator(f"{GIVEN} > summary")
+    summary.focus()
+    chat.keyboard.press("Enter")
+    expect(chat.get_by_text("Deleted since.")).to_be_visible()
+    expect(chat.locator(GIVEN)).to_have_attribute("open", "")
+    expect(summary).to_be_focused()
+
+
 def test_an_example_prompt_is_sent_and_keeps_the_draft(chat: Page, puppet: PuppetModel) -> None:
     box = chat.get_by_label("Message to assistant")
     box.press_sequentially("half a thou")

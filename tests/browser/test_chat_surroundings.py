@@ -122,6 +122,15 @@ def test_returning_to_a_page_shows_turns_from_other_devices(alices: Visitor, vis
     expect(chat.get_by_role("link", name="A session of the phone")).to_be_visible()
 
 
+def test_a_message_shows_the_turns_that_another_device_added_before_it(alices: Visitor, visitor: NewVisitor) -> None:
+    session = conversation_make(owner_of("alice"), ("from the laptop", "Fine."))
+    chat = alices.open(f"/c/{session.pk}/")
+    ask(visitor("alice").open("/"), "from the phone")
+    ask(chat, "from the laptop again")
+    said = chat.locator(".entry--you .prose")
+    expect(said).to_have_text(["from the laptop", "from the phone", "from the laptop again"])
+
+
 def test_a_session_can_be_renamed_searched_and_deleted(alices: Visitor) -> None:
     for title in ("Why is the oven cold?", "Plan the trip to Gotland."):
         session = conversation_make(owner_of("alice"), (title, "Fine."), title=title)

@@ -95,6 +95,17 @@ def test_the_whole_conversation_is_printed_on_white(visitor: NewVisitor) -> None
     assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
     for control in ("Message to assistant", "Copy answer", "Search sessions"):
         expect(page.get_by_label(control).first).to_be_hidden()
+    page.set_viewport_size({"width": 1047, "height": 700})  # landscape
+    line = page.locator("#ledger").evaluate("ledger => getComputedStyle(ledger).backgroundImage")
+    assert line == "none", "the red line would run through the text"
+
+
+def test_memories_are_printed_without_their_filters(visitor: NewVisitor) -> None:
+    memory_make(owner_of("alice"), "Alice keeps bees.")
+    page = visitor("alice").open("/memories/")
+    page.emulate_media(media="print")
+    expect(page.get_by_text("Alice keeps bees.")).to_be_visible()
+    expect(page.get_by_label("Search memories")).to_be_hidden()
 
 
 def test_a_printed_conversation_says_how_many_turns_are_missing(visitor: NewVisitor) -> None:

@@ -59,6 +59,16 @@ def test_the_draft_of_a_tab_that_is_closed_is_in_the_next_one(alices: Visitor) -
     expect(alices.open("/new/").get_by_label(BOX)).to_have_value("")
 
 
+def test_the_drafts_of_two_closed_tabs_are_in_the_next_two(alices: Visitor) -> None:
+    for text in ("half a thought", "something else"):
+        alices.open("/new/").get_by_label(BOX).fill(text)
+    for page in alices.context.pages[-2:]:
+        page.close(run_before_unload=True)
+    expect(alices.open("/new/").get_by_label(BOX)).to_have_value("something else")
+    expect(alices.open("/new/").get_by_label(BOX)).to_have_value("half a thought")
+    expect(alices.open("/new/").get_by_label(BOX)).to_have_value("")
+
+
 @pytest.fixture
 def refusing(alices: Visitor) -> Page:
     """A conversation in which messages are refused, until `accept_again`."""

@@ -180,6 +180,10 @@ def test_a_long_memory_is_folded_until_it_is_opened(alices: Visitor) -> None:
 def test_a_memory_is_pinned_and_a_deleted_one_can_be_restored(alices: Visitor, tea: Memory) -> None:
     page = open_memories(alices)
     pin = page.get_by_role("button", name="Pin: Likes tea.")
+    middle = "element => { const { top, height } = element.getBoundingClientRect(); return top + height / 2; }"
+    assert abs(pin.evaluate(middle) - page.locator(".mem__text").evaluate(middle)) <= 1, (
+        "the buttons are beside the text"
+    )
     pin.click()
     expect(pin).to_have_attribute("aria-pressed", "true")
     expect(pin).to_be_focused()

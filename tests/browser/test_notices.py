@@ -88,6 +88,18 @@ def test_a_notices_review_can_be_undone_restored_and_opened_with_the_keyboard(pa
     expect(paused.get_by_role("article", name="Nightly backups")).to_be_focused()
 
 
+def test_notices_can_be_closed_by_fast_clicks(paused: Page, review: ReviewRun) -> None:
+    show_notice(review, paused)
+    run_in_thread(lambda: notify(owner_id=review.owner_id, kind=Notification.Kind.REVIEW_SAVED, text=TEXT))
+    close = paused.get_by_role("button", name="Close notice")
+    expect(close).to_have_count(2)
+    close.first.click()
+    close.hover()
+    paused.mouse.down(click_count=2)
+    paused.mouse.up(click_count=2)
+    expect(close).to_have_count(0)
+
+
 def test_a_double_click_on_undo_does_not_restore(paused: Page, review: ReviewRun) -> None:
     toast = show_notice(review, paused)
     undo = toast.get_by_role("button", name="Undo")

@@ -125,6 +125,7 @@ def test_on_a_phone_a_deletion_can_be_undone(visitor: NewVisitor) -> None:
     choose_from_menu(page, "Bread", "Delete")
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_text("Restored “Bread”.")).to_be_visible()
+    expect(page.locator(".toast__acts")).to_be_hidden()
     assert Session.objects.count() == 1
 
 

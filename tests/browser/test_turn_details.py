@@ -70,9 +70,11 @@ def test_tool_calls_are_folded_below_the_answer_with_arguments_and_results(chat:
 
 
 def test_the_details_show_the_tokens(chat: Page, puppet: PuppetModel) -> None:
-    puppet.answer("Tea.")
+    chat.set_viewport_size({"width": 390, "height": 700})
+    puppet.answer("Tea.\n\n" * 30)
     ask(chat, "What do I drink?")
     chat.locator("summary", has_text="Details").click()
+    expect(chat.locator(".pairs")).to_be_in_viewport(ratio=1)
     expect(chat.locator(".pairs")).to_contain_text("8,008 tokens: 8,000 read, 8 written")
 
 

@@ -75,7 +75,7 @@ def test_without_the_database_a_round_is_one_line_and_no_sweep_runs(
     ran: list[str] = []
     loop = SweepLoop([lambda: ran.append("swept")])
     with monkeypatch.context() as away:
-        away.setattr("config.heartbeat.beat", beat)
+        away.setattr("gateway.heartbeat.beat", beat)
         for _ in range(3):
             loop.round()
     assert ran == []

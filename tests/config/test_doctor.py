@@ -16,10 +16,11 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 from pytest_django import Settings
 
-from config import doctor, heartbeat
+from config import doctor
 from config.doctor import findings
 from config.findings import Finding, Level
 from config.model_checks import upstream_finding
+from gateway import heartbeat
 from gateway.models import Agent, Run, Session
 from gateway.services import configuration_save
 from gateway.upstream.dialects import DIALECTS

@@ -13,7 +13,8 @@ from django.http import HttpRequest, JsonResponse
 from django.test import AsyncClient, RequestFactory
 from pytest_django import Settings
 
-from config import health, heartbeat
+from config import health
+from gateway import heartbeat
 from memories.database import access
 from memories.ids import uuid7
 from tests.shutdown import close_lanes

@@ -63,7 +63,7 @@ def test_an_installation_with_data_is_refused_before_anything_is_read(
     (tmp_path / "manifest.json").write_text(json.dumps(MANIFEST))
     with pytest.raises(CommandError, match="not empty"):
         backup.restore(tmp_path)
-    monkeypatch.setattr("config.heartbeat.alive", lambda: True)
+    monkeypatch.setattr("gateway.heartbeat.alive", lambda: True)
     with pytest.raises(CommandError, match="Daybook is running"):
         backup.restore(tmp_path)
 

@@ -9,9 +9,9 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from config import heartbeat
 from config.processes import worker
 from config.processes.worker import SweepLoop
+from gateway import heartbeat
 from gateway.models import Worker
 from memories.ids import uuid7
 

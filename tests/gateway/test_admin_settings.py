@@ -13,6 +13,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import escape
+from pytest_django.fixtures import Settings
 
 from gateway.admin.schema_form import schema_fields, schema_initial, schema_values
 from gateway.agents.file import export, parse
@@ -340,3 +341,9 @@ def test_a_worker_without_a_heartbeat_is_labelled(root: Client) -> None:
     Worker.objects.create(host="box", pid=2, beat_at=timezone.now() - timedelta(minutes=5))
     page = root.get("/admin/gateway/worker/").content.decode()
     assert (page.count("Running</span>"), page.count("No heartbeat</span>")) == (1, 1)
+
+
+def test_a_worker_that_sweeps_rarely_has_a_heartbeat(root: Client, settings: Settings) -> None:
+    settings.SWEEP_SECONDS = 60
+    Worker.objects.create(host="box", pid=1, beat_at=timezone.now() - timedelta(minutes=3))
+    assert "Running</span>" in root.get("/admin/gateway/worker/").content.decode()

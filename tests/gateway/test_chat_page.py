@@ -162,6 +162,11 @@ def test_pages_need_no_inline_script_or_style(page: Client, alice: Owner, path: 
     assert "unsafe" not in policy
 
 
+@pytest.mark.parametrize("path", ["/", "/memories/", "/reviews/", "/account/"])
+def test_pages_say_that_they_need_scripts(page: Client, path: str) -> None:
+    assert re.search(r"<noscript>.*Daybook needs JavaScript\..*</noscript>", html_of(page, path))
+
+
 def test_answers_of_a_page_share_a_time_limit_for_highlighting(
     page: Client, alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

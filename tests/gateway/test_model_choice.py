@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pytest_django.fixtures import Settings
 
 from gateway.admin.schema_form import schema_initial
-from gateway.agents.file import export, parse
+from gateway.agents.file import agents_file_schema, export, parse
 from gateway.agents.model_choice import (
     BackgroundModels,
     UpstreamUndecided,
@@ -22,7 +22,7 @@ from gateway.agents.model_choice import (
     review_target,
 )
 from gateway.agents.rows import agent_settings
-from gateway.agents.settings import AgentSettings, ModelRoles, agents_file_schema
+from gateway.agents.settings import AgentSettings, ModelRoles
 from gateway.models import Agent
 from gateway.services import configuration_save
 from gateway.upstream import ModelTarget

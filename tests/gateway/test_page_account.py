@@ -176,7 +176,7 @@ def test_an_unknown_time_zone_is_refused(page: Client, alice: Owner, name: str) 
     assert response.status_code == 400
     assert "There is no such time zone." in response.content.decode()
     alice.refresh_from_db()
-    assert alice.time_zone == "UTC"
+    assert alice.time_zone == ""
 
 
 def delete_form(**changed: str) -> dict[str, str]:

@@ -184,7 +184,9 @@ def test_the_requests_that_are_counted_are_limited(anna: Owner, monkeypatch: pyt
 
 def test_without_a_mail_server_the_page_refers_to_an_administrator(anna: Owner, settings: Any) -> None:
     settings.MAIL = None
-    assert "Ask an administrator" in html_of(Client(), "/password/forgotten/")
+    page = html_of(Client(), "/password/forgotten/")
+    assert "Ask an administrator" in page
+    assert "manage.py changepassword" in page
     assert "Ask an administrator" in ask().content.decode()
     assert jobs() == []
 

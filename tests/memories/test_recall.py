@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from memories.recall.book_views import BookState, BookView
 from memories.recall.frozen import ViewEntry, freeze
+from memories.recall.items import RecallItem
 from memories.recall.snapshot import SessionSnapshot
 from memories.recall.threads import ThreadTurn, ThreadView
 from memories.recall.two_lanes import (
@@ -20,7 +21,6 @@ from memories.recall.two_lanes import (
     SNIPPET_BYTES,
     TOTAL_BYTES,
     Injection,
-    RecallItem,
     RecallSettings,
     fit_lanes,
     recall,

@@ -200,7 +200,7 @@ async def test_no_stale_or_mixed_block_with_concurrent_writes() -> None:
             found = snapshots.warm(session, state, (1, 0)) or snapshots.build(
                 session, state, (1, 0), max_memories=20, char_limit=3000
             )
-            first, second = (int(e.content.split()[-1].rstrip(".")) for e in found.frozen.entries)
+            first, second = (int(item.text.split()[-1].rstrip(".")) for item in found.frozen.items)
             if first != second or first < committed:
                 faults.append((committed, first, second))
 

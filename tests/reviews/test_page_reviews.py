@@ -154,6 +154,8 @@ def test_a_saved_review_shows_its_writes_turns_and_undo(page: Client, alice: Own
         assert words in text
     assert f'<a href="/c/{session.pk}/#turn-{first.pk}">turns 2 to 3</a> · qwen3-8b · 1,870 tokens · 4 s' in html
     assert f'id="review-{review.pk}"' in html
+    ReviewRun.objects.update(proposals=1)  # a person decided, which ended it
+    assert "1,870 tokens ·" not in html_of(page, "/reviews/")
 
 
 def test_an_undone_review_can_be_redone(page: Client, alice: Owner, agent: Agent, book: Book) -> None:

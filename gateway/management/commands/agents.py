@@ -7,8 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from gateway.agents.file import apply_file, export
-from gateway.agents.settings import agents_file_schema
+from gateway.agents.file import agents_file_schema, apply_file, export
 from gateway.services import agent_delete
 from memories.errors import DomainError
 

@@ -14,8 +14,8 @@ from django_q.brokers import get_broker
 from django_q.models import OrmQ
 from django_q.signing import BadSignature, SignedPackage
 
-from gateway.admin.operations import HEARTBEAT_TIMEOUT
-from gateway.models import Run, Worker
+from gateway.heartbeat import alive_workers
+from gateway.models import Run
 from memories.admin.columns import viewable_url
 from reviews.models import ConsolidationRun, ReviewRun
 
@@ -73,7 +73,7 @@ def now_facts(request: HttpRequest, now: datetime) -> NowFacts:
         _stuck_runs(request, long, "Consolidation for {0.owner}", _state_words, since="created_at", order="not_before"),
     )
     return NowFacts(
-        workers=Worker.objects.filter(beat_at__gt=now - HEARTBEAT_TIMEOUT).count(),
+        workers=alive_workers().count(),
         queue=queue_facts(now),
         open=[run for runs in stuck for run in runs[:MAX_SHOWN]],
         more=any(len(runs) > MAX_SHOWN for runs in stuck),

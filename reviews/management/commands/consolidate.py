@@ -2,16 +2,12 @@
 
 import threading
 from argparse import ArgumentParser
-from datetime import timedelta
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
-from django.utils import timezone
 
+from gateway import heartbeat
 from gateway.agents.configuration import consolidation_settings
-from gateway.models import Worker
-from memories.clocks import long_ago
 from memories.errors import DomainError
 from memories.models import Book
 from reviews.consolidation import runs
@@ -24,7 +20,6 @@ from reviews.models import ConsolidationRun
 
 BAR_WIDTH = 30
 POLL_SECONDS = 0.5
-_SILENCE = timedelta(minutes=1)
 
 
 class Command(BaseCommand):
@@ -46,8 +41,8 @@ class Command(BaseCommand):
             return
         started = [self._start(book, force=options["force"]) for book in books]
         if options["wait"]:
-            if started and not _worker_heard():
-                self.stderr.write("No worker was heard within a minute; `up` or `worker` starts one. Waiting for it.")
+            if started and not heartbeat.alive():
+                self.stderr.write("No worker was heard recently; `up` or `worker` starts one. Waiting for it.")
             for run in started:
                 self._follow(run)
 
@@ -83,11 +78,6 @@ class Command(BaseCommand):
         self.stdout.write("" if not self.stdout.isatty() else "\n", ending="")
         if run.state == runs.State.FAILED:
             raise CommandError(str((run.error or {}).get("message", "It failed.")))
-
-
-def _worker_heard() -> bool:
-    age = max(_SILENCE, 4 * timedelta(seconds=settings.SWEEP_SECONDS))
-    return Worker.objects.exclude(long_ago("beat_at", timezone.now(), age=age)).exists()
 
 
 def rest() -> None:

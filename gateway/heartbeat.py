@@ -1,5 +1,5 @@
-"""The heartbeat of workers, in rows of gateway.Worker that only this module writes. /readyz and `doctor` read them. A
-worker that stops normally deletes its row; the row of a killed worker becomes stale."""
+"""The heartbeat of workers, in rows of gateway.Worker that only this module writes. A worker that stops normally
+deletes its row; the row of a killed worker becomes stale."""
 
 import os
 import socket
@@ -7,6 +7,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from gateway.models import Worker
@@ -46,6 +47,11 @@ def forget_dead() -> None:
             continue  # it is alive, but belongs to another user
 
 
+def alive_workers() -> "QuerySet[Worker]":
+    """Return the workers with a recent heartbeat."""
+    return Worker.objects.exclude(long_ago("beat_at", timezone.now(), age=stale_after()))
+
+
 def alive() -> bool:
     """Return True if any worker has a recent heartbeat."""
-    return Worker.objects.exclude(long_ago("beat_at", timezone.now(), age=stale_after())).exists()
+    return alive_workers().exists()
