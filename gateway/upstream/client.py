@@ -36,10 +36,12 @@ def _is_long(body: dict[str, Any]) -> bool:
 class UpstreamClient(openai.AsyncOpenAI):
     """The SDK's client with its own requests. It never retries: that would multiply the time limit, and
     gateway.upstream.attempts decides about retries. It follows no redirects: the conversation would go to a server that
-    nobody configured, and that server's answer would be used."""
+    nobody configured, and that server's answer would be used. It accepts no compression: a kilobyte may unpack to
+    gigabytes, during which the event loop would stand still."""
 
     def __init__(self, *, http_client: httpx2.AsyncClient, **given: Any) -> None:
         http_client.follow_redirects = False
+        http_client.headers["Accept-Encoding"] = "identity"
         super().__init__(http_client=http_client, max_retries=0, **given)
         self._http = http_client
         self._urls: dict[object, httpx2.URL] = {}  # by path and query

@@ -1,4 +1,5 @@
-"""gateway.upstream.client: although it builds requests itself, each equals the one that the SDK would send."""
+"""gateway.upstream.client: although it builds requests itself, each equals the one that the SDK would send, except that
+it accepts no compression."""
 
 import threading
 from typing import Any
@@ -54,9 +55,8 @@ async def _open(client: UpstreamClient, call: Call) -> httpx2.Response:
 
 async def _sdk_request(call: Call) -> tuple[Any, ...]:
     server = Server()
-    sdk = openai.AsyncOpenAI(
-        **CLIENT_OPTIONS, max_retries=0, http_client=openai.DefaultAsyncHttpxClient(transport=server)
-    )
+    http_client = openai.DefaultAsyncHttpxClient(transport=server, headers={"accept-encoding": "identity"})
+    sdk = openai.AsyncOpenAI(**CLIENT_OPTIONS, max_retries=0, http_client=http_client)
     body, arguments = call
     options: Any = {"headers": arguments["headers"], "params": arguments["query"], "timeout": arguments["limits"]}
     await sdk.post(PATH, body=body, options=options, cast_to=dict)
