@@ -14,6 +14,8 @@ import openai
 
 from memories.json_output import LongTextEncoder
 
+MAX_COOKIES = 50
+"""Cookies of a server that are sent back; if it sets more, all are dropped, since each costs time in every request."""
 _LONG_TEXT, _LONG_LIST = 500_000, 500
 _as_json = LongTextEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
@@ -85,4 +87,7 @@ class UpstreamClient(openai.AsyncOpenAI):
             content=encoded,
             extensions={"timeout": limits.as_dict()},
         )
-        return await self._http.send(request, stream=True)
+        response = await self._http.send(request, stream=True)
+        if len(self._http.cookies) > MAX_COOKIES:
+            self._http.cookies.clear()
+        return response
