@@ -181,7 +181,7 @@ async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[
             async for chunk in stream:
                 around = {name: value for name, value in chunk.items() if name not in _IN_CHUNK and value is not None}
                 if around and not around.items() <= step.around.items():
-                    step.around = dict(islice((step.around | around).items(), MAX_AROUND))
+                    step.around = dict(islice({**step.around, **around}.items(), MAX_AROUND))
                 step.model = _name_in(chunk.get("model")) or step.model
                 step.usage = newer_usage(step.usage, usage_of(chunk))
                 for choice in choices_of(chunk):
