@@ -1,6 +1,7 @@
 """The checks of `doctor` about models: which servers answer, what was learned about them, and which agents, books and
 memories need one."""
 
+import re
 from collections.abc import Iterator
 
 import openai
@@ -94,21 +95,22 @@ def upstream_finding(check: str, *, url: str, key: str, dialect: Dialect) -> Fin
         max_retries=0,
         http_client=openai.DefaultHttpxClient(follow_redirects=False, timeout=_SECONDS),
     )
+    shown = re.sub("(?<=//)[^/]*@", "", url)  # without a name and a password in it
     try:
         with client:
             client.models.list()
     except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
-        return Finding(check, Level.FAILED, f"{url} refuses the key ({error.status_code})")
+        return Finding(check, Level.FAILED, f"{shown} refuses the key ({error.status_code})")
     except openai.APIStatusError as error:
         if is_redirect(error.status_code):
-            return Finding(check, Level.FAILED, f"{url} redirects ({error.status_code}): change the address")
-        return Finding(check, Level.WARNING, f"{url} answers {error.status_code} to a request for its models")
+            return Finding(check, Level.FAILED, f"{shown} redirects ({error.status_code}): change the address")
+        return Finding(check, Level.WARNING, f"{shown} answers {error.status_code} to a request for its models")
     except openai.APIConnectionError as error:
         if fault := certificate_fault(error):
-            return Finding(check, Level.FAILED, f"{url}: its certificate {fault}")
+            return Finding(check, Level.FAILED, f"{shown}: its certificate {fault}")
         if speaks_no_tls(error):
-            return Finding(check, Level.FAILED, f"{url} does not speak TLS: write http:// instead of https://")
-        return Finding(check, Level.FAILED, f"{url} does not answer")
+            return Finding(check, Level.FAILED, f"{shown} does not speak TLS: write http:// instead of https://")
+        return Finding(check, Level.FAILED, f"{shown} does not answer")
     except openai.OpenAIError as error:
-        return Finding(check, Level.WARNING, f"{url} does not list its models ({type(error).__name__})")
-    return Finding(check, Level.OK, f"{url} answers; dialect {dialect.name}")
+        return Finding(check, Level.WARNING, f"{shown} does not list its models ({type(error).__name__})")
+    return Finding(check, Level.OK, f"{shown} answers; dialect {dialect.name}")

@@ -71,7 +71,7 @@ def end_user(header: Header) -> tuple[str, str]:
             continue
         if not given.strip():
             raise InvalidRequest(f"{name} is empty: name the end user in it, or leave the header out.")
-        return namespace, given.strip()
+        return namespace, given.strip(" \t")  # no other characters: different ids would name the same person
     return "", ""
 
 

@@ -24,6 +24,7 @@ from memories.recall.vectors import known_vectors, missing_vectors, packed, vect
 logger = logging.getLogger("daybook.embeddings")
 
 BATCH = 64
+_MAX_BYTES = 500_000  # of an answer, for each text: vectors have at most some ten thousand numbers
 TASK = "gateway.embeddings.embed_book"
 PAUSE_SECONDS = 30.0
 _MAX_BATCHES = 5  # batches of refused texts in one job
@@ -125,9 +126,11 @@ async def embed(model: str, texts: Sequence[str]) -> list[list[float]]:
     )
     answer = await upstream.model().embeddings(request)
     try:
+        if len(answer) > _MAX_BYTES * len(texts):  # parsing it would block the event loop
+            raise ValueError
         rows = sorted(json.loads(answer)["data"], key=lambda row: row["index"])
         vectors = [[float(value) for value in row["embedding"]] for row in rows]
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
         raise UpstreamUnreachable("The model server's answer contains no vectors.") from None
     if len(vectors) != len(texts):
         raise UpstreamUnreachable("The model server returned the wrong number of vectors.")

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from django.conf import settings
@@ -26,6 +27,8 @@ from memories.storable import storable_text
 
 ENDED = frozenset({"stop", "tool_calls"})
 """Finish reasons of a step that ended by itself."""
+MAX_AROUND = 50
+"""Top-level fields of a stream that are passed on: they are repeated with every piece of the answer."""
 _MAX_NAME = 200  # length of Run.model
 _MESSAGE_FIELDS = frozenset({"role", "tool_calls", "content"})
 _IN_CHUNK = frozenset({"id", "object", "created", "model", "choices", "usage", "obfuscation"})
@@ -178,7 +181,7 @@ async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[
             async for chunk in stream:
                 around = {name: value for name, value in chunk.items() if name not in _IN_CHUNK and value is not None}
                 if around and not around.items() <= step.around.items():
-                    step.around = {**step.around, **around}
+                    step.around = dict(islice({**step.around, **around}.items(), MAX_AROUND))
                 step.model = _name_in(chunk.get("model")) or step.model
                 step.usage = newer_usage(step.usage, usage_of(chunk))
                 for choice in choices_of(chunk):

@@ -4,7 +4,6 @@ some rows are older than the check."""
 import json
 import re
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 _MAX_PARSED = 20_000  # characters; longer arguments that begin and end with braces count as an object
@@ -83,7 +82,7 @@ class ObjectEnd:
     def reached(self, pieces: Sequence[str]) -> bool:
         """Return True if the pieces contain the whole object. They must begin with those of the previous call. A value
         that is not an object is never complete."""
-        for piece in islice(pieces, self._read, None):
+        for piece in pieces[self._read :]:
             if self._is_object is None and (begin := piece.lstrip()):
                 self._is_object = begin.startswith("{")
             if self._is_object:

@@ -11,9 +11,10 @@ from gateway.accounts.logins import logins_end, logins_of
 from gateway.accounts.roles import USER, role_of, role_set
 from gateway.accounts.settings import ROLES
 from gateway.keys import api_key_revoke
-from gateway.models import ApiKey, Identity
+from gateway.models import ApiKey, Identity, Webhook
 from gateway.oauth.connections import app_disconnect
 from gateway.sockets import recheck_logins
+from gateway.webhooks.services import webhook_delete
 from memories.audit.log import SYSTEM, Action, audit_record
 from memories.errors import Forbidden
 from memories.services import owner_for_user
@@ -79,8 +80,8 @@ def _assign_role(user: User, role: str) -> None:
 
 
 def _revoke_former_access(user: User) -> None:
-    """Remove an account's password, logins, keys and connected apps, since a staff member may have set the password
-    before the account belonged to this person, or before it had its role."""
+    """Remove an account's password, logins, keys, connected apps and webhooks, since a staff member may have set the
+    password before the account belonged to this person, or before it had its role."""
     owner = owner_for_user(user)
     if user.has_usable_password():
         user.set_unusable_password()
@@ -94,6 +95,8 @@ def _revoke_former_access(user: User) -> None:
             app_disconnect(key, by=SYSTEM)
         else:
             api_key_revoke(key, by=SYSTEM)
+    for webhook in Webhook.objects.filter(owner=owner).order_by("pk"):
+        webhook_delete(owner.pk, webhook.pk, by=SYSTEM)
 
 
 def _user_of(person: Person) -> User:

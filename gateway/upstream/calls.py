@@ -111,10 +111,11 @@ class CallAccumulator:
         call.id = call.id or call_id
         call.custom = call.custom or is_custom
         call.extra.add_call(piece)
-        if name and not any(call.arguments):  # some servers repeat the name so far with every piece
+        if name and not call.arguments:  # some servers repeat the name so far with every piece
             call.name = name if name.startswith(call.name) else call.name + name
         call.held = call.name in self.custom_names and not call.custom
-        call.arguments.append(arguments)
+        if arguments:
+            call.arguments.append(arguments)
 
     def _call_for(self, index: Any, call_id: str, name: str, *, whole: bool) -> PartialCall:
         """Return the call that a piece continues, or a new one."""

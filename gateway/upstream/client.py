@@ -14,6 +14,8 @@ import openai
 
 from memories.json_output import LongTextEncoder
 
+MAX_COOKIES = 50
+"""Cookies of a server that are sent back; if it sets more, all are dropped, since each costs time in every request."""
 _LONG_TEXT, _LONG_LIST = 500_000, 500
 _as_json = LongTextEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
@@ -36,10 +38,12 @@ def _is_long(body: dict[str, Any]) -> bool:
 class UpstreamClient(openai.AsyncOpenAI):
     """The SDK's client with its own requests. It never retries: that would multiply the time limit, and
     gateway.upstream.attempts decides about retries. It follows no redirects: the conversation would go to a server that
-    nobody configured, and that server's answer would be used."""
+    nobody configured, and that server's answer would be used. It accepts no compression: a kilobyte may unpack to
+    gigabytes, during which the event loop would stand still."""
 
     def __init__(self, *, http_client: httpx2.AsyncClient, **given: Any) -> None:
         http_client.follow_redirects = False
+        http_client.headers["Accept-Encoding"] = "identity"
         super().__init__(http_client=http_client, max_retries=0, **given)
         self._http = http_client
         self._urls: dict[object, httpx2.URL] = {}  # by path and query
@@ -77,4 +81,7 @@ class UpstreamClient(openai.AsyncOpenAI):
             content=encoded,
             extensions={"timeout": limits.as_dict()},
         )
-        return await self._http.send(request, stream=True)
+        response = await self._http.send(request, stream=True)
+        if len(self._http.cookies) > MAX_COOKIES:
+            self._http.cookies.clear()
+        return response

@@ -20,6 +20,7 @@ _STREAMED = frozenset({"text", "thinking", "summary", "data", "transcript"})
 # Top-level strings of a message that arrive whole. All other ones are streamed in pieces.
 _WHOLE = frozenset({"id", "type", "name", "format", "signature", "thought_signature"})
 _MAX_DEPTH = 20
+_MAX_OPEN = 100  # newest entries of a list that a piece may continue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +95,8 @@ class FieldAccumulator:
             last = entries[-1] if entries and item.get("type") == "thinking" else None
             unsigned = isinstance(last, dict) and last.get("type") == "thinking" and not last.get("signature")
             return last if unsigned else None
-        same = (entry for entry in reversed(entries) if isinstance(entry, dict) and entry.get("index") == item["index"])
+        newest = reversed(entries[-_MAX_OPEN:])
+        same = (entry for entry in newest if isinstance(entry, dict) and entry.get("index") == item["index"])
         return next((entry for entry in same if item.get("type") in {None, entry.get("type")}), None)
 
     def add_message(self, part: Mapping[str, Any]) -> None:

@@ -13,6 +13,7 @@ _FENCE = "```"
 _MAX_MODELS = 100
 _MAX_CHARS = 500  # of the values of _SWITCHES
 _MAX_UNCLOSED = 2
+_MAX_HELD = 1_000  # characters of white space and of a tag's beginning that are held back
 _TELLING = frozenset({"thought", "speaks", "unclosed"})  # states at the end of a stream that had a thought, or text
 # Parameters of a request that switch thinking on or off, on vLLM and SGLang, DashScope, Z.ai, OpenRouter, Ollama.
 _SWITCHES = ("chat_template_kwargs", "enable_thinking", "thinking", "reasoning", "reasoning_effort", "think")
@@ -86,7 +87,7 @@ class ThoughtInText:
         text, self._held = self._held + content, ""
         if self._state == "begins":
             begun = text.lstrip()
-            if not last and any(tag.startswith(begun) for tag in _TAGS):
+            if not last and len(text) < _MAX_HELD and any(tag.startswith(begun) for tag in _TAGS):
                 self._held = text
                 return "", ""
             if opened := next(filter(begun.startswith, _TAGS), ""):

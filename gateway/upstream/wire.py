@@ -42,6 +42,9 @@ from gateway.upstream.request import Deadlines, ModelRequest
 from memories.errors import DomainError, InvalidRequest
 from memories.limits import VECTOR_BYTES
 
+COMPRESSED = (
+    "The model server compressed its answer, although it was asked not to. Turn that off there or in its proxy."
+)
 # Servers commonly drop an idle connection after 5 s; we must close it first.
 _KEEP_ALIVE = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=4.0)
 T = TypeVar("T")
@@ -141,6 +144,8 @@ class OpenAIModel:
                         refusal = await _beginning(response)
             if not response.is_success:
                 raise refusal_error(response, refusal)
+            if _is_compressed(response):
+                raise UpstreamUnreachable(COMPRESSED)
             yield response
         except TimeoutError:
             raise deadlines.fault() from None
@@ -171,9 +176,16 @@ async def _retried(adapted: AdaptedRequest, ask: Callable[[], Awaitable[T]]) -> 
             return answer
 
 
+def _is_compressed(response: httpx2.Response) -> bool:
+    codings = response.headers.get("content-encoding", "").lower()
+    return any(name in codings for name in ("gzip", "deflate", "br", "zstd"))
+
+
 async def _beginning(response: httpx2.Response) -> bytes:
-    """Return the beginning of a body that describes an error."""
+    """Return the beginning of a body that describes an error; nothing of a compressed one."""
     body = bytearray()
+    if _is_compressed(response):
+        return b""
     async with aclosing(response.aiter_bytes()) as pieces:
         async for data in pieces:
             body += data

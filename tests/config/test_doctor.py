@@ -218,8 +218,10 @@ def test_an_upstream_is_checked_by_listing_its_models(
     assert "sk-secret" not in found.text
 
 
-def test_an_unreachable_upstream_is_a_failure() -> None:
-    found = upstream_finding("upstream", url="http://127.0.0.1:1/v1", key="", dialect=DIALECTS["openai"])
+@pytest.mark.parametrize("credentials", ["", "ann:p%2Fss@word@"])
+def test_an_unreachable_upstream_is_a_failure(credentials: str) -> None:
+    url = f"http://{credentials}127.0.0.1:1/v1"
+    found = upstream_finding("upstream", url=url, key="", dialect=DIALECTS["openai"])
     assert (found.level, found.text) == (Level.FAILED, "http://127.0.0.1:1/v1 does not answer")
 
 

@@ -64,6 +64,19 @@ async def test_an_end_user_sees_only_their_own(alice: Owner, agent: Agent) -> No
     assert [row["content"] for row in own["data"]] == ["Likes tea."]
 
 
+@pytest.mark.parametrize("ending", ["\xa0", "\x85", "à".encode().decode("latin1")])
+async def test_ids_that_differ_only_in_rare_white_space_name_different_people(
+    alice: Owner, agent: Agent, ending: str
+) -> None:
+    api = await trusted_api(alice)
+    plain = ("u1" + ending).strip()
+    theirs = await in_thread(owner_for_end_user, parent=alice, namespace="daybook", external_id=plain)
+    await in_thread(memory_make, theirs, "Likes coffee.")
+    for external_id, expected in ((plain, 1), (f" {plain}\t", 1), ("u1" + ending, 0)):
+        _, listed = await api.call("GET", "/api/memories", x_daybook_user=external_id)
+        assert len(listed["data"]) == expected, external_id
+
+
 async def test_an_untrusted_key_must_not_name_end_users(alice_api: Api, agent: Agent) -> None:
     for path in ("/v1/models", "/api/sessions"):
         status, body = await alice_api.call("GET", path, x_daybook_user="u1")

@@ -1,5 +1,6 @@
 """Answers of model servers that deviate from the protocol"""
 
+import time
 from typing import Any
 
 import pytest
@@ -105,6 +106,22 @@ def test_the_number_of_calls_per_step_is_limited() -> None:
         step.take({}, piece(index, f"c{index}", "add"))
     with pytest.raises(TooLarge):
         step.take({}, piece(MAX_CALLS, "one more", "add"))
+
+
+@pytest.mark.parametrize(
+    "delta",
+    [
+        {"reasoning_details": [{"index": index} for index in range(30_000)]},
+        {"tool_calls": piece(0, None, "a")["tool_calls"] * 30_000},
+        {"tool_calls": piece(0, None, "a", "{")["tool_calls"] * 30_000},
+    ],
+    ids=["entries", "empty arguments", "arguments"],
+)
+def test_a_delta_of_many_pieces_takes_little_time(delta: dict[str, Any]) -> None:
+    step = ModelStep(deadline=0, bytes_left=1_000_000)
+    begun = time.process_time()
+    step.take({}, delta)
+    assert time.process_time() - begun < 1.5  # comparing each with all others takes many seconds
 
 
 @pytest.mark.parametrize("index", ["0", [1], {}, 1.5])

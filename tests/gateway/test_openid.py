@@ -16,10 +16,11 @@ from gateway.accounts import openid_http
 from gateway.accounts.openid import MAX_PENDING, PENDING_SECONDS
 from gateway.accounts.openid_http import ANSWER_BYTES
 from gateway.keys import valid_keys
-from gateway.models import Identity, Login
+from gateway.models import Identity, Login, Webhook
 from memories.audit.auditors import AUDITORS
 from memories.models import AuditEntry, Owner
 from tests.factories import app_make, key_make, owner_make
+from tests.gateway.receivers import webhook_make
 from tests.openid_server import ALICE, OpenIDServer
 from tests.pages import client_of, html_of
 
@@ -154,7 +155,9 @@ def test_linking_an_account_by_address_removes_its_password(provider: OpenIDServ
 
 
 @pytest.mark.parametrize("password", [True, False])
-def test_linking_an_account_by_address_revokes_its_keys_and_apps(provider: OpenIDServer, password: bool) -> None:
+def test_linking_an_account_by_address_revokes_its_keys_apps_and_webhooks(
+    provider: OpenIDServer, password: bool
+) -> None:
     alice = owner_make("alice", email="alice@example.org")
     if not password:
         assert alice.user is not None
@@ -162,7 +165,10 @@ def test_linking_an_account_by_address_revokes_its_keys_and_apps(provider: OpenI
         alice.user.save()
     key, plain = key_make(alice)
     app, others = app_make(alice), key_make(owner_make("bob"))[0]
+    kept, _ = webhook_make(others.owner, "https://example.org/bob")
+    webhook_make(alice, "https://example.org/somebody")
     sign_in(provider)
+    assert Webhook.objects.get() == kept
     assert not valid_keys().filter(pk__in=[key.pk, app.pk]).exists()
     assert Client().get("/v1/models", headers={"authorization": f"Bearer {plain}"}).status_code == 401
     assert valid_keys().get() == others

@@ -1,11 +1,13 @@
 """Model steps: several of one turn, whose texts and usage are joined, and single ones outside a turn"""
 
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
 
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs.native import open_native
+from gateway.steps import MAX_AROUND
 from gateway.steps import ask as ask_model
 from gateway.turns.engine import Turn
 from gateway.turns.events import Delta, TurnOptions
@@ -181,3 +183,14 @@ async def test_ask_raises_typed_errors(model: ScriptedModel) -> None:
         await ask_model(TARGET, MESSAGES, seconds=0.5)
     with pytest.raises(TooLarge):
         await ask_model(TARGET, MESSAGES, seconds=5, answer_bytes=5)
+
+
+async def test_the_fields_around_an_answer_are_limited_in_number(
+    model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stream(*_: Any) -> AsyncGenerator[dict[str, Any]]:
+        for number in range(MAX_AROUND + 10):
+            yield {f"x{number}": 1, "choices": [{"index": 0, "delta": {"content": "a"}}]}
+
+    monkeypatch.setattr(model, "stream", stream)
+    assert len((await ask_model(TARGET, MESSAGES, seconds=5)).around) == MAX_AROUND

@@ -146,6 +146,12 @@ def test_a_thought_at_the_beginning_of_a_text_is_moved(text: str, expected: tupl
     assert moved(text, size) == expected
 
 
+def test_a_stream_of_white_space_is_not_held_back_without_end() -> None:
+    thought = ThoughtInText()
+    passed = [thought.moved({"content": " " * 100})["content"] for _ in range(50)]
+    assert len("".join(passed)) > 4_000, "only what is passed on counts towards the limit of an answer"
+
+
 def test_a_thought_in_a_whole_message_is_added_to_that_of_the_server() -> None:
     message = {"role": "assistant", "content": "<think>So.</think>Tea.", "reasoning_content": "Hm. "}
     whole = ThoughtInText().moved(message, last=True)

@@ -5,6 +5,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+import brotli
 import httpx2
 import pytest
 import pytest_asyncio
@@ -445,6 +446,26 @@ async def test_the_lines_of_an_event_are_limited_together(
     settings.ANSWER_BYTES = 1000
     upstream.script({"raw": ["\n".join(["data: {", *["data: " + "x" * 900] * 100])]})
     assert isinstance(await failure(wire, request(), stream=True), TooLarge)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("status", [200, 429])
+async def test_a_compressed_answer_is_not_unpacked(
+    wire: OpenAIModel, upstream: UpstreamServer, monkeypatch: pytest.MonkeyPatch, status: int, stream: bool
+) -> None:
+    packed = brotli.compress(b"\n" * 1_000_000)
+    asked = []
+
+    def answer(asking: httpx2.Request) -> httpx2.Response:
+        asked.append(asking.headers["accept-encoding"])
+        body = httpx2.ByteStream(packed)
+        return httpx2.Response(status, headers={"content-encoding": "br"}, stream=body)
+
+    connect_to(httpx2.MockTransport(answer), monkeypatch)
+    error = await failure(wire, request(), stream=stream)
+    assert type(error) is (UpstreamUnreachable if status == 200 else RateLimited)
+    assert ("compressed" in str(error)) == (status == 200)
+    assert set(asked) == {"identity"}
 
 
 @pytest.mark.parametrize("stream", [True, False])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import date
 
 import pytest
@@ -140,6 +141,13 @@ def test_any_text_gives_valid_dates(text: str) -> None:
 )
 def test_questions_about_a_time_are_recognised(text: str, asks: bool) -> None:
     assert asks_when(text) is asks
+
+
+def test_numbers_without_end_take_little_time() -> None:
+    begun = time.process_time()
+    assert not says_when("一" * 50_000)
+    assert says_when("十一" * 50_000 + "月")
+    assert time.process_time() - begun < 2  # looking on from each of them takes half a minute
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""gateway.upstream.client: although it builds requests itself, each equals the one that the SDK would send."""
+"""gateway.upstream.client: although it builds requests itself, each equals the one that the SDK would send, except that
+it accepts no compression."""
 
 import threading
 from typing import Any
@@ -8,7 +9,7 @@ import openai
 import pytest
 
 from gateway.upstream import client as module
-from gateway.upstream.client import UpstreamClient
+from gateway.upstream.client import MAX_COOKIES, UpstreamClient
 
 CLIENT_OPTIONS: dict[str, Any] = {"base_url": "http://127.0.0.1:9/v1/", "api_key": "k"}
 PATH = "/chat/completions"
@@ -54,9 +55,8 @@ async def _open(client: UpstreamClient, call: Call) -> httpx2.Response:
 
 async def _sdk_request(call: Call) -> tuple[Any, ...]:
     server = Server()
-    sdk = openai.AsyncOpenAI(
-        **CLIENT_OPTIONS, max_retries=0, http_client=openai.DefaultAsyncHttpxClient(transport=server)
-    )
+    http_client = openai.DefaultAsyncHttpxClient(transport=server, headers={"accept-encoding": "identity"})
+    sdk = openai.AsyncOpenAI(**CLIENT_OPTIONS, max_retries=0, http_client=http_client)
     body, arguments = call
     options: Any = {"headers": arguments["headers"], "params": arguments["query"], "timeout": arguments["limits"]}
     await sdk.post(PATH, body=body, options=options, cast_to=dict)
@@ -131,6 +131,15 @@ async def test_the_current_cookies_are_sent(client: UpstreamClient, server: Serv
     client._client.cookies.clear()
     await _open(client, REQUESTS[0])
     assert "cookie" not in server.requests[-1].headers
+
+
+async def test_a_server_cannot_collect_cookies_without_end(client: UpstreamClient, server: Server) -> None:
+    for number in range(MAX_COOKIES + 2):
+        headers = [("set-cookie", f"c{number}=a"), ("set-cookie", f"d{number}=a")]
+        server.answer = httpx2.Response(200, headers=headers, json={})
+        await _open(client, REQUESTS[0])
+        assert len(client._client.cookies) <= MAX_COOKIES
+    assert server.requests[-1].headers["cookie"]
 
 
 async def test_numbers_that_json_cannot_represent_are_refused(client: UpstreamClient) -> None:

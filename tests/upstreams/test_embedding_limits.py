@@ -135,3 +135,19 @@ def test_a_server_that_refuses_everything_gets_a_limited_number_of_requests(
         memory_make(alice, f"Knows number {number}.")
     assert embeddings.embed_book(str(Book.objects.get().pk)) == 0
     assert len(server.requests) <= 40
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b'{"data": ' + b"[" * 100_000,
+        b'{"data": [{"index": 0, "embedding": [1' + b"0" * 400 + b"]}]}",
+        b'{"data": [{"index": 0, "embedding": [1' + b", 1" * 200_000 + b"]}]}",
+    ],
+    ids=["too deep", "too large a number", "too long"],
+)
+async def test_a_hostile_answer_costs_a_search_nothing_but_its_vector(
+    server: LimitedServer, monkeypatch: pytest.MonkeyPatch, answer: bytes
+) -> None:
+    connect_to(httpx2.MockTransport(lambda _: httpx2.Response(200, content=answer)), monkeypatch)
+    assert await embeddings.query_vector("tea", upstreams=("default",)) == (None, {"embedding": "upstream_error"})
