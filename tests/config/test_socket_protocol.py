@@ -90,7 +90,7 @@ async def test_an_invalid_opening_handshake_is_answered_and_closed(address: Addr
     writer.close()
 
 
-async def test_a_socket_for_responses_is_answered_with_426() -> None:
+async def test_a_socket_for_responses_is_answered_with_426(caplog: pytest.LogCaptureFixture) -> None:
     """Codex then uses HTTP at once. It repeats any other refusal for seven seconds, in each turn."""
     async with raw_server(websocket_application, ws=ListenerProtocol) as address:
         reader, writer = await asyncio.open_connection(*address)
@@ -98,3 +98,4 @@ async def test_a_socket_for_responses_is_answered_with_426() -> None:
         async with asyncio.timeout(TEST_SECONDS):
             assert (await reader.read()).startswith(b"HTTP/1.1 426 ")
         writer.close()
+    assert "handshake" not in caplog.text
