@@ -107,6 +107,8 @@ TASKS = [
                                         "commit messages based on the provided diffs.") + user("# Diffs:\n-a\n+b")),
     Row("aider: summary", system("*Briefly* summarize this partial conversation about code.") + user("# USER\n…")),
     Row("Cline: condensing", user("a", "b", "Summarize this session for continuation.\n…"), STREAM | TOOLS),
+    Row("opencommit", system("You are to act as an author of a commit message in git. Your mission is to create …")
+        + user("diff --git a/src/server.ts …", "diff --git a/tea.txt …")),
     Row("Cline: commit message", system("You are a helpful assistant that generates informative git commit messages "
                                         "based on git diffs output.") + user("Based on the provided git diff: -a +b"),
         STREAM),
