@@ -1,7 +1,7 @@
 """Parses and validates the body of a chat completion request. Unknown parameters are passed through."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ from gateway.client_tasks import is_client_task
 from gateway.messages import ChatMessage, content_parts, last_user_index, text_of
 from gateway.passthrough import PlainRequest
 from gateway.runs.client_tools import named_run_id
-from gateway.tool_calls import call_fault
+from gateway.tool_calls import call_fault, calls_in
 from memories.database.access import in_read_thread
 from memories.errors import InvalidRequest, TooLarge
 from memories.json_input import read_json
@@ -106,7 +106,7 @@ def completion_body(body: dict[str, Any]) -> CompletionBody:
     client_metadata = {key: value for key, value in metadata.items() if key not in _OWN_METADATA}
     return CompletionBody(
         agent=body["model"],
-        messages=with_calls_restored(_with_files_joined(map(_with_refusal_as_content, messages))),
+        messages=with_calls_restored(_with_files_joined(_with_result_ids(map(_with_refusal_as_content, messages)))),
         stream=bool(typed_field(body, "stream", bool)),
         include_usage=include_usage,
         tools=read_tools(typed_field(body, "tools", list) or []),
@@ -131,6 +131,17 @@ def _with_refusal_as_content(message: dict[str, Any]) -> dict[str, Any]:
     if not refusal or not isinstance(refusal, str) or message.get("content") or message["role"] != "assistant":
         return message
     return {**{name: value for name, value in message.items() if name != "refusal"}, "content": refusal}
+
+
+def _with_result_ids(messages: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
+    """Give tool results without an id (Qwen-Agent) those of the calls before them, in order."""
+    ids: list[Any] = []
+    for message in messages:
+        if message.get("tool_calls"):
+            ids = [call.get("id") for call in calls_in(message)]
+        elif message["role"] == "tool" and ids and not message.get("tool_call_id"):
+            message = {**message, "tool_call_id": ids.pop(0)}
+        yield message
 
 
 def _with_files_joined(messages: Iterable[ChatMessage]) -> list[ChatMessage]:

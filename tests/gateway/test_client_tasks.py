@@ -156,12 +156,12 @@ TASKS = [
         "naming a coding session so the user can pick it out of …") + user("<session>\nhi\n</session>\n\nWrite the …")),
     Row("Claude Code: name", system("You are Claude Code, Anthropic's official CLI for Claude.\n\nGenerate a short "
         "kebab-case name (2-4 words) that captures the main topic of this conversation.") + user("hi")),
-    Row("Claude Code: a hook", system("You are Claude Code, …\n\nYou are evaluating a stop-condition hook in Claude Code. "
-        "Read the …") + user("a", "Based on the conversation transcript above, has the …"), STREAM),
+    Row("Claude Code: a hook", system("You are Claude Code, …\n\nYou are evaluating a stop-condition hook in Claude "
+        "Code. Read the …") + user("a", "Based on the conversation transcript above, has the …"), STREAM),
     Row("Claude Code: label", system("You are Claude Code, …\n\nWrite a short summary label describing what these tool "
         "calls accomplished. It …") + user("Tools completed:\n\nTool: Bash\n\nLabel:")),
-    Row("Claude Code: pages", user("Web page content:\n---\n…\n---\n\nThe price?\n\nProvide a concise response based …")),
-    Row("Claude Code: recap", user("a", "The user stepped away and is coming back. Recap in under 40 words, 1-2 plain …"),
+    Row("Claude Code: pages", user("Web page content:\n---\n…\n---\n\nThe price?\n\nProvide a concise response …")),
+    Row("Claude Code: recap", user("a", "The user stepped away and is coming back. Recap in under 40 words, 1-2 …"),
         STREAM | TOOLS),
     Row("Claude Code: topic", system("Analyze if this message indicates a new conversation topic.") + user("hi")),
     Row("Claude Code: compaction", user("a", "b", "Your task is to create a detailed summary of the conversation so far"
@@ -325,7 +325,7 @@ TURNS = [
     Row("the word quota", user("quota")),
     Row("pasting a policy", user("<policy_spec>is this tag legal?", "<policy_spec>and now?"), TOOLS),
     Row("pasting a page", user("Web page content:\n---\n…", "and now?")),
-    Row("asking about hooks", system("You are Claude Code, …") + user("You are evaluating a hook in Claude Code."), TOOLS),
+    Row("asking about hooks", system("You are Claude Code.") + user("You are evaluating a hook in Claude Code."), TOOLS),
     Row("writing git messages with a tool", system("You generate informative git commit messages") + user("a", "b"),
         TOOLS),
     Row("the end of a tool loop", [*user("Look it up"), CALL, RESULT], TOOLS),
