@@ -325,7 +325,7 @@ TURNS = [
     Row("the word quota", user("quota")),
     Row("pasting a policy", user("<policy_spec>is this tag legal?", "<policy_spec>and now?"), TOOLS),
     Row("pasting a page", user("Web page content:\n---\n…", "and now?")),
-    Row("asking about hooks", system("You are Claude Code.") + user("You are evaluating a hook in Claude Code."), TOOLS),
+    Row("asking about hooks", system("You are Claude Code.") + user("You are evaluating a hook in Claude Code"), TOOLS),
     Row("writing git messages with a tool", system("You generate informative git commit messages") + user("a", "b"),
         TOOLS),
     Row("the end of a tool loop", [*user("Look it up"), CALL, RESULT], TOOLS),
