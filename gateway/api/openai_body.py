@@ -12,6 +12,7 @@ from gateway.client_tasks import is_client_task
 from gateway.messages import ChatMessage, content_parts, last_user_index, text_of
 from gateway.passthrough import PlainRequest
 from gateway.runs.client_tools import named_run_id
+from gateway.runs.wrappers import without_reminders
 from gateway.tool_calls import call_fault, calls_in
 from memories.database.access import in_read_thread
 from memories.errors import InvalidRequest, TooLarge
@@ -145,9 +146,9 @@ def _with_result_ids(messages: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
 
 
 def _with_files_joined(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
-    """Join user messages without text, such as pictures, to the user message directly before them, or if there is none
-    to the one directly after them. Some clients send each part of a message as a message, but the turn's message is the
-    one with the person's words."""
+    """Join user messages without text of the person, such as pictures, to the user message directly before them, or if
+    there is none to the one directly after them. Some clients send each part of a message as a message, but the turn's
+    message is the one with the person's words."""
     joined: list[ChatMessage] = []
     parts: list[Any] = []  # the content of the last message, once something was joined to it
     textless = False  # whether the last message is one without text
@@ -168,7 +169,11 @@ def _with_files_joined(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
 
 
 def _is_textless(content: Any) -> bool:
-    return isinstance(content, list) and bool(content) and not text_of(content).strip()
+    """Return True for parts without text, and for text that is only a client's reminder (AgentScope)."""
+    text = text_of(content).lstrip()
+    if text.startswith("<system"):
+        return not without_reminders(text)
+    return isinstance(content, list) and bool(content) and not text
 
 
 def _check_message(message: Any, where: str) -> None:

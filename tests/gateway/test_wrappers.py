@@ -85,6 +85,21 @@ def test_own_words_removes_wrappers(text: str, words: str) -> None:
     assert own_words(text) == words
 
 
+@pytest.mark.parametrize("parts", [False, True])
+async def test_a_message_that_is_only_a_reminder_belongs_to_the_message_before_it(
+    alice_api: Api, agent: Agent, model: ScriptedModel, parts: bool
+) -> None:
+    """AgentScope sends the date so. The message of the turn is the person's, which recall and the title use."""
+    model.script("Hello.")
+    reminder = [{"type": "text", "text": REMINDER}] if parts else REMINDER
+    await ask(alice_api, {"role": "user", "content": "Fix the tests"}, {"role": "user", "content": reminder})
+    assert model.calls[0].messages[-1]["content"] == [
+        {"type": "text", "text": "Fix the tests"},
+        {"type": "text", "text": REMINDER},
+    ]
+    assert (await in_thread(Session.objects.get)).title == "Fix the tests"
+
+
 def test_many_unclosed_tags_take_linear_time() -> None:
     began = time.monotonic()
     own_words("<think>" * 200_000)
