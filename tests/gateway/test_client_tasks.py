@@ -166,6 +166,9 @@ TASKS = [
     Row("Claude Code: topic", system("Analyze if this message indicates a new conversation topic.") + user("hi")),
     Row("Claude Code: compaction", user("a", "b", "Your task is to create a detailed summary of the conversation so far"
                                        ", paying close attention to …"), STREAM | TOOLS),
+    Row("Claude Code: compaction, later", user("a", "b", "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n\n"
+        "- Do NOT use Read, … tool.\n\nYour task is to create a detailed summary of the conversation so far, …"),
+        STREAM | TOOLS),
     Row("Claude Code: class", user("a", "b"), headers={"x-claude-code-request-class": "auxiliary"}),
     Row("a probe", user("quota"), {"max_tokens": 1}),
     Row("Codex: compaction", user("a", "b", "You are performing a CONTEXT CHECKPOINT COMPACTION. Create a handoff"),

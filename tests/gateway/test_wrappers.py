@@ -39,6 +39,12 @@ REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
         (f"Fix the tests\n\n{REMINDER}", "Fix the tests"),
         (f"{REMINDER}{REMINDER}", ""),
         ("<environment_details>\n# Time\n9:00\n</environment_details>", ""),
+        (
+            "<local-command-caveat>The command below was run directly in Claude Code.</local-command-caveat>\n"
+            "<command-name>/compact</command-name>\n<command-message>compact</command-message>\n"
+            "<command-args></command-args>\n<local-command-stdout>Compacted </local-command-stdout>\nFix the tests",
+            "Fix the tests",
+        ),
         ("<current_datetime>2026-11-30T09:00:00.000+00:00</current_datetime>\n\nFix it", "Fix it"),
         ('<user_input mode="act">Fix it</user_input>', "Fix it"),
         ("<task>\nFix it\n</task>\n<environment_details>x</environment_details>", "Fix it"),
