@@ -99,6 +99,10 @@ TASKS = [
     Row("a summarizer of one's own", system("You are a professional conversation summarizer.") + user("hi\nHello.")),
     Row("opencode: compaction", user("a", "b", "Provide a detailed prompt for continuing our conversation above."),
         STREAM),
+    Row("opencode: compaction, later", user("Here is the conversation so far:\n\n<conversation>\n[User]: hi\n"
+        "</conversation>\n\nCreate a new anchored summary from the conversation history in the <conversation> …"), STREAM),
+    Row("opencode: its agent for compaction", system("You are a context summarization agent. You are given a conversation "
+        "between a user and an agent. …") + user("Here is the summary of the conversation before …"), STREAM),
     Row("opencode: anchored summary", user("a", "Create a new anchored summary from the history above."), STREAM),
     Row("Crush: title", system("you will generate …") + user("Generate a concise title for the following content:\nhi"),
         {"max_tokens": 40} | STREAM),
