@@ -100,9 +100,9 @@ TASKS = [
     Row("opencode: compaction", user("a", "b", "Provide a detailed prompt for continuing our conversation above."),
         STREAM),
     Row("opencode: compaction, later", user("Here is the conversation so far:\n\n<conversation>\n[User]: hi\n"
-        "</conversation>\n\nCreate a new anchored summary from the conversation history in the <conversation> …"), STREAM),
-    Row("opencode: its agent for compaction", system("You are a context summarization agent. You are given a conversation "
-        "between a user and an agent. …") + user("Here is the summary of the conversation before …"), STREAM),
+        "</conversation>\n\nCreate a new anchored summary from the conversation history in the …"), STREAM),
+    Row("opencode: its agent for compaction", system("You are a context summarization agent. You are given a "
+        "conversation between a user and an agent. …") + user("Here is the summary of the …"), STREAM),
     Row("opencode: anchored summary", user("a", "Create a new anchored summary from the history above."), STREAM),
     Row("Crush: title", system("you will generate …") + user("Generate a concise title for the following content:\nhi"),
         {"max_tokens": 40} | STREAM),
@@ -125,6 +125,8 @@ TASKS = [
         + user("a", "b", "Summarize the conversation so far, as described in the prompt instructions."), STREAM),
     Row("Continue: title", user("Given the following... please reply with a title for the chat that is 3-4 words\n…"),
         {"max_tokens": 16} | STREAM),
+    Row("Continue: compaction by cn", user("a", "Please provide a concise summary of our conversation so far, "
+        "capturing the key context, decisions made, and current state. …"), STREAM | TOOLS),
     Row("Continue: compaction", user("a", "b", "Create a comprehensive summary of this conversation."), STREAM),
     Row("Zed: title", user("a", "b", "Generate a concise 3-7 word title for this conversation, omitting punctuation."),
         STREAM),
