@@ -35,7 +35,7 @@ class OriginCheck:
 
 async def _use_http(scope: Any, receive: Any, send: Any) -> None:
     """Answer 426, after which Codex uses HTTP at once; it repeats any other refusal for seconds, in each turn."""
-    if "websocket.http.response" not in scope["extensions"]:  # Daphne
+    if "websocket.http.response" not in scope.get("extensions", ()):  # Daphne
         await WebsocketDenier()(scope, receive, send)
         return
     await send({"type": "websocket.http.response.start", "status": 426})
