@@ -33,6 +33,16 @@ class OriginCheck:
         return await self.application(scope, receive, send)
 
 
+async def _use_http(scope: Any, receive: Any, send: Any) -> None:
+    """Answer 426, after which Codex uses HTTP at once; it repeats any other refusal for seconds, in each turn."""
+    if "websocket.http.response" not in scope.get("extensions", ()):  # Daphne
+        await WebsocketDenier()(scope, receive, send)
+        return
+    await send({"type": "websocket.http.response.start", "status": 426})
+    await send({"type": "websocket.http.response.body", "body": b"There are no websockets here. Use HTTP."})
+
+
 websocket_routes = [path("ws/notifications/", NotificationConsumer.as_asgi())]  # type: ignore[arg-type]  # channels' way
+_v1 = re_path("^v1/", _use_http)  # type: ignore[arg-type]
 _elsewhere = re_path("", WebsocketDenier.as_asgi())  # type: ignore[arg-type]  # otherwise channels raises
-websocket_application = OriginCheck(AuthMiddlewareStack(URLRouter([*websocket_routes, _elsewhere])))  # type: ignore[list-item]
+websocket_application = OriginCheck(AuthMiddlewareStack(URLRouter([*websocket_routes, _v1, _elsewhere])))  # type: ignore[list-item]

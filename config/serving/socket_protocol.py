@@ -44,6 +44,10 @@ class ListenerProtocol(WebSocketsSansIOProtocol):
         if not self.handshake_initiated:
             self._answer_invalid_handshake()
 
+    async def send(self, message: Any) -> None:
+        await super().send(message)
+        self.handshake_complete |= self.close_sent  # uvicorn reports a refusal with a status of ours as an error
+
     def _refuse(self) -> None:
         """Send the reason, and close without waiting for the client."""
         if self.transport.is_closing():

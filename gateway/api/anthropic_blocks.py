@@ -108,6 +108,10 @@ def _search_result(block: Block, where: str) -> dict[str, Any]:
     return _file_text(block, block.get("source"), joined_text(blocks_of(block.get("content") or "", where)))
 
 
+def _tool_reference(block: Block, where: str) -> dict[str, Any]:
+    return {"type": "text", "text": f"You can now call `{short_name(str(block.get('tool_name')))}`."}
+
+
 def _file_text(block: Block, *texts: Any) -> dict[str, Any]:
     """Return the text of a file as a part. As in the chat, its first line names the file, which marks the text as not
     written by the person."""
@@ -139,4 +143,5 @@ _PARTS: Mapping[str, Callable[[Block, str], dict[str, Any]]] = {
     "image": _image,
     "document": _document,
     "search_result": _search_result,
+    "tool_reference": _tool_reference,
 }

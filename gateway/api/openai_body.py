@@ -1,7 +1,7 @@
 """Parses and validates the body of a chat completion request. Unknown parameters are passed through."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -12,7 +12,8 @@ from gateway.client_tasks import is_client_task
 from gateway.messages import ChatMessage, content_parts, has_media, last_user_index, text_of
 from gateway.passthrough import PlainRequest
 from gateway.runs.client_tools import named_run_id
-from gateway.tool_calls import call_fault
+from gateway.runs.wrappers import without_reminders
+from gateway.tool_calls import call_fault, calls_in
 from memories.database.access import in_read_thread
 from memories.errors import InvalidRequest, TooLarge
 from memories.json_input import read_json
@@ -106,7 +107,7 @@ def completion_body(body: dict[str, Any]) -> CompletionBody:
     client_metadata = {key: value for key, value in metadata.items() if key not in _OWN_METADATA}
     return CompletionBody(
         agent=body["model"],
-        messages=with_calls_restored(_with_files_joined(map(_with_refusal_as_content, messages))),
+        messages=with_calls_restored(_with_files_joined(_with_result_ids(map(_with_refusal_as_content, messages)))),
         stream=bool(typed_field(body, "stream", bool)),
         include_usage=include_usage,
         tools=read_tools(typed_field(body, "tools", list) or []),
@@ -133,10 +134,21 @@ def _with_refusal_as_content(message: dict[str, Any]) -> dict[str, Any]:
     return {**{name: value for name, value in message.items() if name != "refusal"}, "content": refusal}
 
 
+def _with_result_ids(messages: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
+    """Give tool results without an id (Qwen-Agent) those of the calls before them, in order."""
+    ids: list[Any] = []
+    for message in messages:
+        if message.get("tool_calls"):
+            ids = [call.get("id") for call in calls_in(message)]
+        elif message["role"] == "tool" and ids and not message.get("tool_call_id"):
+            message = {**message, "tool_call_id": ids.pop(0)}
+        yield message
+
+
 def _with_files_joined(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
-    """Join user messages without text, such as pictures, to the user message directly before them, or if there is none
-    to the one directly after them. Some clients send each part of a message as a message, but the turn's message is the
-    one with the person's words."""
+    """Join user messages without text of the person, such as pictures, to the user message directly before them, or if
+    there is none to the one directly after them. Some clients send each part of a message as a message, but the turn's
+    message is the one with the person's words."""
     joined: list[ChatMessage] = []
     parts: list[Any] = []  # the content of the last message, once something was joined to it
     textless = False  # whether the last message is one without text
@@ -157,7 +169,11 @@ def _with_files_joined(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
 
 
 def _is_textless(content: Any) -> bool:
-    return isinstance(content, list) and bool(content) and not text_of(content).strip()
+    """Return True for parts without text, and for text that is only a client's reminder (AgentScope)."""
+    text = text_of(content).lstrip()
+    if text.startswith("<system"):
+        return not without_reminders(text)
+    return isinstance(content, list) and bool(content) and not text
 
 
 def _check_message(message: Any, where: str) -> None:

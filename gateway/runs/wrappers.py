@@ -13,9 +13,12 @@ _CLIENT_TAGS = _REMINDERS | frozenset(
     {
         "current_datetime", "environment_details", "environment_context", "info-msg", "instructions", "system",
         "user_instructions", "turn_aborted", "subagent_notification", "skill", "think", "thinking", "reasoning",
-        "thought", "details",
+        "thought", "details", "command-name", "command-message", "local-command-caveat", "local-command-stdout",
+        "local-command-stderr", "bash-stdout", "bash-stderr", "task-notification",
     }
 )  # fmt: skip
+# Tags around the person's own words
+_OWN_TAGS = MESSAGE_TAGS | {"command-args"}
 # Tags around documents and files beside the user's words
 _DOCUMENTS = frozenset(
     {"context", "file_content", "attached_files", "attachments", "additional_data", "editor_context", "documents"}
@@ -53,7 +56,7 @@ def _without(text: str, names: Collection[str]) -> str:
         if inside:
             if tag[1] and name == inside:
                 after, inside = tag.end(), ""
-        elif name in MESSAGE_TAGS:
+        elif name in _OWN_TAGS:
             kept.append(text[after : tag.start()])
             after = tag.end()
         elif name in names and not tag[1] and last_close.get(name, -1) > place and _is_wrapper(name, tag[3]):

@@ -45,6 +45,8 @@ class OwnTools:
         agent = context.agent
         if parameters.get("n") not in (None, 1):
             return ()  # with several choices it is undefined whose calls to execute
+        if parameters.get("functions"):
+            return ()  # OpenAI's servers refuse tools beside them
         if asks_for_calls(parameters.get("tool_choice")):
             return ()  # a call of our tool would not satisfy the client's demand
         if context.book is None or not (agent.settings.memory_tools or agent.consolidation.enabled):

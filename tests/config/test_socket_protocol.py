@@ -9,6 +9,7 @@ import pytest_asyncio
 from websockets.frames import Frame, Opcode
 
 from config.serving.socket_protocol import CLIENT_BYTES, ListenerProtocol
+from gateway.routing import websocket_application
 from tests.config.raw_server import TEST_SECONDS, Address, raw_server, wait_until_closed
 
 OPENING = (
@@ -87,3 +88,14 @@ async def test_an_invalid_opening_handshake_is_answered_and_closed(address: Addr
     async with asyncio.timeout(TEST_SECONDS):
         assert (await reader.read()).startswith(b"HTTP/1.1 4")
     writer.close()
+
+
+async def test_a_socket_for_responses_is_answered_with_426(caplog: pytest.LogCaptureFixture) -> None:
+    """Codex then uses HTTP at once. It repeats any other refusal for seven seconds, in each turn."""
+    async with raw_server(websocket_application, ws=ListenerProtocol) as address:
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(b"GET /v1/responses HTTP/1.1\r\n" + OPENING.replace(b"Host: x", b"Host: localhost") + b"\r\n")
+        async with asyncio.timeout(TEST_SECONDS):
+            assert (await reader.read()).startswith(b"HTTP/1.1 426 ")
+        writer.close()
+    assert "handshake" not in caplog.text

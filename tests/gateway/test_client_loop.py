@@ -59,6 +59,20 @@ async def test_several_results_of_one_call_are_sent_as_one(
     assert [row["role"] for row in model.calls[1].body(stream=False)["messages"]].count("tool") == 1
 
 
+async def test_results_without_an_id_belong_to_the_calls_before_them_in_order(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    """Qwen-Agent sends such results, which vLLM and Ollama accept."""
+    model.script(calls(FIRST, SECOND), "Done.")
+    message, *made = results(await ask(alice_api, USER, tools=[LOOKUP]), "A", "B")
+    unnamed = [{"role": "tool", "content": result["content"]} for result in made]
+    assert (await ask(alice_api, USER, message, *unnamed, tools=[LOOKUP])).text == "Done."
+    assert [(row["content"], row["tool_call_id"]) for row in sent(model, 1)[-2:]] == [
+        (result["content"], result["tool_call_id"]) for result in made
+    ]
+    assert await in_thread(Run.objects.count) == 1
+
+
 async def test_a_call_without_an_id_is_tolerated(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(calls(FIRST), "Done.")
     said, result = results(await ask(alice_api, USER, tools=[LOOKUP]), "A")

@@ -99,6 +99,10 @@ TASKS = [
     Row("a summarizer of one's own", system("You are a professional conversation summarizer.") + user("hi\nHello.")),
     Row("opencode: compaction", user("a", "b", "Provide a detailed prompt for continuing our conversation above."),
         STREAM),
+    Row("opencode: compaction, later", user("Here is the conversation so far:\n\n<conversation>\n[User]: hi\n"
+        "</conversation>\n\nCreate a new anchored summary from the conversation history in the …"), STREAM),
+    Row("opencode: its agent for compaction", system("You are a context summarization agent. You are given a "
+        "conversation between a user and an agent. …") + user("Here is the summary of the …"), STREAM),
     Row("opencode: anchored summary", user("a", "Create a new anchored summary from the history above."), STREAM),
     Row("Crush: title", system("you will generate …") + user("Generate a concise title for the following content:\nhi"),
         {"max_tokens": 40} | STREAM),
@@ -107,6 +111,11 @@ TASKS = [
                                         "commit messages based on the provided diffs.") + user("# Diffs:\n-a\n+b")),
     Row("aider: summary", system("*Briefly* summarize this partial conversation about code.") + user("# USER\n…")),
     Row("Cline: condensing", user("a", "b", "Summarize this session for continuation.\n…"), STREAM | TOOLS),
+    Row("opencommit", system("You are to act as an author of a commit message in git. Your mission is to create …")
+        + user("diff --git a/src/server.ts …", "diff --git a/tea.txt …")),
+    Row("aicommits", system("Generate a concise git commit message title in present tense …") + user("diff --git a/…")),
+    Row("OpenAI Guardrails", system("You are a security system designed to detect adversarial jailbreak attempts …")
+        + user('# Analysis Input\n\n{"conversation": [{"role": "user", "content": "hi"}], "latest_input": "hi"}')),
     Row("Cline: commit message", system("You are a helpful assistant that generates informative git commit messages "
                                         "based on git diffs output.") + user("Based on the provided git diff: -a +b"),
         STREAM),
@@ -116,6 +125,8 @@ TASKS = [
         + user("a", "b", "Summarize the conversation so far, as described in the prompt instructions."), STREAM),
     Row("Continue: title", user("Given the following... please reply with a title for the chat that is 3-4 words\n…"),
         {"max_tokens": 16} | STREAM),
+    Row("Continue: compaction by cn", user("a", "Please provide a concise summary of our conversation so far, "
+        "capturing the key context, decisions made, and current state. …"), STREAM | TOOLS),
     Row("Continue: compaction", user("a", "b", "Create a comprehensive summary of this conversation."), STREAM),
     Row("Zed: title", user("a", "b", "Generate a concise 3-7 word title for this conversation, omitting punctuation."),
         STREAM),
@@ -147,9 +158,23 @@ TASKS = [
     Row("Claude Code: a reminder after it", [*user("a", "[SUGGESTION MODE: …]"), *system("It is Monday.")], TOOLS),
     Row("Claude Code: judging a command", user("<policy_spec>\n…</policy_spec>\n\nCommand: ls")),
     Row("Claude Code: title", system("Generate a concise, sentence-case title (3-7 words)") + user("<session>hi")),
+    Row("Claude Code: title, later", system("You are a Claude agent, built on Anthropic's Claude Agent SDK.\n\nYou are "
+        "naming a coding session so the user can pick it out of …") + user("<session>\nhi\n</session>\n\nWrite the …")),
+    Row("Claude Code: name", system("You are Claude Code, Anthropic's official CLI for Claude.\n\nGenerate a short "
+        "kebab-case name (2-4 words) that captures the main topic of this conversation.") + user("hi")),
+    Row("Claude Code: a hook", system("You are Claude Code, …\n\nYou are evaluating a stop-condition hook in Claude "
+        "Code. Read the …") + user("a", "Based on the conversation transcript above, has the …"), STREAM),
+    Row("Claude Code: label", system("You are Claude Code, …\n\nWrite a short summary label describing what these tool "
+        "calls accomplished. It …") + user("Tools completed:\n\nTool: Bash\n\nLabel:")),
+    Row("Claude Code: pages", user("Web page content:\n---\n…\n---\n\nThe price?\n\nProvide a concise response …")),
+    Row("Claude Code: recap", user("a", "The user stepped away and is coming back. Recap in under 40 words, 1-2 …"),
+        STREAM | TOOLS),
     Row("Claude Code: topic", system("Analyze if this message indicates a new conversation topic.") + user("hi")),
     Row("Claude Code: compaction", user("a", "b", "Your task is to create a detailed summary of the conversation so far"
                                        ", paying close attention to …"), STREAM | TOOLS),
+    Row("Claude Code: compaction, later", user("a", "b", "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n\n"
+        "- Do NOT use Read, … tool.\n\nYour task is to create a detailed summary of the conversation so far, …"),
+        STREAM | TOOLS),
     Row("Claude Code: class", user("a", "b"), headers={"x-claude-code-request-class": "auxiliary"}),
     Row("a probe", user("quota"), {"max_tokens": 1}),
     Row("Codex: compaction", user("a", "b", "You are performing a CONTEXT CHECKPOINT COMPACTION. Create a handoff"),
@@ -308,6 +333,8 @@ TURNS = [
     Row("no memory tools", user("# Current Chat:\nUser: hi")),
     Row("the word quota", user("quota")),
     Row("pasting a policy", user("<policy_spec>is this tag legal?", "<policy_spec>and now?"), TOOLS),
+    Row("pasting a page", user("Web page content:\n---\n…", "and now?")),
+    Row("asking about hooks", system("You are Claude Code.") + user("You are evaluating a hook in Claude Code"), TOOLS),
     Row("writing git messages with a tool", system("You generate informative git commit messages") + user("a", "b"),
         TOOLS),
     Row("the end of a tool loop", [*user("Look it up"), CALL, RESULT], TOOLS),

@@ -144,6 +144,14 @@ async def test_with_a_forced_tool_choice_our_tools_are_not_offered(
     assert "add_memory" in names(model.calls[1])
 
 
+async def test_beside_functions_our_tools_are_not_offered(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    """OpenAI answers 400: 'functions' and 'tools' cannot both be provided."""
+    model.script("Fine.")
+    await ask(alice_api, "Look it up", functions=[LOOKUP["function"]], function_call="auto")
+    body = model.calls[0].body(stream=False)
+    assert (body["functions"], "tools" in body) == ([LOOKUP["function"]], False)
+
+
 async def test_tool_choice_is_dropped_if_there_are_no_tools(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("Fine.")
     assert (await ask(alice_api, "Hi", tool_choice="required")).text == "Fine."

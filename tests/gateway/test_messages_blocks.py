@@ -146,6 +146,15 @@ async def test_calls_and_results_from_elsewhere_are_translated(
     ]
 
 
+async def test_the_tools_that_a_search_found_are_named(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    """Claude Code answers its ToolSearch with references, and offers the tools in the same request."""
+    found = [{"type": "tool_reference", "tool_name": "weather"}, {"type": "tool_reference", "tool_name": "map"}]
+    asked = await sent(
+        alice_api, model, "hi", {"role": "assistant", "content": [use()]}, user(tool_result(content=found))
+    )
+    assert asked[-1]["content"] == "You can now call `weather`.\n\nYou can now call `map`."
+
+
 async def test_system_messages_keep_their_place_but_never_separate_call_and_result(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:

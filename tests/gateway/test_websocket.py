@@ -108,7 +108,7 @@ async def test_the_number_of_sockets_per_person_is_limited(
     assert not consumers._open
 
 
-@pytest.mark.parametrize("path", ["/", "/ws/", "/ws/notifications", "/api/memories", "/ws/%00"])
+@pytest.mark.parametrize("path", ["/", "/ws/", "/ws/notifications", "/api/memories", "/v1/responses", "/ws/%00"])
 async def test_an_unknown_path_is_closed_without_an_error(path: str) -> None:
     communicator = WebsocketCommunicator(websocket_application, path, headers=[HOST, ORIGIN])  # type: ignore[arg-type]
     assert await communicator.connect(timeout=10) == (False, 1000)

@@ -39,6 +39,12 @@ REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
         (f"Fix the tests\n\n{REMINDER}", "Fix the tests"),
         (f"{REMINDER}{REMINDER}", ""),
         ("<environment_details>\n# Time\n9:00\n</environment_details>", ""),
+        (
+            "<local-command-caveat>The command below was run directly in Claude Code.</local-command-caveat>\n"
+            "<command-name>/compact</command-name>\n<command-message>compact</command-message>\n"
+            "<command-args></command-args>\n<local-command-stdout>Compacted </local-command-stdout>\nFix the tests",
+            "Fix the tests",
+        ),
         ("<current_datetime>2026-11-30T09:00:00.000+00:00</current_datetime>\n\nFix it", "Fix it"),
         ('<user_input mode="act">Fix it</user_input>', "Fix it"),
         ("<task>\nFix it\n</task>\n<environment_details>x</environment_details>", "Fix it"),
@@ -83,6 +89,21 @@ REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
 )
 def test_own_words_removes_wrappers(text: str, words: str) -> None:
     assert own_words(text) == words
+
+
+@pytest.mark.parametrize("parts", [False, True])
+async def test_a_message_that_is_only_a_reminder_belongs_to_the_message_before_it(
+    alice_api: Api, agent: Agent, model: ScriptedModel, parts: bool
+) -> None:
+    """AgentScope sends the date so. The message of the turn is the person's, which recall and the title use."""
+    model.script("Hello.")
+    reminder = [{"type": "text", "text": REMINDER}] if parts else REMINDER
+    await ask(alice_api, {"role": "user", "content": "Fix the tests"}, {"role": "user", "content": reminder})
+    assert model.calls[0].messages[-1]["content"] == [
+        {"type": "text", "text": "Fix the tests"},
+        {"type": "text", "text": REMINDER},
+    ]
+    assert (await in_thread(Session.objects.get)).title == "Fix the tests"
 
 
 def test_many_unclosed_tags_take_linear_time() -> None:
