@@ -54,7 +54,13 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("suite")
 
 # Files that take more than ten seconds. xdist gives each file to one process (`loadfile`).
-_SLOW_FILES = {"test_admin_roles.py", "test_conversations.py", "test_documented_answers.py", "test_matrix.py"}
+_SLOW_FILES = {
+    "test_admin_roles.py",
+    "test_conversations.py",
+    "test_documented_answers.py",
+    "test_matrix.py",
+    "test_service_machine.py",
+}
 
 gc.disable()  # the objects created while collecting tests are all kept
 

@@ -2,7 +2,8 @@
 axe-playwright-python.
 
 The contrast rule takes longer than all other rules together, and its result depends only on a text's colour and size
-and its background. So each such combination that passed is not checked again in the same test process."""
+and its background: what its ancestors paint, and what lies under a positioned one that lets it shine through. So each
+such combination that passed is not checked again in the same test process."""
 
 from functools import cache
 from importlib.resources import files
@@ -24,23 +25,41 @@ _CHECK = """async ([without, onlyColours, passed]) => {
     .map((rule) => rule.id)
     .filter((id) => !onlyColours || ofColours.includes(id));
   const exclude = without ? [[without]] : [];
-  const all = { runOnly: rules.filter((id) => id !== "color-contrast"), resultTypes: ["violations"] };
-  const violations = (await axe.run({ include: [["html"]], exclude }, all)).violations;
+  // Of the 260 permissions in a form, which differ in their words only, ten are checked.
+  const alike = document.querySelectorAll("[id$=permissions] > div:nth-child(n + 11)");
+  alike.forEach((each) => { each.hidden = true; });
+  const violations = [];
+  if (!onlyColours || window.axeSawLinksInText) {
+    const all = { runOnly: rules.filter((id) => id !== "color-contrast"), resultTypes: ["violations"] };
+    const found = await axe.run({ include: [["html"]], exclude }, all);
+    violations.push(...found.violations);
+    window.axeSawLinksInText = !found.inapplicable.some(({ id }) => id === "link-in-text-block");
+  }
 
+  const nothing = "rgba(0, 0, 0, 0),none,1,none,normal";
+  const layerOf = ({ backgroundColor, backgroundImage, opacity, filter, mixBlendMode }) => {
+    const layer = [backgroundColor, backgroundImage, opacity, filter, mixBlendMode].join();
+    return layer === nothing ? "" : `${layer};`;
+  };
   const backgrounds = new Map([[null, ""]]);
   const backgroundsOf = (element) => {
     if (!backgrounds.has(element)) {
-      const { backgroundColor, backgroundImage, opacity, filter, mixBlendMode, position } = getComputedStyle(element);
-      const own = [backgroundColor, backgroundImage, opacity, filter, mixBlendMode].join();
+      const style = getComputedStyle(element);
       // A positioned element without an opaque background may lie on something other than its parent.
-      const open = !["static", "relative"].includes(position) && /^rgba|\\//.test(backgroundColor);
-      backgrounds.set(element, `${own}${open ? "?" : ""};${backgroundsOf(element.parentElement)}`);
+      const open = !["static", "relative"].includes(style.position) && /^rgba|\\//.test(style.backgroundColor);
+      backgrounds.set(element, `${layerOf(style)}${open ? "?" : ""}${backgroundsOf(element.parentElement)}`);
     }
     return backgrounds.get(element);
   };
   const lookOf = (element) => {
     const { color, fontSize, fontWeight, textShadow } = getComputedStyle(element);
-    return [color, fontSize, fontWeight, textShadow, backgroundsOf(element)].join();
+    const look = [color, fontSize, fontWeight, textShadow, backgroundsOf(element)].join();
+    if (!look.includes("?")) return look;
+    // What lies under its middle. Outside of the window that is not known, and the look is not kept.
+    const { x, y, width, height } = element.getBoundingClientRect();
+    const pile = document.elementsFromPoint(x + width / 2, y + height / 2);
+    if (!pile.includes(element)) return look;
+    return `${look.replaceAll("?", "")}/${pile.map((each) => layerOf(getComputedStyle(each))).join("")}`;
   };
   const isIcon = (element) => getComputedStyle(element).fontFamily.includes("Symbols");  // axe does not check these
   const hasText = (element) => element.matches("input, select, textarea") ||
@@ -57,6 +76,7 @@ _CHECK = """async ([without, onlyColours, passed]) => {
     violations.push(...found.violations);
     found.passes.flatMap((rule) => rule.nodes).forEach(({ element }) => fresh.add(lookOf(element)));
   }
+  alike.forEach((each) => { each.hidden = false; });
   const findings = violations.filter(serious)
     .map(({ id, nodes }) => `${id}: ${JSON.stringify(nodes.slice(0, 3).map((node) => node.target))}`);
   return [rules.length, findings, [...fresh].filter((look) => !look.includes("?"))];
@@ -69,7 +89,11 @@ def serious_findings(page: Page, *, without: str = "", only_colours: bool = Fals
     """Return axe's serious findings on the page as it is now, outside the element `without`: the rule and its first
     elements. `only_colours` is for a page that was already checked in another theme."""
     if not page.evaluate("() => 'axe' in window"):
-        page.evaluate(_source())  # evaluated, since the page's CSP would refuse a script element
+        # Evaluated, since the page's CSP would refuse a script element, and without Playwright, which would compile it
+        # again for each page.
+        session = page.context.new_cdp_session(page)
+        session.send("Runtime.evaluate", {"expression": _source()})
+        session.detach()
     rules, findings, passed = page.evaluate(_CHECK, [without, only_colours, sorted(_passed)])
     assert rules == 2 if only_colours else rules > 50, f"{rules} rules: axe has renamed them"
     if not findings:

@@ -205,36 +205,23 @@ def test_editing_a_message_is_not_interrupted_by_a_review(chat: Page) -> None:
     expect(last.locator(".entry--you .prose")).to_have_text("That is all")
 
 
-def test_editing_a_memory_is_not_interrupted_by_a_review(chat: Page) -> None:
-    for text in ("I'm vegetarian and I prefer short answers", "Thank you", "Remember that the oven is hot."):
-        ask(chat, text)
-    chat.locator(".turn").last.get_by_role("button", name="Edit: ").click()
-    editor = chat.get_by_label("Edit this memory")
-    editor.fill("The oven is")
-    run_in_thread(review_execute, str(ReviewRun.objects.get().pk))
-    expect(chat.locator(".turn").last).to_have_attribute("data-outdated", "")
-    expect(editor).to_have_value("The oven is")
-    expect(editor).to_be_focused()
-    chat.keyboard.press("Escape")
-    expect(chat.locator(".turn").last).to_contain_text("2 memories saved after a review")
-
-
 def test_a_memory_and_a_message_of_one_turn_can_be_edited_while_a_review_ends(chat: Page) -> None:
     for text in ("I'm vegetarian and I prefer short answers", "Thank you", "Remember that the oven is hot."):
         ask(chat, text)
     last = chat.locator(".turn").last
-    last.get_by_role("button", name="Edit: ").click()
-    memory = chat.get_by_label("Edit this memory")
-    memory.fill("The oven is")
     last.locator(".entry--you").hover()
     last.get_by_role("button", name="Edit your message").click()
     message = chat.get_by_role("textbox", name="Edit your message")
     message.fill("Remember nothing.")
+    last.get_by_role("button", name="Edit: ").click()
+    memory = chat.get_by_label("Edit this memory")
+    memory.fill("The oven is")
     run_in_thread(review_execute, str(ReviewRun.objects.get().pk))
     expect(last).to_have_attribute("data-outdated", "")
     expect(memory).to_have_value("The oven is")
+    expect(memory).to_be_focused()
     expect(message).to_have_value("Remember nothing.")
-    memory.press("Escape")
+    chat.keyboard.press("Escape")
     expect(last).to_contain_text("2 memories saved after a review")
     expect(message).to_have_value("Remember nothing.")
 
