@@ -102,7 +102,9 @@ def test_times_are_shown_in_the_zone_of_the_first_browser_until_another_is_chose
 
 def test_a_browser_with_an_unknown_time_zone_is_shown_times_in_utc(visitor: NewVisitor) -> None:
     alices = visitor("alice", alone=True)
-    alices.context.add_init_script("Intl.DateTimeFormat.prototype.resolvedOptions = () => ({ timeZone: 'Etc/Unknown' })")
+    alices.context.add_init_script(
+        "Intl.DateTimeFormat.prototype.resolvedOptions = () => ({ timeZone: 'Etc/Unknown' })"
+    )
     alices.expect_error("status of 400")
     with alices.context.expect_event("response", lambda response: response.url.endswith("/account/time-zone/")):
         chat = alices.open("/")
