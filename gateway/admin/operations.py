@@ -3,12 +3,11 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
-from django.utils import timezone
 from django.utils.safestring import SafeString
 
-from gateway.heartbeat import stale_after
+from gateway.heartbeat import alive_workers
 from gateway.models import LearnedChange, Worker
 from gateway.services import learned_changes_forget
 from gateway.upstream.cache import change_of
@@ -26,10 +25,12 @@ class WorkerAdmin(ReadOnlyAdmin):
     beat = moment_column("beat_at", "Last heartbeat")
     name = column("Worker", str)
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Worker]:
+        return super().get_queryset(request).annotate(alive=Q(pk__in=alive_workers()))
+
     @admin.display(description="State")
-    def state(self, worker: Worker) -> SafeString:
-        alive = timezone.now() - worker.beat_at < stale_after()
-        return badge("Running", "ok", "check") if alive else badge("No heartbeat", "warn", "schedule")
+    def state(self, worker: Any) -> SafeString:
+        return badge("Running", "ok", "check") if worker.alive else badge("No heartbeat", "warn", "schedule")
 
 
 @admin.register(LearnedChange)

@@ -258,10 +258,10 @@ export class Conversation extends EventTarget {
     }
   }
 
-  // Shows all turns again if another device added some before the last one.
+  // Shows all turns again if another device added some before the last one, unless text that was not sent would be lost.
   async #addMissing() {
     const [before, last] = [...this.ledger.querySelectorAll("[data-number]")].slice(-2).map(({ dataset }) => Number(dataset.number));
-    if (!(last > before + 1) || this.ledger.querySelector(".editor")) return;
+    if (!(last > before + 1) || this.ledger.querySelector(".editor, [data-refused]")) return;
     const nodes = await this.#fetched(this.#turnsUrl());
     if (nodes) this.#showAll(nodes);
   }

@@ -103,11 +103,14 @@ document.body.addEventListener("htmx:responseError", ({ detail }) => {
   if (detail.xhr.status === 401) loginEnded();
 });
 
-// Times are shown in the zone of the person's first browser, until they choose another one.
+// Times are shown in the zone of the person's first browser, until they choose another one. Some browsers name zones that
+// neither the server nor their own formatting knows, such as Etc/Unknown.
 const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
 if ("noTimeZone" in document.body.dataset && timeZone !== "UTC") {
-  document.getElementById("main").dataset.timeZone = timeZone;
-  refused(() => request("POST", "/account/time-zone/", new URLSearchParams({ time_zone: timeZone })));
+  refused(async () => {
+    await request("POST", "/account/time-zone/", new URLSearchParams({ time_zone: timeZone }));
+    document.getElementById("main").dataset.timeZone = timeZone;
+  });
 }
 
 const { formerOwner } = document.getElementById("deletion")?.dataset ?? {};

@@ -13,7 +13,7 @@ from memories.forgetting import forgetting_sweep
 from memories.models import Memory, Owner
 from tests.browser.axe import findings_wide_and_narrow
 from tests.browser.conftest import NewVisitor, Visitor, owner_of
-from tests.browser.page_actions import sign_in_with
+from tests.browser.page_actions import ask, sign_in_with
 from tests.factories import key_make, memory_make
 from tests.waiting import eventually
 
@@ -98,6 +98,18 @@ def test_times_are_shown_in_the_zone_of_the_first_browser_until_another_is_chose
     expect(page.get_by_label("Times are shown in")).to_have_value("Pacific/Auckland")
     page.get_by_role("button", name="Use this browser’s: Europe/Lisbon").click()
     expect(page.get_by_label("Times are shown in")).to_have_value("Europe/Lisbon")
+
+
+def test_a_browser_with_an_unknown_time_zone_is_shown_times_in_utc(visitor: NewVisitor) -> None:
+    alices = visitor("alice", alone=True)
+    alices.context.add_init_script(
+        "Intl.DateTimeFormat.prototype.resolvedOptions = () => ({ timeZone: 'Etc/Unknown' })"
+    )
+    alices.expect_error("status of 400")
+    with alices.context.expect_event("response", lambda response: response.url.endswith("/account/time-zone/")):
+        chat = alices.open("/")
+    ask(chat, "hello")  # formatting a time in that zone would fail
+    expect(chat.locator("#main")).to_have_attribute("data-time-zone", "UTC")
 
 
 def test_everything_is_deleted_after_typing_the_confirmation(visitor: NewVisitor) -> None:

@@ -1,6 +1,7 @@
 """Text that is being written stays, whatever else happens on the page."""
 
 import re
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -10,7 +11,7 @@ from memories.models import Memory
 from reviews.models import ReviewRun
 from reviews.tasks import review_execute
 from tests.browser.conftest import NewVisitor, Visitor, run_in_thread, sign_in
-from tests.browser.page_actions import ask, hold_back, open_conversation, send
+from tests.browser.page_actions import ask, expect_status, hold_back, open_conversation, send
 from tests.browser.puppet_model import PuppetModel
 
 pytestmark = pytest.mark.browser
@@ -103,6 +104,20 @@ def test_of_two_refused_messages_none_is_lost(refusing: Page) -> None:
     expect(refusing.get_by_label(BOX)).to_have_value("a long thought")
     refusing.reload()
     expect(refusing.get_by_label(BOX)).to_have_value(re.compile("something else.*a long thought", re.DOTALL))
+
+
+def test_a_refused_message_stays_beside_turns_of_other_devices(
+    refusing: Page, alices: Visitor, visitor: NewVisitor, puppet: PuppetModel
+) -> None:
+    send_refused(refusing, "a long thought")
+    accept_again(puppet)
+    path = urlsplit(refusing.url).path
+    ask(visitor("alice").open(path), "from the phone")
+    send(alices.open(path), "from another tab")
+    expect(refusing.get_by_text("from another tab")).to_be_visible()
+    puppet.answer("Fine.")
+    expect_status(refusing, "Answer complete")
+    expect(refusing.get_by_text("a long thought")).to_be_visible()
 
 
 def test_a_question_that_is_not_answered_again_is_no_draft(refusing: Page, puppet: PuppetModel) -> None:
