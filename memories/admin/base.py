@@ -1,6 +1,7 @@
 """Base classes of the admin pages: no table is counted completely, and every save and delete calls a service."""
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
 from html import unescape
@@ -42,7 +43,7 @@ def staff_actor(request: HttpRequest) -> str:
 class _RowSelect(AutocompleteSelect):
     """A search field for a row with a UUID. Django's own fails if it is shown again with anything else."""
 
-    def optgroups(self, name: str, value: list[str], attrs: Any = None) -> Any:
+    def optgroups(self, name: str, value: Sequence[str], attrs: Any = None) -> Any:
         return super().optgroups(name, [key for key in value if parse_uuid(key)], attrs)
 
 
