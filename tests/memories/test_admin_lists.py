@@ -176,6 +176,12 @@ def test_every_form_for_a_new_row_accepts_any_value_of_its_fields() -> None:
             assert (answer.status_code, bool(answer.context["adminform"].form.errors)) == (200, True), name
 
 
+def test_a_form_that_is_shown_again_keeps_the_chosen_row() -> None:
+    book = book_make()
+    page = staff_client(superuser=True).post(add_of("memories.memory"), {"book": str(book.pk)}).content.decode()
+    assert f'<option value="{book.pk}" selected>' in page
+
+
 def test_the_admin_has_no_links_to_the_site_of_a_row() -> None:
     root = staff_client(superuser=True)
     for content_type in ContentType.objects.all():
