@@ -1,7 +1,10 @@
 """All URLs of Daybook."""
 
+from typing import NoReturn
+
 from django.contrib import admin
 from django.contrib.auth import views as auth_views
+from django.http import Http404, HttpRequest
 from django.urls import path
 from django.views.decorators.cache import cache_control
 from django.views.generic import RedirectView, TemplateView
@@ -16,6 +19,11 @@ from gateway.mcp.api import mcp
 from gateway.oauth import consent, endpoints, registration
 from memories.page import views as memories
 from reviews.page import views as reviews
+
+
+def no_page(request: HttpRequest, **captured: str) -> NoReturn:
+    raise Http404
+
 
 # The manifest lets a browser install Daybook as an app. There is no service worker: browsers do not require one, and
 # offline Daybook could not show anything useful.
@@ -68,6 +76,7 @@ urlpatterns = [
     path("logout/", auth_views.LogoutView.as_view(), name="logout"),
     path("admin/login/", sign_in.admin_sign_in),
     path("admin/password_change/", RedirectView.as_view(url="/account/")),
+    path("admin/r/<path:row>", no_page),  # Django's page for links to the site, which fails for rows with a UUID
     path("admin/", admin.site.urls),
     path(".well-known/oauth-protected-resource", endpoints.protected_resource),
     path(".well-known/oauth-protected-resource/mcp", endpoints.protected_resource),

@@ -32,6 +32,7 @@ from memories.errors import DomainError
 from memories.ids import uuid7
 from memories.messaging.background import redis_calls
 from memories.models import Lease
+from memories.selectors import of_active_accounts
 
 logger = logging.getLogger("daybook.jobs")
 T = TypeVar("T")
@@ -78,8 +79,8 @@ def enqueue_again(task: str, *arguments: str, attempt: str) -> None:
 
 
 def enqueue_books(task: str, rows: "QuerySet[Any]", *, limit: int) -> int:
-    """Queue one job for each book of these rows, at most `limit`. Return how many."""
-    books = list(rows.order_by().values_list("book_id", flat=True).distinct()[:limit])
+    """Queue one job for each book of these rows whose account is active, at most `limit`. Return how many."""
+    books = list(rows.filter(of_active_accounts()).order_by().values_list("book_id", flat=True).distinct()[:limit])
     for book_id in books:
         enqueue(task, book_id)
     return len(books)

@@ -30,6 +30,12 @@ def count_by(rows: "QuerySet[Any]", column: str) -> dict[Any, int]:
     return dict(rows.order_by().values_list(column).annotate(Count("pk")))
 
 
+def of_active_accounts() -> Q:
+    """Return the condition for rows whose owner's account, or that of the end user's application, is active. No
+    background work is done for others."""
+    return Q(owner__user__is_active=True) | Q(owner__parent__user__is_active=True)
+
+
 def undeleted(book: Book) -> QuerySet[Memory]:
     """Return the memories of a book that are not deleted, including expired and blocked ones, unordered."""
     return Memory.objects.filter(owner_id=book.owner_id, book_id=book.pk, deleted_at__isnull=True)

@@ -13,6 +13,7 @@ from django.utils import timezone
 from gateway.jobs import NotClaimed
 from gateway.runs.leases import this_process
 from memories.ids import uuid7
+from memories.selectors import of_active_accounts
 from reviews.ending import reviews_cancel
 from reviews.models import ReviewRun
 from reviews.quotas import usage_today
@@ -54,6 +55,8 @@ def _claim(run_id: UUID) -> ReviewClaim | None:
         raise NotClaimed("not_scheduled", state=run.state)
     if run.not_before > now:
         raise NotClaimed("not_due", not_before=run.not_before.isoformat())
+    if not ReviewRun.objects.filter(of_active_accounts(), pk=run.pk).exists():
+        raise NotClaimed("account_inactive")
     if run.session_id is None:
         reviews_cancel(ReviewRun.objects.filter(pk=run.pk, state=State.SCHEDULED), "Its session was deleted.")
         raise NotClaimed("session_deleted")

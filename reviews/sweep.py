@@ -13,6 +13,7 @@ from gateway.agents.rows import agent_settings
 from gateway.jobs import mark_enqueued, without_job
 from gateway.models import Agent, Session
 from memories.errors import Conflict
+from memories.selectors import of_active_accounts
 from reviews import approvals, services
 from reviews.frozen import unreviewed
 from reviews.models import ReviewRun
@@ -39,7 +40,7 @@ def enqueue_lost() -> int:
     due = ReviewRun.objects.filter(state=State.SCHEDULED, not_before__lte=now)
     # While a session's review runs, its next run is not enqueued: the running one does that when it ends.
     running = ReviewRun.objects.filter(session_id=OuterRef("session_id"), state=State.RUNNING)
-    missing = due.filter(without_job(now)).exclude(Exists(running))
+    missing = due.filter(of_active_accounts(), without_job(now)).exclude(Exists(running))
     lost = list(missing.order_by("not_before")[:_BATCH])
     room = count = 0
     with suppress(RedisError):
@@ -61,7 +62,11 @@ def review_idle_sessions() -> int:
             continue
         since = timezone.now() - timedelta(minutes=minutes)
         idle = Session.objects.filter(
-            agent=agent, temporary=False, last_active_at__lt=since, reviewed_through__lt=F("message_seq")
+            of_active_accounts(),
+            agent=agent,
+            temporary=False,
+            last_active_at__lt=since,
+            reviewed_through__lt=F("message_seq"),
         )
         for session in unreviewed(idle).exclude(Exists(_covering_reviews())).order_by("last_active_at")[:_BATCH]:
             with suppress(Conflict):  # something changed meanwhile

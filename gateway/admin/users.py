@@ -234,6 +234,7 @@ class GroupAdmin(TickedChoices, DjangoGroupAdmin, DaybookAdmin):  # type: ignore
     """Groups of permissions, such as “memory auditor”. Only administrators change them: members could extend their own
     group."""
 
+    form = GuardedForm
     ordering = ("name",)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:

@@ -3,7 +3,10 @@ left out. Rows are read in pages."""
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from enum import StrEnum
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
@@ -12,7 +15,7 @@ from django.utils.text import slugify
 from gateway.api.session_json import message_json, session_json
 from gateway.attachments.in_message import attached_parts, first_text, name_of
 from gateway.attachments.reading import content_read
-from gateway.models import Message, Session
+from gateway.models import Message, Run, Session
 from memories.selectors import paged
 
 _NAME_LENGTH = 60
@@ -55,12 +58,21 @@ def _markdown(session: Session, title: str, messages: Iterator[Message]) -> Iter
     yield f"# {title}\n\nWith {session.agent.name}, from {session.created_at:%Y-%m-%d %H:%M} UTC.\n"
     if session.tag_list:
         yield f"\nTags: {', '.join(session.tag_list)}\n"
-    for message in messages:
-        parts = message.parts or ()
-        text = first_text(parts) if parts else message.text
-        attached = [f"*Attached: {name_of(part)}*" for part in attached_parts(parts)]
-        if message.role == Message.Role.TOOL or not (text or attached):
-            continue
-        author = "You" if message.role == Message.Role.USER else session.agent.name
-        body = "\n\n".join(filter(None, [text.strip(), *attached]))
-        yield f"\n## {author}, {message.created_at:%Y-%m-%d %H:%M}\n\n{body}\n"
+    for run, of_run in groupby(messages, key=attrgetter("run")):
+        answered = False
+        for message in of_run:
+            parts = message.parts or ()
+            text = first_text(parts) if parts else message.text
+            attached = [f"*Attached: {name_of(part)}*" for part in attached_parts(parts)]
+            if message.role == Message.Role.TOOL or not (text or attached):
+                continue
+            answered = message.role != Message.Role.USER
+            yield _section(session.agent.name if answered else "You", message.created_at, text, *attached)
+        # As in the chat: the text of a failed run is in no message.
+        if run and run.state == Run.State.FAILED and run.text and not answered:
+            yield _section(session.agent.name, run.finished_at or run.started_at, run.text, "*Incomplete*")
+
+
+def _section(author: str, at: datetime, text: str, *notes: str) -> str:
+    body = "\n\n".join(filter(None, [text.strip(), *notes]))
+    return f"\n## {author}, {at:%Y-%m-%d %H:%M}\n\n{body}\n"

@@ -29,6 +29,7 @@ from gateway.webhooks.signing import secret_of, signed_headers
 from memories.database.access import in_thread
 from memories.messaging.outbox import notification_json
 from memories.models import Notification
+from memories.selectors import of_active_accounts
 
 logger = logging.getLogger("daybook.webhooks")
 
@@ -92,9 +93,8 @@ def pause_after(failures: int) -> timedelta:
 
 def _due(now: datetime) -> "QuerySet[Webhook]":
     """Return the webhooks of active users with pending notifications whose next attempt is due."""
-    active = Q(owner__user__is_active=True) | Q(owner__parent__user__is_active=True)
     waited = Q(next_attempt_at=None) | Q(next_attempt_at__lte=now)
-    rows = Webhook.objects.filter(active, waited, disabled_at__isnull=True)
+    rows = Webhook.objects.filter(of_active_accounts(), waited, disabled_at__isnull=True)
     return rows.filter(owner__notification_seq__gt=F("delivered_seq"))
 
 

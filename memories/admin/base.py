@@ -1,6 +1,7 @@
 """Base classes of the admin pages: no table is counted completely, and every save and delete calls a service."""
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
 from html import unescape
@@ -11,6 +12,7 @@ from django.contrib import messages
 from django.contrib.admin import ShowFacets
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import unquote
+from django.contrib.admin.widgets import AutocompleteSelect
 from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet, UUIDField
 from django.db.models.constants import LOOKUP_SEP
@@ -36,6 +38,13 @@ _REFUSAL = "daybook.refusal"  # the META key of a refused change, until the form
 def staff_actor(request: HttpRequest) -> str:
     """Return the actor for what staff do in the admin: `staff:ID`."""
     return f"staff:{request.user.pk}"
+
+
+class _RowSelect(AutocompleteSelect):
+    """A search field for a row with a UUID. Django's own fails if it is shown again with anything else."""
+
+    def optgroups(self, name: str, value: Sequence[str], attrs: Any = None) -> Any:
+        return super().optgroups(name, [key for key in value if parse_uuid(key)], attrs)
 
 
 class DaybookAdmin(ModelAdmin):
@@ -98,6 +107,15 @@ class DaybookAdmin(ModelAdmin):
         """Return a page of the admin that is neither a list nor a row's page."""
         page = {**self.admin_site.each_context(request), "opts": self.opts, "title": title, **context}
         return TemplateResponse(request, template, page, status=status)
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name in self.get_autocomplete_fields(request):
+            kwargs["widget"] = _RowSelect(db_field, self.admin_site)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """Return nothing: Django would fill the form from the address, and fail for values of the wrong type."""
+        return {}
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).defer(*self.list_defer)

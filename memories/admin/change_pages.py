@@ -8,7 +8,6 @@ from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from memories.admin.access import action_record
 from memories.admin.actors import actors_add
 from memories.admin.badges import origin_badge
 from memories.admin.base import ReadOnlyAdmin
@@ -18,7 +17,6 @@ from memories.admin.diffs import field_changes, revision_diff
 from memories.admin.filters import OWNER_FILTER, ActorFilter, CreatedDayFilter, OriginFilter, choice_filter, id_filter
 from memories.admin.memory_writes import change_set_undo, say_undone
 from memories.admin.object_actions import ObjectActionAdmin, object_action
-from memories.audit.log import Action
 from memories.history.revisions import action_words
 from memories.ids import parse_uuid
 from memories.models import ChangeSet, Revision
@@ -162,8 +160,7 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
 
     @object_action("Undo", "memories.change_memory")
     def undo(self, request: HttpRequest, row: ChangeSet) -> None:
-        say_undone(self, request, change_set_undo(request, row))
-        action_record(request, ChangeSet, "", [row], Action.UNDO)
+        say_undone(self, request, row, change_set_undo(request, row))
 
     @admin.display(description="Documents")
     def documents(self, change_set: ChangeSet) -> SafeString | str:

@@ -8,10 +8,13 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.serializers.json import DjangoJSONEncoder
+from django.db.models import Model
 from django.http import HttpRequest
 
+from memories.admin.access import action_record
 from memories.admin.base import staff_actor
 from memories.api.serializers import memory_json
+from memories.audit.log import Action
 from memories.bulk_edits import Edit, bulk_edit_slices
 from memories.caller import UNLIMITED, KeyLimits
 from memories.database.batches import run_slices
@@ -54,8 +57,11 @@ def memory_lines(memories: Iterable[Memory]) -> Iterator[str]:
         yield json.dumps(exported, ensure_ascii=False, cls=DjangoJSONEncoder) + "\n"
 
 
-def say_undone(page: Any, request: HttpRequest, undone: UndoResult) -> None:
-    """Show what was undone, and what was left alone because it was changed since."""
+def say_undone(page: Any, request: HttpRequest, row: Model, undone: UndoResult) -> None:
+    """Show what was undone, and what was left alone because it was changed since. Record it in the audit log, unless
+    there was nothing to undo."""
+    if note := undo_note(undone):
+        action_record(request, type(row), note, [row], Action.UNDO)
     back = [
         f"{counted(number, *words)} {done}"
         for number, words, done in (
@@ -67,6 +73,13 @@ def say_undone(page: Any, request: HttpRequest, undone: UndoResult) -> None:
         if number
     ]
     _say(page, request, undone, [f"Undone. {words}." for words in back], "There was nothing to undo.")
+
+
+def undo_note(undone: UndoResult) -> str:
+    """Return the audit log's note about an undo, or "" if there was nothing to undo."""
+    if undone.undone or undone.documents or undone.conversations or undone.proposals:
+        return "Undone."
+    return "Not undone: all of it was changed since." if undone.skipped or undone.documents_skipped else ""
 
 
 def say_restored(page: Any, request: HttpRequest, undone: UndoResult) -> None:

@@ -62,14 +62,16 @@ class ObjectActionAdmin(DaybookAdmin):
 
     @method_decorator(require_POST)
     def object_action_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Perform the action posted as `verb`. Answers 404 for an unknown row or verb, 403 without the permission."""
-        row = self.get_object(request, unquote(object_id))
+        """Perform the action posted as `verb`. Answers 404 for an unknown verb, 403 without the permission."""
         verb = request.POST.get("verb")
-        if row is None or verb not in self.object_actions:
+        if verb not in self.object_actions:
             raise Http404
         perform = getattr(self, verb)
         if not request.user.has_perm(perform.object_action.permission):
             raise PermissionDenied
+        row = self.get_object(request, unquote(object_id))
+        if row is None:
+            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
         try:
             perform(request, row)
         except DomainError as refusal:

@@ -158,12 +158,14 @@ class DecisionAdmin(DaybookAdmin):
     def decide_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Decide about the ticked writes (POST `verb`, which is `approve` or `reject`, `write` with their indexes, and
         `words-INDEX`). A refused decision is shown again as it was typed, with the reason."""
-        run = self.get_object(request, unquote(object_id))
         verb = request.POST.get("verb")
-        if run is None or verb not in {"approve", "reject"}:
+        if verb not in {"approve", "reject"}:
             raise Http404
         if not request.user.has_perm(PERMISSION):
             raise PermissionDenied
+        run = self.get_object(request, unquote(object_id))
+        if run is None:
+            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
         ticked = frozenset(int(i) for i in request.POST.getlist("write") if i.isdecimal() and len(i) < 6)
         typed = _typed(request, run)
         try:

@@ -16,6 +16,7 @@ from gateway.admin.visibility import title_of
 from memories.admin.access import action_record
 from memories.admin.badges import moment
 from memories.admin.base import DaybookAdmin, staff_actor
+from memories.admin.memory_writes import undo_note
 from memories.audit.log import Action
 from memories.database.access import in_write_lane
 from memories.database.batches import Slices, run_slices
@@ -48,12 +49,12 @@ def undo_reviews(page: DaybookAdmin, request: HttpRequest, runs: QuerySet[Review
 
     def undo(run: ReviewRun) -> Slices[None]:
         undone = yield from review_undo_slices(run, actor=staff_actor(request), origin=WriteOrigin.ADMIN)
-        if not undone.undone and not undone.skipped:
+        note = undo_note(undone)
+        if not note:
             raise Conflict("It is already undone.")
         restored.update((run.owner_id, number) for number in undone.undone)
         left_alone.update({(run.owner_id, n): f"{run.owner}’s memory {n}" for n in undone.skipped})
-        words = "Undone." if undone.undone else "Not undone: all of it was changed since."
-        action_record(request, ReviewRun, words, [run], Action.UNDO)
+        action_record(request, ReviewRun, note, [run], Action.UNDO)
 
     # A review that was approved later wrote later than its own id says; its change set has the time.
     newest_first = sorted(runs, key=lambda run: (run.change_set or run.pk).int, reverse=True)

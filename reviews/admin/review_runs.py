@@ -26,7 +26,6 @@ from memories.admin.columns import column, fieldset, list_link, moment_column, r
 from memories.admin.filters import OWNER_FILTER, CreatedDayFilter, choice_filter, text_filter
 from memories.admin.memory_writes import change_set_undo, say_restored, say_undone
 from memories.admin.object_actions import ObjectActionAdmin, object_action
-from memories.audit.log import Action
 from memories.database.batches import run_slices
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import ChangeSet, WriteOrigin
@@ -162,8 +161,7 @@ class ReviewRunAdmin(SessionTitles, DecisionAdmin, ObjectActionAdmin, ReadOnlyAd
     @object_action("Undo", PERMISSION, applies=lambda run: run.change_set is not None and run.state in _UNDOABLE)
     def undo(self, request: HttpRequest, row: ReviewRun) -> None:
         work = review_undo_slices(row, actor=staff_actor(request), origin=WriteOrigin.ADMIN)
-        say_undone(self, request, run_slices(work))
-        action_record(request, ReviewRun, "Undo.", [row], Action.UNDO)
+        say_undone(self, request, row, run_slices(work))
 
     @object_action("Restore", PERMISSION, applies=lambda run: _undo_of(run) is not None)
     def put_back(self, request: HttpRequest, row: ReviewRun) -> None:

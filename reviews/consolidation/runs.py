@@ -23,6 +23,7 @@ from memories.errors import DomainError
 from memories.ids import parse_uuid
 from memories.messaging.outbox import notify
 from memories.models import Book, Lease, Notification
+from memories.selectors import of_active_accounts
 from memories.services import books_lock
 from reviews.consolidation.health import finished_text
 from reviews.consolidation.quotas import Meter
@@ -119,6 +120,8 @@ def _claim(run_id: UUID) -> ConsolidationClaim:
         raise NotClaimed("over", state=run.state)
     if run.not_before > now:
         raise NotClaimed("not_due", not_before=run.not_before.isoformat())
+    if not ConsolidationRun.objects.filter(of_active_accounts(), pk=run.pk).exists():
+        raise NotClaimed("account_inactive")
     with transaction.atomic():
         name = lease_name(run.book_id, run.phase)
         token = jobs.lease_take(name, seconds=limits.lease_seconds, holder=lease_holder())
@@ -257,7 +260,7 @@ def recover() -> int:
     due = ConsolidationRun.objects.filter(state__in=(State.SCHEDULED, State.PAUSED), not_before__lte=now)
     active = ConsolidationRun.objects.filter(state=State.RUNNING).count() + due.exclude(jobs.without_job(now)).count()
     slots = max(0, limits.parallel_runs - active)
-    lost = due.filter(jobs.without_job(now)).order_by("not_before")
+    lost = due.filter(of_active_accounts(), jobs.without_job(now)).order_by("not_before")
     count = 0
     for run in [*lost.filter(rebuild=True)[:_BATCH], *lost.filter(rebuild=False)[:slots]]:
         with transaction.atomic():

@@ -13,6 +13,7 @@ from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.settings import ConsolidationSettings
 from gateway.models import Message, Run, Session
 from memories.models import Artifact, Book
+from memories.selectors import of_active_accounts
 from memories.services import book_get_or_create
 from reviews.frozen import reviewable
 from reviews.models import ConsolidationRun, ConsolidationState, Extraction
@@ -67,13 +68,13 @@ def notes_in(book: Book) -> "QuerySet[Extraction]":
 
 def due_books(limits: ConsolidationSettings, *, max_books: int) -> list[Book]:
     """Return up to `max_books` books that have sessions to read or documents to write, are past the cool-down, have no
-    open run, and may be given to an upstream. Books with sessions come first, ordered by the time of their last run, so
-    that none waits forever."""
+    open run, belong to an active account, and may be given to an upstream. Books with sessions come first, ordered by
+    the time of their last run, so that none waits forever."""
     models = BackgroundModels.now()
     open_runs = ConsolidationRun.objects.filter(
         owner_id=OuterRef("owner_id"), book__name=OuterRef("agent__book"), state__in=ConsolidationRun.OPEN
     )
-    sessions = eligible(limits).filter(has_user_message(), ~Exists(open_runs))
+    sessions = eligible(limits).filter(of_active_accounts(), has_user_message(), ~Exists(open_runs))
     sessions = models.readable(sessions, "agent__book")
     latest = ConsolidationRun.objects.filter(owner_id=OuterRef("owner_id"), book__name=OuterRef("agent__book"))
     sessions = sessions.annotate(last_run=Subquery(latest.order_by("-id").values("created_at")[:1]))
@@ -130,8 +131,8 @@ def _synthesis_due(
     before = timezone.now() - timedelta(hours=limits.synthesis_cooldown_hours)
     cooled = Q(last_synthesis_at__isnull=True) | Q(last_synthesis_at__lte=before)
     open_runs = ConsolidationRun.objects.filter(book_id=OuterRef("book_id"), state__in=ConsolidationRun.OPEN)
-    cooled_states = ConsolidationState.objects.filter(cooled, ~Exists(open_runs)).select_related("book")
-    states = list(models.readable(cooled_states, "book__name"))
+    cooled_states = ConsolidationState.objects.filter(of_active_accounts(), cooled, ~Exists(open_runs))
+    states = list(models.readable(cooled_states.select_related("book"), "book__name"))
     rows = Artifact.objects.filter(book__in=[state.book_id for state in states], deleted_at__isnull=True)
     versions: dict[UUID, dict[str, int]] = {state.book_id: {} for state in states}
     for book_id, path, version in rows.values_list("book_id", "path", "version"):

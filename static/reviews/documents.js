@@ -37,6 +37,11 @@ export class Documents extends EventTarget {
       event.preventDefault(); // it would also close the dialog that this opens
       this.#leave();
     });
+    window.addEventListener("popstate", () => {
+      const path = addressed();
+      if (path && drawer.hidden) this.#load(path);
+      else if (!path && !drawer.hidden) this.#leave();
+    });
     OVER.addEventListener("change", () => this.#rest());
     this.#rest();
   }
@@ -51,7 +56,10 @@ export class Documents extends EventTarget {
     const area = this.drawer.querySelector("textarea");
     const discard = { title: "Discard your changes?", text: "What you wrote in this document is not saved.", action: "Discard" };
     if (!area || area.value === area.defaultValue || (await confirmed(discard))) this.#close();
-    else area.focus();
+    else {
+      area.focus();
+      this.#address(area.form.dataset.documentForm); // which Back has left
+    }
   }
 
   #close() {
@@ -85,9 +93,12 @@ export class Documents extends EventTarget {
     return encodeURIComponent(this.panel.dataset.book);
   }
 
+  // Opening a document adds a step to the browser's history, and closing it goes back that step.
   #address(path) {
     const query = new URLSearchParams({ book: this.panel.dataset.book, ...(path && { doc: path }) });
-    window.history.replaceState(null, "", `?${query}`);
+    if (path && !addressed()) window.history.pushState({ opened: true }, "", `?${query}`);
+    else if (!path && addressed() && window.history.state?.opened) window.history.back();
+    else window.history.replaceState(window.history.state, "", `?${query}`);
   }
 
   async #save(form) {
@@ -125,4 +136,9 @@ export class Documents extends EventTarget {
     this.panel.hidden = open && !OVER.matches;
     for (const part of [document.querySelector(".topbar"), this.drawer.previousElementSibling, this.panel]) part.inert = open && OVER.matches;
   }
+}
+
+// Returns the path of the document that the page's address names, or null.
+function addressed() {
+  return new URLSearchParams(location.search).get("doc");
 }

@@ -338,6 +338,42 @@ def test_a_document_is_read_edited_and_restored(alices: Visitor, book: Book) -> 
     expect(page.get_by_role("link", name="MEMORY.md")).to_be_focused()
 
 
+def test_back_closes_a_document_and_forward_opens_it(alices: Visitor, book: Book) -> None:
+    artifact_put(book, "MEMORY.md", "# Home server", CONSOLIDATED)
+    page = alices.open("/memories/")
+    page.get_by_role("link", name="Reviews").click()
+    drawer, link = page.locator("#document"), page.get_by_role("link", name="MEMORY.md", exact=True)
+    opened, closed = re.compile(r"/reviews/\?book=main&doc=MEMORY\.md$"), re.compile(r"/reviews/(\?book=main)?$")
+    link.click()
+    expect(drawer.get_by_role("heading", name="Home server")).to_be_visible()
+    expect(page).to_have_url(opened)
+    page.go_back()
+    expect(drawer).to_be_hidden()
+    expect(link).to_be_focused()
+    expect(page).to_have_url(closed)
+    page.go_forward()
+    expect(drawer.get_by_role("heading", name="Home server")).to_be_visible()
+
+    drawer.get_by_role("button", name="Edit").click()
+    words = drawer.get_by_label("Text, as Markdown")
+    words.fill("# Elsewhere")
+    page.go_back()
+    expect(page.get_by_role("dialog", name="Discard your changes?")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(words).to_be_focused()
+    expect(page).to_have_url(opened)
+    page.go_back()
+    page.get_by_role("button", name="Discard").click()
+    expect(drawer).to_be_hidden()
+
+    link.click()
+    page.get_by_role("link", name="Close MEMORY.md").click()
+    expect(drawer).to_be_hidden()
+    expect(page).to_have_url(closed)
+    page.go_back()
+    expect(page).to_have_url(re.compile("/memories/"))
+
+
 def test_a_concurrently_changed_document_is_not_overwritten(alices: Visitor, book: Book) -> None:
     alices.expect_error(REFUSED)
     artifact_put(book, "MEMORY.md", "One.", CONSOLIDATED)

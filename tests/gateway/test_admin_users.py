@@ -50,6 +50,17 @@ def test_an_outdated_form_does_not_activate_a_user_again(root: Client, charlie: 
     assert not User.objects.get(pk=user.pk).is_active
 
 
+def test_an_outdated_form_of_a_group_does_not_overwrite_it(root: Client) -> None:
+    group = Group.objects.create(name="helpers")
+    path = f"/admin/auth/group/{group.pk}/change/"
+    opened = root.get(path).context["adminform"].form["state"].value()
+    granted, other = Permission.objects.filter(content_type__app_label="memories").order_by("pk")[:2]
+    assert root.post(path, {"name": "helpers", "permissions": [granted.pk], "state": opened}).status_code == 302
+    answer = root.post(path, {"name": "helpers", "permissions": [other.pk], "state": opened})
+    assert "changed in the meantime" in answer.context["adminform"].form.non_field_errors()[0]
+    assert list(group.permissions.all()) == [granted]
+
+
 def test_an_administrator_can_be_demoted_if_there_is_another(root: Client) -> None:
     other = user_make("root", is_staff=True, is_superuser=True)
     assert change(root, other, is_active="on").status_code == 302

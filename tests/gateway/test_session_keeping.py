@@ -255,6 +255,25 @@ async def test_a_session_is_exported_as_markdown(alice_api: Api, session: Sessio
     )
 
 
+async def test_the_partial_text_of_a_failed_answer_is_exported_as_incomplete(alice_api: Api, session: Session) -> None:
+    def fill() -> None:
+        message_make(session, "Why is the oven cold?")
+        message_make(session, "And the light?")
+        message_make(session, "It is broken.", role="assistant")
+        failed = Message.objects.get(text="Why is the oven cold?").run_id
+        Run.objects.filter(pk=failed).update(state=Run.State.FAILED, text="Because the ", finished_at=NOON)
+
+    await in_thread(fill)
+    response = await alice_api.raw("GET", f"/api/sessions/{session.pk}/export")
+    text = b"".join([part async for part in response]).decode()
+    assert text.partition("UTC.\n")[2] == (
+        "\n## You, 2026-11-20 12:00\n\nWhy is the oven cold?\n"
+        "\n## assistant, 2026-11-20 12:00\n\nBecause the\n\n*Incomplete*\n"
+        "\n## You, 2026-11-20 12:00\n\nAnd the light?\n"
+        "\n## assistant, 2026-11-20 12:00\n\nIt is broken.\n"
+    )
+
+
 async def test_a_session_is_exported_as_json(alice_api: Api, session: Session) -> None:
     await in_thread(message_make, session, "Why is the oven “cold”?")
     await in_thread(message_make, session, "result", role="tool", tool_call_id="c")

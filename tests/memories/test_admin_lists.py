@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.contrib.admin import site
+from django.contrib.contenttypes.models import ContentType
 from django.db import connection
 from django.db.models import CharField, Count, JSONField, TextField
 from django.test import Client
@@ -13,7 +14,7 @@ from unfold.contrib.filters.admin import RangeDateFilter
 
 from memories.admin.paging import MAX_COUNTED
 from memories.models import Book, Memory, Notification
-from tests.admin_pages import counts_a_table, list_of, page_of, pages, rows_make, set_make
+from tests.admin_pages import add_of, counts_a_table, list_of, page_of, pages, rows_make, set_make
 from tests.admin_rows import book_make, memory_make, staff_client
 
 pytestmark = pytest.mark.django_db
@@ -162,3 +163,26 @@ def test_an_empty_list_offers_to_show_everything_only_if_something_is_filtered()
     assert "Nothing here yet." in empty
     assert "Show everything" not in empty
     assert '<a class="db-link" href="?">Show everything</a>' in filtered
+
+
+@pytest.mark.any_database
+def test_every_form_for_a_new_row_accepts_any_value_of_its_fields() -> None:
+    root = staff_client(superuser=True)
+    for name, page in pages().items():
+        if page.has_add_permission(root.get("/admin/").wsgi_request):
+            nonsense = dict.fromkeys(root.get(add_of(name)).context["adminform"].form.fields, "nonsense")
+            assert root.get(add_of(name), nonsense).status_code == 200, name
+            answer = root.post(add_of(name), nonsense)
+            assert (answer.status_code, bool(answer.context["adminform"].form.errors)) == (200, True), name
+
+
+def test_a_form_that_is_shown_again_keeps_the_chosen_row() -> None:
+    book = book_make()
+    page = staff_client(superuser=True).post(add_of("memories.memory"), {"book": str(book.pk)}).content.decode()
+    assert f'<option value="{book.pk}" selected>' in page
+
+
+def test_the_admin_has_no_links_to_the_site_of_a_row() -> None:
+    root = staff_client(superuser=True)
+    for content_type in ContentType.objects.all():
+        assert root.get(f"/admin/r/{content_type.pk}/1/").status_code == 404

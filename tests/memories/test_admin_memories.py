@@ -384,8 +384,10 @@ def test_a_memory_links_to_the_session_it_came_from(root: Client) -> None:
 
 @pytest.mark.parametrize("key", ["nonsense", "01890000-0000-7000-8000-000000000000"])
 def test_a_missing_memory_is_not_a_server_error(root: Client, key: str) -> None:
-    assert root.get(f"/admin/memories/memory/{key}/change/").status_code == 302
-    assert root.post(f"/admin/memories/memory/{key}/action/", {"verb": "delete"}).status_code == 404
+    assert root.get(f"/admin/memories/memory/{key}/change/", follow=True).redirect_chain == [("/admin/", 302)]
+    answer = root.post(f"/admin/memories/memory/{key}/action/", {"verb": "delete"}, follow=True)
+    said = [str(message) for message in answer.context["messages"]]
+    assert said == [f"There is no memory with the ID “{key}”. Perhaps it was deleted."]
 
 
 @pytest.mark.parametrize(

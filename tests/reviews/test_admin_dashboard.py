@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import redis
 import time_machine
+from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.db import connection
 from django.test import RequestFactory
@@ -26,7 +27,7 @@ from reviews.admin.dashboard.charts import _DASHES, Chart, Series
 from reviews.admin.dashboard.now import NowFacts, queue_facts
 from reviews.admin.dashboard.owners import OwnerUse
 from reviews.admin.dashboard.periods import Period
-from reviews.models import ConsolidationDay, ConsolidationRun
+from reviews.models import ConsolidationDay, ConsolidationRun, ReviewRun
 from tests.admin_rows import book_make, memory_make, owner_make, session_make, staff_client, user_make
 from tests.factories import review_make
 from tests.reviews.conftest import NOON
@@ -309,6 +310,9 @@ def test_hanging_reviews_and_consolidations_are_listed() -> None:
         ("Review for alice", "waits for a worker"),
         ("Consolidation for alice", "running"),
     ]
+    ReviewRun.objects.filter(state="running").delete()
+    User.objects.filter(username="alice").update(is_active=False)  # whose work waits until she is active again
+    assert now().open == []
 
 
 def test_only_the_oldest_of_many_open_runs_are_shown() -> None:

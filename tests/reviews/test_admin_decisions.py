@@ -281,6 +281,12 @@ def test_another_verb_is_not_found(root: Client, waiting_review: MakeReview, bad
     assert root.post(reverse("admin:reviews_reviewrun_decide", args=[waiting_review().pk]), bad).status_code == 404
 
 
+def test_a_decision_about_a_deleted_review_is_answered_with_a_sentence(root: Client) -> None:
+    gone = reverse("admin:reviews_reviewrun_decide", args=["01890000-0000-7000-8000-000000000000"])
+    page = root.post(gone, {"verb": "approve", "write": ["0"]}, follow=True).content.decode()
+    assert "There is no review run with the ID “01890000-0000-7000-8000-000000000000”. Perhaps it was deleted." in page
+
+
 @pytest.mark.any_database
 @pytest.mark.parametrize("index", ["7", "x", "9" * 30])
 def test_a_write_that_does_not_exist_is_refused(root: Client, waiting_review: MakeReview, index: str) -> None:

@@ -170,6 +170,27 @@ def test_an_undo_reverts_memories_and_names_the_administrator(root: Client) -> N
     assert Revision.objects.latest("created_at").actor == bob()
 
 
+@pytest.mark.parametrize("of_review", [True, False], ids=["review", "change set"])
+def test_an_undo_that_changed_nothing_back_says_so_in_the_audit_log(root: Client, of_review: bool) -> None:
+    review = saved_review()
+    source = Source(actor="user:1", origin=WriteOrigin.USER)
+    with book_writing(review.book, source) as writer:
+        writer.update(Memory.objects.get().number, MemoryFields(content="Prefers coffee."))
+    row = review if of_review else ChangeSet.objects.get(pk=review.change_set)
+    path = reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_object_action", args=[row.pk])
+    assert "Left alone, because it was changed since" in root.post(path, {"verb": "undo"}, follow=True).content.decode()
+    entry = AuditEntry.objects.get(action="undo")
+    assert (entry.object_id, entry.note) == (str(row.pk), "Not undone: all of it was changed since.")
+
+
+def test_an_undo_of_what_is_undone_is_not_recorded(root: Client) -> None:
+    review = saved_review()
+    path = reverse("admin:memories_changeset_object_action", args=[review.change_set])
+    root.post(path, {"verb": "undo"})
+    assert "There was nothing to undo." in root.post(path, {"verb": "undo"}, follow=True).content.decode()
+    assert AuditEntry.objects.filter(action="undo").count() == 1
+
+
 def test_an_auditor_can_undo_a_review() -> None:
     review = saved_review()
     object_action(staff_client(auditor=True), review, "undo")

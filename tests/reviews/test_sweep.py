@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import time_machine
 from django.conf import settings as django_settings
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -49,6 +50,25 @@ def test_a_lost_job_is_enqueued_again_after_a_minute(alice: Owner, jobs: list[st
         assert enqueue_lost() == 0
     with later(122):
         assert enqueue_lost() == 1
+
+
+def test_reviews_of_an_inactive_account_wait_until_it_is_active_again(alice: Owner, jobs: list[str]) -> None:
+    agent = reviewing_agent(memory_review_idle_minutes=1)
+    end_user = Owner.objects.create(parent=alice, namespace="shop", external_id="customer")
+    for owner in (alice, end_user):
+        say(session_make(owner, agent))
+    scheduled = sorted(jobs)
+    idle = [session_make(owner, agent) for owner in (alice, end_user)]
+    for session in idle:
+        say(session)
+    ReviewRun.objects.filter(session__in=idle).delete()
+    jobs.clear()
+    User.objects.update(is_active=False)
+    with later(120):
+        assert (enqueue_lost(), sweep.review_idle_sessions(), jobs) == (0, 0, [])
+        User.objects.update(is_active=True)
+        assert (enqueue_lost(), sorted(jobs)) == (2, scheduled)
+        assert sweep.review_idle_sessions() == 2
 
 
 def test_a_retry_is_enqueued_when_it_is_due(alice: Owner, jobs: list[str]) -> None:

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.utils import timezone
 
 from gateway.sessions.keeping import session_discard, session_restore
@@ -44,6 +45,14 @@ def test_a_review_that_is_not_due(review: ReviewRun, unclaimed: Unclaimed) -> No
     ReviewRun.objects.update(not_before=later)
     assert review_claim(review.pk) is None
     assert unclaimed() == [f"review not claimed: id={review.pk} cause=not_due not_before={later.isoformat()}"]
+
+
+def test_a_review_of_an_inactive_account_stays_scheduled(review: ReviewRun, unclaimed: Unclaimed) -> None:
+    User.objects.update(is_active=False)
+    assert review_claim(review.pk) is None
+    assert unclaimed() == [f"review not claimed: id={review.pk} cause=account_inactive"]
+    User.objects.update(is_active=True)
+    assert review_claim(review.pk) is not None
 
 
 def test_a_review_of_a_discarded_session_waits_until_it_is_restored(review: ReviewRun, unclaimed: Unclaimed) -> None:

@@ -17,6 +17,7 @@ from django_q.signing import BadSignature, SignedPackage
 from gateway.heartbeat import alive_workers
 from gateway.models import Run
 from memories.admin.columns import viewable_url
+from memories.selectors import of_active_accounts
 from reviews.models import ConsolidationRun, ReviewRun
 
 MAX_SHOWN = 5
@@ -65,7 +66,9 @@ def now_facts(request: HttpRequest, now: datetime) -> NowFacts:
     turns = Run.objects.filter(state=Run.State.RUNNING, started_at__lt=now - SLOW)
     reviews = ReviewRun.objects.filter(state=ReviewRun.State.RUNNING, started_at__lt=now - SLOW)
     waiting = ReviewRun.objects.filter(state=ReviewRun.State.SCHEDULED, not_before__lt=now - SLOW_START)
+    waiting = waiting.filter(of_active_accounts())
     long = ConsolidationRun.objects.filter(state__in=ConsolidationRun.OPEN, created_at__lt=now - SLOW_CONSOLIDATION)
+    long = long.filter(of_active_accounts())
     stuck = (
         _stuck_runs(request, turns, "Turn {0.turn} of {0.owner}", lapsed_or("open"), since="started_at"),
         _stuck_runs(request, reviews, "Review for {0.owner}", lapsed_or("running"), since="started_at"),

@@ -130,7 +130,7 @@ def test_a_run_can_be_stopped_or_undone(root: Client, alice: Owner, answering: A
     waiting.refresh_from_db()
     assert (waiting.state, waiting.error["message"]) == ("cancelled", "Stopped by an administrator.")
     noted = set(AuditEntry.objects.filter(kind="consolidation run").values_list("action", "note"))
-    assert noted >= {("undo", "Undo."), ("change", "Stop.")}
+    assert noted >= {("undo", "Undone."), ("change", "Stop.")}
 
 
 def test_a_finished_run_cannot_be_stopped(root: Client, alice: Owner, answering: AnsweringModel) -> None:

@@ -1,17 +1,20 @@
 """Automatic runs: each start reads a limited number of sessions, divided evenly between its books."""
 
 import pytest
+from django.contrib.auth.models import User
+from django.db.models import F
 
 from gateway.agents.configuration import consolidation_settings
 from memories.models import Owner
 from reviews.consolidation import triggers
 from reviews.consolidation.requests import Trigger, consolidation_request
+from reviews.consolidation.runs import recover
 from reviews.consolidation.selection import due_books
 from reviews.consolidation.triggers import fair_shares
-from reviews.models import ConsolidationRun
+from reviews.models import ConsolidationRun, ConsolidationState
 from tests.factories import agent_make
 from tests.reviews.consolidation.answering_model import AnsweringModel
-from tests.reviews.consolidation.rows import run_slice, settings_make, talk
+from tests.reviews.consolidation.rows import book_of, request, run_slice, settings_make, talk
 from tests.sweeps import reset_sweep_throttles
 
 pytestmark = pytest.mark.usefixtures("consolidation_on")
@@ -107,3 +110,33 @@ def test_a_requested_run_has_its_own_limit(alice: Owner, three_books: None, answ
 def test_due_books_are_those_with_something_to_do(alice: Owner, three_books: None, answering: AnsweringModel) -> None:
     due = due_books(consolidation_settings(), max_books=10)
     assert {book.name for book in due} == {"one", "two", "three"}
+
+
+def test_books_of_an_inactive_account_are_not_due_and_their_runs_wait(
+    alice: Owner, bob: Owner, answering: AnsweringModel
+) -> None:
+    settings_make(synthesis_cooldown_hours=0)
+    for owner in (alice, bob):
+        talk(owner)
+    run_slice(run := request(bob))
+    begun = request(alice)
+    ConsolidationRun.objects.filter(pk=begun.pk).update(enqueued_at=None)
+    read = answering.extracted
+    talk(bob, "I moved to Ghent.")
+    User.objects.update(is_active=False)
+    assert (due_books(consolidation_settings(), max_books=9), recover()) == ([], 0)
+    assert (run_slice(begun).state, answering.extracted) == ("scheduled", read)
+    User.objects.update(is_active=True)
+    assert (due_books(consolidation_settings(), max_books=9), recover()) == ([run.book], 1)
+    assert run_slice(begun).state == "completed"
+
+
+def test_documents_of_an_inactive_account_are_not_due(alice: Owner, answering: AnsweringModel) -> None:
+    settings_make(synthesis_cooldown_hours=0)
+    talk(alice)
+    run_slice(request(alice))
+    ConsolidationState.objects.update(changes=F("changes") + 1)
+    User.objects.update(is_active=False)
+    assert due_books(consolidation_settings(), max_books=9) == []
+    User.objects.update(is_active=True)
+    assert due_books(consolidation_settings(), max_books=9) == [book_of(alice)]
