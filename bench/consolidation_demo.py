@@ -93,14 +93,12 @@ def consolidate_conversation(conversation: dict[str, Any], *, model: str) -> dic
 
 def import_conversation(conversation: dict[str, Any]) -> tuple[Any, int]:
     """Store the conversation as sessions of a new owner; return the owner's book and the number of sessions."""
-    from django.contrib.auth.models import User
-
     from gateway.models import Message, Run, Session
     from gateway.services import agent_save, session_create
-    from memories.services import book_get_or_create, owner_for_user
+    from memories.models import Owner
+    from memories.services import book_get_or_create
 
-    agent = agent_save("assistant", {"memory_review_interval": 0})
-    owner = owner_for_user(User.objects.create_user(f"bench{User.objects.count()}"))
+    agent, owner = agent_save("assistant", {"memory_review_interval": 0}), Owner.objects.create()
     owner_speaks = conversation["turns"][0]["speaker"]
     dialogues = [(key, list(turns)) for key, turns in groupby(conversation["turns"], key=_session_of)]
     for key, turns in dialogues:

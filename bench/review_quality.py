@@ -146,17 +146,15 @@ def review_cases(cases: list[dict[str, Any]], *, model: str, scripted: bool) -> 
 def create_review(case: dict[str, Any], model: str) -> tuple[Any, dict[str, int]]:
     """Store a case's memories and conversation and schedule its review. Return the review and the memories' numbers by
     id."""
-    from django.contrib.auth.models import User
-
     from gateway.models import Message, Run
     from gateway.services import agent_save, session_create
-    from memories.models import WriteOrigin
-    from memories.services import MemoryFields, Source, book_get_or_create, book_writing, owner_for_user
+    from memories.models import Owner, WriteOrigin
+    from memories.services import MemoryFields, Source, book_get_or_create, book_writing
     from reviews.schedule import review_session
 
     settings = {"memory_review_timeout": TIMEOUT_SECONDS, "user_char_limit": 8000, "memory_char_limit": 20000}
     agent = agent_save("assistant", settings | {"memory_review_model": model})
-    owner = owner_for_user(User.objects.create_user(f"bench{User.objects.count()}"))
+    owner = Owner.objects.create()
     book = book_get_or_create(owner.pk, "main")
     numbers = {}
     with book_writing(book, Source(actor="system", origin=WriteOrigin.USER)) as writer:

@@ -31,9 +31,9 @@ def count_by(rows: "QuerySet[Any]", column: str) -> dict[Any, int]:
 
 
 def of_active_accounts() -> Q:
-    """Return the condition for rows whose owner's account, or that of the end user's application, is active. No
-    background work is done for others."""
-    return Q(owner__user__is_active=True) | Q(owner__parent__user__is_active=True)
+    """Return the condition for rows whose owner's account, or that of the end user's application, was not deactivated.
+    No background work is done for others."""
+    return ~(Q(owner__user__is_active=False) | Q(owner__parent__user__is_active=False))
 
 
 def undeleted(book: Book) -> QuerySet[Memory]:
