@@ -43,10 +43,13 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Replace standard streams that the caller has closed (`>&-` in a crontab), which are None."""
+    """Replace standard streams that the caller has closed (`>&-` in a crontab), which are None, here and in the
+    programs that this one starts or becomes."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - until the program ends
+            stream = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115 - until the program ends
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Identifiers: UUIDv7, so that rows sort by creation and indexes grow at their end."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from uuid_utils import compat
@@ -33,3 +33,9 @@ def first_id(moment: datetime) -> UUID:
     """Return the smallest UUIDv7 of a millisecond. Rows created at that time or later have a greater or equal key, so
     the primary key finds them without another index."""
     return UUID(int=(int(moment.timestamp() * 1000) << _TIME_SHIFT) | (7 << 76) | (2 << 62))
+
+
+def recent_ids(now: datetime, period: timedelta) -> tuple[UUID, UUID]:
+    """Return the first and last id of rows created within the last period, for `pk__range`. It excludes rows created
+    while the clock was ahead."""
+    return first_id(now - period), first_id(now + period)

@@ -22,7 +22,7 @@ from gateway.models import Alert, Run, UsageDay
 from gateway.webhooks.sending import DeliveryOutcome, client, send
 from gateway.webhooks.signing import signed_headers
 from memories.clocks import long_ago
-from memories.ids import first_id, uuid7
+from memories.ids import recent_ids, uuid7
 from memories.models import ScanDay
 from memories.number_words import counted
 from reviews.models import ReviewRun
@@ -120,7 +120,8 @@ def _claim(problem: Problem, now: datetime) -> bool:
 
 
 def _check_turns(now: datetime) -> Iterator[Problem]:
-    ended = Run.objects.filter(pk__gte=first_id(now - MIN_INTERVAL), state__in=(Run.State.COMPLETED, Run.State.FAILED))
+    runs = Run.objects.filter(pk__range=recent_ids(now, MIN_INTERVAL))
+    ended = runs.filter(state__in=(Run.State.COMPLETED, Run.State.FAILED))
     newest = list(ended.order_by("-pk").values_list("state", "error")[:CONSECUTIVE_FAILURES])
     if len(newest) == CONSECUTIVE_FAILURES and all(state == Run.State.FAILED for state, _ in newest):
         codes = sorted({str((error or {}).get("code", "unknown")) for _, error in newest})
@@ -129,7 +130,7 @@ def _check_turns(now: datetime) -> Iterator[Problem]:
 
 
 def _check_reviews(now: datetime) -> Iterator[Problem]:
-    ended = ReviewRun.objects.filter(pk__gte=first_id(now - MIN_INTERVAL), state__in=_ENDED_REVIEWS)
+    ended = ReviewRun.objects.filter(pk__range=recent_ids(now, MIN_INTERVAL), state__in=_ENDED_REVIEWS)
     newest = list(ended.order_by("-pk").values_list("state", flat=True)[:CONSECUTIVE_FAILURES])
     if len(newest) == CONSECUTIVE_FAILURES and set(ReviewRun.FAILED).issuperset(newest):
         text = f"The last {CONSECUTIVE_FAILURES} reviews failed. Nothing from conversations is being saved."

@@ -29,7 +29,7 @@ from gateway.requests import counted_address, network_of
 from gateway.sockets import recheck_logins
 from memories.audit.log import NOBODY, Action, actor_of, audit_record
 from memories.errors import Conflict, Overloaded
-from memories.ids import first_id
+from memories.ids import recent_ids
 from memories.models import AuditEntry, Owner
 from memories.password_forms import PasswordOnly
 from memories.services import owner_for_user
@@ -149,7 +149,5 @@ def _requests_from(network: str) -> int:
 
 def _recent_requests() -> "QuerySet[AuditEntry]":
     """Return the requests of the last hour, which are in the audit log."""
-    now, hour = timezone.now(), timedelta(hours=1)
-    # The upper bound excludes entries made while the clock was ahead.
-    past_hour = {"id__gte": first_id(now - hour), "id__lt": first_id(now + hour)}
-    return AuditEntry.objects.filter(action=Action.PASSWORD_FORGOTTEN, **past_hour)
+    past_hour = recent_ids(timezone.now(), timedelta(hours=1))
+    return AuditEntry.objects.filter(action=Action.PASSWORD_FORGOTTEN, pk__range=past_hour)

@@ -283,8 +283,9 @@ class GuardedForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at 
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if not self.instance._state.adding and "state" in self.fields:
-            values = {name: self.initial.get(name) for name in self.fields if name not in _OWN_CHANGES}
+        if kwargs.get("instance") is not None:
+            fields = {name: field for name, field in self.fields.items() if name not in _OWN_CHANGES}
+            values = {name: field.prepare_value(self.initial.get(name)) for name, field in fields.items()}
             texts = [f"{n}={sorted(map(repr, v)) if isinstance(v, list) else repr(v)}" for n, v in values.items()]
             self.initial["state"] = sha256("\n".join(texts).encode()).hexdigest()
 

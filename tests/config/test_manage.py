@@ -63,6 +63,7 @@ def test_a_command_works_without_standard_streams(monkeypatch: pytest.MonkeyPatc
     collector.resume()
     assert (sys.stdin.read(), sys.stderr.write("x")) == ("", 1)
     for stream in (sys.stdin, sys.stdout, sys.stderr):
+        assert os.get_inheritable(stream.fileno()), "`up` becomes the supervisor, which writes to them too"
         stream.close()
 
 

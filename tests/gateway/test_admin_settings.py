@@ -90,8 +90,10 @@ def test_an_outdated_form_does_not_overwrite_an_agent(root: Client) -> None:
     assert agent.settings == {"instructions": "Be brief."}
 
 
-def test_an_outdated_form_does_not_overwrite_the_memory_settings(root: Client) -> None:
-    post_settings(root)
+@pytest.mark.parametrize("saved_before", [True, False])
+def test_an_outdated_form_does_not_overwrite_the_memory_settings(root: Client, saved_before: bool) -> None:
+    if saved_before:
+        post_settings(root)
     opened = settings_data(root)
     post_settings(root, prices="a: 1, 2")
     answer = root.post(SETTINGS, {**opened, "memories_enabled": "on"})

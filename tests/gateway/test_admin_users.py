@@ -8,6 +8,7 @@ from django.contrib.auth.hashers import get_hasher
 from django.contrib.auth.models import Group, Permission, User
 from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from gateway.admin.users import ONLY_ADMINISTRATOR
@@ -59,6 +60,18 @@ def test_an_outdated_form_of_a_group_does_not_overwrite_it(root: Client) -> None
     answer = root.post(path, {"name": "helpers", "permissions": [other.pk], "state": opened})
     assert "changed in the meantime" in answer.context["adminform"].form.non_field_errors()[0]
     assert list(group.permissions.all()) == [granted]
+
+
+def test_a_page_of_a_user_with_many_permissions_takes_no_query_for_each(root: Client) -> None:
+    user = user_make("root")
+    page = f"/admin/auth/user/{user.pk}/change/"
+    root.get(page)
+    with CaptureQueriesContext(connection) as without:
+        root.get(page)
+    user.user_permissions.set(Permission.objects.all())
+    with CaptureQueriesContext(connection) as with_all:
+        root.get(page)
+    assert len(with_all) <= len(without)
 
 
 def test_an_administrator_can_be_demoted_if_there_is_another(root: Client) -> None:

@@ -121,6 +121,8 @@ def own_text(text: str) -> str:
             "[19:41] Ida: I eat no fish\n[19:42] Bo: me neither\n\nI am Bo. Where do we eat?",
             "I am Bo. Where do we eat?",
         ),
+        # As Slack copies it:
+        ("Ida\n  7:41 AM\nI eat no fish\nBo\n  7:42 AM\nme neither\n\nI am Bo.", "Ida\n\n\nI am Bo."),
         ("Ida: I eat no fish\nBo: ok\nIda: and no eggs\n\nI am Bo.", "I am Bo."),
         (
             f"I have two offers.\n---\nOne: I give gold. {PAGE}\n---\nMy limit is ten.",

@@ -16,6 +16,7 @@ from standardwebhooks import Webhook as StandardWebhook
 
 from config.processes.worker import SWEEPS
 from gateway.models import Alert, ApiKey, Run, Session, UsageDay
+from memories.ids import uuid7_after
 from memories.models import Lease, Owner, ScanDay
 from memories.services import book_get_or_create
 from reviews import alerts
@@ -144,6 +145,15 @@ def test_nothing_is_checked_without_recipients(session: Session, settings: Any, 
 def test_an_alert_sent_while_the_clock_was_ahead_is_sent_again(session: Session, queued: list[tuple[str, str]]) -> None:
     add_turns(session, *["failed"] * CONSECUTIVE_FAILURES)
     Alert.objects.create(kind="answers_failing", told_at=timezone.now() + timedelta(hours=5), number=5)
+    check()
+    assert [kind for kind, _ in queued] == ["answers_failing"]
+
+
+def test_turns_of_a_clock_that_was_ahead_hide_no_failures(session: Session, queued: list[tuple[str, str]]) -> None:
+    ahead = timezone.now() + timedelta(days=400)
+    add_turns(session, "completed")
+    Run.objects.update(id=uuid7_after(ahead), started_at=ahead)
+    add_turns(session, *["failed"] * CONSECUTIVE_FAILURES)
     check()
     assert [kind for kind, _ in queued] == ["answers_failing"]
 
