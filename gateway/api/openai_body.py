@@ -146,9 +146,9 @@ def _with_result_ids(messages: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
 
 
 def _with_files_joined(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
-    """Join user messages without text of the person, such as pictures, to the user message directly before them, or if
-    there is none to the one directly after them. Some clients send each part of a message as a message, but the turn's
-    message is the one with the person's words."""
+    """Join user messages without text, such as pictures, to the user message directly before them, or if there is none
+    to the one directly after them; join mere reminders (AgentScope) to the one before them. Some clients send each part
+    of a message as a message, but the turn's message is the one with the person's words."""
     joined: list[ChatMessage] = []
     parts: list[Any] = []  # the content of the last message, once something was joined to it
     textless = False  # whether the last message is one without text
@@ -156,7 +156,7 @@ def _with_files_joined(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
         before, content = joined[-1] if joined else {}, message.get("content")
         of_user = message["role"] == before.get("role") == "user" and before.get("content") and content
         alone = _is_textless(content)
-        if not (of_user and (alone or textless)):
+        if not (of_user and (alone or textless or _is_reminder(content))):
             joined.append(message)
             # A picture directly after a tool's result is the tool's, whose message cannot hold it.
             parts, textless = [], alone and message["role"] == "user" and before.get("role") != "tool"
@@ -169,11 +169,12 @@ def _with_files_joined(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
 
 
 def _is_textless(content: Any) -> bool:
-    """Return True for parts without text, and for text that is only a client's reminder (AgentScope)."""
+    return isinstance(content, list) and bool(content) and not text_of(content).strip()
+
+
+def _is_reminder(content: Any) -> bool:
     text = text_of(content).lstrip()
-    if text.startswith("<system"):
-        return not without_reminders(text)
-    return isinstance(content, list) and bool(content) and not text
+    return text.startswith("<system") and not without_reminders(text)
 
 
 def _check_message(message: Any, where: str) -> None:
