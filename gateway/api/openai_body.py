@@ -11,9 +11,10 @@ from gateway.api.written_calls import with_calls_restored
 from gateway.client_tasks import is_client_task
 from gateway.messages import ChatMessage, content_parts, has_media, last_user_index, text_of
 from gateway.passthrough import PlainRequest
+from gateway.runs.call_ids import call_ids
 from gateway.runs.client_tools import named_run_id
 from gateway.runs.wrappers import without_reminders
-from gateway.tool_calls import call_fault, calls_in
+from gateway.tool_calls import call_fault
 from memories.database.access import in_read_thread
 from memories.errors import InvalidRequest, TooLarge
 from memories.json_input import read_json
@@ -136,10 +137,10 @@ def _with_refusal_as_content(message: dict[str, Any]) -> dict[str, Any]:
 
 def _with_result_ids(messages: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
     """Give tool results without an id (Qwen-Agent) those of the calls before them, in order."""
-    ids: list[Any] = []
+    ids: list[str] = []
     for message in messages:
         if message.get("tool_calls"):
-            ids = [call.get("id") for call in calls_in(message)]
+            ids = call_ids(message)
         elif message["role"] == "tool" and ids and not message.get("tool_call_id"):
             message = {**message, "tool_call_id": ids.pop(0)}
         yield message
