@@ -345,7 +345,7 @@ TURNS = [
     Row("pasting a page at first", user("Web page content:\n---\n…\n---\n\nThe price?")),
     Row("pasting a conversation", user("Here is the conversation so far:\n\n<conversation>\n…\n</conversation>\n\n"
                                        "Who is right?")),
-    Row("naming branches", system("Generate a short kebab-case name for the branch of each ticket.") + user("Tea is cold")),
+    Row("naming branches", system("Generate a short kebab-case name for each branch.") + user("Tea is cold")),
     Row("asking for text only", user("a", "CRITICAL: Respond with text only. Do not call any tools. What is wrong?"),
         TOOLS),
     Row("a summary of decisions", user("a", "Please provide a concise summary of our conversation so far, capturing "
