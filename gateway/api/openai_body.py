@@ -11,9 +11,10 @@ from gateway.api.written_calls import with_calls_restored
 from gateway.client_tasks import is_client_task
 from gateway.messages import ChatMessage, content_parts, has_media, last_user_index, text_of
 from gateway.passthrough import PlainRequest
+from gateway.runs.call_ids import call_ids
 from gateway.runs.client_tools import named_run_id
 from gateway.runs.wrappers import without_reminders
-from gateway.tool_calls import call_fault, calls_in
+from gateway.tool_calls import call_fault
 from memories.database.access import in_read_thread
 from memories.errors import InvalidRequest, TooLarge
 from memories.json_input import read_json
@@ -136,19 +137,19 @@ def _with_refusal_as_content(message: dict[str, Any]) -> dict[str, Any]:
 
 def _with_result_ids(messages: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
     """Give tool results without an id (Qwen-Agent) those of the calls before them, in order."""
-    ids: list[Any] = []
+    ids: list[str] = []
     for message in messages:
         if message.get("tool_calls"):
-            ids = [call.get("id") for call in calls_in(message)]
+            ids = call_ids(message)
         elif message["role"] == "tool" and ids and not message.get("tool_call_id"):
             message = {**message, "tool_call_id": ids.pop(0)}
         yield message
 
 
 def _with_files_joined(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
-    """Join user messages without text of the person, such as pictures, to the user message directly before them, or if
-    there is none to the one directly after them. Some clients send each part of a message as a message, but the turn's
-    message is the one with the person's words."""
+    """Join user messages without text, such as pictures, to the user message directly before them, or if there is none
+    to the one directly after them; join mere reminders (AgentScope) to the one before them. Some clients send each part
+    of a message as a message, but the turn's message is the one with the person's words."""
     joined: list[ChatMessage] = []
     parts: list[Any] = []  # the content of the last message, once something was joined to it
     textless = False  # whether the last message is one without text
@@ -156,7 +157,7 @@ def _with_files_joined(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
         before, content = joined[-1] if joined else {}, message.get("content")
         of_user = message["role"] == before.get("role") == "user" and before.get("content") and content
         alone = _is_textless(content)
-        if not (of_user and (alone or textless)):
+        if not (of_user and (alone or textless or _is_reminder(content))):
             joined.append(message)
             # A picture directly after a tool's result is the tool's, whose message cannot hold it.
             parts, textless = [], alone and message["role"] == "user" and before.get("role") != "tool"
@@ -169,11 +170,12 @@ def _with_files_joined(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
 
 
 def _is_textless(content: Any) -> bool:
-    """Return True for parts without text, and for text that is only a client's reminder (AgentScope)."""
+    return isinstance(content, list) and bool(content) and not text_of(content).strip()
+
+
+def _is_reminder(content: Any) -> bool:
     text = text_of(content).lstrip()
-    if text.startswith("<system"):
-        return not without_reminders(text)
-    return isinstance(content, list) and bool(content) and not text
+    return text.startswith("<system") and not without_reminders(text)
 
 
 def _check_message(message: Any, where: str) -> None:

@@ -18,7 +18,7 @@ _CLIENT_TAGS = _REMINDERS | frozenset(
     }
 )  # fmt: skip
 # Tags around the person's own words
-_OWN_TAGS = MESSAGE_TAGS | {"command-args"}
+_OWN_TAGS = MESSAGE_TAGS | {"command-args", "bash-input"}
 # Tags around documents and files beside the user's words
 _DOCUMENTS = frozenset(
     {"context", "file_content", "attached_files", "attachments", "additional_data", "editor_context", "documents"}

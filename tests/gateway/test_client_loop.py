@@ -81,6 +81,17 @@ async def test_a_call_without_an_id_is_tolerated(alice_api: Api, agent: Agent, m
     assert (await ask(alice_api, USER, said, result, tools=[LOOKUP])).text == "Done."
 
 
+async def test_a_call_and_its_result_without_ids_are_stored_without(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script("Done.")
+    nameless = {"type": "function", "function": {"name": "lookup", "arguments": "{}"}}
+    said = {"role": "assistant", "content": None, "tool_calls": [nameless]}
+    await ask(alice_api, USER, said, {"role": "tool", "content": "A"}, {"role": "assistant", "content": "Found."}, USER)
+    stored = await in_thread(Message.objects.get, role="tool")
+    assert (stored.text, stored.tool_call_id) == ("A", "")
+
+
 async def test_a_message_inside_the_loop_stays_in_its_place(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(calls(FIRST), calls(SECOND), "Done.")
     first_step = results(await ask(alice_api, USER, tools=[LOOKUP]), "A")

@@ -100,7 +100,8 @@ TASKS = [
     Row("opencode: compaction", user("a", "b", "Provide a detailed prompt for continuing our conversation above."),
         STREAM),
     Row("opencode: compaction, later", user("Here is the conversation so far:\n\n<conversation>\n[User]: hi\n"
-        "</conversation>\n\nCreate a new anchored summary from the conversation history in the …"), STREAM),
+        "</conversation>\n\nCreate a new anchored summary from the conversation history in the …\n- Do not mention the "
+        "summary process or that context was compacted."), STREAM),
     Row("opencode: its agent for compaction", system("You are a context summarization agent. You are given a "
         "conversation between a user and an agent. …") + user("Here is the summary of the …"), STREAM),
     Row("opencode: anchored summary", user("a", "Create a new anchored summary from the history above."), STREAM),
@@ -114,6 +115,8 @@ TASKS = [
     Row("opencommit", system("You are to act as an author of a commit message in git. Your mission is to create …")
         + user("diff --git a/src/server.ts …", "diff --git a/tea.txt …")),
     Row("aicommits", system("Generate a concise git commit message title in present tense …") + user("diff --git a/…")),
+    Row("aicommits: body", system("You are generating the short body (description) of a git commit message. You are …")
+        + user("Commit message title:\n…")),
     Row("OpenAI Guardrails", system("You are a security system designed to detect adversarial jailbreak attempts …")
         + user('# Analysis Input\n\n{"conversation": [{"role": "user", "content": "hi"}], "latest_input": "hi"}')),
     Row("Cline: commit message", system("You are a helpful assistant that generates informative git commit messages "
@@ -126,7 +129,8 @@ TASKS = [
     Row("Continue: title", user("Given the following... please reply with a title for the chat that is 3-4 words\n…"),
         {"max_tokens": 16} | STREAM),
     Row("Continue: compaction by cn", user("a", "Please provide a concise summary of our conversation so far, "
-        "capturing the key context, decisions made, and current state. …"), STREAM | TOOLS),
+        "capturing the key context, decisions made, and current state. Format this as a single comprehensive …"),
+        STREAM | TOOLS),
     Row("Continue: compaction", user("a", "b", "Create a comprehensive summary of this conversation."), STREAM),
     Row("Zed: title", user("a", "b", "Generate a concise 3-7 word title for this conversation, omitting punctuation."),
         STREAM),
@@ -166,14 +170,18 @@ TASKS = [
         "Code. Read the …") + user("a", "Based on the conversation transcript above, has the …"), STREAM),
     Row("Claude Code: label", system("You are Claude Code, …\n\nWrite a short summary label describing what these tool "
         "calls accomplished. It …") + user("Tools completed:\n\nTool: Bash\n\nLabel:")),
-    Row("Claude Code: pages", user("Web page content:\n---\n…\n---\n\nThe price?\n\nProvide a concise response …")),
+    Row("Claude Code: pages", user("\nWeb page content:\n---\n…\n---\n\nThe price?\n\nProvide a concise response based "
+        "only on the content above. In your response:\n - …\n - Never produce or reproduce exact song lyrics.\n")),
+    Row("Claude Code: pages it does not trust", user("The text inside the <untrusted-content> tag below is …\n\nThe "
+        "price?\n\nProvide a concise response based on the content above. Include relevant details, code examples, and "
+        "documentation excerpts as needed.\n")),
     Row("Claude Code: recap", user("a", "The user stepped away and is coming back. Recap in under 40 words, 1-2 …"),
         STREAM | TOOLS),
     Row("Claude Code: topic", system("Analyze if this message indicates a new conversation topic.") + user("hi")),
     Row("Claude Code: compaction", user("a", "b", "Your task is to create a detailed summary of the conversation so far"
                                        ", paying close attention to …"), STREAM | TOOLS),
     Row("Claude Code: compaction, later", user("a", "b", "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n\n"
-        "- Do NOT use Read, … tool.\n\nYour task is to create a detailed summary of the conversation so far, …"),
+        "- Do NOT use Read, Bash, … tool.\n\nYour task is to create a detailed summary of the conversation so far, …"),
         STREAM | TOOLS),
     Row("Claude Code: class", user("a", "b"), headers={"x-claude-code-request-class": "auxiliary"}),
     Row("a probe", user("quota"), {"max_tokens": 1}),
@@ -334,6 +342,16 @@ TURNS = [
     Row("the word quota", user("quota")),
     Row("pasting a policy", user("<policy_spec>is this tag legal?", "<policy_spec>and now?"), TOOLS),
     Row("pasting a page", user("Web page content:\n---\n…", "and now?")),
+    Row("pasting a page at first", user("Web page content:\n---\n…\n---\n\nThe price?")),
+    Row("pasting a conversation", user("Here is the conversation so far:\n\n<conversation>\n…\n</conversation>\n\n"
+                                       "Who is right?")),
+    Row("naming branches", system("Generate a short kebab-case name for each branch.") + user("Tea is cold")),
+    Row("asking for text only", user("a", "CRITICAL: Respond with text only. Do not call any tools. What is wrong?"),
+        TOOLS),
+    Row("a summary of decisions", user("a", "Please provide a concise summary of our conversation so far, capturing "
+                                       "the key context, decisions made and open questions.")),
+    Row("a writer of commit messages", system("Generate a concise git commit message for each diff that I paste. Ask "
+                                              "me if you need to know why.") + user("-a +b", "In German, please")),
     Row("asking about hooks", system("You are Claude Code.") + user("You are evaluating a hook in Claude Code"), TOOLS),
     Row("writing git messages with a tool", system("You generate informative git commit messages") + user("a", "b"),
         TOOLS),

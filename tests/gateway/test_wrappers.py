@@ -45,6 +45,7 @@ REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
             "<command-args></command-args>\n<local-command-stdout>Compacted </local-command-stdout>\nFix the tests",
             "Fix the tests",
         ),
+        ("<bash-input>ls</bash-input>\n<bash-stdout>a.py</bash-stdout><bash-stderr></bash-stderr>\nFix", "ls\n\nFix"),
         ("<current_datetime>2026-11-30T09:00:00.000+00:00</current_datetime>\n\nFix it", "Fix it"),
         ('<user_input mode="act">Fix it</user_input>', "Fix it"),
         ("<task>\nFix it\n</task>\n<environment_details>x</environment_details>", "Fix it"),
@@ -104,6 +105,12 @@ async def test_a_message_that_is_only_a_reminder_belongs_to_the_message_before_i
         {"type": "text", "text": REMINDER},
     ]
     assert (await in_thread(Session.objects.get)).title == "Fix the tests"
+
+
+async def test_a_reminder_before_a_command_does_not_hide_it(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    reminder, command = ({"role": "user", "content": text} for text in (REMINDER, "/memory help"))
+    assert "/memory view" in (await ask(alice_api, reminder, command)).text
+    assert not model.calls
 
 
 def test_many_unclosed_tags_take_linear_time() -> None:
