@@ -54,7 +54,7 @@ QueryText = Annotated[str, StringConstraints(max_length=QUERY_LENGTH)]
 GivenKeywords = Annotated[
     list[Annotated[str, StringConstraints(max_length=KEYWORD_LENGTH)]], Field(max_length=KEYWORDS_GIVEN)
 ]
-_LOST_PLUS = re.compile(r"(T\d\d:\d\d\S*) (\d\d:?\d\d)")  # an unescaped "+" in a query string means a space
+_LOST_PLUS = re.compile(r"(T\d\d:\d\d[\d:.]*) (\d\d:?\d\d)")  # an unescaped "+" in a query string means a space
 QueryMoment = Annotated[
     datetime, BeforeValidator(lambda value: _LOST_PLUS.sub(r"\1+\2", value) if isinstance(value, str) else value)
 ]

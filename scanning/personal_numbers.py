@@ -100,8 +100,9 @@ _RECOVERY = re.compile(
     r"(?:(?:backup|back-up|recovery|emergency|scratch|rescue)[ \-]codes?|(?:wiederherstellungs|notfall|backup)-?codes?"
     r"|codes? de (?:secours|récupération)|códigos? de (?:respaldo|recupera\w+|backup|seguridad)"
     r"|codic[ei] di (?:backup|recupero)"
-    r"|herstelcodes?|kody (?:zapasowe|odzyskiwania)|резервны\w+ код\w*|код\w{0,3} восстановления|恢复(?:代码|码)"
-    r"|备用(?:代码|码)|(?:バックアップ|リカバリー)コード|(?:복구|백업) ?코드)[^\n\d]{0,40}?[\s:：]{1,4}(?:[\-•*] "
+    r"|herstelcodes?|kody (?:zapasowe|odzyskiwania)|резервны\w{1,8} код\w{0,8}|код\w{0,3} восстановления"
+    r"|(?:恢复|备用)(?:代码|码)|(?:バックアップ|リカバリー)コード|(?:복구|백업) ?코드)"
+    r"[^\n\d]{0,40}?[\s:：]{1,4}(?:[\-•*] "
     r"|\d{1,2}[.)] )?(?P<v>{ONE}(?:{GAP}{ONE}){0,30})".replace(
         "{ONE}",
         r"(?:\d{8,12}|(?=[a-z\-]{0,20}\d)[a-z0-9]{4,8}(?:-[a-z0-9]{4,8}){1,6}"

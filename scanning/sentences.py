@@ -26,7 +26,7 @@ _TOKEN = re.compile(
     r"|site|dev|app|co|ai|me|cc|tk|onion)(?![\w.]{0,40}\())"
     rf"|(?P<word>\.?{LETTERS}(?:['’.\-]{LETTERS}){{0,4}})"
     f"|(?P<run>{UNSPACED.pattern})"
-    r"|(?P<stop>[!?;。！？；؛؟।…]+|\.+(?=\s|$)|\n+|[\"”»)]\.)"
+    r"|(?P<stop>[!?;。！？；؛؟।…]+|(?<!\.)\.++(?=\s|$)|\n+|[\"”»)]\.)"
 )
 _SHAPES = {"url": BIT["URL"], "email": BIT["EMAIL"], "host": BIT["HOST"], "address": BIT["HOST"]}
 

@@ -13,14 +13,14 @@ from gateway.messages import last_user_index, text_of
 from memories.number_words import memories
 from memories.tools import Stage, tools_at
 
-_MEMORY = re.compile(r'<memory id="\d+"[^>]*>(.*?)</memory>', re.DOTALL)
+_MEMORY = re.compile(r'<memory id="\d+"[^<>]*>([^<]*)</memory>')
 _RECALL_QUESTION = re.compile(r"\b(?:what do you (?:know|remember)|about me|remember about)\b", re.IGNORECASE)
 _SAVE_REQUEST = re.compile(r"\b(?:remember|call me)\b", re.IGNORECASE)
 _MAX_WRITES = 5
 _NOTHING_TO_SAVE = "Nothing to save."
-_SESSION = re.compile(r"<session>\n(.*?)\n</session>", re.DOTALL)
-_DOCUMENT = re.compile(r'<document path="MEMORY\.md">\n(.*?)\n(?:<written_by|<taken_out|</document>)', re.DOTALL)
-_NOTES = re.compile(r"<notes>\n(.*?)\n</notes>", re.DOTALL)
+_SESSION = re.compile(r"<session>\n([^<]*)\n</session>")
+_DOCUMENT = re.compile(r'<document path="MEMORY\.md">\n([^<]*)\n(?:<written_by|<taken_out|</document>)')
+_NOTES_OPEN, _NOTES_CLOSE = "<notes>\n", "\n</notes>"
 _SUMMARY_LINES = 20
 
 
@@ -95,9 +95,10 @@ def _consolidation(prompt: str) -> str | None:
     """Return the JSON answer to an extraction or a synthesis, or None for any other request."""
     if "`raw_memory` and `rollout_summary`" in prompt and (session := _SESSION.search(prompt)):
         return _extraction(session[1])
-    if "`memory_md`" in prompt and (new_notes := _NOTES.search(prompt)):
+    new_notes, closed, _ = prompt.partition(_NOTES_OPEN)[2].partition(_NOTES_CLOSE)
+    if "`memory_md`" in prompt and closed:
         current = _DOCUMENT.search(prompt)
-        return _synthesis(_bullets(current[1] if current else ""), _bullets(new_notes[1]))
+        return _synthesis(_bullets(current[1] if current else ""), _bullets(new_notes))
     return None
 
 

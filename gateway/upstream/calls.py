@@ -3,13 +3,13 @@ custom tools, whose input is free text.
 
 The model's own id of a call is sent back unchanged, since some models read it. It is replaced only if it is missing,
 repeated or too long, or if it comes from another model and has a shape that the server refuses. The replacement has
-nine letters and digits, which every server accepts, and depends only on the id it replaces, so that a growing
-conversation keeps its prefix for prompt caches."""
+nine letters and digits, which every server accepts, and depends only on the id it replaces and the calls before it, so
+that a growing conversation keeps its prefix for prompt caches."""
 
 import hashlib
 import json
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -153,9 +153,9 @@ def _begins_another(known: PartialCall, call_id: str, name: str) -> bool:
     return known.end.reached(known.arguments)
 
 
-def replacement_id(unusable: str, *, taken: Container[str]) -> str:
+def replacement_id(unusable: str, *, taken: Collection[str]) -> str:
     """Return a nine-character id for an unusable one: always the same one, unless it is taken."""
     attempt = 0
     while (new := hashlib.sha256(f"{attempt}:{unusable}".encode(errors="replace")).hexdigest()[:9]) in taken:
-        attempt += 1
+        attempt = max(attempt + 1, len(taken))  # a client may send thousands of calls with the same id
     return new

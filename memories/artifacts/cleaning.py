@@ -1,6 +1,7 @@
 """The scan of long documents, and the cleaning of a model's output before it is stored.
 Pure functions; called by memories.artifacts.store and reviews.consolidation."""
 
+from collections import deque
 from dataclasses import dataclass, replace
 
 import scanning
@@ -56,12 +57,14 @@ def clean_output(text: str, *, max_secrets: int) -> CleanedOutput:
 
 def _without_blocked_lines(text: str) -> tuple[str, int]:
     """Return the text without the lines that the scan blocks, and their number."""
-    findings = scan_document(text)
+    findings = deque(scan_document(text))
     kept = []
-    end = dropped = 0
+    end = dropped = blocked_to = 0
     for line in text.splitlines(keepends=True):
         start, end = end, end + len(line)
-        if any(finding.start < end and start < finding.end for finding in findings):
+        while findings and findings[0].start < end:
+            blocked_to = max(blocked_to, findings.popleft().end)
+        if start < blocked_to:
             dropped += 1
         else:
             kept.append(line)

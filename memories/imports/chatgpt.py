@@ -18,7 +18,7 @@ from memories.imports.reading import Item, JsonFile, each_item, object_of, objec
 SOURCE = "chatgpt"
 _SPOKEN_TYPES = ("text", "multimodal_text")
 _FORGETS = re.compile(r"\s*(?:forg[eo]t|remove|delete|the user (?:wants|asked|would like) (?:\w+ )?to forget)\b", re.I)
-_NUMBERED = re.compile(r"^\s*\d{1,4}\.\s+(?:\[[\d-]{8,10}\]\.?\s*)?", re.MULTILINE)
+_NUMBERED = re.compile(r"^[^\S\n]*\d{1,4}\.\s+(?:\[[\d-]{8,10}\]\.?\s*)?", re.MULTILINE)
 _MAX_CONTEXT = 200_000  # characters
 _MemoryContext = tuple[datetime | None, str]  # the saved memories of a conversation, with the time of its last change
 

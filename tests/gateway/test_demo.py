@@ -10,6 +10,7 @@ from gateway.demo.statements import statements
 from gateway.demo.transport import DemoTransport
 from prompts.review import ExistingMemory, review_prompt
 from tests.gateway.v1 import user
+from tests.growth import cost_ratio
 
 REVIEW = ("add_memory", "update_memory", "delete_memory")
 TURN = (*REVIEW, "get_memories")
@@ -149,3 +150,20 @@ async def test_the_token_count_ignores_the_data_of_pictures() -> None:
         asked = {"model": "demo", "messages": [{"role": "user", "content": [picture]}]}
         completion = (await client.post("/chat/completions", json=asked)).json()
         assert completion["usage"]["prompt_tokens"] < 100
+
+
+@pytest.mark.parametrize(
+    ("begun", "repeated"),
+    [
+        ("", '<memory id="7">'),
+        ("`raw_memory` and `rollout_summary`", "<session>\n"),
+        ("`memory_md`", "<notes>\n"),
+        ("`memory_md`<notes>\n\n</notes>", '<document path="MEMORY.md">\n'),
+    ],
+)
+def test_tags_that_are_never_closed_take_linear_time(begun: str, repeated: str) -> None:
+    def answered(size: int) -> None:
+        text = begun + repeated * size
+        answer([{"role": "system", "content": text}, user(text)], ())
+
+    assert cost_ratio(answered, 1_500) < 20

@@ -11,8 +11,10 @@ import pytest
 from gateway.api.anthropic_body import read_messages
 from gateway.api.responses_items import as_messages
 from gateway.runs.v1 import split_system
-from gateway.upstream.outgoing import _alternating
+from gateway.upstream.dialects import Dialect
+from gateway.upstream.outgoing import _alternating, request_body
 from memories.limits import MESSAGES
+from tests.call_count import count_calls
 
 COUNT = MESSAGES - 10
 TEXT = "x" * 1900  # of all messages nearly as much as a body may have
@@ -46,3 +48,23 @@ def test_joining_is_linear(join: Callable[[], Any]) -> None:
     begun = time.process_time()
     join()
     assert time.process_time() - begun < 1  # pair by pair it takes several seconds
+
+
+def test_replacing_equal_call_ids_is_linear() -> None:
+    def work(count: int) -> int:
+        call = {"id": "same", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        message = {"role": "assistant", "content": None, "tool_calls": [call] * count}
+        return count_calls(lambda: request_body({"model": "m", "messages": [message]}, Dialect(), upstream="u"))
+
+    assert work(800) < 2.3 * work(400)
+
+
+def test_equal_call_ids_are_replaced_by_the_same_ones_when_the_conversation_grows() -> None:
+    def ids(count: int) -> list[str]:
+        call = {"id": "same", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        messages = [{"role": "assistant", "content": None, "tool_calls": [call]} for _ in range(count)]
+        sent = request_body({"model": "m", "messages": messages}, Dialect(), upstream="u")["messages"]
+        return [call["id"] for message in sent for call in message.get("tool_calls", ())]
+
+    assert len(set(ids(50))) == 50
+    assert ids(50)[:20] == ids(20)

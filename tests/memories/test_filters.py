@@ -8,13 +8,16 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from pydantic import TypeAdapter, ValidationError
 
 from gateway.models import Agent
 from memories.database.access import in_thread
 from memories.filters import MemoryFilters
+from memories.limits import QueryMoment
 from memories.models import Book, Memory, Owner
 from tests.conftest import Api
 from tests.factories import agent_make, key_make, memory_make
+from tests.growth import cost_ratio
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ODD_KEYS = [
@@ -76,6 +79,14 @@ async def test_the_list_is_filtered_by_time_exclusively(alice: Owner, alice_api:
     plain = "created_after=2026-03-01T13:00:00+01:00&created_before=2026-03-01T19:29:59.5+0530"
     status, answer = await alice_api.get(f"/api/memories?{plain}")
     assert (status, [row["content"] for row in answer["data"]]) == (200, ["Drink: rum."])
+
+
+def test_many_times_in_one_filter_take_linear_time() -> None:
+    def refuse(size: int) -> None:
+        with pytest.raises(ValidationError):
+            TypeAdapter(QueryMoment).validate_python("T77:77" * size)
+
+    assert cost_ratio(refuse, 1_300) < 20
 
 
 @pytest.mark.parametrize("query", ["МОСКВЕ", "москве", "в москве (сейчас)", "МоСкВе"])

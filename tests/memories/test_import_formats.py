@@ -15,6 +15,7 @@ from memories.imports.contents import Conversation, ImportContents
 from memories.imports.files import Upload
 from memories.imports.formats import FORMATS, read_upload
 from memories.models import Target
+from tests.growth import cost_ratio
 from tests.memories.import_samples import (
     CLAUDE_CONVERSATIONS,
     CLAUDE_MEMORIES,
@@ -68,6 +69,15 @@ def test_chatgpt_memories_are_those_the_model_saved_and_the_newest_list() -> Non
         "Has two cats.",
         "Fasts.",
     ]
+
+
+def test_blank_lines_before_chatgpt_memories_take_linear_time() -> None:
+    def numbered(size: int) -> None:
+        exported = gpt_conversation()
+        exported["mapping"]["m"]["message"]["content"]["model_set_context"] = "\n" * size + "-\n1. Has one cat."
+        assert contents(read([exported]))[-1] == "Has one cat."
+
+    assert cost_ratio(numbered, 2_000) < 20
 
 
 def test_requests_to_chatgpt_to_forget_are_not_imported() -> None:

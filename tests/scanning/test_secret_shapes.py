@@ -4,6 +4,8 @@ one-time codes, sentences in many languages, and harmless texts that look like t
 import pytest
 
 from scanning import redact, scan
+from scanning.personal_numbers import number_spans
+from tests.growth import cost_ratio
 from tests.scanning.samples import body, hexadecimal
 
 WORD = "Kv9" + "mR2xq7"  # a password
@@ -360,3 +362,7 @@ def test_the_secret_is_redacted(text: str) -> None:
     redacted = redact(text).text
     assert WORD not in redacted
     assert PLAIN not in redacted
+
+
+def test_a_word_of_many_labels_takes_linear_time() -> None:
+    assert cost_ratio(lambda size: list(number_spans("резервны" * size + " 1 code")), 1_000) < 20
