@@ -25,7 +25,8 @@ def entry(
 
 
 def numbers(entries: list[ViewEntry], **limits: int) -> list[int]:
-    return [e.number for e in freeze(entries, **{"max_memories": 20, "char_limit": 1000, **limits}).entries]
+    block = freeze(entries, **{"max_memories": 20, "char_limit": 1000, **limits})
+    return [item.number for item in block.items if item.number]
 
 
 def test_a_book_that_fits_is_included_completely_with_pinned_memories_first() -> None:
@@ -66,7 +67,7 @@ def test_selection_stops_at_the_first_memory_that_does_not_fit() -> None:
 
 def test_a_limit_of_zero_gives_an_empty_block() -> None:
     block = freeze([entry(1)], max_memories=20, char_limit=0)
-    assert (block.text, block.entries, block.holds_all) == ("", (), False)
+    assert (block.text, block.items, block.holds_all) == ("", (), False)
 
 
 def test_the_block_has_the_contracts_format_and_no_keywords() -> None:
@@ -84,7 +85,7 @@ def test_the_block_has_the_contracts_format_and_no_keywords() -> None:
 def test_limits_are_kept_and_no_content_can_close_the_block(contents: list[str], max_memories: int, limit: int) -> None:
     entries = [entry(number, content) for number, content in enumerate(contents, start=1)]
     block = freeze(entries, max_memories=max_memories, char_limit=limit)
-    assert len(block.entries) <= max_memories
-    assert sum(len(e.content) for e in block.entries) <= limit
-    assert block.text.count("</memories>") == (1 if block.entries else 0)
+    assert len(block.items) <= max_memories
+    assert sum(len(item.text) for item in block.items) <= limit
+    assert block.text.count("</memories>") == (1 if block.items else 0)
     assert block == freeze(list(entries), max_memories=max_memories, char_limit=limit)
