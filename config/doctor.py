@@ -113,13 +113,14 @@ def _database() -> Finding:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
+        if problem := encoding_problem():
+            return Finding("database", Level.WARNING, problem)
         if not connection.introspection.table_names():
             where = f"DAYBOOK_HOME ({settings.DAYBOOK_HOME}) or DATABASE_URL is not that of your installation"
             return Finding("database", Level.FAILED, f"is empty: `up` or `prepare` fills it, unless {where}")
-        problem = encoding_problem()
     except DatabaseError as error:
         return Finding("database", Level.FAILED, f"does not answer: {connection_refusal() or error_line(error)}")
-    return Finding("database", Level.WARNING, problem) if problem else Finding("database", Level.OK, "answers")
+    return Finding("database", Level.OK, "answers")
 
 
 def _guarded(name: str, check: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
