@@ -108,7 +108,8 @@ document.body.addEventListener("htmx:responseError", ({ detail }) => {
 const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
 if ("noTimeZone" in document.body.dataset && timeZone !== "UTC") {
   refused(async () => {
-    await request("POST", "/account/time-zone/", new URLSearchParams({ time_zone: timeZone }));
+    const saved = await request("POST", "/account/time-zone/", new URLSearchParams({ time_zone: timeZone }));
+    await saved.text(); // an answer that is not read keeps its connection
     document.getElementById("main").dataset.timeZone = timeZone;
   });
 }

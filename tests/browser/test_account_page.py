@@ -93,6 +93,7 @@ def test_times_are_shown_in_the_zone_of_the_first_browser_until_another_is_chose
     first = visitor("alice", timezone_id="Pacific/Auckland").open("/")
     expect(first.locator("#main")).to_have_attribute("data-time-zone", "Pacific/Auckland")
     eventually(lambda: Owner.objects.get().time_zone == "Pacific/Auckland", within=15)
+    first.wait_for_load_state("networkidle")  # the answer was read, so it keeps no connection
     traveller = visitor("alice", timezone_id="Europe/Lisbon")
     page = open_account(traveller)
     expect(page.get_by_label("Times are shown in")).to_have_value("Pacific/Auckland")
