@@ -29,8 +29,8 @@ from gateway.requests import request_id
 from gateway.services import agent_save
 from gateway.steps import ask
 from memories.admin.access import action_record
-from memories.admin.base import GuardedForm, RefusableForm
 from memories.admin.columns import column, moment_column
+from memories.admin.forms import GuardedForm, RefusableForm
 from memories.audit.log import Action
 from memories.errors import DomainError
 from memories.number_words import counted

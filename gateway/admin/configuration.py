@@ -21,7 +21,7 @@ from gateway.agents.file import parse, sections
 from gateway.agents.settings import AgentsFile, ConsolidationSettings, ModelRoles, Price
 from gateway.models import Configuration
 from gateway.services import configuration_save, upstream_values
-from memories.admin.base import GuardedForm, RefusableForm
+from memories.admin.forms import GuardedForm, RefusableForm
 from memories.audit.log import Action
 from memories.errors import InvalidRequest
 

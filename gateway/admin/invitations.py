@@ -15,8 +15,8 @@ from gateway.accounts.settings import ROLES
 from gateway.admin.shown_once import ShownOnceAdmin
 from gateway.models import Invitation
 from memories.admin.badges import named_badge
-from memories.admin.base import RefusableForm
 from memories.admin.columns import column, moment_column
+from memories.admin.forms import RefusableForm
 from memories.admin.object_actions import object_action
 from memories.audit.log import actor_of
 

@@ -19,9 +19,10 @@ from gateway.keys import MAX_MONEY, api_key_create, api_key_revoke, rate_words
 from gateway.models import Agent, ApiKey, ConnectedApp
 from gateway.oauth.connections import app_disconnect
 from memories.admin.badges import badge, moment
-from memories.admin.base import ReadOnlyAdmin, RefusableForm
+from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import column, fieldset, moment_column
 from memories.admin.filters import OWNER_FILTER, StateFilter
+from memories.admin.forms import RefusableForm
 from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.audit.log import actor_of
 from memories.errors import Forbidden

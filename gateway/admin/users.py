@@ -25,8 +25,9 @@ from gateway.accounts.roles import ADMINISTRATOR, AUDITOR, MEANINGS, STAFF, USER
 from gateway.authentication import forget_keys
 from gateway.sockets import recheck_logins
 from memories.admin.access import action_record
-from memories.admin.base import DaybookAdmin, GuardedForm
+from memories.admin.base import DaybookAdmin
 from memories.admin.columns import moment_column, yes_no_column
+from memories.admin.forms import GuardedForm
 from memories.audit.auditors import AUDITORS
 from memories.audit.log import Action, actor_of
 from memories.database.batches import run_slices_within

@@ -15,7 +15,7 @@ from memories.admin.change_words import sentences_add, shown_change_sets
 from memories.admin.columns import column, list_link, moment_column, row_link
 from memories.admin.diffs import field_changes, revision_diff
 from memories.admin.filters import OWNER_FILTER, ActorFilter, CreatedDayFilter, OriginFilter, choice_filter, id_filter
-from memories.admin.memory_writes import change_set_undo, say_undone
+from memories.admin.memory_writes import change_set_undo, report_undone
 from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.history.revisions import action_words
 from memories.ids import parse_uuid
@@ -160,7 +160,7 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
 
     @object_action("Undo", "memories.change_memory")
     def undo(self, request: HttpRequest, row: ChangeSet) -> None:
-        say_undone(self, request, row, change_set_undo(request, row))
+        report_undone(self, request, row, change_set_undo(request, row))
 
     @admin.display(description="Documents")
     def documents(self, change_set: ChangeSet) -> SafeString | str:

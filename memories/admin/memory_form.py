@@ -11,7 +11,7 @@ from unfold.widgets import UnfoldAdminExpandableTextareaWidget, UnfoldAdminSelec
 
 import scanning
 from memories.admin.badges import TARGETS
-from memories.admin.base import RefusableForm
+from memories.admin.forms import RefusableForm
 from memories.errors import BlockedByScan, DomainError, InvalidRequest, OverBudget, TooLarge
 from memories.json_input import read_json
 from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN

@@ -57,7 +57,7 @@ def memory_lines(memories: Iterable[Memory]) -> Iterator[str]:
         yield json.dumps(exported, ensure_ascii=False, cls=DjangoJSONEncoder) + "\n"
 
 
-def say_undone(page: Any, request: HttpRequest, row: Model, undone: UndoResult) -> None:
+def report_undone(page: Any, request: HttpRequest, row: Model, undone: UndoResult) -> None:
     """Show what was undone, and what was left alone because it was changed since. Record it in the audit log, unless
     there was nothing to undo."""
     if note := undo_note(undone):

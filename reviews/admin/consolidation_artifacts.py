@@ -16,9 +16,10 @@ from gateway.chat.markdown import render_markdown
 from memories.admin.access import action_record
 from memories.admin.actors import actors_add
 from memories.admin.badges import badge, moment, origin_badge
-from memories.admin.base import RefusableForm, ServiceAdmin
+from memories.admin.base import ServiceAdmin
 from memories.admin.columns import column, fieldset, moment_column
 from memories.admin.filters import BOOK_FILTER, OWNER_FILTER, DayFilter, OriginFilter, StateFilter
+from memories.admin.forms import RefusableForm
 from memories.admin.memory_writes import staff_source
 from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.artifacts.store import artifact_put, artifact_usage

@@ -19,7 +19,7 @@ from memories.admin.badges import moment, state_badge
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import Column, column, fieldset, list_link, moment_column, row_link
 from memories.admin.filters import BOOK_FILTER, OWNER_FILTER, DayFilter, choice_filter
-from memories.admin.memory_writes import change_set_undo, say_undone
+from memories.admin.memory_writes import change_set_undo, report_undone
 from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.history.undo import change_set_get
 from memories.number_words import counted
@@ -181,7 +181,7 @@ class ConsolidationRunAdmin(ObjectActionAdmin, ReadOnlyAdmin):
 
     @object_action("Undo", "memories.change_artifact", applies=lambda run: run.change_set is not None)
     def undo(self, request: HttpRequest, row: ConsolidationRun) -> None:
-        say_undone(self, request, row, change_set_undo(request, change_set_get(row.owner_id, row.change_set)))
+        report_undone(self, request, row, change_set_undo(request, change_set_get(row.owner_id, row.change_set)))
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.progress_view)

@@ -24,7 +24,7 @@ from memories.admin.badges import moment, seconds, state_badge, total_tokens
 from memories.admin.base import ReadOnlyAdmin, staff_actor
 from memories.admin.columns import column, fieldset, list_link, moment_column, row_link
 from memories.admin.filters import OWNER_FILTER, CreatedDayFilter, choice_filter, text_filter
-from memories.admin.memory_writes import change_set_undo, say_restored, say_undone
+from memories.admin.memory_writes import change_set_undo, report_undone, say_restored
 from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.database.batches import run_slices
 from memories.errors import Conflict, DomainError, NotFound
@@ -161,7 +161,7 @@ class ReviewRunAdmin(SessionTitles, DecisionAdmin, ObjectActionAdmin, ReadOnlyAd
     @object_action("Undo", PERMISSION, applies=lambda run: run.change_set is not None and run.state in _UNDOABLE)
     def undo(self, request: HttpRequest, row: ReviewRun) -> None:
         work = review_undo_slices(row, actor=staff_actor(request), origin=WriteOrigin.ADMIN)
-        say_undone(self, request, row, run_slices(work))
+        report_undone(self, request, row, run_slices(work))
 
     @object_action("Restore", PERMISSION, applies=lambda run: _undo_of(run) is not None)
     def put_back(self, request: HttpRequest, row: ReviewRun) -> None:
