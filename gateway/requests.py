@@ -41,6 +41,14 @@ def is_api(path: str) -> bool:
     return path.startswith(API_PREFIXES) or path in {"/v1", "/api", "/.well-known"}
 
 
+def header_text(value: str) -> str:
+    """Return the text of a header that Django read as Latin-1, as browsers send it. Most other clients send UTF-8."""
+    try:
+        return value.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        return value
+
+
 def client_address(request: HttpRequest) -> str | None:
     """Return the client's network address. Of X-Forwarded-For only the part written by trusted proxies
     (DAYBOOK_TRUSTED_PROXIES) is used, without a port; text that is not an address is ignored."""

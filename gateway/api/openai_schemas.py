@@ -6,6 +6,7 @@ from typing import Any
 from django.conf import settings
 
 from gateway.api.documented import described, header_parameter
+from gateway.runs.by_id import MAX_EXTERNAL_ID
 from memories.limits import INPUTS, MESSAGES, SHORT_LENGTH, TOOLS
 
 Json = dict[str, Any]
@@ -34,8 +35,8 @@ _STREAM: Json = {"type": "boolean", "description": "Answer with server-sent even
 _STREAM_OPTIONS = _object((), include_usage={"type": "boolean"})
 _AGENT: Json = {"type": "string", "minLength": 1, "maxLength": SHORT_LENGTH, "description": "The name of an agent."}
 _HEADERS = (
-    header_parameter("X-Daybook-Session", "The session."),
-    header_parameter("X-Daybook-User", "The end user, with a trusted key."),
+    header_parameter("X-Daybook-Session", "The session.", maxLength=MAX_EXTERNAL_ID),
+    header_parameter("X-Daybook-User", "The end user, with a trusted key.", maxLength=SHORT_LENGTH),
 )
 
 _MODEL = _whole(
@@ -58,13 +59,14 @@ MODELS = described(
 )
 MODEL = described(answer=_MODEL)
 
+_LIMITED = {"description": f"A user's text has at most {settings.DAYBOOK_MAX_MESSAGE} characters."}
 _ROLE: Json = {"enum": ["system", "developer", "user", "assistant", "tool", "function"]}
 _MESSAGE = _object(
     ("role",),
     role=_ROLE,
     content={
         "anyOf": [{"type": "string"}, _list(_ANY_OBJECT), {"type": "null"}],
-        "description": f"Text or content parts; a user's text has at most {settings.DAYBOOK_MAX_MESSAGE} characters.",
+        **_LIMITED,
     },
 )
 _CHAT_REQUEST = _object(
@@ -76,7 +78,11 @@ _CHAT_REQUEST = _object(
     stream_options=_STREAM_OPTIONS,
     metadata=_object(
         (),
-        session_id={"type": "string", "description": "The session, if no header names it."},
+        session_id={
+            "type": "string",
+            "maxLength": MAX_EXTERNAL_ID,
+            "description": "The session, if no header names it.",
+        },
         temporary={"type": "string", "description": "`true`: memory is neither read nor written."},
     ),
 )
@@ -148,9 +154,13 @@ _RESPONSE = _object(
 _RESPONSES_REQUEST = _object(
     ("model", "input"),
     model=_AGENT,
-    input={"anyOf": [_TEXT, _ITEMS]},
+    input={"anyOf": [_TEXT, _ITEMS], **_LIMITED},
     instructions=_TEXT_OR_NOTHING,
-    previous_response_id={"type": ["string", "null"], "description": "The response that this one continues."},
+    previous_response_id={
+        "type": ["string", "null"],
+        "maxLength": SHORT_LENGTH,
+        "description": "The response that this one continues.",
+    },
     tools=_list(_ANY_OBJECT, maxItems=TOOLS),
     store={"type": ["boolean", "null"], "description": "Whether the response can be read again. The default is true."},
     stream={"type": ["boolean", "null"]},
@@ -175,7 +185,7 @@ _MESSAGES_REQUEST = _object(
     ("model", "messages"),
     model=_AGENT,
     messages=_list(
-        _whole(role={"enum": ["user", "assistant"]}, content={"anyOf": [_TEXT, _list(_whole(type=_TEXT))]}),
+        _whole(role={"enum": ["user", "assistant"]}, content={"anyOf": [_TEXT, _list(_whole(type=_TEXT))], **_LIMITED}),
         minItems=1,
         maxItems=MESSAGES,
     ),

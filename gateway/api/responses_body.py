@@ -10,6 +10,7 @@ from gateway.api.responses_items import flat_name, read_items, system_messages
 from gateway.client_tasks import CODEX_METADATA
 from gateway.runs.responses import SYSTEM, SYSTEM_FROM
 from memories.errors import DomainError, InvalidRequest
+from memories.limits import SHORT_LENGTH
 
 # Unsupported parameters, with the alternative to name when a request is refused because of them.
 _REFUSED = {
@@ -52,7 +53,6 @@ _MAX_STORED_CHARS = 20_000  # of a value as JSON
 _FUNCTION_FIELDS = ("name", "description", "parameters", "strict")
 _LOGPROBS = "message.output_text.logprobs"
 _ENCRYPTED_REASONING = "reasoning.encrypted_content"
-_MAX_ID_CHARS = 255
 
 Names = Mapping[str, tuple[str, str]]
 
@@ -113,7 +113,7 @@ def read_responses_body(raw: bytes) -> ResponsesBody:
         raise InvalidRequest("`truncation` must be one of auto, disabled.", param="truncation")
     for name in ("instructions", "previous_response_id"):
         require_type(body.get(name) or "", str, name)
-    if len(body.get("previous_response_id") or "") > _MAX_ID_CHARS:
+    if len(body.get("previous_response_id") or "") > SHORT_LENGTH:
         raise InvalidRequest("`previous_response_id` must be the id of a response.", param="previous_response_id")
     has_previous = bool(body.get("previous_response_id"))
     tools, names = _tools(body.get("tools"))

@@ -17,7 +17,7 @@ from gateway.errors import SessionBusy
 from gateway.limits.allowances import allowed
 from gateway.messages import last_user_index
 from gateway.models import Run
-from gateway.requests import request_id
+from gateway.requests import header_text, request_id
 from gateway.runs.by_id import MAX_EXTERNAL_ID
 from gateway.runs.candidates import find_continuation
 from gateway.runs.context import TurnContext
@@ -63,7 +63,7 @@ def v1_request_of(request: ApiRequest, body: CompletionBody) -> V1Request:
     header, caller = request.headers.get, request.auth
     session_id = body.metadata.get("session_id")
     is_id = isinstance(session_id, str | int) and not isinstance(session_id, bool)
-    session_ref = header("x-daybook-session", "") or (str(session_id) if is_id else "")
+    session_ref = header_text(header("x-daybook-session", "")) or (str(session_id) if is_id else "")
     chat_id = _conversation_id(request.headers)
     unsaved = header(_OPEN_WEBUI_CHAT, "").strip().startswith(_TEMPORARY_PREFIXES)
     return V1Request(

@@ -9,14 +9,15 @@ from pydantic import Field, StringConstraints
 from gateway.api import answers
 from gateway.models import Webhook
 from gateway.webhooks.addresses import URL_LENGTH
-from gateway.webhooks.services import KINDS, MAX_WEBHOOKS, webhook_create, webhook_delete, webhook_state
+from gateway.webhooks.services import KINDS, webhook_create, webhook_delete, webhook_state
 from memories.api.answers import as_shape, documented, list_of
 from memories.api.bodies import Body
 from memories.api.operations import reading, writing
 from memories.audit.log import actor_of_caller
 from memories.caller import ApiRequest
 from memories.ids import parse_uuid
-from memories.pagination import page_json
+from memories.limits import PageSize, ShortText
+from memories.pagination import DEFAULT_LIMIT, list_json
 
 router = Router(tags=["Webhooks"])
 _WHAT = "A webhook"  # refused to limited keys, since it gets notifications about all books
@@ -41,11 +42,13 @@ class WebhookIn(
 
 @router.get("/webhooks", response=list_of(answers.Webhook, "Webhooks, newest first."))
 @reading
-def webhook_list(request: ApiRequest) -> dict[str, Any]:
+def webhook_list(
+    request: ApiRequest, limit: PageSize = DEFAULT_LIMIT, after: ShortText | None = None
+) -> dict[str, Any]:
     """The owner's webhooks, newest first: at most ten."""
     request.auth.limits.refuse(_WHAT)
-    rows = Webhook.objects.filter(owner_id=request.auth.owner_id).order_by("-id")[:MAX_WEBHOOKS]
-    return page_json([webhook_json(row) for row in rows])
+    rows = Webhook.objects.filter(owner_id=request.auth.owner_id)
+    return list_json(rows, limit=limit, after=after, show=webhook_json)
 
 
 @router.post("/webhooks", response={201: documented(answers.NewWebhook)})

@@ -17,7 +17,7 @@ from gateway.mcp import prompts, protocol, resources, tools
 from gateway.mcp.protocol import Message, RpcError
 from gateway.oauth.addresses import challenge, resource_of
 from gateway.oauth.tokens import is_access_token
-from gateway.requests import origin_allowed
+from gateway.requests import header_text, origin_allowed
 from memories import tools as memory_tools
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread
@@ -166,4 +166,4 @@ async def _vectors(request: ApiRequest, call: ToolCall) -> Mapping[str, Sequence
 
 def _book(request: ApiRequest) -> str:
     """Return the book named in the request's header, or ""."""
-    return request.headers.get(BOOK_HEADER, "").strip()
+    return header_text(request.headers.get(BOOK_HEADER, "")).strip()

@@ -38,9 +38,9 @@ def same_resource(given: str, resource: str) -> bool:
 
 def challenge(request: HttpRequest, error: str = "") -> str:
     """Return the value of WWW-Authenticate that tells a client where to sign in. Raises DisallowedHost."""
-    error_part = f'error="{error}", ' if error else ""
     metadata = f"{public_origin(request)}{RESOURCE_METADATA_PATH}"
-    return f'Bearer {error_part}resource_metadata="{metadata}", scope="{" ".join(SCOPES)}"'
+    error_part = f', error="{error}"' if error else ""
+    return f'Bearer resource_metadata="{metadata}", scope="{" ".join(SCOPES)}"{error_part}'
 
 
 def keep_opener(response: HttpResponseBase, next_url: str = AUTHORIZE_PATH) -> None:

@@ -3,6 +3,8 @@
 from typing import Annotated, Any
 
 from django.http import HttpResponse
+from django.urls import register_converter
+from django.urls.converters import StringConverter
 from ninja import Router
 from pydantic import Field
 
@@ -24,12 +26,21 @@ from memories.verdicts import scan_document_ahead
 router = Router(tags=["Documents"])
 
 
+class _BookName(StringConverter):
+    """A book's name in an address, which may contain slashes."""
+
+    regex = ".+?"
+
+
+register_converter(_BookName, "book")
+
+
 class ArtifactIn(Body, json_schema_extra={"examples": [{"content": "# Kitchen\n\n- Cooks without meat."}]}):
     # Longer content is answered with 413, so the limit is only documented here.
     content: Annotated[str, Field(json_schema_extra={"maxLength": MAX_DOCUMENT})]
 
 
-@router.get("/books/{name}/artifacts", response=list_of(answers.Artifact, "The documents of a book, by path."))
+@router.get("/books/{book:name}/artifacts", response=list_of(answers.Artifact, "The documents of a book, by path."))
 @reading
 def artifact_list(request: ApiRequest, name: str) -> dict[str, Any]:
     """List the documents of a book, by path."""
@@ -40,7 +51,7 @@ def artifact_list(request: ApiRequest, name: str) -> dict[str, Any]:
     return page_json([artifact_json(row) for row in live_artifacts(owner_id, book.pk)] if book else [])
 
 
-@router.get("/books/{name}/artifacts/{path:path}", response=documented(answers.Artifact))
+@router.get("/books/{book:name}/artifacts/{path:path}", response=documented(answers.Artifact))
 @reading
 def artifact_read(request: ApiRequest, name: str, path: str, response: HttpResponse) -> dict[str, Any]:
     """Return a document, with its ETag."""
@@ -49,7 +60,7 @@ def artifact_read(request: ApiRequest, name: str, path: str, response: HttpRespo
     return with_etag(response, artifact_json(artifact_get(owner_id, book_get(owner_id, name).pk, path)))
 
 
-@router.put("/books/{name}/artifacts/{path:path}", response=documented(answers.Artifact))
+@router.put("/books/{book:name}/artifacts/{path:path}", response=documented(answers.Artifact))
 async def artifact_write(
     request: ApiRequest, name: str, path: str, body: ArtifactIn, response: HttpResponse
 ) -> dict[str, Any]:

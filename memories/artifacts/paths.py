@@ -47,7 +47,7 @@ def resolve_uri(uri: str) -> str:
     path = uri.removeprefix(f"{ROOT}/")
     if path == uri or not _is_path(path):
         raise InvalidRequest(
-            f"read knows {ROOT} (the summary), {ROOT}/{MEMORY_PATH}, {ROOT}/skills/<name>/SKILL.md, and nothing else.",
+            f"Documents are {ROOT} (the summary), {ROOT}/{MEMORY_PATH} and {ROOT}/skills/<name>/SKILL.md, no others.",
             param="path",
         )
     return path

@@ -17,6 +17,7 @@ from memories.services import MemoryFields, Source, book_writing
 from reviews.models import ConsolidationRun
 from tests.conftest import Api
 from tests.factories import key_make, memory_make, review_make
+from tests.gateway.receivers import webhook_make
 
 CHOICES = {
     ("/api/memories", "target"): ["user", "memory"],
@@ -85,6 +86,7 @@ PAGED = [
     "/api/keys",
     "/api/notifications",
     "/api/audit?action=key_create",
+    "/api/webhooks",
 ]
 
 
@@ -106,6 +108,7 @@ def session_id(bob: Owner, agent: Agent) -> str:
         review_make(memory.book, "awaiting_approval", **values)
         ConsolidationRun.objects.create(owner=bob, book=memory.book, book_epoch=1, trigger="request", state="completed")
         key_make(bob)
+        webhook_make(bob, "https://example.org/daybook")
         notify(owner_id=bob.pk, kind=Notification.Kind.MEMORY_CHANGED)
     return str(session.pk)
 

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.test import override_settings
 from ninja.errors import ValidationError
 
-from config.api import api
+from config.api import api, v1
 from gateway.api.errors import as_domain_error, error_response
 from gateway.api.openai_body import read_body
 from gateway.requests import origin_allowed
@@ -323,6 +323,13 @@ def test_every_text_list_and_integer_of_the_native_api_has_a_documented_limit() 
             for content in operation.get("requestBody", {}).get("content", {}).values():
                 unbounded += _unlimited(content["schema"], root, location)
     assert unbounded == []
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
+def test_the_limits_of_ids_in_headers_of_v1_are_documented(path: str) -> None:
+    parameters = v1.get_openapi_schema()["paths"][path]["post"]["parameters"]
+    limits = {each["name"]: each["schema"].get("maxLength") for each in parameters}
+    assert limits == {"X-Daybook-Session": 190, "X-Daybook-User": 255}
 
 
 async def test_a_thousand_unknown_keys_cause_one_error(alice_api: Api) -> None:

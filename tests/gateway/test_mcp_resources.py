@@ -213,6 +213,12 @@ async def test_the_book_header_selects_the_listed_resources(alice: Owner, alice_
     assert "Fridays" in await contents(alice_api, "memory://memories/1")
 
 
+@pytest.mark.parametrize("sent", ["küche", "küche".encode().decode("latin-1")], ids=["latin1", "utf8"])
+async def test_the_book_header_may_be_utf_8_or_latin_1(alice: Owner, alice_api: Api, sent: str) -> None:
+    await in_thread(lambda: memory_make(alice, "Has a blue kettle.", book="küche"))
+    assert await uris(alice_api, **{"x-daybook-book": sent}) == ["memory://memories/1"]
+
+
 async def test_blocked_expired_and_deleted_resources_are_not_found(alice: Owner, alice_api: Api) -> None:
     def make() -> None:
         for content in ("Is blocked.", "Has expired.", "Was deleted."):

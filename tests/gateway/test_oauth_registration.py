@@ -101,8 +101,7 @@ async def test_a_401_of_mcp_names_the_resource_metadata(headers: dict[str, str])
     response = await AsyncClient().post("/mcp", json.dumps(rpc("ping")), content_type=JSON, headers=headers)
     assert response.status_code == 401
     header = response.headers["WWW-Authenticate"]
-    assert header.startswith("Bearer ")
-    assert 'resource_metadata="http://testserver/.well-known/oauth-protected-resource/mcp"' in header
+    assert header.startswith('Bearer resource_metadata="http://testserver/.well-known/oauth-protected-resource/mcp", ')
     assert 'scope="memory:read memory:write"' in header
     assert ('error="invalid_token"' in header) is bool(headers)
 

@@ -333,6 +333,12 @@ async def test_a_session_id_may_be_a_number(chat: Chat, other_chat: Chat) -> Non
     assert (await chat.say("hi", "Hello.")).session == (await other_chat.say("Good day", "Good day.")).session
 
 
+async def test_a_session_header_in_utf_8_names_the_session_of_the_metadata(chat: Chat, other_chat: Chat) -> None:
+    chat.headers = {"x_daybook_session": "küche".encode().decode("latin-1")}
+    other_chat.body = {"metadata": {"session_id": "küche"}}
+    assert (await chat.say("hi", "Hello.")).session == (await other_chat.say("Good day", "Good day.")).session
+
+
 async def test_a_daybook_session_id_names_a_session(chat: Chat, session: Session) -> None:
     chat.headers = {"x_daybook_session": str(session.pk)}
     assert (await chat.say("hi", "Hello.")).session == str(session.pk)

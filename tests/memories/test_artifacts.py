@@ -37,6 +37,14 @@ async def test_a_document_is_written_read_and_listed(alice_api: Api) -> None:
     assert [row["path"] for row in listed["data"]] == ["skills/ship/SKILL.md"]
 
 
+async def test_the_name_of_a_book_may_contain_slashes(alice_api: Api) -> None:
+    await alice_api.post("/api/memories", {"content": "Ships on Fridays.", "book": "work/code"})
+    url = "/api/books/work%2Fcode/artifacts"
+    assert (await alice_api.call("PUT", f"{url}/skills/artifacts/SKILL.md", {"content": "1. make ship"}))[0] == 200
+    assert [row["path"] for row in (await alice_api.get(url))[1]["data"]] == ["skills/artifacts/SKILL.md"]
+    assert (await alice_api.get(f"{URL}/skills/artifacts/SKILL.md"))[0] == 404
+
+
 async def test_a_stale_edit_is_refused(alice_api: Api) -> None:
     await alice_api.call("PUT", f"{URL}/MEMORY.md", {"content": "One"})
     status, _ = await alice_api.call("PUT", f"{URL}/MEMORY.md", {"content": "Two"}, if_match='"1"')
