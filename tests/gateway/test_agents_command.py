@@ -136,6 +136,23 @@ def test_an_invalid_file_is_refused_as_a_whole_with_the_path_of_the_error(
     assert not Agent.objects.exists()
 
 
+@pytest.mark.parametrize("bootstrap", [False, True])
+def test_an_upstream_that_is_not_configured_is_reported(
+    db: None, tmp_path: Path, settings: Any, caplog: pytest.LogCaptureFixture, bootstrap: bool
+) -> None:
+    settings.DAYBOOK_AGENTS = tmp_path / "agents.yaml"
+    settings.DAYBOOK_AGENTS.write_text("agents: {helper: {upstream: [nope, My-GPU]}}")
+    if bootstrap:
+        bootstrap_agents()
+    else:
+        call_command("agents", "apply", str(settings.DAYBOOK_AGENTS))
+    assert caplog.messages == [
+        "agent helper: No upstream is called My-GPU: their names consist of lower-case letters, digits and _.",
+        "agent helper: No upstream is called nope. Set DAYBOOK_UPSTREAM_NOPE_URL.",
+    ]
+    assert Agent.objects.get().name == "helper"
+
+
 def test_a_duplicate_agent_name_is_refused(db: None) -> None:
     with pytest.raises(InvalidRequest, match=r"line 3: helper stands here twice\. Nothing was applied\."):
         parse("agents:\n  helper: {book: a}\n  helper: {book: b}\n")
