@@ -1,5 +1,5 @@
-"""Finds settings of an agent that cannot work, for `doctor`, the agents file and the admin form. Only certain contradictions
-are reported: each sentence says what can never happen, and why."""
+"""Finds settings of an agent that cannot work, for `doctor`, the agents file and the admin form. Only certain
+contradictions are reported: each sentence says what can never happen, and why."""
 
 from collections.abc import Iterator
 
