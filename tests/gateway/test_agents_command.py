@@ -1,6 +1,7 @@
 """manage.py agents"""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 import yaml
 from django.conf import settings
 from django.core.management import CommandError, call_command
+from django.db import IntegrityError
 from django.utils import timezone
 from jsonschema import Draft202012Validator
 from pydantic.alias_generators import to_camel
@@ -15,12 +17,13 @@ from pydantic.alias_generators import to_camel
 from gateway.agents.file import bootstrap_agents, parse
 from gateway.agents.settings import ConsolidationSettings
 from gateway.models import Agent, Configuration, Session
-from gateway.services import agent_save
-from memories.database.access import in_thread
+from gateway.services import agent_delete, agent_save, session_create
+from memories.database.access import in_thread, vanished
 from memories.errors import InvalidRequest
-from memories.models import AuditEntry, Target
+from memories.models import AuditEntry, Owner, Target
 from memories.services import book_limits
 from tests.conftest import Api
+from tests.overlapping import only_postgresql, overlap
 
 FILE = """
 agents:
@@ -238,6 +241,16 @@ async def test_a_deleted_agent_is_gone_at_once_with_its_budget(alice_api: Api, s
     assert (await alice_api.post("/api/sessions", {"agent": "typo"}))[0] == 404
     assert await in_thread(lambda: book_limits("main")[Target.USER]) == 8000
     assert await in_thread(lambda: AuditEntry.objects.get(action="delete", kind="agent").actor) == "system"
+
+
+@only_postgresql
+@pytest.mark.django_db(transaction=True)
+def test_a_session_that_begins_while_its_agent_is_deleted_is_refused(alice: Owner) -> None:
+    agent = agent_save("typo", {})
+    begin = partial(pytest.raises, IntegrityError, session_create, alice, agent)
+    _, refusal = overlap(partial(agent_delete, "typo"), begin, pause_after="SELECT gateway_session agent_id")
+    assert vanished(refusal.value)
+    assert not Agent.objects.exists()
 
 
 @pytest.mark.django_db
