@@ -6,7 +6,6 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from django.core.management.base import CommandError
 from django.db import DatabaseError, connection
@@ -14,7 +13,11 @@ from django.utils import timezone
 
 _ASIDE = "replaced_"
 _LOCK_TIMEOUT = "-c lock_timeout=10s"
-_TLS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
+# Those of libpq that have a variable with their name.
+_PARAMETERS = (
+    *("host", "port", "user", "password", "passfile", "target_session_attrs"),
+    *("sslmode", "sslrootcert", "sslcert", "sslkey"),
+)
 _WITHOUT_ROLES = ("--no-owner", "--no-privileges")
 
 
@@ -86,7 +89,7 @@ def _run(program: str, *arguments: str) -> str:
     if path is None:
         raise CommandError(f"{program} is not installed; it comes with PostgreSQL's client programs.")
     result = subprocess.run(  # noqa: S603 - the program and its arguments are ours
-        [path, *arguments], env=_environment(connection.settings_dict), capture_output=True, text=True, check=False
+        [path, *arguments], env=_environment(), capture_output=True, text=True, check=False
     )
     if result.returncode:
         lines = result.stderr.strip().splitlines()
@@ -95,9 +98,10 @@ def _run(program: str, *arguments: str) -> str:
     return result.stdout
 
 
-def _environment(database: Mapping[str, Any]) -> dict[str, str]:
-    names = {"HOST": "PGHOST", "PORT": "PGPORT", "USER": "PGUSER", "PASSWORD": "PGPASSWORD", "NAME": "PGDATABASE"}
-    variables = {variable: str(database[name]) for name, variable in names.items() if database.get(name)}
-    options = database.get("OPTIONS") or {}
-    tls = {f"PG{name.upper()}": str(options[name]) for name in _TLS if name in options}
-    return {**os.environ, **variables, **tls, "PGOPTIONS": _LOCK_TIMEOUT, "LC_ALL": "C"}
+def _environment() -> Mapping[str, str]:
+    """Return the environment with which a program reaches the same server as this process."""
+    parameters = connection.get_connection_params()
+    given = {name: parameters[name] for name in _PARAMETERS if parameters.get(name)}
+    variables = {f"PG{name.replace('_', '').upper()}": str(value) for name, value in given.items()}
+    own = {"PGDATABASE": parameters["dbname"], "PGOPTIONS": _LOCK_TIMEOUT, "LC_ALL": "C"}
+    return {**os.environ, **variables, **own}
