@@ -261,9 +261,10 @@ def test_tables_in_another_schema_than_public_are_dumped_and_restored(
         pytest.skip("needs PostgreSQL")
     backup, url = tmp_path / "backup", storage["DATABASE_URL"]
     other = {**storage, "DATABASE_URL": f"{url}?options=-csearch_path%3Dother"}
+    assert manage(home, "prepare", env=storage).returncode == 0
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("CREATE SCHEMA other")
-    assert manage(home, "prepare", env=other).returncode == 0
+        connection.execute("ALTER SCHEMA public RENAME TO other")
+        connection.execute("CREATE SCHEMA public")
     assert manage(home, "backup", str(backup), env=other).returncode == 0
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("UPDATE other.auth_user SET username = 'changed'")
