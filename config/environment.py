@@ -13,8 +13,8 @@ from pydantic_settings import SettingsConfigDict
 from config.account_environment import AccountEnvironment
 from gateway.web_addresses import is_web_address, url_parts
 
-UPSTREAM = re.compile(r"^DAYBOOK_UPSTREAM_([A-Z0-9_]+)_(URL|KEY|DIALECT|OPTIONS|AT_ONCE)$")
-"""Variables of named upstreams, which config.upstreams reads."""
+UPSTREAM = re.compile(r"^DAYBOOK_UPSTREAM_([A-Z0-9_]+)_(URL|KEY|DIALECT|OPTIONS|AT_ONCE)$", re.IGNORECASE)
+"""Variables of named upstreams, which config.upstreams reads. Like the others, they may be in lower case."""
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _MAX_BYTES = 1_000_000_000_000
 _DAY = 86_400  # seconds

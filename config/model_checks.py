@@ -11,7 +11,8 @@ from django.db.models.functions import Length
 
 from config.findings import Finding, Level
 from gateway.agents.configuration import prices
-from gateway.agents.model_choice import BackgroundModels, agent_upstreams
+from gateway.agents.contradictions import missing_upstreams
+from gateway.agents.model_choice import BackgroundModels, configured_upstreams
 from gateway.agents.rows import agent_settings
 from gateway.limits.money import cost_of, dollars
 from gateway.models import Agent
@@ -39,7 +40,7 @@ def vectors() -> Iterator[Finding]:
     cost of the missing vectors."""
     if not settings.EMBEDDING_MODEL:
         return
-    if settings.EMBEDDING_UPSTREAM and settings.EMBEDDING_UPSTREAM not in _configured_upstreams():
+    if settings.EMBEDDING_UPSTREAM and settings.EMBEDDING_UPSTREAM not in configured_upstreams():
         yield Finding("vectors", Level.FAILED, missing_upstream(settings.EMBEDDING_UPSTREAM))
         return
     total = embeddable().count()
@@ -61,11 +62,6 @@ def learned() -> Iterator[Finding]:
         yield Finding("learned", Level.OK, text)
 
 
-def _configured_upstreams() -> set[str]:
-    """Return the names of the configured upstreams; without any, the demo model is the default one."""
-    return set(settings.DAYBOOK_UPSTREAMS) or {"default"}
-
-
 def default_model() -> Iterator[Finding]:
     """Yield the agents that name no model."""
     names = [agent.name for agent in Agent.objects.order_by("name") if not agent_settings(agent).model]
@@ -76,10 +72,9 @@ def default_model() -> Iterator[Finding]:
 
 def without_upstream() -> Iterator[Finding]:
     """Yield agents on an upstream that is not configured, and shared books that no upstream may read."""
-    configured = _configured_upstreams()
     for agent in Agent.objects.order_by("name"):
-        for upstream in sorted(agent_upstreams(agent_settings(agent)) - configured):
-            yield Finding(f"agent {agent.name}", Level.FAILED, missing_upstream(upstream))
+        for sentence in missing_upstreams(agent_settings(agent)):
+            yield Finding(f"agent {agent.name}", Level.FAILED, sentence)
     for book, reason in BackgroundModels.now().obstacles().items():
         yield Finding(f"book {book}", Level.WARNING, reason)
 

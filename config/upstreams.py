@@ -38,7 +38,7 @@ def upstreams(env: Environment) -> dict[str, dict[str, Any]]:
 
 def _upstream_value(variable: str, value: str) -> Any:
     """Return the checked value of an upstream's variable. Raises ConfigurationError."""
-    reader = next((reader for suffix, reader in _UPSTREAM_READERS.items() if variable.endswith(suffix)), str)
+    reader = next((reader for suffix, reader in _UPSTREAM_READERS.items() if variable.upper().endswith(suffix)), str)
     try:
         refuse_quoted(value)
         return reader(value)

@@ -1,5 +1,6 @@
 """Creates, finds, changes, rotates and revokes API keys. A key is 256 random bits; only its SHA-256 is stored."""
 
+import csv
 import hashlib
 import secrets
 from collections.abc import Collection, Sequence
@@ -102,6 +103,13 @@ def api_key_rotate(key: ApiKey, *, overlap: timedelta = timedelta(), by: Actor =
     audit_record(Action.KEY_CHANGE, actor=by, kind=_KIND, object_id=key.pk, owner=key.owner, note="It was rotated.")
     recheck_logins(key.owner_id)
     return plain
+
+
+def names_given(text: str) -> list[str]:
+    """Return the names in a text in which commas separate them. A name with a comma is in quotation marks."""
+    return [
+        name.strip() for row in csv.reader(text.splitlines(), skipinitialspace=True) for name in row if name.strip()
+    ]
 
 
 def _new_plain() -> str:

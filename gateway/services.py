@@ -69,7 +69,7 @@ def agent_save(name: str, settings: dict[str, Any]) -> Agent:
 def agent_delete(name: str) -> None:
     """Delete an agent. Raises NotFound, and Conflict if it has sessions, whose transcripts refer to it."""
     settings_lock()
-    agent = Agent.objects.filter(name=name).first()
+    agent = Agent.objects.select_for_update().filter(name=name).first()  # no session of it is committed meanwhile
     if agent is None:
         raise NotFound(f"There is no agent {name}.")
     if Session.with_deleted.filter(agent=agent).exists():

@@ -1,11 +1,11 @@
 """Running pg_dump and pg_restore for backups. The password is passed in the environment, never as an argument."""
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from django.core.management.base import CommandError
 from django.db import DatabaseError, connection
@@ -13,36 +13,60 @@ from django.utils import timezone
 
 _ASIDE = "replaced_"
 _LOCK_TIMEOUT = "-c lock_timeout=10s"
-_TLS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
+# Those of libpq that have a variable with their name.
+_PARAMETERS = (
+    *("host", "port", "user", "password", "passfile", "target_session_attrs"),
+    *("sslmode", "sslrootcert", "sslcert", "sslkey"),
+)
 _WITHOUT_ROLES = ("--no-owner", "--no-privileges")
 
 
+def schema() -> str:
+    """Return the schema of Daybook's tables or, if there are none, the one in which they would be created: the first
+    that exists of the user's search_path, usually `public`."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT coalesce((SELECT nspname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
+            "WHERE pg_class.oid = to_regclass('django_migrations')), current_schema(), 'public')"
+        )
+        return str(cursor.fetchone()[0])
+
+
 def dump(target: Path) -> None:
-    """Dump the schema `public` in the custom format, as one consistent state. Raises CommandError."""
-    _run("pg_dump", "--format=custom", "--schema=public", *_WITHOUT_ROLES, f"--file={target}")
+    """Dump Daybook's schema in the custom format, as one consistent state. Raises CommandError."""
+    name = connection.ops.quote_name(schema())  # pg_dump takes a pattern
+    _run("pg_dump", "--format=custom", f"--schema={name}", *_WITHOUT_ROLES, f"--file={target}")
 
 
 def check(source: Path) -> None:
-    """Read the dump's table of contents. Raises CommandError for a damaged one."""
-    _run("pg_restore", "--list", str(source))
+    """Read the dump's table of contents. Raises CommandError for a damaged dump, and for one of another schema."""
+    table = re.search(r" TABLE (.+) django_migrations ", _run("pg_restore", "--list", str(source)))
+    if table is None:
+        raise CommandError(f"{source} has none of Daybook's tables. Nothing was changed.")
+    if table[1] != schema():
+        raise CommandError(
+            f"The backup is of the schema {table[1]}, and this database uses {schema()}: create {table[1]}, and make "
+            "it the first in the search_path of the user in DATABASE_URL. Nothing was changed."
+        )
 
 
 def load(source: Path) -> str:
-    """Replace the schema `public` with a dump, in one transaction. The existing schema is renamed, and restored if the
+    """Replace Daybook's schema with a dump, in one transaction. The existing schema is renamed, and restored if the
     dump cannot be loaded; after a kill, `set_aside` returns its name. Returns the new name of the existing schema if it
     could not be dropped because it is in use, else "". Raises CommandError."""
-    aside = f"{_ASIDE}{timezone.now():%Y%m%d%H%M%S%f}"
+    name, aside = schema(), f"{_ASIDE}{timezone.now():%Y%m%d%H%M%S%f}"
+    quoted = connection.ops.quote_name(name)
     with connection.cursor() as cursor:
         cursor.execute("SET lock_timeout = '10s'")
-        cursor.execute(f'ALTER SCHEMA public RENAME TO "{aside}"')
-        cursor.execute("CREATE SCHEMA public")
+        cursor.execute(f'ALTER SCHEMA {quoted} RENAME TO "{aside}"')
+        cursor.execute(f"CREATE SCHEMA {quoted}")
         try:
             # The dump creates the schema itself, unless it is the server's default schema.
-            _run("pg_restore", "--exit-on-error", "--single-transaction", "--schema=public", *_WITHOUT_ROLES,
+            _run("pg_restore", "--exit-on-error", "--single-transaction", f"--schema={name}", *_WITHOUT_ROLES,
                  f"--dbname={connection.settings_dict['NAME']}", str(source))  # fmt: skip
         except BaseException:  # Ctrl-C, too
-            cursor.execute("DROP SCHEMA public CASCADE")
-            cursor.execute(f'ALTER SCHEMA "{aside}" RENAME TO public')
+            cursor.execute(f"DROP SCHEMA {quoted} CASCADE")
+            cursor.execute(f'ALTER SCHEMA "{aside}" RENAME TO {quoted}')
             raise
         try:
             cursor.execute(f'DROP SCHEMA "{aside}" CASCADE')
@@ -59,22 +83,25 @@ def set_aside() -> str:
     return name or ""
 
 
-def _run(program: str, *arguments: str) -> None:
+def _run(program: str, *arguments: str) -> str:
+    """Run a program and return its output. Raises CommandError."""
     path = shutil.which(program)
     if path is None:
         raise CommandError(f"{program} is not installed; it comes with PostgreSQL's client programs.")
     result = subprocess.run(  # noqa: S603 - the program and its arguments are ours
-        [path, *arguments], env=_environment(connection.settings_dict), capture_output=True, text=True, check=False
+        [path, *arguments], env=_environment(), capture_output=True, text=True, check=False
     )
     if result.returncode:
         lines = result.stderr.strip().splitlines()
         errors = [line.partition(" error: ")[2] for line in lines if " error: " in line]  # the others are details
         raise CommandError(f"{program} failed: {[*errors, *lines[-1:], f'exit code {result.returncode}'][0]}")
+    return result.stdout
 
 
-def _environment(database: Mapping[str, Any]) -> dict[str, str]:
-    names = {"HOST": "PGHOST", "PORT": "PGPORT", "USER": "PGUSER", "PASSWORD": "PGPASSWORD", "NAME": "PGDATABASE"}
-    variables = {variable: str(database[name]) for name, variable in names.items() if database.get(name)}
-    options = database.get("OPTIONS") or {}
-    tls = {f"PG{name.upper()}": str(options[name]) for name in _TLS if name in options}
-    return {**os.environ, **variables, **tls, "PGOPTIONS": _LOCK_TIMEOUT, "LC_ALL": "C"}
+def _environment() -> Mapping[str, str]:
+    """Return the environment with which a program reaches the same server as this process."""
+    parameters = connection.get_connection_params()
+    given = {name: parameters[name] for name in _PARAMETERS if parameters.get(name)}
+    variables = {f"PG{name.replace('_', '').upper()}": str(value) for name, value in given.items()}
+    own = {"PGDATABASE": parameters["dbname"], "PGOPTIONS": _LOCK_TIMEOUT, "LC_ALL": "C"}
+    return {**os.environ, **variables, **own}

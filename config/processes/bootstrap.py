@@ -144,9 +144,10 @@ def _refuse_unusable_postgres() -> None:
     if connection.vendor != "postgresql" or connection.introspection.table_names():
         return
     if aside := postgres_tools.set_aside():
+        schema = connection.ops.quote_name(postgres_tools.schema())
         raise ConfigurationError(
             f"A restore was interrupted: the data from before it is in the schema {aside}. Restore again, or rename "
-            f'it: DROP SCHEMA public CASCADE; ALTER SCHEMA "{aside}" RENAME TO public.'
+            f'it: DROP SCHEMA {schema} CASCADE; ALTER SCHEMA "{aside}" RENAME TO {schema}.'
         )
     if problem := encoding_problem():
         raise ConfigurationError(f"DATABASE_URL is a value that is not shown; {problem}.")

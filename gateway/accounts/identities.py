@@ -75,13 +75,13 @@ def _assign_role(user: User, role: str) -> None:
     owner = owner_for_user(user)
     note = f"To {role}, as single sign-on says."
     audit_record(Action.ROLE_CHANGE, actor=SYSTEM, kind="user", object_id=user.pk, owner=owner, note=note)
-    if promoted and user.has_usable_password():
+    if promoted:
         _revoke_former_access(user)
 
 
 def _revoke_former_access(user: User) -> None:
     """Remove an account's password, logins, keys, connected apps and webhooks, since a staff member may have set the
-    password before the account belonged to this person, or before it had its role."""
+    password or created keys before the account belonged to this person, or before it had its role."""
     owner = owner_for_user(user)
     if user.has_usable_password():
         user.set_unusable_password()

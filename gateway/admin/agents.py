@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from gateway.admin.schema_form import SettingsAdmin, schema_errors, schema_fields, schema_initial, schema_values
-from gateway.agents.contradictions import agent_contradictions
+from gateway.agents.contradictions import agent_warnings
 from gateway.agents.model_choice import agent_target
 from gateway.agents.rows import agent_settings
 from gateway.agents.settings import AgentSettings, AgentsFile, as_list
@@ -142,7 +142,7 @@ class AgentAdmin(SettingsAdmin):
         """Raises InvalidRequest, which the form shows."""
         agent = agent_save(obj.name, form.settings())
         obj.pk = agent.pk
-        for sentence in agent_contradictions(agent_settings(agent)):
+        for sentence in agent_warnings(agent_settings(agent)):
             self.message_user(request, sentence, messages.WARNING)
 
     def get_urls(self) -> list[URLPattern]:

@@ -15,7 +15,7 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminT
 
 from gateway.admin.shown_once import ShownOnceAdmin
 from gateway.admin.users import may_manage_user
-from gateway.keys import MAX_MONEY, api_key_create, api_key_revoke, rate_words
+from gateway.keys import MAX_MONEY, api_key_create, api_key_revoke, names_given, rate_words
 from gateway.models import Agent, ApiKey, ConnectedApp
 from gateway.oauth.connections import app_disconnect
 from memories.admin.badges import badge, moment
@@ -62,7 +62,8 @@ class ApiKeyForm(RefusableForm):
         required=False,
         max_length=1000,
         widget=UnfoldAdminTextInputWidget,
-        help_text="The books it may use, separated by commas; empty: those of its agents, or all.",
+        help_text="The books it may use, separated by commas; a name with a comma stands in quotation marks. "
+        "Empty: those of its agents, or all.",
     )
 
     class Meta:
@@ -73,7 +74,7 @@ class ApiKeyForm(RefusableForm):
         )  # fmt: skip
 
     def clean_books(self) -> list[str]:
-        return [name.strip() for name in self.cleaned_data["books"].split(",") if name.strip()]
+        return names_given(self.cleaned_data["books"])
 
     def clean(self) -> dict[str, Any]:
         """Store empty limits as 0, which means no limit."""

@@ -1,12 +1,26 @@
-"""Finds settings of an agent that contradict each other, for `doctor` and the admin form. Only certain contradictions
-are reported: each sentence says what can never happen, and why."""
+"""Finds settings of an agent that cannot work, for `doctor`, the agents file and the admin form. Only certain
+contradictions are reported: each sentence says what can never happen, and why."""
 
 from collections.abc import Iterator
 
 from django.conf import settings
 
+from gateway.agents.model_choice import agent_upstreams, configured_upstreams
 from gateway.agents.settings import AgentSettings
+from gateway.upstream import missing_upstream
 from memories.tokens import CHARS_PER_TOKEN, text_tokens
+
+
+def agent_warnings(agent: AgentSettings) -> Iterator[str]:
+    """Yield a sentence for each of an agent's settings that cannot work here. They are stored nevertheless: its
+    upstream may be configured later."""
+    yield from missing_upstreams(agent)
+    yield from agent_contradictions(agent)
+
+
+def missing_upstreams(agent: AgentSettings) -> Iterator[str]:
+    """Yield a sentence for each upstream of an agent that is not configured."""
+    yield from map(missing_upstream, sorted(agent_upstreams(agent) - configured_upstreams()))
 
 
 def agent_contradictions(agent: AgentSettings) -> Iterator[str]:

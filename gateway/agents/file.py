@@ -1,6 +1,7 @@
 """Reads and writes the agents file, which contains agents and memory settings (`agents apply`, `agents export`)."""
 
 import hashlib
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,14 @@ from django.conf import settings
 from django.db import transaction
 from pydantic.alias_generators import to_camel
 
+from gateway.agents.contradictions import agent_warnings
 from gateway.agents.settings import AgentSettings, AgentsFile, ConsolidationSettings, ModelRoles
 from gateway.models import Agent, Configuration
 from gateway.services import agents_apply, settings_check, settings_lock
 from memories.errors import InvalidRequest
 from memories.storable import storable_text
 
+logger = logging.getLogger("daybook.agents")
 _APPLIED_FILE = "agents_file"
 _MAX_BYTES = 10_000_000
 _MAX_NODES = 500_000  # values of a file, each alias counted with all that it stands for
@@ -79,7 +82,16 @@ def parse(text: str) -> AgentsFile:
 
 def apply_file(path: Path) -> list[str]:
     """Apply a file and return the names of its agents. Raises InvalidRequest."""
-    return agents_apply(parse(_text(_bytes(path))))
+    return _apply(_bytes(path))
+
+
+def _apply(content: bytes) -> list[str]:
+    file = parse(_text(content))
+    names = agents_apply(file)
+    for name, agent in file.agents.items():
+        for sentence in agent_warnings(agent):
+            logger.warning("agent %s: %s", name, sentence)
+    return names
 
 
 def _bytes(path: Path) -> bytes:
@@ -115,7 +127,7 @@ def bootstrap_agents() -> list[str]:
         row = Configuration.objects.filter(section=_APPLIED_FILE).first()
         if row and row.value.get("sha256") == digest:
             return []
-        names = agents_apply(parse(_text(content)))
+        names = _apply(content)
     except InvalidRequest as error:
         raise InvalidRequest(f"DAYBOOK_AGENTS is '{path}': {error}") from None
     Configuration.objects.update_or_create(section=_APPLIED_FILE, defaults={"value": {"sha256": digest}})

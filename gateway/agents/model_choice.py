@@ -31,6 +31,11 @@ class UpstreamUndecided(Conflict):
     """No administrator has decided which upstream may read a book. The message gives the reason and the setting."""
 
 
+def configured_upstreams() -> set[str]:
+    """Return the names of the configured upstreams; without any, the demo model is the default one."""
+    return set(settings.DAYBOOK_UPSTREAMS) or {DEFAULT}
+
+
 def home_upstream() -> str:
     """Return the upstream of plain model names: the only configured one, or `default`."""
     configured = settings.DAYBOOK_UPSTREAMS
@@ -165,7 +170,7 @@ class BackgroundModels:
         upstream = self.shared_upstream
         if not upstream:
             raise UpstreamUndecided(f"{why} It is skipped until memories.upstream names the upstream that may read it.")
-        if upstream not in (settings.DAYBOOK_UPSTREAMS or {DEFAULT}):
+        if upstream not in configured_upstreams():
             raise UpstreamUndecided(f"{why} memories.upstream is {upstream}. {missing_upstream(upstream)}")
         return upstream
 

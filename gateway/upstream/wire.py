@@ -5,6 +5,7 @@ Requests are sent by the openai SDK without its typed objects: a pydantic model 
 a turn. There is one SDK client per upstream and process. Every fault is raised as one of the gateway's errors."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, TypeVar
@@ -292,4 +293,6 @@ def missing_upstream(upstream: str) -> str:
     """Return the error message for an upstream that an agent names but that is not configured."""
     if upstream == "default":
         return "The default upstream is not configured. Set OPENAI_BASE_URL or OPENAI_API_KEY."
+    if not re.fullmatch("[a-z0-9_]+", upstream):
+        return f"No upstream is called {upstream}: their names consist of lower-case letters, digits and _."
     return f"No upstream is called {upstream}. Set DAYBOOK_UPSTREAM_{upstream.upper()}_URL."

@@ -150,12 +150,19 @@ def test_a_number_has_two_bounds(monkeypatch: pytest.MonkeyPatch, field: str, va
 
 
 def test_mistyped_names_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("DAYBOOK_ALOWED_HOSTS", "DAYBOOK_UPSTREAM_lab_URL", "DAYBOOK_UPSTREAM_LAB_KEY", "DAYBOOK_Port"):
+    for name in ("DAYBOOK_ALOWED_HOSTS", "DAYBOOK_UPSTREAM_LAB_URI", "daybook_upstream_lab_key", "DAYBOOK_Port"):
         monkeypatch.setenv(name, "1")
-    assert [name for name in unknown_variables() if name.lower().endswith(("hosts", "url", "key", "port"))] == [
+    assert [name for name in unknown_variables() if name.lower().endswith(("hosts", "uri", "key", "port"))] == [
         "DAYBOOK_ALOWED_HOSTS",
-        "DAYBOOK_UPSTREAM_lab_URL",
+        "DAYBOOK_UPSTREAM_LAB_URI",
     ]
+
+
+def test_variables_of_an_upstream_may_be_in_lower_case_like_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAYBOOK_UPSTREAM_lab_URL", "http://127.0.0.1:1234/v1/")
+    monkeypatch.setenv("daybook_upstream_lab_at_once", "3")
+    lab = {"url": "http://127.0.0.1:1234/v1", "key": "", "at_once": 3}
+    assert upstreams(load_environment())["lab"] == lab
 
 
 def test_a_folder_that_is_closed_is_not_one_to_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

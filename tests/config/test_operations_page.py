@@ -81,7 +81,12 @@ def test_containers_run_unprivileged_and_depend_on_existing_services(file: str) 
         assert service["read_only"]
         assert service["security_opt"] == ["no-new-privileges:true"]
         assert service["image"] == "daybook" or re.search(r":\d+\.\d+", service["image"]), "an exact version"
+    image = (BASE / "deploy" / "Dockerfile").read_text()
+    user = re.search(r"useradd --uid (\d+) --gid daybook", image)
+    assert user
     for service in own.values():
         assert service["cap_drop"] == ["ALL"]
         assert set(service.get("depends_on", {})) <= set(services)
-    assert "\nUSER daybook\n" in (BASE / "deploy" / "Dockerfile").read_text()
+        homes = [mount for mount in service["tmpfs"] if mount.startswith("/data")]
+        assert all(f"uid={user[1]},gid={user[1]}," in mount for mount in homes), "otherwise it is root's"
+    assert "\nUSER daybook\n" in image

@@ -195,6 +195,16 @@ def test_a_server_that_pg_dump_cannot_reach_is_the_reason(monkeypatch: pytest.Mo
 
 
 @pytest.mark.django_db
+def test_pg_dump_connects_as_the_options_of_the_address_say(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("needs PostgreSQL")
+    monkeypatch.setitem(connection.settings_dict, "HOST", "")
+    monkeypatch.setitem(connection.settings_dict, "OPTIONS", {"host": str(tmp_path), "target_session_attrs": "any"})
+    with pytest.raises(CommandError, match=rf'^pg_dump failed: connection to server on socket "{tmp_path}/'):
+        postgres_tools.dump(tmp_path / "a.dump")
+
+
+@pytest.mark.django_db
 def test_doctor_reports_leftovers_of_a_killed_restore() -> None:
     if connection.vendor != "postgresql":
         pytest.skip("needs PostgreSQL")

@@ -254,6 +254,29 @@ def test_postgresql_is_dumped_and_restored(home: Path, storage: dict[str, str], 
     assert "A restore was interrupted: the data from before it is in the schema replaced_2026" in refused.stderr
 
 
+def test_tables_in_another_schema_than_public_are_dumped_and_restored(
+    home: Path, storage: dict[str, str], tmp_path: Path
+) -> None:
+    if "DATABASE_URL" not in storage:
+        pytest.skip("needs PostgreSQL")
+    backup, url = tmp_path / "backup", storage["DATABASE_URL"]
+    other = {**storage, "DATABASE_URL": f"{url}?options=-csearch_path%3Dother"}
+    assert manage(home, "prepare", env=storage).returncode == 0
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("ALTER SCHEMA public RENAME TO other")
+        connection.execute("CREATE SCHEMA public")
+    assert manage(home, "backup", str(backup), env=other).returncode == 0
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("UPDATE other.auth_user SET username = 'changed'")
+    done = manage(home, "restore", str(backup), "--force", env=other)
+    assert done.returncode == 0, done.stderr
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT username FROM other.auth_user").fetchall() == [("admin",)]
+    refused = manage(home, "restore", str(backup), env=storage)
+    assert refused.returncode == 1
+    assert "The backup is of the schema other, and this database uses public" in refused.stderr
+
+
 def test_a_replaced_schema_that_is_still_being_read_is_kept_and_reported(
     home: Path, storage: dict[str, str], tmp_path: Path
 ) -> None:

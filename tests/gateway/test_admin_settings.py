@@ -203,6 +203,17 @@ def test_a_key_is_shown_once_and_its_hash_never(root: Client) -> None:
         assert key.sha256 not in again
 
 
+def test_a_key_may_be_limited_to_a_book_with_a_comma_in_its_name(root: Client) -> None:
+    form = {
+        "owner": str(owner_make().pk),
+        "name": "laptop",
+        "requests_per_minute": "0",
+        "books": 'main, "Berlin, 2026"',
+    }
+    assert root.post(f"{KEYS}add/", form).status_code == 200
+    assert ApiKey.objects.get().books == ["main", "Berlin, 2026"]
+
+
 def test_a_new_key_appears_only_in_the_response(
     root: Client, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:

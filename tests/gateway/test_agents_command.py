@@ -1,6 +1,7 @@
 """manage.py agents"""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 import yaml
 from django.conf import settings
 from django.core.management import CommandError, call_command
+from django.db import IntegrityError
 from django.utils import timezone
 from jsonschema import Draft202012Validator
 from pydantic.alias_generators import to_camel
@@ -15,12 +17,13 @@ from pydantic.alias_generators import to_camel
 from gateway.agents.file import bootstrap_agents, parse
 from gateway.agents.settings import ConsolidationSettings
 from gateway.models import Agent, Configuration, Session
-from gateway.services import agent_save
-from memories.database.access import in_thread
+from gateway.services import agent_delete, agent_save, session_create
+from memories.database.access import in_thread, vanished
 from memories.errors import InvalidRequest
-from memories.models import AuditEntry, Target
+from memories.models import AuditEntry, Owner, Target
 from memories.services import book_limits
 from tests.conftest import Api
+from tests.overlapping import only_postgresql, overlap
 
 FILE = """
 agents:
@@ -136,6 +139,23 @@ def test_an_invalid_file_is_refused_as_a_whole_with_the_path_of_the_error(
     assert not Agent.objects.exists()
 
 
+@pytest.mark.parametrize("bootstrap", [False, True])
+def test_an_upstream_that_is_not_configured_is_reported(
+    db: None, tmp_path: Path, settings: Any, caplog: pytest.LogCaptureFixture, bootstrap: bool
+) -> None:
+    settings.DAYBOOK_AGENTS = tmp_path / "agents.yaml"
+    settings.DAYBOOK_AGENTS.write_text("agents: {helper: {upstream: [nope, My-GPU]}}")
+    if bootstrap:
+        bootstrap_agents()
+    else:
+        call_command("agents", "apply", str(settings.DAYBOOK_AGENTS))
+    assert caplog.messages == [
+        "agent helper: No upstream is called My-GPU: their names consist of lower-case letters, digits and _.",
+        "agent helper: No upstream is called nope. Set DAYBOOK_UPSTREAM_NOPE_URL.",
+    ]
+    assert Agent.objects.get().name == "helper"
+
+
 def test_a_duplicate_agent_name_is_refused(db: None) -> None:
     with pytest.raises(InvalidRequest, match=r"line 3: helper stands here twice\. Nothing was applied\."):
         parse("agents:\n  helper: {book: a}\n  helper: {book: b}\n")
@@ -221,6 +241,16 @@ async def test_a_deleted_agent_is_gone_at_once_with_its_budget(alice_api: Api, s
     assert (await alice_api.post("/api/sessions", {"agent": "typo"}))[0] == 404
     assert await in_thread(lambda: book_limits("main")[Target.USER]) == 8000
     assert await in_thread(lambda: AuditEntry.objects.get(action="delete", kind="agent").actor) == "system"
+
+
+@only_postgresql
+@pytest.mark.django_db(transaction=True)
+def test_a_session_that_begins_while_its_agent_is_deleted_is_refused(alice: Owner) -> None:
+    agent = agent_save("typo", {})
+    begin = partial(pytest.raises, IntegrityError, session_create, alice, agent)
+    _, refusal = overlap(partial(agent_delete, "typo"), begin, pause_after="SELECT gateway_session agent_id")
+    assert vanished(refusal.value)
+    assert not Agent.objects.exists()
 
 
 @pytest.mark.django_db

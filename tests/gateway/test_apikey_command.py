@@ -57,6 +57,13 @@ def test_errors_are_reported_in_one_line(alice: Owner, arguments: tuple[str, ...
     assert not ApiKey.objects.exists()
 
 
+def test_a_book_with_a_comma_in_its_name_is_in_quotation_marks(
+    alice: Owner, capsys: pytest.CaptureFixture[str]
+) -> None:
+    create_key(capsys, "--books", 'main, "Berlin, 2026",')
+    assert ApiKey.objects.get().books == ["main", "Berlin, 2026"]
+
+
 @pytest.mark.parametrize("by", ["id", "prefix"])
 def test_revoke_accepts_an_id_or_a_prefix(alice: Owner, capsys: pytest.CaptureFixture[str], by: str) -> None:
     create_key(capsys)

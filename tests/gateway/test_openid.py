@@ -178,11 +178,15 @@ def test_linking_an_account_by_address_revokes_its_keys_apps_and_webhooks(
     assert valid_keys().filter(pk=new_key.pk).exists(), "a key created afterwards stays valid"
 
 
-def test_gaining_a_role_from_groups_removes_an_earlier_password(provider: OpenIDServer, settings: Any) -> None:
+@pytest.mark.parametrize("password", [True, False])
+def test_gaining_a_role_from_groups_removes_an_earlier_password_and_keys(
+    provider: OpenIDServer, settings: Any, password: bool
+) -> None:
     sign_in(provider)
     user = User.objects.get()
-    user.set_password("somebody of the staff knows it")
-    user.save()
+    if password:
+        user.set_password("somebody of the staff knows it")
+        user.save()
     prepared = client_of(Owner.objects.get(user=user))
     key_make(Owner.objects.get(user=user))
     settings.OIDC = provider.openid_settings(roles={"auditors": "auditor"})
@@ -191,8 +195,11 @@ def test_gaining_a_role_from_groups_removes_an_earlier_password(provider: OpenID
     sign_in(provider, client)
     assert not User.objects.get().has_usable_password()
     assert client.get("/account/").status_code == 200
-    assert prepared.get("/account/").status_code == 302
+    assert not password or prepared.get("/account/").status_code == 302
     assert not valid_keys().exists(), "a key of an auditor could read the audit log"
+    key_make(Owner.objects.get(user=user))
+    sign_in(provider)
+    assert valid_keys().exists(), "without a higher role, keys stay"
 
 
 def test_an_administrator_keeps_the_password_for_provider_outages(provider: OpenIDServer) -> None:

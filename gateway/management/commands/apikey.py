@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from gateway.keys import MAX_MONEY, api_key_create, api_key_revoke, plain_keys, rate_words
+from gateway.keys import MAX_MONEY, api_key_create, api_key_revoke, names_given, plain_keys, rate_words
 from gateway.models import ApiKey
 from memories.errors import DomainError
 from memories.ids import parse_uuid
@@ -91,7 +91,7 @@ def _names(options: dict[str, Any], option: str) -> list[str]:
     which would not limit the key."""
     if options[option] is None:
         return []
-    names = [name.strip() for name in options[option].split(",") if name.strip()]
+    names = names_given(options[option])
     if not names:
         raise CommandError(f"--{option} names at least one. Leave it out for a key without that limit.")
     return names
