@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from memories.errors import NotFound
 from memories.models import Owner
@@ -116,9 +116,9 @@ def _redirect_to_form_page(view: View) -> View:
     return signed_in
 
 
-page_view = _view(require_GET, login_required)  # for pages; anonymous users are redirected to sign in
+page_view = _view(require_safe, login_required)  # for pages; anonymous users are redirected to sign in
 form_view = _view(require_POST, _redirect_to_form_page)  # for the target of a form on another page
 dialog_view = _view(require_http_methods(["GET", "POST"]), login_required)  # for a page whose form posts to itself
 # For a fragment of a page, and for a write by a page's script. Anonymous users get status 401, since a fragment cannot
 # show the sign-in page.
-fragment_view, action_view = _view(require_GET), _view(require_POST)
+fragment_view, action_view = _view(require_safe), _view(require_POST)
