@@ -8,6 +8,8 @@ from typing import Any, Self, TypeVar
 
 from django.http import StreamingHttpResponse
 
+from memories.json_output import on_one_line
+
 E = TypeVar("E")
 
 
@@ -23,9 +25,9 @@ def data_line(data: Any) -> bytes:
 
 
 def encode(data: Any, separators: tuple[str, str] = (",", ":")) -> bytes:
-    """Return JSON without escapes for other scripts."""
+    """Return JSON on one line, without escapes for other scripts."""
     try:
-        return json.dumps(data, ensure_ascii=False, separators=separators, default=str).encode()
+        return on_one_line(json.dumps(data, ensure_ascii=False, separators=separators, default=str)).encode()
     except UnicodeEncodeError:  # a lone surrogate must be escaped: a model server may split a pair over two chunks
         return json.dumps(data, separators=separators, default=str).encode()
 

@@ -17,12 +17,13 @@ _TOO_MANY_DIGITS = b"0" * (JSON_NUMBER + 1)
 
 
 def read_json(raw: bytes | str, *, what: str = "The body", repair: bool = False) -> Any:
-    """Return the value of a JSON text. `what` names the text in errors.
+    """Return the value of a JSON text. `what` names the text in errors. A byte order mark before it is ignored.
 
     Lone surrogates are refused, or replaced with `repair`. Raises InvalidRequest for text that is not UTF-8 or not
     JSON, and for more values, deeper nesting or longer numbers than the limits allow."""
+    data = raw if isinstance(raw, bytes) else raw.encode("utf-8", "surrogatepass")
     try:
-        text, data = (raw.decode(), raw) if isinstance(raw, bytes) else (raw, raw.encode("utf-8", "surrogatepass"))
+        text = raw if isinstance(raw, str) else raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InvalidRequest(f"{what} is not valid JSON.") from None
     marks = data.translate(None, _BUT_MARKS)

@@ -14,7 +14,7 @@ from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from gateway.accounts.logins import login_begin, logins_end, other_logins
 from gateway.accounts.sign_in import has_password, password_is_correct, signed_in_recently
@@ -168,7 +168,7 @@ def _identity_refusal(request: HttpRequest, user: Any) -> str:
 
 
 @never_cache
-@require_GET
+@require_safe
 def deleting(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
     """The progress and the receipt of a deletion. The login is gone by then, so anyone with the URL may see this page,
     which shows only numbers."""

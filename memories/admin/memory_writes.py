@@ -19,6 +19,7 @@ from memories.bulk_edits import Edit, bulk_edit_slices
 from memories.caller import UNLIMITED, KeyLimits
 from memories.database.batches import run_slices
 from memories.history.undo import UndoResult, undo_slices
+from memories.json_output import on_one_line
 from memories.models import Book, ChangeSet, Memory, WriteOrigin
 from memories.number_words import counted
 from memories.services import Source
@@ -54,7 +55,7 @@ def memory_lines(memories: Iterable[Memory]) -> Iterator[str]:
     """Yield memories as JSON Lines."""
     for memory in memories:
         exported = {**memory_json(memory), "owner": str(memory.owner), "deleted_at": memory.deleted_at}
-        yield json.dumps(exported, ensure_ascii=False, cls=DjangoJSONEncoder) + "\n"
+        yield on_one_line(json.dumps(exported, ensure_ascii=False, cls=DjangoJSONEncoder)) + "\n"
 
 
 def report_undone(page: Any, request: HttpRequest, row: Model, undone: UndoResult) -> None:

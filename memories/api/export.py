@@ -12,6 +12,7 @@ from django.http import StreamingHttpResponse
 
 from memories.api.serializers import memory_json, revision_json
 from memories.database.access import in_read_thread
+from memories.json_output import on_one_line
 from memories.models import Memory, Revision
 from memories.selectors import PAGE, paged
 
@@ -74,7 +75,7 @@ def download(lines: Iterator[str], name: str, content_type: str = CONTENT_TYPE) 
 
 
 def _line(data: dict[str, Any]) -> str:
-    return json.dumps(data, ensure_ascii=False, default=_plain) + "\n"
+    return on_one_line(json.dumps(data, ensure_ascii=False, default=_plain)) + "\n"
 
 
 def _plain(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Response headers: caching, the Content Security Policy and HSTS."""
+"""Response headers: caching, the Content Security Policy and HSTS; and requests for headers only."""
 
 import pytest
 from django.test import Client
@@ -13,6 +13,14 @@ pytestmark = pytest.mark.any_database
 @pytest.mark.parametrize("path", ["/api/memories", "/api/sessions", "/v1/models", "/api/export", "/api/nothing-here"])
 async def test_api_responses_are_not_cached(alice_api: Api, path: str) -> None:
     assert (await alice_api.raw("GET", path))["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("path", ["/", "/memories/", "/reviews/", "/account/"])
+def test_a_page_answers_head_requests(page: Client, path: str) -> None:
+    """Monitors that watch a site send HEAD."""
+    assert page.head(path).status_code == 200
+    assert page.head(path).content == b""
+    assert Client().head(path).status_code == 302
 
 
 @pytest.mark.django_db

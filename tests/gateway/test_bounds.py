@@ -1,5 +1,6 @@
 """Limits of inputs: what exceeds one is answered with 4xx before a thread or a lock is taken, and never with 500"""
 
+import codecs
 import json
 from typing import Any
 from unittest.mock import patch
@@ -66,6 +67,11 @@ def test_json_within_the_limits_is_parsed() -> None:
     assert read_json('["\\u0000a", "\\ud83d\\ude00"]') == ["a", "\U0001f600"]
     assert read_json(b'"\\u0041\\u0000"') == "A"
     assert read_json('"\\ud800"', repair=True) == "?"
+
+
+def test_a_byte_order_mark_before_json_is_ignored() -> None:
+    """Windows PowerShell writes it at the beginning of UTF-8 files, which are then sent as bodies."""
+    assert read_json(codecs.BOM_UTF8 + b'{"a": 1}') == {"a": 1}
 
 
 def body_of(**fields: Any) -> bytes:

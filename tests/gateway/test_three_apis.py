@@ -133,3 +133,22 @@ async def test_fields_required_by_strict_clients_are_present(
     assert found == {"frequency_penalty": 0.0, "presence_penalty": 0.5}
     assert response["completed_at"] >= response["created_at"]
     assert dict(model.calls[1].parameters)["presence_penalty"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}]}),
+        ("/v1/messages", {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 50}),
+        ("/v1/responses", {"input": "Hi"}),
+    ],
+)
+async def test_every_line_of_a_stream_stays_whole_however_a_client_splits_lines(
+    alice_api: Api, agent: Agent, model: ScriptedModel, path: str, body: dict[str, Any]
+) -> None:
+    """Some clients, such as httpx's `iter_lines`, also split lines at Unicode's separators."""
+    model.script("One\u2028two\u2029three\x85four")
+    _, text = await alice_api.stream(path, {"model": "assistant", "stream": True, **body})
+    lines = [line for line in text.splitlines() if line not in {"", "data: [DONE]"} and not line.startswith("event: ")]
+    found = json.dumps([json.loads(line.removeprefix("data: ")) for line in lines])
+    assert all(f"\\u{code}" in found for code in ("2028", "2029", "0085"))

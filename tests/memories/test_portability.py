@@ -36,6 +36,12 @@ def test_an_export_has_only_the_owners_memories_and_revisions(alice: Owner, char
     assert "rum" not in "".join(export_lines(alice.pk))
 
 
+def test_every_line_of_an_export_stays_whole_however_a_client_splits_lines(alice: Owner) -> None:
+    memory_make(alice, "Likes tea\u2028and milk\u2029but no\x85sugar.")
+    (row,) = [row for row in map(json.loads, "".join(export_lines(alice.pk)).splitlines()) if row["type"] == "memory"]
+    assert row["content"] == "Likes tea\u2028and milk\u2029but no\x85sugar."
+
+
 def test_another_owner_can_import_an_export(alice: Owner, charlie: Owner) -> None:
     memory_make(alice, "Likes tea.", keywords=["drink"], category="taste", pinned=True)
     report = import_text(charlie.pk, "".join(export_lines(alice.pk)))
