@@ -55,11 +55,6 @@ def test_the_list_is_sorted_by_name_of_the_order(page: Client, alice: Owner) -> 
     assert "3 memories, most recalled first" in html_of(page, "/memories/?sort=recalled")
 
 
-def test_pages_answer_head_requests(page: Client) -> None:
-    assert page.head("/memories/").status_code == 200
-    assert Client().head("/").status_code == 302  # as monitors and `curl -I` ask for it
-
-
 def test_each_order_uses_its_index(alice: Owner) -> None:
     fill(alice, (f"Fact number {number}." for number in range(60)))
     with connection.cursor() as cursor:
