@@ -17,7 +17,7 @@ import { onTold, tell } from "./tabs.js";
 import { rememberTemporary } from "./temporary.js";
 
 const main = document.getElementById("main");
-const conversation = new Conversation(main);
+const conversation = new Conversation(main, ensureSession);
 const composer = new Composer(document.getElementById("composer"), main, conversation.lastSaid);
 const sessions = new SessionList(main);
 
@@ -43,9 +43,8 @@ async function ensureSession() {
   if (main.dataset.session) return;
   const made = await call("POST", "/api/sessions", { agent: composer.agent.value, temporary: composer.temporary.checked });
   main.dataset.session = document.getElementById("current-session").value = made.id;
-  main.dataset.agent = composer.agent.value;
   if (made.temporary) rememberTemporary(made.id);
-  composer.beginSession();
+  composer.beginSession(made);
   history.replaceState(null, "", `/c/${made.id}/`);
 }
 
@@ -54,13 +53,8 @@ function sayError({ code }) {
   toasts.say(`${headline} ${rest}`);
 }
 
-let beginning = false;
-
 async function send(text, options = {}) {
-  if (conversation.answering || beginning) return;
-  beginning = true;
-  const error = await refused(ensureSession).finally(() => (beginning = false));
-  if (error) return sayError(error);
+  if (conversation.answering) return;
   const attached = options.replaces ? [] : composer.take(text);
   await conversation.send(text, { attached, ...options });
 }
