@@ -102,7 +102,7 @@ def enqueue_next(session_id: UUID) -> None:
 
 @transaction.atomic
 def review_session(owner_id: UUID, session_id: UUID, trigger: ReviewRun.Trigger = Trigger.REQUEST) -> ReviewRun:
-    """Schedule a review of new messages. Raises InvalidRequest for a temporary session, Conflict if there are none, or if
+    """Schedule a review of new messages. Raises InvalidRequest for a temporary session, Conflict if there are none or
     the account was deactivated."""
     sessions = Session.objects.select_related("agent").filter(pk=session_id, owner_id=owner_id)
     session = sessions.select_for_update(of=("self",), no_key=True).get()

@@ -53,8 +53,14 @@ function sayError({ code }) {
   toasts.say(`${headline} ${rest}`);
 }
 
+// Says why a button that starts or shows another version does nothing during an answer.
+function isAnswering() {
+  if (conversation.answering) toasts.say("Wait until the answer is complete, or stop it.");
+  return conversation.answering;
+}
+
 async function send(text, options = {}) {
-  if (conversation.answering) return;
+  if (isAnswering()) return;
   const attached = options.replaces ? [] : composer.take(text);
   await conversation.send(text, { attached, ...options });
 }
@@ -81,6 +87,7 @@ function edit(section = conversation.last) {
 }
 
 async function choose(section, turn) {
+  if (isAnswering()) return;
   const error = await refused(() => conversation.choose(section, turn));
   if (error) sayError(error);
   else tell({ kind: "branch", session: main.dataset.session });
