@@ -15,7 +15,7 @@ from gateway.runs.context import TurnContext
 from memories.books import book_state
 from memories.errors import Conflict, InvalidRequest
 from memories.recall.book_views import BookState
-from memories.selectors import of_active_accounts
+from memories.selectors import require_active_account
 from reviews.frozen import last_reviewable_seq, unreviewed
 from reviews.models import ReviewRun
 
@@ -108,8 +108,7 @@ def review_session(owner_id: UUID, session_id: UUID, trigger: ReviewRun.Trigger 
     session = sessions.select_for_update(of=("self",), no_key=True).get()
     if session.temporary:
         raise InvalidRequest("A temporary session is never reviewed.")
-    if not sessions.order_by().filter(of_active_accounts()).exists():
-        raise Conflict("This account is deactivated. Reactivate it to have its sessions reviewed.")
+    require_active_account(sessions)
     last_seq = last_reviewable_seq(owner_id, session_id)
     if last_seq <= covered_seq(session) or not unreviewed(sessions.order_by()).exists():
         raise Conflict("Nothing was said in this session since its last review.")
