@@ -9,7 +9,7 @@ from django.db.models import Count, Exists, Expression, F, Model, OuterRef, Q, Q
 from django.utils import timezone
 
 from memories.caller import DEFAULT_BOOK, UNLIMITED, KeyLimits
-from memories.errors import NotFound
+from memories.errors import Conflict, NotFound
 from memories.ids import parse_uuid
 from memories.models import Book, ChangeSet, Memory, Revision, WriteOrigin
 from memories.pagination import parse_number
@@ -34,6 +34,12 @@ def of_active_accounts() -> Q:
     """Return the condition for rows whose owner's account, or that of the end user's application, was not deactivated.
     No background work is done for others."""
     return ~(Q(owner__user__is_active=False) | Q(owner__parent__user__is_active=False))
+
+
+def require_active_account(rows: "QuerySet[Any]") -> None:
+    """Raise Conflict if the account that these rows belong to was deactivated: work for it would wait silently."""
+    if not rows.order_by().filter(of_active_accounts()).exists():
+        raise Conflict("This account is deactivated. No background work is done for it until it is active again.")
 
 
 def undeleted(book: Book) -> QuerySet[Memory]:

@@ -15,6 +15,7 @@ from gateway.runs.context import TurnContext
 from memories.books import book_state
 from memories.errors import Conflict, InvalidRequest
 from memories.recall.book_views import BookState
+from memories.selectors import require_active_account
 from reviews.frozen import last_reviewable_seq, unreviewed
 from reviews.models import ReviewRun
 
@@ -101,11 +102,13 @@ def enqueue_next(session_id: UUID) -> None:
 
 @transaction.atomic
 def review_session(owner_id: UUID, session_id: UUID, trigger: ReviewRun.Trigger = Trigger.REQUEST) -> ReviewRun:
-    """Schedule a review of new messages. Raises InvalidRequest for a temporary session, Conflict if there are none."""
+    """Schedule a review of new messages. Raises InvalidRequest for a temporary session, Conflict if there are none or
+    the account was deactivated."""
     sessions = Session.objects.select_related("agent").filter(pk=session_id, owner_id=owner_id)
     session = sessions.select_for_update(of=("self",), no_key=True).get()
     if session.temporary:
         raise InvalidRequest("A temporary session is never reviewed.")
+    require_active_account(sessions)
     last_seq = last_reviewable_seq(owner_id, session_id)
     if last_seq <= covered_seq(session) or not unreviewed(sessions.order_by()).exists():
         raise Conflict("Nothing was said in this session since its last review.")

@@ -87,7 +87,7 @@ ERROR_WORDS: Mapping[str, ErrorWords] = {
         ("overloaded", "Too much at once.", _KEPT),
         ("rate_limited", "Too much at once.", _KEPT),
         ("too_large", "This message is longer than the agent can read.", "Shorten it or send it in parts."),
-        ("not_found", "There is nothing here.", "It may have been deleted."),
+        ("not_found", "It was deleted meanwhile.", "Reload the page, or copy your message into a new session."),
         ("model_not_found", "This agent no longer exists.", "Choose another one."),
         ("conflict", "This session is busy or was ended.", "Wait for its answer, or start a new session."),
         ("unauthorized", "You are signed out.", "Sign in again; your message is kept in this browser."),

@@ -76,15 +76,17 @@ def report_undone(page: Any, request: HttpRequest, row: Model, undone: UndoResul
     _say(page, request, undone, [f"Undone. {words}." for words in back], "There was nothing to undo.")
 
 
-def undo_note(undone: UndoResult) -> str:
-    """Return the audit log's note about an undo, or "" if there was nothing to undo."""
+def undo_note(undone: UndoResult, *, done: str = "undone") -> str:
+    """Return the audit log's note about an undo, or "" if there was nothing to undo. `done` is the participle."""
     if undone.undone or undone.documents or undone.conversations or undone.proposals:
-        return "Undone."
-    return "Not undone: all of it was changed since." if undone.skipped or undone.documents_skipped else ""
+        return f"{done.capitalize()}."
+    return f"Not {done}: all of it was changed since." if undone.skipped or undone.documents_skipped else ""
 
 
-def say_restored(page: Any, request: HttpRequest, undone: UndoResult) -> None:
-    """Show what was restored by undoing an undo."""
+def report_restored(page: Any, request: HttpRequest, row: Model, undone: UndoResult) -> None:
+    """Show what was restored by undoing an undo. Record it in the audit log, unless there was nothing to restore."""
+    if note := undo_note(undone, done="restored"):
+        action_record(request, type(row), note, [row])
     number = len(undone.undone)
     words = counted(number, "memory is as it was", "memories are as they were")
     back = [f"Restored. {words} before the undo."] if number else []

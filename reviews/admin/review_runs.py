@@ -24,7 +24,7 @@ from memories.admin.badges import moment, seconds, state_badge, total_tokens
 from memories.admin.base import ReadOnlyAdmin, staff_actor
 from memories.admin.columns import column, fieldset, list_link, moment_column, row_link
 from memories.admin.filters import OWNER_FILTER, CreatedDayFilter, choice_filter, text_filter
-from memories.admin.memory_writes import change_set_undo, report_undone, say_restored
+from memories.admin.memory_writes import change_set_undo, report_restored, report_undone
 from memories.admin.object_actions import ObjectActionAdmin, object_action
 from memories.database.batches import run_slices
 from memories.errors import Conflict, DomainError, NotFound
@@ -168,8 +168,7 @@ class ReviewRunAdmin(SessionTitles, DecisionAdmin, ObjectActionAdmin, ReadOnlyAd
         undo = _undo_of(row)
         if undo is None:
             raise Conflict("This review is not undone.")
-        say_restored(self, request, change_set_undo(request, undo))
-        action_record(request, ReviewRun, "Restore.", [row])
+        report_restored(self, request, row, change_set_undo(request, undo))
 
     # A review that awaits approval is rejected instead.
     @object_action("Cancel", PERMISSION, look="danger", applies=lambda run: run.state in ReviewRun.OPEN)

@@ -9,6 +9,7 @@ from gateway.agents.configuration import consolidation_settings
 from gateway.agents.model_choice import BackgroundModels, UpstreamUndecided
 from memories.errors import Conflict
 from memories.models import Book
+from memories.selectors import require_active_account
 from prompts.consolidation import prompts_sha256
 from reviews.consolidation.runs import OFF, enqueue
 from reviews.models import ConsolidationRun, Extraction
@@ -25,10 +26,11 @@ def consolidation_request(
 
     A run with the trigger REQUEST ignores the cool-down and is enqueued at once; others wait for the sweep, which
     enqueues a few at a time. `force` writes the documents even if nothing changed. `max_sessions` is the run's share of
-    the sessions that one start reads; None for all. Raises Conflict if consolidation is off, UpstreamUndecided if no
-    upstream may be given the book."""
+    the sessions that one start reads; None for all. Raises Conflict if consolidation is off or the account deactivated,
+    UpstreamUndecided if no upstream may be given the book."""
     if not consolidation_settings().enabled:
         raise Conflict(OFF)
+    require_active_account(Book.objects.filter(pk=book.pk))
     if obstacle := BackgroundModels.now(book.name).obstacle(book.name):
         raise UpstreamUndecided(obstacle)
     requested = trigger == Trigger.REQUEST

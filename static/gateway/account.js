@@ -23,7 +23,9 @@ document.addEventListener("htmx:afterSwap", () => document.querySelector("[data-
 const zones = document.getElementById("time-zone");
 const here = document.querySelector("[data-here]");
 const mine = Intl.DateTimeFormat().resolvedOptions().timeZone;
-if (mine && mine !== zones.value && [...zones.options].some(({ value }) => value === mine)) {
+const isKnown = [...zones.options].some(({ value }) => value === mine);
+if (isKnown && "noTimeZone" in document.body.dataset) zones.value = mine; // the shell saves it
+else if (isKnown && mine !== zones.value) {
   here.querySelector("[data-name]").textContent = mine;
   here.hidden = false;
   here.addEventListener("click", () => {

@@ -17,7 +17,7 @@ import { onTold, tell } from "./tabs.js";
 import { rememberTemporary } from "./temporary.js";
 
 const main = document.getElementById("main");
-const conversation = new Conversation(main);
+const conversation = new Conversation(main, ensureSession);
 const composer = new Composer(document.getElementById("composer"), main, conversation.lastSaid);
 const sessions = new SessionList(main);
 
@@ -43,9 +43,8 @@ async function ensureSession() {
   if (main.dataset.session) return;
   const made = await call("POST", "/api/sessions", { agent: composer.agent.value, temporary: composer.temporary.checked });
   main.dataset.session = document.getElementById("current-session").value = made.id;
-  main.dataset.agent = composer.agent.value;
   if (made.temporary) rememberTemporary(made.id);
-  composer.beginSession();
+  composer.beginSession(made);
   history.replaceState(null, "", `/c/${made.id}/`);
 }
 
@@ -54,13 +53,14 @@ function sayError({ code }) {
   toasts.say(`${headline} ${rest}`);
 }
 
-let beginning = false;
+// Says why a button that starts or shows another version does nothing during an answer.
+function isAnswering() {
+  if (conversation.answering) toasts.say("Wait until the answer is complete, or stop it.");
+  return conversation.answering;
+}
 
 async function send(text, options = {}) {
-  if (conversation.answering || beginning) return;
-  beginning = true;
-  const error = await refused(ensureSession).finally(() => (beginning = false));
-  if (error) return sayError(error);
+  if (isAnswering()) return;
   const attached = options.replaces ? [] : composer.take(text);
   await conversation.send(text, { attached, ...options });
 }
@@ -87,6 +87,7 @@ function edit(section = conversation.last) {
 }
 
 async function choose(section, turn) {
+  if (isAnswering()) return;
   const error = await refused(() => conversation.choose(section, turn));
   if (error) sayError(error);
   else tell({ kind: "branch", session: main.dataset.session });

@@ -1,7 +1,7 @@
 // The composer: Enter sends, drafts are stored in this browser, agent and Temporary can be chosen for a new session.
 
 import { Attachments } from "./attachments.js";
-import { draftOf, keepDraft } from "./drafts.js";
+import { draftOf, keepDraft, moveDraft } from "./drafts.js";
 import { element } from "./parts.js";
 
 export class Composer extends EventTarget {
@@ -116,10 +116,12 @@ export class Composer extends EventTarget {
     keepDraft(this.session, text);
   }
 
-  // Moves the draft to the session that it creates, until the server has the message.
-  beginSession() {
-    keepDraft("", "");
-    this.forgetSent();
+  // Shows what the session was created with, since another choice may have been made meanwhile.
+  beginSession({ agent, temporary }) {
+    this.agent.value = agent;
+    this.temporary.checked = temporary;
+    this.#apply();
+    moveDraft(this.session);
   }
 
   // The server has the message, so the draft is what the composer contains now.

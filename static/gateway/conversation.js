@@ -18,9 +18,11 @@ const NO_SESSION = "00000000-0000-0000-0000-000000000000";
 const NO_TURN = "11111111-1111-1111-1111-111111111111";
 
 export class Conversation extends EventTarget {
-  constructor(main) {
+  // `ensureSession` creates the session, if there is none yet; what it throws refuses the message.
+  constructor(main, ensureSession) {
     super();
     this.main = main;
+    this.ensureSession = ensureSession;
     this.log = main.querySelector("#log");
     this.ledger = main.querySelector("#ledger");
     this.status = main.querySelector("#status");
@@ -63,7 +65,7 @@ export class Conversation extends EventTarget {
     const parts = [...(content ? [{ type: "text", text: content }] : []), ...attached.map(({ part }) => part)];
     const body = again ? { replaces } : { content: attached.length ? parts : content, replaces, keep_attached: edited };
     try {
-      const last = await this.#run(section, startTurn(this.session, body));
+      const last = await this.#run(section, this.#started(body));
       if (last?.type !== "error" || !isBusy(last.data.code, attempt)) return;
       const { turn } = last;
       if (await this.#later(this.#shown(turn), last.data.details?.retry_after)) await this.send(content, { replaces: turn, again: true, attempt: attempt + 1 });
@@ -73,6 +75,11 @@ export class Conversation extends EventTarget {
       if (section.dataset.turn || !isBusy(error.code, attempt)) return;
       if (await this.#later(section, error.retryAfter)) await this.send(content, { ...options, attempt: attempt + 1 });
     }
+  }
+
+  async *#started(body) {
+    await this.ensureSession();
+    yield* startTurn(this.session, body);
   }
 
   // Shows a running answer that this page did not start, or lost the connection to.

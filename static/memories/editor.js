@@ -2,6 +2,7 @@
 
 import { ApiError, attempt, call, fragment, tryFragment } from "../gateway/api.js";
 import { installKeys } from "../gateway/editor_keys.js";
+import { toasts } from "../gateway/shell.js";
 import { closeEditor } from "./list.js";
 
 const zone = document.querySelector("[data-memories]").dataset.zone;
@@ -25,13 +26,19 @@ export function installAdd(form, list) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     await attempt(form, form.querySelector("[type=submit]"), async () => {
-      await call("POST", "/api/memories", { ...filledIn(form), book: list.book });
+      const { id } = await call("POST", "/api/memories", { ...filledIn(form), book: list.book });
       form.reset();
       form.querySelector("[data-count]").textContent = "0";
       show(false);
-      list.refresh(); // another memory can be added meanwhile
+      showAdded(id, list); // another memory can be added meanwhile
     });
   });
+}
+
+// The list may be filtered or sorted so that it does not show the memory.
+async function showAdded(number, list) {
+  await list.refresh();
+  if (!list.reveal(number)) toasts.say(`Saved as #${number}. It is not among the memories shown.`);
 }
 
 export async function openEditor({ id, dataset: { memory } }, list) {

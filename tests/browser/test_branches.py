@@ -9,7 +9,7 @@ from gateway.models import Run, Session
 from tests.browser.axe import findings_light_and_dark
 from tests.browser.conftest import Visitor, owner_of
 from tests.browser.conversations import conversation_make
-from tests.browser.page_actions import ask, expect_status
+from tests.browser.page_actions import ask, expect_status, send
 from tests.browser.puppet_model import PuppetModel
 
 pytestmark = pytest.mark.browser
@@ -94,7 +94,11 @@ def test_the_next_message_continues_the_version_that_is_shown(chat: Page, puppet
     expect(versions).to_have_text("2/2")
     versions.get_by_role("button", name="Earlier version").click()
     expect(chat.get_by_text("Answer to two.")).to_be_visible()
-    say(chat, puppet, "Another", "Green.")
+    send(chat, "Another")
+    versions.get_by_role("button", name="Later version").click()  # too early
+    expect(chat.locator(".toast")).to_contain_text("Wait until the answer is complete, or stop it.")
+    puppet.answer("Green.")
+    expect_status(chat, "Answer complete")
     answers = [m["content"] for m in puppet.requests[-1].messages if m["role"] == "assistant"]
     assert answers == ["Answer to one.", "Answer to two."]
 

@@ -223,7 +223,7 @@ def test_a_refused_message_is_put_before_the_current_draft(alices: Visitor) -> N
     alert = chat.get_by_role("alert")
     Session.objects.all().delete()
     send(chat, "is anybody there?")
-    expect(alert).to_contain_text("There is nothing here. It may have been deleted.")
+    expect(alert).to_contain_text("It was deleted meanwhile. Reload the page, or copy")
     alert.get_by_role("button", name="Edit message").click()
     expect(box).to_have_value("is anybody there?")
     expect(alert).to_have_count(0)

@@ -318,10 +318,12 @@ def test_the_list_of_sessions_loads_more_at_its_end(alices: Visitor) -> None:
 
 def test_an_answer_and_its_code_can_be_copied(alices: Visitor) -> None:
     alices.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    chat = open_conversation(alices, ("how?", "Run **this**:\n\n```bash\nls -l\n```"))
-    chat.get_by_role("button", name="Copy", exact=True).click()
+    long = ("all of it?", "```\n" + "ls\n" * 200 + "```")
+    chat = open_conversation(alices, ("how?", "Run **this**:\n\n```bash\nls -l\n```"), long)
+    expect(chat.get_by_role("button", name="Copy", exact=True).last).to_be_in_viewport()  # its end is shown
+    chat.get_by_role("button", name="Copy", exact=True).first.click()
     assert chat.evaluate("navigator.clipboard.readText()") == "ls -l\n"
-    chat.get_by_role("button", name="Copy answer").click()
+    chat.get_by_role("button", name="Copy answer").first.click()
     expect(chat.get_by_role("button", name="Copied").last).to_be_visible()
     assert chat.evaluate("navigator.clipboard.readText()") == "Run **this**:\n\n```bash\nls -l\n```"
 

@@ -158,16 +158,27 @@ def test_a_refused_file_is_kept_when_its_text_is_sent_with_another(refusing: Pag
     expect(refusing.locator("#attached li")).to_contain_text("one.txt")
 
 
-def test_text_typed_while_a_session_is_created_is_kept(chat: Page, puppet: PuppetModel) -> None:
+def test_a_message_is_shown_and_text_typed_is_kept_while_a_session_is_created(
+    chat: Page, alices: Visitor, puppet: PuppetModel
+) -> None:
+    alices.expect_error("ERR_FAILED")
     held_back = hold_back(chat, "**/api/sessions")
     with chat.expect_request("**/api/sessions"):
         send(chat, "first")
-    chat.keyboard.type(" and more")
+    expect(chat.locator("[data-said-text]")).to_have_text("first")
+    held_back[0].abort()
+    with chat.expect_request("**/api/sessions"):
+        chat.get_by_role("alert").get_by_role("button", name="Try again").click()
+    expect(chat.locator("[data-said-text]")).to_have_text("first")
+    expect(chat.get_by_role("button", name="Stop answering")).to_be_visible()
+    chat.keyboard.type("and more")
+    chat.get_by_label("Temporary").check()  # too late for this session
     puppet.answer("Fine.")
-    held_back[0].continue_()
+    held_back[1].continue_()
     expect(chat.locator("[data-prose]").last).to_have_text("Fine.")
     assert Message.objects.get(role="user").text == "first"
     expect(chat.get_by_label(BOX)).to_have_value("and more")
+    expect(chat.get_by_label("Temporary")).not_to_be_checked()
     chat.reload()
     expect(chat.get_by_label(BOX)).to_have_value("and more")
 

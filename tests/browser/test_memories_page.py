@@ -96,6 +96,12 @@ def test_adding_an_existing_memory_changes_only_the_filled_fields(alices: Visito
     expect(row(page, "Keeps bees.")).to_contain_text("Search keywords: honey")
     memory = Memory.objects.get()
     assert (memory.target, memory.category, memory.keywords, memory.pinned) == ("memory", "hobby", ["honey"], True)
+    expect(row(page, "Keeps bees.")).to_have_class(re.compile("is-new"))  # it was there before
+    page.locator("#filters").get_by_text("Pinned").click()
+    page.get_by_role("button", name="Add memory").click()
+    form.get_by_label("Memory").fill("Keeps hens.")
+    form.get_by_role("button", name="Save").click()
+    expect(page.locator(".toast")).to_contain_text("Saved as #2. It is not among the memories shown.")
 
 
 def test_a_refused_memory_stays_in_the_form_with_an_error(alices: Visitor) -> None:

@@ -151,7 +151,7 @@ def test_what_is_selected_in_the_growing_paragraph_stays_selected(chat: Page, pu
 
 def test_each_paragraph_begins_at_the_side_where_its_language_begins(alices: Visitor) -> None:
     """Hebrew at the right edge, with its list markers; English beside it at the left edge."""
-    answer = "שלום עולם!\n\nHello world!\n\n- פריט\n\n`ls -l`"
+    answer = "שלום עולם!\n\nHello world!\n\n- פריט\n\n`ls -l`\n\n| שם | ערך |\n|---|---|\n| א | 1 |"
     page = open_conversation(alices, ("שלום (world)!", answer), title="שיחה")
     turn = page.locator(".turn")
     said, hebrew, english, item = (
@@ -164,6 +164,8 @@ def test_each_paragraph_begins_at_the_side_where_its_language_begins(alices: Vis
     assert hebrew.evaluate(_GAPS)["right"] < 1
     assert english.evaluate(_GAPS)["left"] < 1
     assert item.evaluate(_GAPS)["right"] < 1
+    header, number = turn.locator("th").last, turn.locator("td").last  # a number has no direction of its own
+    assert abs(header.evaluate(_GAPS)["right"] - number.evaluate(_GAPS)["right"]) < 1
     assert item.evaluate("item => getComputedStyle(item.parentElement).paddingRight") != "0px"
     composer = page.get_by_label("Message to assistant")
     assert composer.evaluate("area => getComputedStyle(area).unicodeBidi") == "plaintext"

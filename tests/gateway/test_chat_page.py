@@ -264,7 +264,7 @@ def test_every_turn_can_be_edited_and_regenerated(page: Client, alice: Owner) ->
             {"code": "too_large"},
             "This message is longer than the agent can read. Shorten it or send it in parts.",
         ),
-        ("failed", {"code": "not_found"}, "There is nothing here. It may have been deleted."),
+        ("failed", {"code": "not_found"}, "It was deleted meanwhile. Reload the page, or copy your message into a new"),
         (
             "failed",
             {"code": "upstream_error", "message": "The model server answered with an error (500)."},

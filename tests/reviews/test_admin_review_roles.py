@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from memories.models import ChangeSet, Memory, Owner, WriteOrigin
+from memories.models import AuditEntry, ChangeSet, Memory, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.models import ReviewRun
 from reviews.writes import ReviewWrite
@@ -135,6 +135,19 @@ def test_only_superusers_and_auditors_can_redo(alice: Owner, role: str, may: boo
     assert ("Restored. 1 memory is as it was before the undo." in back, live()) == (True, 1)
     review.refresh_from_db()
     assert review.state == "saved"
+
+
+def test_restoring_what_was_changed_since_is_not_recorded_as_restored(alice: Owner) -> None:
+    review, client = saved(alice), client_of("superuser")
+    object_action = reverse("admin:reviews_reviewrun_object_action", args=[review.pk])
+    client.post(object_action, {"verb": "undo"})
+    Revision.objects.filter(action="add").update(version=3)
+    Memory.objects.update(version=3)  # as after somebody restored it alone
+    back = client.post(object_action, {"verb": "put_back"}, follow=True).content.decode()
+    assert "Left alone, because it was changed since: memory 1." in back
+    notes = list(AuditEntry.objects.filter(object_id=review.pk).values_list("note", flat=True))
+    assert "Not restored: all of it was changed since." in notes
+    assert not [note for note in notes if note.startswith("Restore")]
 
 
 def test_users_without_staff_status_are_redirected_to_sign_in(alice: Owner) -> None:

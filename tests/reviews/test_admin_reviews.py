@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.db.models import TextChoices
 from django.test import Client
 from django.urls import reverse
@@ -230,6 +231,14 @@ def test_a_failed_review_is_repeated_as_a_new_one(root: Client) -> None:
     assert "A new review is scheduled." in object_action(root, review, "again")
     again = ReviewRun.objects.latest("created_at")
     assert (again.state, again.trigger, again.last_seq) == ("scheduled", "request", 4)
+
+
+def test_no_review_of_a_deactivated_account_is_scheduled(root: Client) -> None:
+    agent_make(memory_review_interval=3)
+    review = review_make(session_make(turns=2), state="failed")
+    User.objects.filter(pk=review.owner.user_id).update(is_active=False)
+    assert "This account is deactivated." in object_action(root, review, "again")
+    assert ReviewRun.objects.get() == review
 
 
 def test_a_session_can_be_reviewed_from_its_page(root: Client) -> None:

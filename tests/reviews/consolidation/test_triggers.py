@@ -5,6 +5,7 @@ from django.contrib.auth.models import User
 from django.db.models import F
 
 from gateway.agents.configuration import consolidation_settings
+from memories.errors import Conflict
 from memories.models import Owner
 from reviews.consolidation import triggers
 from reviews.consolidation.requests import Trigger, consolidation_request
@@ -129,6 +130,13 @@ def test_books_of_an_inactive_account_are_not_due_and_their_runs_wait(
     User.objects.update(is_active=True)
     assert (due_books(consolidation_settings(), max_books=9), recover()) == ([run.book], 1)
     assert run_slice(begun).state == "completed"
+
+
+def test_no_consolidation_of_a_deactivated_account_is_scheduled(alice: Owner) -> None:
+    talk(alice)
+    User.objects.update(is_active=False)
+    with pytest.raises(Conflict, match="This account is deactivated"):
+        request(alice)
 
 
 def test_documents_of_an_inactive_account_are_not_due(alice: Owner, answering: AnsweringModel) -> None:
