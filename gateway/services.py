@@ -38,6 +38,8 @@ def settings_check(values: dict[str, Any]) -> AgentsFile:
         first = error.errors()[0]
         path = ".".join(" ".join(str(part).split()) for part in first["loc"] if part not in FORMS)
         message = first["msg"].removeprefix("Value error, ")
+        if first["type"] in ("dict_type", "model_type"):  # pydantic's message names our class
+            message = "Input should be a mapping; `{}` is one without settings"
         raise InvalidRequest(f"{path}: {message}. Nothing was applied.", param=path) from None
 
 

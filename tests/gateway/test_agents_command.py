@@ -68,6 +68,11 @@ def test_other_booleans_are_no_memory_hold() -> None:
         parse("agents: {helper: {memory_hold: on}}")
 
 
+def test_an_agent_without_a_mapping_is_refused_in_plain_words() -> None:
+    with pytest.raises(InvalidRequest, match=r"agents\.helper: Input should be a mapping"):
+        parse("agents: {helper: }")
+
+
 def test_a_file_with_settings_only_is_applied(agent: Agent, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     apply(tmp_path, "memories: {enabled: true}")
     assert capsys.readouterr().out == "Applied. The file names no agents.\n"
