@@ -11,8 +11,6 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BooleanField, F, Func, Q, QuerySet, TextField, Value
-from django.db.models.functions import StrIndex
-from django.db.models.lookups import GreaterThan
 from django.db.models.sql.compiler import SQLCompiler
 from django.http import QueryDict
 
@@ -59,7 +57,7 @@ class MemoryFilters:
 def contains_text(text: str, *fields: str) -> Q:
     """Return the condition that one of the fields contains the text, whatever its case, width and composition."""
     folded = Folded(Value(text))
-    return Q(*(GreaterThan(StrIndex(Folded(F(name)), folded), 0) for name in fields), _connector=Q.OR)
+    return Q(*(_Contains(Folded(F(name)), folded) for name in fields), _connector=Q.OR)
 
 
 def metadata_from_query(query: QueryDict) -> dict[str, str]:
@@ -88,9 +86,22 @@ class Folded(Func):
         return self.as_sql(compiler, connection, **context)
 
     def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
-        """Return the SQL for PostgreSQL."""
+        """Return the SQL for PostgreSQL: bytes, which it compares many at a time. Searching the characters of a text
+        like "aaa…" for "baaa…" takes a hundred times as long."""
         folded = "translate(replace(lower(normalize(%(expressions)s, NFKC)), 'ß', 'ss'), 'ς', 'σ')"
-        return self.as_sql(compiler, connection, template=folded, **context)
+        return self.as_sql(compiler, connection, template=f"convert_to({folded}, 'UTF8')", **context)
+
+
+class _Contains(Func):
+    """True if the first folded text contains the second."""
+
+    function = "instr"
+    template = "%(function)s(%(expressions)s) > 0"
+    output_field = BooleanField()
+
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
+        """Return the SQL for PostgreSQL, whose function for bytes has the name of a keyword."""
+        return self.as_sql(compiler, connection, function='"position"', **context)
 
 
 class HasPairs(Func):

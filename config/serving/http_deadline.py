@@ -1,12 +1,14 @@
 """Uvicorn's HTTP protocol with limits that it lacks: on the time and size of a request's head, on the overhead of a
 chunked body (chunk extensions, trailers), on the rest of a body after the response, on the time until a client reads
-its response, and on the number of connections that wait for their clients."""
+its response, and on the number of connections that wait for their clients. Upgrades to HTTP/2 are ignored."""
 
 import asyncio
 import resource
+import sys
 from collections import OrderedDict
 from collections.abc import Callable
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_SECONDS = 15.0
@@ -56,10 +58,15 @@ class DeadlineProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         # A single read may be several times as large as the limit of a head.
-        while data and not self.transport.is_closing():
+        at = 0
+        while at < len(data) and not self.transport.is_closing():
             room = HEAD_BYTES + 1 - self._overhead_bytes if self._in_head else len(data)
-            self._receive(data[:room])
-            data = data[room:]
+            self._head_again, self._parsed = b"", room
+            self._receive(data[at : at + room])
+            at += self._parsed
+            if self._head_again:
+                self._overhead_bytes = 0
+                self._receive(self._head_again)
 
     def _receive(self, data: bytes) -> None:
         self._overhead_bytes += len(data)
@@ -83,10 +90,31 @@ class DeadlineProtocol(HttpToolsProtocol):
         super().handle_websocket_upgrade()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._in_head:  # uvicorn would add a trailer to the headers of a request that is being answered
-            super().on_header(name, value)
+        if not self._in_head:  # uvicorn would add a trailer to the headers of a request that is being answered
+            return
+        if name.lower() == b"cookie":  # Daybook's have no backslash; Python before 3.11.10 unescapes in quadratic time
+            value = value.replace(b"\\", b"")
+        super().on_header(name, value)
+
+    def _ignores_upgrade(self) -> bool:
+        """Return True for a request to upgrade to something else than a websocket, such as HTTP/2 (`h2c`), which Java's
+        client sends with its first request."""
+        return self.parser.should_upgrade() and self._get_upgrade() is not None and not self._should_upgrade()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Have the head parsed again without its Upgrade header. The parser ends such a request after its head: the
+        body was missing, and one that arrived later was taken for a request of its own."""
+        error = sys.exception()
+        if self._get_upgrade() is None or not isinstance(error, httptools.HttpParserUpgrade):
+            return
+        lines = [b"%s %s HTTP/%s" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())]
+        lines += [b"%s: %s" % header for header in self.headers if header[0] != b"upgrade"]
+        self._head_again, self._parsed = b"\r\n".join([*lines, b"", b""]), error.args[0]
+        self.parser = httptools.HttpRequestParser(self)
 
     def on_headers_complete(self) -> None:
+        if self._ignores_upgrade():
+            return
         self._in_head, self._overhead_bytes = False, 0
         self._stop("request")
         super().on_headers_complete()
@@ -96,6 +124,8 @@ class DeadlineProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        if self._ignores_upgrade():
+            return
         self._in_head, self._overhead_bytes = True, 0
         self._stop("request")
         _waiting.pop(self, None)

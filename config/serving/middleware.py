@@ -1,6 +1,7 @@
 """Middleware. Under ASGI each of Django's middlewares costs a thread switch per request, so API requests skip them and
 use only RequestBoundary."""
 
+import codecs
 import logging
 import sys
 from collections.abc import Awaitable, Callable
@@ -63,6 +64,7 @@ _FAILED_PAGE = (
 )
 _FAILED = "The server’s log has details. Go back and try again."
 _UNREADABLE = "This request cannot be read: send forms in UTF-8, to the address of this Daybook, with fewer fields."
+_MULTIPART = "multipart/form-data"
 HOST_REFUSED = "This host name is not in DAYBOOK_ALLOWED_HOSTS."
 _CSRF_FAILED = (
     "This form is older than your sign-in, or your browser sent no cookie with it. Go back, reload the page and try "
@@ -91,11 +93,15 @@ def _as_json(response: HttpResponseBase, request: HttpRequest) -> HttpResponseBa
 
 
 def _unreadable(request: HttpRequest) -> HttpResponse | None:
-    """Return the response to a URL with a NUL character, which no database can store, or None for other URLs."""
+    """Return the response to a URL with a NUL character, which no database can store, or to a form with files that is
+    not in UTF-8: Django decodes it with any codec of Python, of which punycode takes quadratic time. None for other
+    requests."""
     if "\x00" in request.path_info:
         return HttpResponseNotFound()
     if "%00" in request.META.get("QUERY_STRING", ""):
         return HttpResponseBadRequest()
+    if request.encoding and request.content_type == _MULTIPART and codecs.lookup(request.encoding).name != "utf-8":
+        return refused_page(InvalidRequest(_UNREADABLE))
     return None
 
 

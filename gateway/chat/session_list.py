@@ -17,6 +17,7 @@ from gateway.chat.labels import near_day_words, period_words
 from gateway.models import Message, Run, Session
 from gateway.sessions.keeping import tagged, tags_of
 from gateway.sessions.search import FoundSession, search_sessions
+from memories.entry_rules import clean_moment
 from memories.errors import InvalidRequest
 from memories.history.provenance import Names, Turns
 from memories.ids import parse_uuid
@@ -64,10 +65,10 @@ def page_cursor(text: str) -> PageCursor | None:
     """Parse a cursor; return None for any other text."""
     moment, _, key = text.partition("_")
     try:
-        at, pk = parse_datetime(moment), parse_uuid(key)
-    except ValueError:
+        at, pk = clean_moment(parse_datetime(moment), "A cursor is between", "before"), parse_uuid(key)
+    except (ValueError, InvalidRequest):
         return None
-    return PageCursor(at, pk) if at is not None and at.tzinfo is not None and pk is not None else None
+    return PageCursor(at, pk) if at is not None and pk is not None else None
 
 
 def session_page(

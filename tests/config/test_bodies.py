@@ -3,6 +3,7 @@ alike."""
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -171,6 +172,27 @@ async def test_a_signed_in_person_may_send_pages_as_much_as_the_apis(alice: Owne
     assert await within.go() == 403  # the body was read; the CSRF token is missing
     above = Sender("/account/time-zone/", *[b"x" * 50_000] * 5, announced=250_000, **login, **form)
     assert await above.go() == 413
+
+
+@pytest.mark.parametrize("kind", ['form; x="' + ";" * 60_000, "form; x*=undefined''%41", "form; x*=punycode''%41-a"])
+@pytest.mark.parametrize(("path", "status"), [("/login/", 403), ("/api/memories", 401), ("/healthz", 200)])
+async def test_a_strange_content_type_costs_nothing(path: str, status: int, kind: str) -> None:
+    sender = Sender(path, b"{}", announced=2, **{"content-type": kind})
+    began = time.process_time()
+    assert await sender.go() == status
+    assert time.process_time() - began < 1  # it was 3 s
+
+
+@pytest.mark.parametrize("charset", ["zlib", "punycode", "latin1"])
+async def test_a_form_with_files_is_in_utf_8(charset: str) -> None:
+    form = b'--b\r\nContent-Disposition: form-data; name="username"\r\n\r\nA-a\r\n--b--\r\n'
+    headers = {
+        "content-type": f"multipart/form-data; boundary=b; charset={charset}",
+        "cookie": f"daybook_csrf={'a' * 32}",
+    }
+    sender = Sender("/login/", form, announced=len(form), **headers)
+    assert await sender.go() == 400
+    assert b"send forms in UTF-8" in sender.answer
 
 
 async def test_a_body_above_the_limit_is_refused(alice: Owner, settings: Settings) -> None:

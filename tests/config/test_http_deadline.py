@@ -15,12 +15,13 @@ from tests.config.raw_server import TEST_SECONDS, Address, raw_server, wait_unti
 
 
 async def answer_immediately(scope: Any, receive: Any, send: Any) -> None:
-    if scope["path"] == "/read":
-        while (await receive()).get("more_body"):
-            pass
-    # Send the names of the request headers back, for the test of trailers.
+    body, more = b"", scope["path"] == "/read"
+    while more:
+        message = await receive()
+        body, more = body + message["body"], message["more_body"]
+    # Send the names of the request headers and the size of the body back, for tests of trailers and upgrades.
     names = b" ".join(name for name, _ in scope["headers"])
-    headers = [(b"content-length", b"2"), (b"x-head", names)]
+    headers = [(b"content-length", b"2"), (b"x-head", names), (b"x-size", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": 401, "headers": headers})
     await send({"type": "http.response.body", "body": b"no"})
 
@@ -74,6 +75,52 @@ async def test_one_connection_serves_several_requests(address: Address) -> None:
     request = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
     answers = await exchange(address, request, request, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     assert answers.count(b"HTTP/1.1 401 ") == 3
+
+
+async def test_escaped_characters_of_cookies_are_not_unescaped() -> None:
+    received = []
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        received.append(dict(scope["headers"])[b"cookie"])
+        await answer_immediately(scope, receive, send)
+
+    async with raw_server(answer) as address:
+        cookie = b'Cookie: a=b; c="%s"\r\n' % (rb"\a" * 9)
+        await exchange(address, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + cookie + b"\r\n")
+    assert received == [b'a=b; c="aaaaaaaaa"']
+
+
+UPGRADE = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
+CLOSING = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+WITH_UPGRADE = {
+    "length": (b"Content-Length: %d\r\n\r\n" % len(CLOSING), CLOSING),
+    "chunked": (b"Transfer-Encoding: chunked\r\n\r\n", b"%x\r\n%s\r\n0\r\n\r\n" % (len(CLOSING), CLOSING)),
+}
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("kind", WITH_UPGRADE)
+async def test_a_request_to_upgrade_to_http_2_is_answered_with_its_body(
+    address: Address, kind: str, apart: bool
+) -> None:
+    end, body = WITH_UPGRADE[kind]
+    head = b"POST /read HTTP/1.1\r\nHost: x\r\n" + UPGRADE + end
+    reader, writer = await asyncio.open_connection(*address)
+    for piece in (head[:50], head[50:], body) if apart else (head + body,):
+        writer.write(piece)
+        await asyncio.sleep(0.05)
+    writer.write(CLOSING)
+    answers = await reader.read()
+    writer.close()
+    assert answers.count(b"HTTP/1.1 401 ") == 2  # what the body holds is no request
+    assert b"x-size: %d\r\n" % len(CLOSING) in answers
+    assert b"x-head: host connection http2-settings " in answers
+
+
+async def test_many_requests_to_upgrade_in_one_read_are_all_answered(address: Address) -> None:
+    request = b"GET / HTTP/1.1\r\nHost: x\r\n" + UPGRADE + b"\r\n"
+    answers = await exchange(address, request * 500 + CLOSING)
+    assert answers.count(b"HTTP/1.1 401 ") == 501
 
 
 ENDLESS = {

@@ -1,5 +1,6 @@
 """Filters of lists and searches: metadata, times, and all books, within a key's limits and with full pages"""
 
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -12,12 +13,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from gateway.models import Agent
 from memories.database.access import in_thread
-from memories.filters import MemoryFilters
+from memories.filters import MemoryFilters, contains_text
 from memories.limits import QueryMoment
 from memories.models import Book, Memory, Owner
+from memories.services import book_limits_set
 from tests.conftest import Api
 from tests.factories import agent_make, key_make, memory_make
 from tests.growth import cost_ratio
+from tests.overlapping import only_postgresql
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ODD_KEYS = [
@@ -94,6 +97,22 @@ async def test_the_text_filter_ignores_case_in_any_script(alice: Owner, alice_ap
     for content in ("Живёт в Москве (сейчас).", "Живёт в Минске."):
         await in_thread(memory_make, alice, content)
     assert await listed(alice_api, q=query) == ["Живёт в Москве (сейчас)."]
+
+
+@only_postgresql
+@pytest.mark.django_db
+def test_a_text_that_almost_matches_everywhere_takes_no_longer_to_find(alice: Owner) -> None:
+    book_limits_set({"main": (0, 0)})
+    for number in range(10):
+        memory_make(alice, f"{number}{'a' * 3_900}")
+
+    def seconds(text: str) -> float:
+        began = time.perf_counter()
+        assert not Memory.objects.filter(contains_text(text, "content")).exists()
+        return time.perf_counter() - began
+
+    ordinary, hostile = (min(seconds(text) for _ in range(3)) for text in ("b" * 2_000, "b" + "a" * 1_999))
+    assert hostile < 3 * ordinary
 
 
 async def test_a_time_copied_from_a_response_excludes_its_memory(alice: Owner, alice_api: Api) -> None:
