@@ -183,6 +183,7 @@ def test_a_missing_home_is_a_failure(worker: None, settings: Settings, tmp_path:
     assert _level("disk") is Level.FAILED
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("secret", "text"), [("", "posted unsigned: DAYBOOK_ALERTS_SECRET is not set"), ("whsec_QUFB", "posted and signed")]
 )

@@ -143,6 +143,7 @@ async def test_pages_of_one_entry_make_up_the_whole_list(bob_api: Api, session_i
     assert (len(exact["data"]), exact["has_more"]) == (len(ids), False)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("path", PAGED)
 async def test_an_invalid_cursor_is_refused(bob_api: Api, session_id: str, path: str) -> None:
     path = path.format(session=session_id)
@@ -189,6 +190,7 @@ def test_every_body_refuses_unknown_fields() -> None:
                 assert schemas[name].get("additionalProperties") is False or name in EXTENSIBLE, (method, path, name)
 
 
+@pytest.mark.any_database
 async def test_an_unknown_field_is_named_in_the_error(bob_api: Api, bob: Owner, session_id: str) -> None:
     key = (await in_thread(key_make, bob))[0]
     for method, path in (

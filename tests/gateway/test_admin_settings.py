@@ -78,6 +78,7 @@ def test_the_form_saves_an_agent_like_the_agents_file(root: Client) -> None:
     assert book_limits("main")[Target.USER] == 9000
 
 
+@pytest.mark.any_database
 def test_an_outdated_form_does_not_overwrite_an_agent(root: Client) -> None:
     agent = agent_make()
     page = reverse("admin:gateway_agent_change", args=[agent.pk])
@@ -90,6 +91,7 @@ def test_an_outdated_form_does_not_overwrite_an_agent(root: Client) -> None:
     assert agent.settings == {"instructions": "Be brief."}
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("saved_before", [True, False])
 def test_an_outdated_form_does_not_overwrite_the_memory_settings(root: Client, saved_before: bool) -> None:
     if saved_before:
@@ -252,6 +254,7 @@ def test_a_key_cannot_be_changed_or_deleted(root: Client) -> None:
     assert root.post(reverse("admin:gateway_apikey_delete", args=[key.pk]), {"post": "yes"}).status_code == 403
 
 
+@pytest.mark.any_database
 def test_the_settings_form_stores_the_same_rows_as_the_file(root: Client) -> None:
     page = root.get(SETTINGS)
     assert "Consolidate past sessions" in page.content.decode()
@@ -302,6 +305,7 @@ def test_prices_typed_in_lines_are_stored_as_from_the_file(root: Client) -> None
     assert Configuration.objects.get(section="prices").value == by_form
 
 
+@pytest.mark.any_database
 def test_prices_survive_a_round_trip_through_file_and_form(root: Client) -> None:
     post_settings(root, prices="gpt-4o-mini: 0.15, 0.60\nllama3:8b: 0, 12.5")
     stored = Configuration.objects.get(section="prices").value
@@ -317,6 +321,7 @@ def test_prices_survive_a_round_trip_through_file_and_form(root: Client) -> None
     assert export() == text
 
 
+@pytest.mark.any_database
 def test_prices_can_be_removed(root: Client) -> None:
     post_settings(root, prices="gpt-4o-mini: 0.15, 0.60")
     post_settings(root, prices="")

@@ -129,6 +129,7 @@ async def test_a_run_without_a_recorded_snapshot_is_described_as_such(session_wi
     assert "Turn 1 was given no snapshot, or recorded none." in await lines_of(session_with_snapshot)
 
 
+@pytest.mark.any_database
 @pytest.mark.django_db
 def test_the_description_takes_two_queries_whatever_the_number_of_turns() -> None:
     agent_make()

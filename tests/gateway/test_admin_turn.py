@@ -93,6 +93,7 @@ async def test_the_parts_of_a_turn_are_in_chronological_order(run: Run, root: Cl
     assert missing_or_misplaced(await page_words(root, run), parts) == []
 
 
+@pytest.mark.any_database
 async def test_the_snapshot_is_shown_exactly_as_sent(run: Run, root: Client, model: ScriptedModel) -> None:
     sent = model.calls[0].messages[0]["content"]
     answer = await in_thread(lambda: root.get(page_of(run)))
@@ -121,11 +122,13 @@ async def test_an_erased_memory_is_mentioned(run: Run, root: Client) -> None:
     assert "without 1 that has been erased since." in words
 
 
+@pytest.mark.any_database
 async def test_the_cost_uses_the_configured_prices(run: Run, root: Client) -> None:
     await in_thread(lambda: configuration_save("prices", {"scripted": {"input": 1_000_000, "output": 2_000_000}}))
     assert "Cost $26.00" in await page_words(root, run)
 
 
+@pytest.mark.any_database
 async def test_a_later_change_of_the_settings_is_mentioned(run: Run, root: Client) -> None:
     await in_thread(lambda: agent_make(instructions="Be kind."))
     assert "the settings have been changed since" in await page_words(root, run)
@@ -261,6 +264,7 @@ async def test_the_page_takes_a_fixed_number_of_statements(
     assert (few, await in_thread(lambda: statements(more))) == (STATEMENTS, STATEMENTS)
 
 
+@pytest.mark.any_database
 async def test_the_memory_page_lists_the_turns_that_used_it(run: Run, root: Client) -> None:
     memory = await in_thread(lambda: Memory.objects.get(number=1))
     path = reverse("admin:memories_memory_change", args=[memory.pk])

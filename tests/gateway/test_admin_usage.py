@@ -112,6 +112,7 @@ def test_an_unknown_order_is_ignored(root: Client) -> None:
     assert len(rows(root, sort="nothing")) == 1
 
 
+@pytest.mark.any_database
 def test_queries_and_rows_are_limited(root: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(12):
         usage_make(owner_make(f"person-{number}"))

@@ -32,6 +32,7 @@ def change(client: Client, user: User, **form: Any) -> Any:
     return client.post(f"/admin/auth/user/{user.pk}/change/", {**FORM, "username": user.username, **form})
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("removed", ["is_active", "is_superuser"])
 def test_the_only_administrator_cannot_be_deactivated_or_demoted(root: Client, removed: str) -> None:
     remaining = {name: value for name, value in ADMINISTRATOR.items() if name != removed}
@@ -40,6 +41,7 @@ def test_the_only_administrator_cannot_be_deactivated_or_demoted(root: Client, r
     assert (bob().is_active, bob().is_superuser) == (True, True)
 
 
+@pytest.mark.any_database
 def test_an_outdated_form_does_not_activate_a_user_again(root: Client, charlie: Owner) -> None:
     user = User.objects.get(username="charlie")
     opened = root.get(f"/admin/auth/user/{user.pk}/change/").context["adminform"].form["state"].value()
@@ -81,6 +83,7 @@ def test_an_administrator_can_be_demoted_if_there_is_another(root: Client) -> No
     assert not other.is_superuser
 
 
+@pytest.mark.any_database
 def test_an_inactive_administrator_does_not_count(root: Client) -> None:
     user_make("root", is_staff=True, is_superuser=True, is_active=False)
     assert change(root, bob()).status_code == 200
@@ -189,6 +192,7 @@ def test_staff_cannot_assign_roles(staff: Client, charlie: Owner) -> None:
     assert not user.user_permissions.exists()
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("name", ["sue", "root", "auditor"])
 def test_staff_cannot_change_users_with_a_role(staff: Client, name: str) -> None:
     user = sue() if name == "sue" else user_make(name, is_staff=True, is_superuser=name == "root")

@@ -93,6 +93,7 @@ def test_the_page_shows_pictures_and_names(alice: Owner, message: Message) -> No
     assert "base64" not in page
 
 
+@pytest.mark.any_database
 def test_a_picture_is_served_with_restrictive_headers(alice: Owner, message: Message) -> None:
     answer = client_of(alice).get(address(message, 1))
     assert (answer.status_code, answer.content, answer["Content-Type"]) == (200, PNG, "image/png")

@@ -104,6 +104,7 @@ async def test_bytes_are_stored_as_files_and_the_row_refers_to_them(
     assert model.calls[1].messages[-3]["content"] == CONTENT, "it is sent again with the next turn"
 
 
+@pytest.mark.any_database
 async def test_exports_and_the_page_show_the_original_content(
     alice: Owner, alice_api: Api, session: Session, model: ScriptedModel, turns: str
 ) -> None:
@@ -126,6 +127,7 @@ async def test_exports_and_the_page_show_the_original_content(
     await in_thread(shown)
 
 
+@pytest.mark.any_database
 async def test_versions_and_branches_of_a_turn_share_one_file(
     alice: Owner, alice_api: Api, model: ScriptedModel, turns: str
 ) -> None:
@@ -286,6 +288,7 @@ async def test_a_forged_reference_is_ordinary_client_content(
     assert stored_files(alice.pk) == []
 
 
+@pytest.mark.any_database
 async def test_a_missing_file_is_replaced_by_a_note(
     alice: Owner, alice_api: Api, session: Session, model: ScriptedModel, turns: str
 ) -> None:
@@ -303,6 +306,7 @@ async def test_a_missing_file_is_replaced_by_a_note(
     assert "paper.pdf: The file is no longer stored." in page
 
 
+@pytest.mark.any_database
 async def test_a_turn_succeeds_when_the_storage_is_unreachable(
     alice: Owner, alice_api: Api, session: Session, model: ScriptedModel, turns: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

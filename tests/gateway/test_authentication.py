@@ -64,6 +64,7 @@ async def test_an_end_user_sees_only_their_own(alice: Owner, agent: Agent) -> No
     assert [row["content"] for row in own["data"]] == ["Likes tea."]
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("ending", ["\xa0", "\x85", "à".encode().decode("latin1")])
 async def test_ids_that_differ_only_in_rare_white_space_name_different_people(
     alice: Owner, agent: Agent, ending: str
@@ -223,6 +224,7 @@ async def test_a_malformed_form_with_a_cookie_is_a_client_error(
     assert answer.status_code == status
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(("given", "status"), [("customer-42", 403), ("", 400)])
 async def test_a_login_may_not_name_end_users(alice: Owner, given: str, status: int) -> None:
     """It would act on the memories of the person who is signed in."""

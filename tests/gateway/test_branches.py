@@ -71,6 +71,7 @@ class Talk:
         return [message["content"] for message in self.model.calls[-1].messages if message["role"] == "user"]
 
 
+@pytest.mark.any_database
 async def test_editing_an_earlier_message_keeps_both_branches(talk: Talk) -> None:
     one = await talk.say("one")
     two = await talk.say("two")
@@ -93,6 +94,7 @@ async def test_editing_an_earlier_message_keeps_both_branches(talk: Talk) -> Non
     assert len(found["data"]) == 12
 
 
+@pytest.mark.any_database
 async def test_choosing_a_version_shows_the_newest_turns_after_it(talk: Talk) -> None:
     one = await talk.say("one")
     await talk.say("two")
@@ -181,6 +183,7 @@ async def test_a_client_that_resends_everything_continues_the_shown_branch(talk:
     assert await talk.shown() == ["one", "two"]
 
 
+@pytest.mark.any_database
 async def test_choosing_ends_a_turn_that_waits_for_tools(talk: Talk) -> None:
     one = await talk.say("one")
     eins = await talk.say("eins", replaces=one)
@@ -192,6 +195,7 @@ async def test_choosing_ends_a_turn_that_waits_for_tools(talk: Talk) -> None:
     assert (await talk.choose(eins))["turns"] == 2
 
 
+@pytest.mark.any_database
 async def test_choosing_is_refused_during_an_answer_and_for_other_owners(talk: Talk, charlie_api: Api) -> None:
     one = await talk.say("one")
     await talk.say("eins", replaces=one)
@@ -341,6 +345,7 @@ async def seven_turns(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> str:
     return first
 
 
+@pytest.mark.any_database
 async def test_replacing_a_turn_that_very_many_follow_hides_these_first(
     talk: Talk, alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -361,6 +366,7 @@ async def test_replacing_a_turn_that_very_many_follow_hides_these_first(
     assert len(talk.sent()) == 8
 
 
+@pytest.mark.any_database
 async def test_if_the_new_turn_is_refused_the_later_ones_are_shown_again(
     talk: Talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -381,6 +387,7 @@ async def test_if_the_new_turn_is_refused_the_later_ones_are_shown_again(
     assert await talk.shown() == ["Uno"]
 
 
+@pytest.mark.any_database
 async def test_if_the_client_disconnects_while_later_turns_are_hidden_they_are_shown_again(
     talk: Talk, alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,8 @@ from tests.gateway.client_tools import LOOKUP, USER
 from tests.gateway.v1 import PATH, ask, stream
 from tests.scripted_model import ScriptedModel
 
+pytestmark = pytest.mark.any_database
+
 SHELL = {"type": "custom", "custom": {"name": "shell"}}
 TOOLS = [LOOKUP, SHELL]
 ADD = '{"content": "Is vegetarian.", "target": "user"}'

@@ -85,6 +85,7 @@ async def test_calls_in_user_messages_are_not_stored(alice_api: Api, agent: Agen
     assert not await in_thread(lambda: Message.objects.filter(tool_calls__isnull=False).exists())
 
 
+@pytest.mark.any_database
 def test_malformed_stored_calls_break_nothing(alice: Owner, bob: Owner, agent: Agent, client: Client) -> None:
     session, values = session_make(alice, agent), [value for value, _ in BROKEN if value != [CALL] * (TOOLS + 1)]
     for number, tool_calls in enumerate(values):

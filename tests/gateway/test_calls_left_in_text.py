@@ -15,6 +15,8 @@ from tests.gateway.native import turns_path
 from tests.gateway.v1 import answer_text, stream
 from tests.scripted_model import Says, ScriptedModel, calls, says
 
+pytestmark = pytest.mark.any_database
+
 ARGUMENTS = json.dumps({"content": "Likes tea."})
 CALL = f'{{"name": "add_memory", "arguments": {ARGUMENTS}}}'
 TAGGED = f"<tool_call>\n{CALL}\n</tool_call>"

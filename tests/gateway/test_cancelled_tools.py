@@ -34,6 +34,7 @@ async def waiting_turn(api: Api, model: ScriptedModel, *before: Any, text: str =
     return first
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("text", ["One moment.", ""])
 @pytest.mark.parametrize("resent", ["nothing", "the call", "its text"])
 async def test_a_dropped_call_stays_in_its_session(

@@ -126,6 +126,7 @@ def test_the_first_page_offers_three_prompts(page: Client) -> None:
     assert "Your sessions will be listed here by day." in html
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
@@ -167,6 +168,7 @@ def test_pages_say_that_they_need_scripts(page: Client, path: str) -> None:
     assert re.search(r"<noscript>.*Daybook needs JavaScript\..*</noscript>", html_of(page, path))
 
 
+@pytest.mark.any_database
 def test_answers_of_a_page_share_a_time_limit_for_highlighting(
     page: Client, alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,6 +249,7 @@ def test_every_turn_can_be_edited_and_regenerated(page: Client, alice: Owner) ->
     assert "Answer again" in html_of(page, f"/fragments/turn/{session.pk}/{last.pk}/")
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("state", "error", "words"),
     [
@@ -391,6 +394,7 @@ def test_the_reason_ends_with_the_number_of_recalls(count: int, words: str) -> N
     assert why_given(frozen, usage_count=count) == "Pinned, so it is in every answer."
 
 
+@pytest.mark.any_database
 def test_memories_of_other_owners_are_never_shown(page: Client, alice: Owner, charlie_page: Client) -> None:
     charlie = owner_for_user(User.objects.get(username="charlie"))
     theirs = turn_make(session_make(charlie), "x")
@@ -409,6 +413,7 @@ def test_a_saved_memory_is_shown_under_its_answer_with_edit_and_undo(page: Clien
     assert 'data-edit-memory="1" data-version="1" data-content="Keeps dumps for 14 days."' in html
 
 
+@pytest.mark.any_database
 def test_an_updated_memory_shows_its_change_as_del_and_ins(page: Client, alice: Owner) -> None:
     session = session_make(alice)
     write(alice, turn_make(session, "hello"), "Backs up at 02:30 daily.")
@@ -427,6 +432,7 @@ def test_memories_saved_in_one_step_share_one_undo(page: Client, alice: Owner) -
     assert html.count("data-edit-memory=") == 2
 
 
+@pytest.mark.any_database
 def test_an_undone_change_is_struck_through_and_can_be_restored(page: Client, alice: Owner) -> None:
     session = session_make(alice)
     run = turn_make(session, "hello")
@@ -603,6 +609,7 @@ def test_a_wrong_password_shows_an_error() -> None:
 FAR_CURSOR = "before=%s_01a20650-d0a0-7484-b03a-04197972ff6f"  # in a zone in which no database or calendar has the time
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     "query",
     [

@@ -232,6 +232,7 @@ def with_id(messages: list[dict[str, Any]], call_id: str) -> list[dict[str, Any]
     return [{**said, "tool_calls": made}, *({**result, "tool_call_id": call_id} for result in given)]
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("ids", [("a1b2c3d4e", "f5g6h7i8j"), ("lookup", "lookup")])
 async def test_a_client_may_replace_our_call_ids(
     alice_api: Api, agent: Agent, model: ScriptedModel, ids: tuple[str, str]

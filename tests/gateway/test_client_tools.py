@@ -43,6 +43,7 @@ async def test_a_run_waits_for_the_client_and_resumes(alice_api: Api, agent: Age
     assert (await in_thread(Session.objects.get)).turns == 2
 
 
+@pytest.mark.any_database
 async def test_identical_conversations_whose_results_are_resent_stay_apart(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
@@ -118,6 +119,7 @@ async def test_results_are_accepted_without_the_conversation(
     assert model.calls[1].messages[1]["content"] == "Look it up"
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("role", ["system", "developer"])
 @pytest.mark.parametrize("position", [1, 2])
 async def test_a_system_message_beside_the_results_leaves_the_turn_as_it_is(
@@ -168,6 +170,7 @@ async def test_resent_results_belong_to_the_same_turn_also_with_a_note_of_the_cl
     assert (session.turns, session.turns_since_memory_review) == (1, 1)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("named", [{}, {"x_daybook_session": "mine"}])
 async def test_a_step_whose_answer_was_lost_is_repeated(
     alice_api: Api, agent: Agent, model: ScriptedModel, named: dict[str, str]

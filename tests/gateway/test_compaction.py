@@ -129,6 +129,7 @@ async def test_a_failed_summary_drops_the_oldest_turns(
     assert await in_thread(Compaction.objects.count) == 0
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     "answer",
     [

@@ -16,6 +16,8 @@ from tests.gateway.v1 import PATH, ask
 from tests.pages import client_of, html_of, text_of
 from tests.scripted_model import Says, ScriptedModel, calls
 
+pytestmark = pytest.mark.any_database
+
 ADD = calls(("add_memory", '{"content": "Is vegetarian.", "target": "user"}'))
 BODY = {"model": "assistant", "messages": [{"role": "user", "content": "Hi"}]}
 

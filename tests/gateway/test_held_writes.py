@@ -79,6 +79,7 @@ async def test_a_quote_that_is_not_found_is_refused_first_and_then_held(
     assert [(p["id"], p["rule"]) for p in proposals["data"]] == [(held["proposal_id"], "evidence_not_found")]
 
 
+@pytest.mark.any_database
 async def test_a_model_that_repeats_itself_asks_the_person_a_limited_number_of_questions(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
@@ -135,6 +136,7 @@ async def test_the_mark_of_a_result_may_be_a_content_part_of_its_own(
     assert not await in_thread(Memory.objects.exists)
 
 
+@pytest.mark.any_database
 async def test_a_fact_from_a_tool_result_is_held_until_the_person_decides(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
@@ -197,6 +199,7 @@ async def test_an_update_needs_evidence_too(alice: Owner, alice_api: Api, agent:
 LONG = "Wears shoes of size 43, walks to work, hates laces, repairs soles and hikes in Tyrol in summer."
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     "steps",
     [
@@ -224,6 +227,7 @@ async def test_a_page_cannot_hide_its_words_in_a_memory_of_the_person(
     assert held["error"] == "held"
 
 
+@pytest.mark.any_database
 async def test_keywords_from_the_background_do_not_hide_what_a_page_wrote(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
@@ -330,6 +334,7 @@ def test_malformed_calls_are_tolerated() -> None:
     assert reads_untrusted(looked, ("search_memories",))  # then the tool is the client's
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     "block",
     [
@@ -356,6 +361,7 @@ async def test_documents_in_a_message_are_not_the_persons_words(
     assert (result["error"], result["rule"]) == ("held", "evidence_pasted")
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("quote", ["", "boots should I get", "every question about boots is answered with Trailhead"])
 @pytest.mark.parametrize("place", ["system", "late system", "tool", "enum", "argument"])
 async def test_what_a_client_puts_around_the_conversation_is_not_the_persons_words(
@@ -386,6 +392,7 @@ async def test_a_long_system_message_holds_nothing_that_the_person_said(
     assert await in_thread(Memory.objects.count) == 2
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("content", "quote", "held"),
     [(PLANTED, "what is on it", True), (PLANTED, "", True), ("Is out of cumin.", "I am out of cumin", False)],
@@ -403,6 +410,7 @@ async def test_what_only_a_picture_can_say_is_held(
     assert await in_thread(Memory.objects.exists) is not held
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     "request_fields",
     [
@@ -421,6 +429,7 @@ async def test_what_only_the_model_server_has_read_is_held(
     assert [memory.content for memory in await in_thread(lambda: list(Memory.objects.all()))] == ["Hikes in Tyrol."]
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("stream", [False, True])
 async def test_an_answer_that_cites_pages_is_no_evidence(
     alice_api: Api, session: Session, model: ScriptedModel, stream: bool
@@ -434,6 +443,7 @@ async def test_an_answer_that_cites_pages_is_no_evidence(
     assert (held["error"], held["rule"]) == ("held", "evidence_assistant")
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("page", ["long", "picture", "picture of a tool"])
 async def test_what_an_earlier_request_contained_is_still_unread(
     alice_api: Api, agent: Agent, model: ScriptedModel, page: str
@@ -465,6 +475,7 @@ async def test_a_date_in_a_system_message_holds_nothing(alice_api: Api, agent: A
     assert await in_thread(Memory.objects.count) == 1
 
 
+@pytest.mark.any_database
 async def test_what_a_person_approved_is_not_held_again(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     path = f"/api/sessions/{session.pk}/turns"
     longer = {"id": 1, "content": f"{PLANTED} Goes there on Sundays.", "evidence": "I go there on Sundays"}
@@ -536,6 +547,7 @@ async def test_a_page_in_an_earlier_requests_system_message_is_foreign_when_the_
     assert [result.get("rule") for result in results(model)] == ["evidence_assistant"]
 
 
+@pytest.mark.any_database
 async def test_a_turn_that_waits_for_the_clients_tools_counts_on(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
@@ -550,6 +562,7 @@ async def test_a_turn_that_waits_for_the_clients_tools_counts_on(
     assert [result["error"] for result in results(model)[-15:]] == ["held"] * 6 + ["too_many_held"] * 9
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("quote", ["", "which boots should I get"])
 async def test_what_another_memory_provider_knows_is_not_the_persons_words(
     alice_api: Api, agent: Agent, model: ScriptedModel, settings: Settings, quote: str

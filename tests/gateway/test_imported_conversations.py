@@ -60,6 +60,7 @@ def test_a_conversation_becomes_an_ended_session_with_its_messages(alice: Owner,
     assert said[1][2] == session.last_active_at
 
 
+@pytest.mark.any_database
 def test_it_is_listed_found_read_and_exported_like_any_session(alice: Owner, agent: Agent, charlie: Owner) -> None:
     import_file(alice.pk, CLAUDE)
     session = Session.objects.get()
@@ -118,6 +119,7 @@ def test_a_preview_stores_nothing(alice: Owner, agent: Agent) -> None:
     assert not any(model.objects.exists() for model in (Session, Memory, Book))
 
 
+@pytest.mark.any_database
 def test_undoing_an_import_removes_its_conversations_too(alice: Owner, agent: Agent) -> None:
     import_file(alice.pk, json.dumps([gpt_conversation()]).encode())
     report = import_file(alice.pk, CLAUDE)
@@ -202,6 +204,7 @@ def test_sessions_belong_to_the_first_agent_that_the_key_may_use(alice: Owner, a
         import_file(alice.pk, CLAUDE, book="work", limits=KeyLimits(agents=("other",), books=("main",)))
 
 
+@pytest.mark.any_database
 async def test_the_api_imports_a_zip_and_reports_the_result(alice_api: Api, charlie_api: Api, agent: Agent) -> None:
     async def post_file(data: bytes, query: str, kind: str) -> Any:
         path = f"/api/import{query}"

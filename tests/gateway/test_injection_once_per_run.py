@@ -94,6 +94,7 @@ async def test_notes_of_the_client_do_not_move_the_recall(
     assert [messages[: len(first)] for messages in others] == [first, first]
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("dialect", ["openai", "strict"])
 async def test_the_recall_precedes_a_loop_that_is_sent_without_a_user_message(
     alice_api: Api, llm_agent: Agent, model: ScriptedModel, settings: Settings, dialect: str
@@ -107,6 +108,7 @@ async def test_the_recall_precedes_a_loop_that_is_sent_without_a_user_message(
     assert [(message["role"], message["content"]) for message in rest] == [("assistant", None), ("tool", "A")]
 
 
+@pytest.mark.any_database
 async def test_changes_take_effect_in_the_next_run(
     alice_api: Api, alice: Owner, llm_agent: Agent, model: ScriptedModel
 ) -> None:

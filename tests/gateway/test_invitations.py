@@ -117,6 +117,7 @@ def test_an_administrator_revokes_an_invitation(client: Client) -> None:
     assert "Revoked" in html_of(root, "/admin/gateway/invitation/")
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("role", "staff", "superuser", "auditor"),
     [("auditor", True, False, True), ("staff", True, False, False), ("administrator", True, True, False)],
@@ -150,6 +151,7 @@ def test_an_address_with_an_account_is_not_invited(alice: Owner) -> None:
     assert "An account with this address already exists." in answer.content.decode()
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("changed", "said"),
     [

@@ -178,6 +178,7 @@ async def test_somebody_elses_key_is_not_found(alice: Owner, alice_api: Api, cha
         assert (await charlie_api.call(method, f"/api/keys/{own}{path}", body))[0] == 404
 
 
+@pytest.mark.any_database
 async def test_the_number_of_keys_is_limited(alice_api: Api, alice: Owner) -> None:
     await in_thread(lambda: [key_make(alice) for _ in range(MAX_KEYS - 1)])
     status, body = await alice_api.post("/api/keys", {"name": "one more"})

@@ -42,6 +42,7 @@ def test_keywords_are_requested_in_one_batch_and_stored_as_a_revision(
     assert "cello" not in str(model.calls[0].messages)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     "answer",
     [

@@ -114,6 +114,7 @@ def test_ending_a_login_signs_it_out_and_closes_its_sockets(
     assert (entry.actor, entry.owner, entry.note) == ("alice", "alice", "From 1 browser.")
 
 
+@pytest.mark.any_database
 def test_ending_all_other_logins_keeps_this_browser_and_other_people(alice: Owner, charlie: Owner) -> None:
     here, there, charlies = sign_in(), sign_in(agent=IPHONE), sign_in("charlie")
     login_make(alice)
@@ -183,6 +184,7 @@ def test_deactivating_an_account_ends_logins_and_keys_at_once_and_keeps_its_data
     assert AuditEntry.objects.filter(action="sign_in", actor="alice").exists()
 
 
+@pytest.mark.any_database
 def test_other_changes_of_an_account_keep_it_signed_in(alice: Owner, root: Client) -> None:
     client = sign_in()
     path = f"/admin/auth/user/{alice.user_id}/change/"

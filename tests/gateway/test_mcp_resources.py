@@ -100,6 +100,7 @@ async def test_reading_a_document_counts_as_use(alice: Owner, alice_api: Api) ->
     assert (await in_thread(ArtifactUsage.objects.get)).reads == 1
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(("documents", "memories"), [(0, 7), (7, 0), (4, 4), (4, 9), (5, 3), (8, 4)])
 async def test_pages_contain_every_resource_once(
     alice: Owner, alice_api: Api, monkeypatch: pytest.MonkeyPatch, documents: int, memories: int

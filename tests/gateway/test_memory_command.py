@@ -91,6 +91,7 @@ def test_a_command_is_parsed_into_verb_and_code() -> None:
     assert parse_command("/memory clear confirm") == ParsedCommand(verb="clear")
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("text", ["/memory", "/memory bogus", "/memory --help", "  /MEMORY Forget\n", "/memory ?"])
 async def test_an_unknown_memory_command_is_answered_with_the_help(
     alice_api: Api, session: Session, model: ScriptedModel, text: str

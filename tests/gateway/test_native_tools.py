@@ -137,6 +137,7 @@ async def continued(api: Api, session: Session, turn: dict[str, Any]) -> dict[st
     return dict(done)
 
 
+@pytest.mark.any_database
 async def test_the_writes_of_a_turn_are_one_change_set(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     contents = ("Likes red.", "Likes green.", "Likes blue.")
     writes = [("add_memory", json.dumps({"content": content, "evidence": content})) for content in contents]
@@ -155,6 +156,7 @@ async def test_the_writes_of_a_turn_are_one_change_set(alice_api: Api, session: 
     assert other["memory_changes"][0]["change_set"] != change_set, "another turn has its own"
 
 
+@pytest.mark.any_database
 async def test_an_undo_of_a_turn_keeps_what_the_person_changed_between_its_steps(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
@@ -170,6 +172,7 @@ async def test_an_undo_of_a_turn_keeps_what_the_person_changed_between_its_steps
     assert memory["content"] == "Likes green."
 
 
+@pytest.mark.any_database
 async def test_a_write_after_an_undo_is_a_change_set_of_its_own(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:

@@ -48,6 +48,7 @@ def counts() -> list[int]:
     return [table.objects.count() for table in TABLES]
 
 
+@pytest.mark.any_database
 def test_the_account_page_shows_the_rights_and_last_use_of_an_app(alice: Owner) -> None:
     page = client_of(alice)
     assert "No apps yet." in html_of(page, "/account/")
@@ -60,6 +61,7 @@ def test_the_account_page_shows_the_rights_and_last_use_of_an_app(alice: Owner) 
     assert "Last used today" in text_of(html_of(page, "/account/"))
 
 
+@pytest.mark.any_database
 def test_a_person_disconnects_an_app(alice: Owner) -> None:
     key, page = app_make(alice), client_of(alice)
     plain = tokens_make(key)
@@ -81,6 +83,7 @@ def test_nobody_else_sees_or_disconnects_an_app(alice: Owner, charlie: Owner) ->
     assert key.revoked_at is None
 
 
+@pytest.mark.any_database
 def test_a_connected_app_is_not_managed_as_a_key(alice: Owner) -> None:
     app, key = app_make(alice), key_make(alice)[0]
     page = client_of(alice)
@@ -106,6 +109,7 @@ def test_creating_a_key_or_connection_locks_the_owner_first(alice: Owner) -> Non
         assert first.endswith("FOR UPDATE") is connection.features.has_select_for_update
 
 
+@pytest.mark.any_database
 def test_an_administrator_sees_and_disconnects_an_app(alice: Owner) -> None:
     key, root = app_make(alice, book="code"), staff_client(superuser=True)
     plain = tokens_make(key)

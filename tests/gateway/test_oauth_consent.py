@@ -90,6 +90,7 @@ def test_other_sign_ins_sever_the_opener_window(db: None) -> None:
     assert Client().get("/login/?next=/account/").headers["Cross-Origin-Opener-Policy"] == "same-origin"
 
 
+@pytest.mark.any_database
 def test_sign_ins_on_the_way_are_throttled(alice: Owner, app: App) -> None:
     person = Client()
     address = person.get(app.address()).headers["Location"]
@@ -104,6 +105,7 @@ def test_cancelling_returns_an_error_to_the_app_and_connects_nothing(alice: Owne
     assert not Grant.objects.exists()
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     "changed",
     [
@@ -166,6 +168,7 @@ def test_parameters_of_openid_are_not_stored(alice: Owner, app: App) -> None:
     assert (code.nonce, code.claims) == ("", "{}")
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
 def test_a_loopback_redirect_may_use_any_port(alice: Owner, register: Callable[..., App], host: str) -> None:
     app = register(f"http://{host}:1234/callback")
@@ -261,6 +264,7 @@ def test_malformed_queries_are_refused_with_a_page(alice: Owner, query: str) -> 
         assert answer.status_code == 400
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     "changed",
     [

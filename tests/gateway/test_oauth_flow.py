@@ -95,6 +95,7 @@ async def test_a_read_only_token_stays_so_after_a_wider_consent(alice: Owner) ->
     assert (await app.call("add_memory", content="Is vegetarian.")).status_code == 403
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("path", ["/api/memories", "/v1/models", "/api/keys"])
 async def test_a_token_works_for_mcp_only(alice: Owner, path: str) -> None:
     app = await connected_app(alice)
@@ -221,6 +222,7 @@ async def test_a_code_works_once_with_its_verifier_and_redirect(alice: Owner) ->
     assert (await app.exchange(code))[1]["error"] == "invalid_grant"
 
 
+@pytest.mark.any_database
 async def test_a_replayed_code_revokes_the_tokens_it_gave(alice: Owner) -> None:
     app = await App().registered()
     code = callback_parameters(await app.consent(alice))["code"]
@@ -234,6 +236,7 @@ async def test_a_replayed_code_revokes_the_tokens_it_gave(alice: Owner) -> None:
     assert (await in_thread(ApiKey.objects.get)).revoked_at is None
 
 
+@pytest.mark.any_database
 async def test_replaying_an_earlier_code_keeps_later_tokens(alice: Owner) -> None:
     app = await App().registered()
     earlier = callback_parameters(await app.consent(alice))["code"]
@@ -277,6 +280,7 @@ async def test_other_grant_types_are_not_supported(alice: Owner, grant_type: str
     assert (status, answer["error"]) == (400, "unsupported_grant_type")
 
 
+@pytest.mark.any_database
 async def test_connecting_again_revokes_earlier_tokens(alice: Owner) -> None:
     app = await connected_app(alice)
     before = dict(app.tokens)
@@ -299,6 +303,7 @@ async def test_an_app_that_revokes_its_token_is_disconnected(alice: Owner) -> No
     assert (await app.refresh())[0] == 400
 
 
+@pytest.mark.any_database
 async def test_an_app_is_disconnected_by_a_refresh_token_that_still_works(alice: Owner) -> None:
     app = await connected_app(alice)
     used_token = app.tokens["refresh_token"]

@@ -178,6 +178,7 @@ def test_linking_an_account_by_address_revokes_its_keys_apps_and_webhooks(
     assert valid_keys().filter(pk=new_key.pk).exists(), "a key created afterwards stays valid"
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("password", [True, False])
 def test_gaining_a_role_from_groups_removes_an_earlier_password_and_keys(
     provider: OpenIDServer, settings: Any, password: bool
@@ -467,6 +468,7 @@ def test_a_forged_callback_logs_a_short_line(provider: OpenIDServer, caplog: pyt
     assert len(line) < 300
 
 
+@pytest.mark.any_database
 def test_passwords_can_be_switched_off(provider: OpenIDServer, settings: Any, alice: Owner) -> None:
     settings.PASSWORDS = False
     client = Client()

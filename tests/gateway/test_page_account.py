@@ -73,6 +73,7 @@ def test_changing_the_password_ends_other_logins(page: Client, alice: Owner) -> 
     assert alice.user.check_password("a much longer one")
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
@@ -116,6 +117,7 @@ def test_an_htmx_request_gets_only_the_keys_section(page: Client) -> None:
     assert "<html" not in html
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("name", ["", "   ", "x" * 81])
 def test_a_key_needs_a_name(page: Client, name: str) -> None:
     response = page.post("/account/keys/", {"name": name})
@@ -134,6 +136,7 @@ def test_a_form_cannot_make_a_key_trusted(page: Client) -> None:
     assert not ApiKey.objects.get().trusted
 
 
+@pytest.mark.any_database
 def test_the_number_of_keys_is_limited_to_fifty(page: Client, alice: Owner) -> None:
     for _ in range(50):
         key_make(alice)
@@ -229,6 +232,7 @@ def test_deletion_removes_everything_and_shows_a_receipt(
     assert page.get("/account/").status_code == 302
 
 
+@pytest.mark.any_database
 def test_the_only_administrator_keeps_an_empty_login(bob: Owner) -> None:
     memory_make(bob, "Bob keeps ducks.")
     client = client_of(bob)
@@ -246,6 +250,7 @@ def test_one_of_two_administrators_is_deleted_completely(bob: Owner) -> None:
     assert not User.objects.filter(username="bob").exists()
 
 
+@pytest.mark.any_database
 def test_the_number_of_queries_does_not_grow_with_the_keys(page: Client, alice: Owner) -> None:
     def queries() -> int:
         with CaptureQueriesContext(connection) as captured:

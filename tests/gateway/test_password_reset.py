@@ -166,6 +166,7 @@ def test_simultaneous_requests_send_no_more_mails_to_an_account(
     assert sorted(users for users, *_ in jobs()) == ["", str(anna.user_id)]
 
 
+@pytest.mark.any_database
 def test_requests_per_network_address_are_limited(anna: Owner) -> None:
     answers = [ask(f"nobody{number}@example.org") for number in range(MAX_PER_ADDRESS + 1)]
     assert [answer.status_code for answer in answers] == [200] * MAX_PER_ADDRESS + [429]

@@ -50,6 +50,7 @@ async def test_the_tool_is_called_read_by_default(alice_api: Api, harbour_agent:
     assert (offered_tools(model), name_in_guidance(model)) == (["lookup", "read"], "read")
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("client_names", "our_name"),
     [(["read"], "read_memory"), (["read", "read_memory"], "read_memory_2"), (["read_memory"], "read")],

@@ -313,6 +313,7 @@ async def test_results_repeated_after_a_stop_stay_in_the_conversation_of_their_r
     await expect_one_result_before(answer["id"], alice_api, model)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("unseen", [calls(SECOND), calls(ADD, SECOND)])
 async def test_a_call_that_the_client_never_saw_is_not_in_the_conversation_of_a_repeated_response(
     alice_api: Api, agent: Agent, model: GatedModel, unseen: Any

@@ -60,6 +60,7 @@ async def test_a_response_is_returned_and_can_be_retrieved(sdk: openai.AsyncOpen
     assert await sdk.responses.retrieve(answer.id) == answer
 
 
+@pytest.mark.any_database
 async def test_a_stream_gives_the_same_response(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
     model.script(says("Hel", "lo."))
     async with sdk.responses.stream(model="assistant", input="Hi") as stream:
@@ -86,6 +87,7 @@ async def test_a_structured_answer_is_parsed(sdk: openai.AsyncOpenAI, model: Scr
     )
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_a_tool_loop_with_previous_response_id(
     sdk: openai.AsyncOpenAI, model: ScriptedModel, streamed: bool
@@ -256,6 +258,7 @@ async def test_instructions_apply_to_one_request(sdk: openai.AsyncOpenAI, model:
     )
 
 
+@pytest.mark.any_database
 async def test_continuing_an_older_response_creates_a_fork(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
     model.script("One.", "Two.", "Two, again.", "Three.", "Four.")
 
@@ -292,6 +295,7 @@ async def test_a_superseded_response_can_still_be_continued(sdk: openai.AsyncOpe
     assert [message["content"] for message in model.calls[4].messages[1:]] == ["Count", "One.", "On", "Two.", "Go on"]
 
 
+@pytest.mark.any_database
 async def test_input_items(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
     model.script(calls(ADD, ("lookup", "{}")), "Found it.")
     first = await sdk.responses.create(model="assistant", input="I'm vegetarian", tools=[LOOKUP])
@@ -305,6 +309,7 @@ async def test_input_items(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> Non
     assert [item.type async for item in sdk.responses.input_items.list(first.id)] == ["message"]
 
 
+@pytest.mark.any_database
 async def test_input_items_of_a_fork_hide_our_calls(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
     model.script(calls(ADD, ("lookup", "{}")), "One.", "Two.", "Two, again.")
     first = await sdk.responses.create(model="assistant", input="I'm vegetarian", tools=[LOOKUP])
@@ -381,6 +386,7 @@ async def test_item_references_are_resolved(sdk: openai.AsyncOpenAI, model: Scri
         await sdk.responses.create(model="assistant", input=[{"type": "item_reference", "id": "msg_1"}])
 
 
+@pytest.mark.any_database
 async def test_a_command_is_answered_and_can_be_continued(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
     model.script("One.", "Two.")
     one = await sdk.responses.create(model="assistant", input="Count")
@@ -505,6 +511,7 @@ async def test_compacting_is_not_supported(sdk: openai.AsyncOpenAI) -> None:
         await sdk.responses.compact(model="assistant", input="Hi")
 
 
+@pytest.mark.any_database
 async def test_too_many_calls_in_one_answer_are_refused_at_the_first_excess_call(sdk: openai.AsyncOpenAI) -> None:
     calls: Any = [
         {"type": "function_call", "call_id": f"c{number}", "name": "lookup", "arguments": "{}"}

@@ -12,6 +12,8 @@ from tests.conftest import Api
 from tests.gateway.attachments import LARGE, picture
 from tests.scripted_model import Says, ScriptedModel, calls
 
+pytestmark = pytest.mark.any_database
+
 LONG = "mcp__calendar__" + "find_" * 16
 LOOKUP = {"type": "function", "name": "lookup", "parameters": {"type": "object"}}
 TOOLS = [{"type": "namespace", "name": "mcp__files", "tools": [LOOKUP]}, {**LOOKUP, "name": LONG}]

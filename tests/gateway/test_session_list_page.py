@@ -96,6 +96,7 @@ def test_search_results_are_paged(page: Client, alice: Owner) -> None:
     assert "hx-get" not in second
 
 
+@pytest.mark.any_database
 def test_a_found_turn_is_opened_with_all_later_turns(page: Client, alice: Owner) -> None:
     session = session_make(alice)
     for number in range(60):
@@ -121,6 +122,7 @@ def test_a_distant_turn_is_opened_with_a_link_to_the_newest(
     assert "data-fill" not in html.split('id="ledger"')[1].split('id="new-text"')[0]
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("at", ["", "0", "x", "-1", "9" * 30, "²"])
 def test_an_invalid_position_opens_the_end(page: Client, alice: Owner, at: str) -> None:
     session = session_make(alice)

@@ -27,6 +27,7 @@ async def session_rule() -> Any:
     return run.trace["session"]
 
 
+@pytest.mark.any_database
 async def test_the_trace_names_the_rule(chat: Chat, alice_api: Api) -> None:
     await chat.say("How do I cook lentils?", LONG)
     assert await session_rule() == {"rule": "new"}

@@ -55,6 +55,7 @@ async def test_a_v1_turn_with_our_tools_is_not_quoted(
     assert quoted(model) == []
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("resent", ["as it came", "joined", "only the answer"])
 async def test_a_client_tool_loop_is_not_quoted_however_it_is_resent(
     alice_api: Api, agent: Agent, model: ScriptedModel, resent: str
@@ -99,6 +100,7 @@ async def test_identical_text_in_another_turn_does_not_hide_a_turn(
 # ---- a message without content words ---------------------------------------------------------------------------------
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("content", ["ok", "go on", "👍"])
 async def test_without_content_words_the_newest_turns_are_quoted(
     alice_api: Api, agent: Agent, model: ScriptedModel, content: str
@@ -111,6 +113,7 @@ async def test_without_content_words_the_newest_turns_are_quoted(
     assert quoted(model)[:2] == [(3, "Chapter 2 of the story, please."), (3, "Answer 2.")]
 
 
+@pytest.mark.any_database
 async def test_the_newest_turns_are_kept_when_space_runs_out(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
@@ -134,6 +137,7 @@ async def cached_words(alice: Owner, session: Session) -> list[str]:
     return [turn.user for turn in cached.turns]
 
 
+@pytest.mark.any_database
 async def test_the_cache_equals_the_database(
     alice_api: Api, alice: Owner, session: Session, model: ScriptedModel
 ) -> None:
@@ -160,6 +164,7 @@ async def test_records_of_another_process_are_included(
     assert await cached_words(alice, session) == ["one", "two", "three"]
 
 
+@pytest.mark.any_database
 async def test_a_session_whose_last_turn_was_replaced_is_read_once(
     alice_api: Api, alice: Owner, session: Session, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,6 +51,7 @@ def test_after_ten_wrong_passwords_the_page_says_how_long_to_wait(alice: Owner) 
     assert "Too many failed attempts. Wait 15 minutes, then try again." in answer.content.decode()
 
 
+@pytest.mark.any_database
 def test_the_wait_ends_and_is_not_extended_by_further_attempts(alice: Owner) -> None:
     lock()
     with time_machine.travel(timezone.now() + timedelta(minutes=10)):
@@ -65,12 +66,14 @@ def test_other_accounts_and_addresses_are_not_locked(alice: Owner, charlie: Owne
     assert sign_in("alice", "alice knows it", REMOTE_ADDR="192.0.2.7").status_code == 302
 
 
+@pytest.mark.any_database
 def test_a_forged_forwarded_header_does_not_help(alice: Owner) -> None:
     for number in range(LIMIT):
         answer = sign_in(HTTP_X_FORWARDED_FOR=f"192.0.2.{number}")
     assert answer.status_code == 429
 
 
+@pytest.mark.any_database
 def test_addresses_of_one_ipv6_network_count_as_one(alice: Owner) -> None:
     for number in range(LIMIT):
         answer = sign_in(REMOTE_ADDR=f"2001:db8:1:2:{number}::7")
@@ -95,6 +98,7 @@ def test_attempts_are_counted_by_network(address: str, counted: str) -> None:
     assert network_of(address) == counted
 
 
+@pytest.mark.any_database
 def test_behind_a_trusted_proxy_the_forwarded_address_counts(alice: Owner, settings: Settings) -> None:
     settings.DAYBOOK_TRUSTED_PROXIES = 1
     for number in range(LIMIT):
@@ -252,6 +256,7 @@ def test_the_page_of_a_new_user_says_that_too_many_people_sign_in(
     assert (answer.status_code, "Too many people are signing in" in answer.content.decode()) == (503, True)
 
 
+@pytest.mark.any_database
 def test_hashing_waits_for_a_free_slot(settings: Settings) -> None:
     settings.PASSWORD_HASHERS = ["gateway.accounts.passwords.BoundedPasswordHasher"]
     acquired, done = threading.Event(), threading.Event()

@@ -48,6 +48,7 @@ def test_every_page_that_shows_a_persons_words_is_recorded_without_them_when_ope
         assert not any(words in str(entry) for words in (*WORDS, "Tea")), entry
 
 
+@pytest.mark.any_database
 def test_djangos_own_admin_log_stays_empty(root: Client, rows: Rows) -> None:
     root.post("/admin/auth/group/add/", {"name": "Friends of tea"})
     assert AuditEntry.objects.get(action="add").kind == "group"
@@ -99,6 +100,7 @@ def test_an_export_is_recorded_for_each_memory(root: Client, rows: Rows) -> None
     assert {(entry.action, entry.object_id) for entry in entries} == {("export", str(m.pk)) for m in memories}
 
 
+@pytest.mark.any_database
 def test_opening_ones_own_pages_is_not_recorded(root: Client) -> None:
     bob = owner_make("bob")
     memory, session = memory_make("Mine.", book=book_make(bob)), session_make(bob, turns=1)
@@ -106,6 +108,7 @@ def test_opening_ones_own_pages_is_not_recorded(root: Client) -> None:
         assert new_entries(root, path)[1] == []
 
 
+@pytest.mark.any_database
 def test_a_refused_page_is_not_recorded(rows: Rows) -> None:
     nobody = staff_client()
     for name, row in rows.items():

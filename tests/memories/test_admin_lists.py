@@ -125,6 +125,7 @@ def test_a_search_with_too_many_words_is_refused_with_a_message() -> None:
             assert "A search has at most" in shown.content.decode(), name
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("key", ["x", "9" * 30, "\0"])
 def test_an_action_on_what_is_no_row_is_refused_with_a_message(key: str) -> None:
     root = staff_client(superuser=True)
@@ -138,6 +139,7 @@ def test_each_list_that_looks_up_ids_has_a_search_field() -> None:
     assert [name for name, page in pages().items() if page.searched_ids and not page.search_fields] == []
 
 
+@pytest.mark.any_database
 def test_a_list_refuses_lookups_on_columns_without_a_filter() -> None:
     """Otherwise, trying one prefix after another would reveal text that no page shows."""
     rows_make()

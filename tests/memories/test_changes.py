@@ -73,6 +73,7 @@ def test_keywords_added_in_the_background_do_not_prevent_an_undo(book: Book, ali
     assert (undone.undone, undone.skipped, live()) == ((1, 2), (), [])
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("undos", [1, 2])
 def test_an_undo_of_keywords_does_not_prevent_an_earlier_undo(alice: Owner, undos: int) -> None:
     (imported,) = import_text(alice.pk, '{"content": "Likes tea."}').change_sets

@@ -24,6 +24,7 @@ FOUND = [
 ]
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(("content", "query"), FOUND)
 async def test_a_memory_is_found_in_any_form(alice_api: Api, content: str, query: str) -> None:
     _, memory = await alice_api.post("/api/memories", {"content": content})

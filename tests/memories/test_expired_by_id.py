@@ -35,6 +35,7 @@ async def test_a_bulk_edit_skips_an_expired_memory_but_can_restore_it(alice: Own
     assert (await alice_api.get(f"/api/memories/{number}"))[1]["expires_at"] is None
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("swept", [False, True])
 async def test_an_expired_memory_keeps_its_history_and_can_be_restored(
     alice: Owner, alice_api: Api, swept: bool

@@ -261,6 +261,7 @@ async def test_a_memory_is_not_listed_from_the_moment_it_expires(alice: Owner, a
     assert await listed(alice_api) == ["Tomorrow."]
 
 
+@pytest.mark.any_database
 async def test_the_openapi_document_describes_the_parameters(alice_api: Api) -> None:
     _, document = await alice_api.get("/api/openapi.json")
     parameters = {row["name"]: row for row in document["paths"]["/api/memories"]["get"]["parameters"]}

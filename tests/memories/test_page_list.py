@@ -170,6 +170,7 @@ def test_large_numbers_have_thousands_separators() -> None:
     assert number_words.memories(1) == "1 memory"
 
 
+@pytest.mark.any_database
 def test_an_empty_book_has_no_filters(page: Client, alice: Owner) -> None:
     assert '<div class="tools" hidden>' in html_of(page, "/memories/")
     memory = memory_make(alice, "Likes tea.")

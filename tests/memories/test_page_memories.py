@@ -112,6 +112,7 @@ def test_a_memory_of_a_deleted_session_shows_no_session(page: Client, alice: Own
     assert "from “" not in html_of(page, "/memories/")
 
 
+@pytest.mark.any_database
 def test_a_row_shows_who_last_changed_its_content(page: Client, alice: Owner) -> None:
     memory = memory_make(alice, "Likes tea.")
     write(memory, WriteOrigin.ADMIN, content="Likes green tea.")
@@ -221,6 +222,7 @@ def test_the_editor_has_every_editable_field(page: Client, alice: Owner) -> None
     assert 'name="pinned" checked' in html
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("origin", "by", "theirs"),
     [(WriteOrigin.BACKGROUND_REVIEW, "Review", "Theirs"), (WriteOrigin.USER, "you", "Saved")],
@@ -270,6 +272,7 @@ def test_meters_show_the_remaining_space() -> None:
     assert meter(Target.USER, 1, used=50, limit=0)["hint"] == "No limit"
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("state", "phase", "done", "total", "words", "fill"),
     [
@@ -293,6 +296,7 @@ def test_the_health_line_shows_the_progress_of_consolidation(
     assert fill is None or f'width="{fill}"' in html
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("state", "words"),
     [
@@ -319,6 +323,7 @@ def test_the_health_line_shows_the_result_of_the_last_review(
     assert words in text_of(html_of(page, "/memories/"))
 
 
+@pytest.mark.any_database
 def test_the_health_line_shows_whether_reviews_are_on(page: Client, alice: Owner) -> None:
     book_get_or_create(alice.pk, "main")
     agent_make("assistant", memory_review_interval=3)
@@ -378,6 +383,7 @@ def test_a_longer_history_needs_no_more_queries(page: Client, alice: Owner) -> N
     assert queries() == expected
 
 
+@pytest.mark.any_database
 def test_another_book_is_selected_by_name(page: Client, alice: Owner) -> None:
     memory_make(alice, "Likes tea.")
     memory_make(alice, "Bakes bread.", book="kitchen")
@@ -389,6 +395,7 @@ def test_another_book_is_selected_by_name(page: Client, alice: Owner) -> None:
     assert Book.objects.count() == 2
 
 
+@pytest.mark.any_database
 def test_the_page_warns_about_a_key_used_for_several_people(page: Client, alice: Owner) -> None:
     book_get_or_create(alice.pk, "main")
     key, _ = key_make(alice)

@@ -123,6 +123,7 @@ def test_reviews_are_shown_by_state() -> None:
     assert dict(chart("reviews", context).tallies).keys() >= {"Timed out", "Failed", "Undone", "Cancelled"}
 
 
+@pytest.mark.any_database
 def test_writes_are_shown_by_author() -> None:
     book = book_make()
     for place, origin in enumerate(WriteOrigin.values):
@@ -397,6 +398,7 @@ def test_the_page_contains_no_text_of_conversations_or_memories() -> None:
     assert "lapsang" not in page
 
 
+@pytest.mark.any_database
 def test_the_dashboard_needs_no_more_queries_for_more_rows() -> None:
     request = RequestFactory().get("/admin/", {"part": "charts"}, headers={"HX-Request": "true"})
     request.user = user_make("root", is_superuser=True, is_staff=True)
@@ -499,6 +501,7 @@ def test_the_first_id_of_a_moment_precedes_the_ids_created_at_it() -> None:
     assert Period.of("7", NOON).since == datetime(2026, 5, 14, tzinfo=UTC)
 
 
+@pytest.mark.any_database
 def test_past_days_are_cached_and_today_is_not() -> None:
     session = session_make()
 

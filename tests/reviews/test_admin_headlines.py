@@ -78,6 +78,7 @@ def test_todays_cost_includes_turns_and_reviews(root: Client) -> None:
     assert headlines(root)["Cost today"].value == "$1.75"
 
 
+@pytest.mark.any_database
 def test_figures_are_counted_up_to_a_limit(root: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(today, "MAX_COUNTED", 3)
     session_make(turns=5)
@@ -111,6 +112,7 @@ def test_the_page_without_charts_needs_no_more_queries_for_more_rows() -> None:
     assert counts[0] == counts[1] == QUERIES + (0 if settings.REDIS_URL else QUEUE_QUERIES)
 
 
+@pytest.mark.any_database
 def test_charts_are_loaded_by_htmx_or_with_the_page(root: Client) -> None:
     session_make(turns=1)
     first = root.get("/admin/").content.decode()

@@ -123,6 +123,7 @@ def test_memories_changed_since_are_skipped_and_listed(alice: Owner, root: Clien
     assert [what for _, what in audit_notes()] == ["Not undone: all of it was changed since.", "Undone."]
 
 
+@pytest.mark.any_database
 def test_reviews_without_applied_writes_are_skipped_and_listed(alice: Owner, root: Client, saved: Save) -> None:
     review = saved(alice)
     say(reviewed_session(alice))
@@ -134,6 +135,7 @@ def test_reviews_without_applied_writes_are_skipped_and_listed(alice: Owner, roo
     assert state(nothing) == "nothing_to_save"
 
 
+@pytest.mark.any_database
 def test_skipped_reviews_are_grouped_by_reason(alice: Owner, charlie: Owner, root: Client) -> None:
     reviews = []
     for owner in (alice, charlie):
@@ -143,6 +145,7 @@ def test_skipped_reviews_are_grouped_by_reason(alice: Owner, charlie: Owner, roo
     assert [message.count(word) for word in ("of alice", "of charlie", "wrote nothing")] == [1, 1, 1]
 
 
+@pytest.mark.any_database
 def test_an_undone_review_is_skipped_and_never_redone(alice: Owner, root: Client, saved: Save) -> None:
     review = saved(alice)
     review_undo(review, actor="user:1", origin=WriteOrigin.USER)
@@ -153,6 +156,7 @@ def test_an_undone_review_is_skipped_and_never_redone(alice: Owner, root: Client
     assert (state(review), contents(), Revision.objects.count(), audit_notes()) == ("undone", [], 2, [])
 
 
+@pytest.mark.any_database
 def test_an_error_in_one_review_does_not_affect_the_others(
     alice: Owner, root: Client, saved: Save, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -190,6 +194,7 @@ def test_the_owner_is_notified_of_each_undone_review(alice: Owner, root: Client,
     ]
 
 
+@pytest.mark.any_database
 def test_open_reviews_are_cancelled_and_finished_ones_listed(alice: Owner, root: Client, saved: Save) -> None:
     finished = saved(alice)
     waiting = saved(alice, adds("Is vegetarian."), memory_review_approval=True)
@@ -222,6 +227,7 @@ def test_waiting_writes_are_saved_and_those_left_out_are_named(
     assert Revision.objects.latest("id").actor == bob()
 
 
+@pytest.mark.any_database
 def test_waiting_writes_are_rejected_and_what_was_decided_before_stays(alice: Owner, root: Client, saved: Save) -> None:
     partly = saved(alice, adds("Likes tea.", "Is vegan."), memory_review_approval=True)
     review_approve(partly, actor="user:1", only=frozenset({0}))
@@ -234,6 +240,7 @@ def test_waiting_writes_are_rejected_and_what_was_decided_before_stays(alice: Ow
     assert audit_notes() == [(str(partly.pk), "Rejected write 1.")]
 
 
+@pytest.mark.any_database
 def test_what_is_rejected_meanwhile_is_not_saved(
     alice: Owner, charlie: Owner, root: Client, saved: Save, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,6 +272,7 @@ def test_without_its_audit_entry_nothing_is_decided(
     assert (state(waiting), contents()) == ("awaiting_approval", [])
 
 
+@pytest.mark.any_database
 def test_reviews_are_repeated_once_per_session(alice: Owner, charlie: Owner, root: Client) -> None:
     failed = []
     for owner in (alice, charlie):
@@ -281,6 +289,7 @@ def test_reviews_are_repeated_once_per_session(alice: Owner, charlie: Owner, roo
     assert {(run.owner_id, run.trigger) for run in new} == {(alice.pk, "request"), (charlie.pk, "request")}
 
 
+@pytest.mark.any_database
 def test_a_review_without_a_session_is_not_repeated(alice: Owner, root: Client, saved: Save) -> None:
     review = saved(alice)
     ReviewRun.objects.update(session=None)
@@ -294,6 +303,7 @@ def test_an_action_on_all_pages_is_refused(alice: Owner, root: Client, saved: Sa
     assert (state(review), contents()) == ("saved", ["Likes tea."])
 
 
+@pytest.mark.any_database
 def test_names_of_owners_are_escaped(root: Client, saved: Save) -> None:
     mallory = owner_make("<b>mallory</b>")
     review = saved(mallory)

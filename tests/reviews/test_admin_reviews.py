@@ -163,6 +163,7 @@ def object_action(client: Client, review: ReviewRun, verb: str) -> str:
     return client.post(path, {"verb": verb}, follow=True).content.decode()
 
 
+@pytest.mark.any_database
 def test_an_undo_reverts_memories_and_names_the_administrator(root: Client) -> None:
     review = saved_review()
     assert "Undone. 1 memory was changed back." in object_action(root, review, "undo")
@@ -184,6 +185,7 @@ def test_an_undo_that_changed_nothing_back_says_so_in_the_audit_log(root: Client
     assert (entry.object_id, entry.note) == (str(row.pk), "Not undone: all of it was changed since.")
 
 
+@pytest.mark.any_database
 def test_an_undo_of_what_is_undone_is_not_recorded(root: Client) -> None:
     review = saved_review()
     path = reverse("admin:memories_changeset_object_action", args=[review.change_set])

@@ -50,6 +50,7 @@ def test_messages_to_an_auditor_contain_ids(paths: list[str]) -> None:
     assert (TITLE in answer.content.decode(), "Session " in answer.content.decode()) == (False, True)
 
 
+@pytest.mark.any_database
 def test_an_administrator_sees_titles(paths: list[str]) -> None:
     client = staff_client(superuser=True)
     assert [path for path in paths if not shows(client, path)] == []

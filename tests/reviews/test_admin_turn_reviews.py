@@ -33,6 +33,7 @@ def review_of_turns(session: Session, *, first: int, last: int) -> ReviewRun:
     return review
 
 
+@pytest.mark.any_database
 def test_a_turns_page_shows_the_reviews_that_read_it_and_their_writes(session: Session) -> None:
     review = review_of_turns(session, first=3, last=6)
     client = staff_client(superuser=True)
@@ -63,6 +64,7 @@ def test_the_reviews_of_a_turn_are_limited_and_need_two_queries(session: Session
     assert len(queries) == 2
 
 
+@pytest.mark.any_database
 def test_a_review_links_to_the_turns_it_read(session: Session) -> None:
     review = review_of_turns(session, first=3, last=6)
     client: Client = staff_client(superuser=True)

@@ -95,6 +95,7 @@ async def test_a_session_deleted_after_it_was_looked_up_is_not_found(
     assert (status, refused["error"]["code"]) == (404, "not_found")
 
 
+@pytest.mark.any_database
 async def test_a_review_can_be_undone_and_redone(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
     review = await in_thread(make_review, alice, model)
     status, undone = await alice_api.post(f"/api/reviews/{review.pk}/undo")
@@ -128,6 +129,7 @@ async def test_an_edit_that_is_too_long_is_refused(alice: Owner, alice_api: Api,
     assert await in_thread(lambda: Memory.objects.count()) == 0
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("verb", "body"),
     [
@@ -147,6 +149,7 @@ async def test_an_invalid_body_is_refused(
     assert (status, refused["error"]["code"]) == (400, "invalid_request")
 
 
+@pytest.mark.any_database
 async def test_another_owners_review_is_not_found(alice: Owner, charlie_api: Api, model: ScriptedModel) -> None:
     review = await in_thread(make_review, alice, model)
     assert (await charlie_api.get("/api/reviews"))[1]["data"] == []
@@ -158,6 +161,7 @@ async def test_another_owners_review_is_not_found(alice: Owner, charlie_api: Api
     assert await in_thread(Memory.objects.filter(deleted_at=None).count) == 2
 
 
+@pytest.mark.any_database
 async def test_a_read_only_key_cannot_decide(alice: Owner, model: ScriptedModel) -> None:
     review = await in_thread(make_review, alice, model)
     reader = Api((await in_thread(key_make, alice, read_only=True))[1])

@@ -59,6 +59,7 @@ def test_approved_writes_are_attributed_to_the_review(waiting_review: MakeReview
     assert (change_set.kind, change_set.actor, change_set.pk) == ("approval", "user:1", approved.change_set)
 
 
+@pytest.mark.any_database
 def test_single_writes_are_approved_and_the_others_keep_waiting(waiting_review: MakeReview) -> None:
     review = approve(waiting_review(), 1)
     assert (review.state, states(review), contents()) == ("awaiting_approval", ["waiting", "applied"], ["Likes tea."])
@@ -94,6 +95,7 @@ def test_rejected_writes_can_still_be_approved(waiting_review: MakeReview) -> No
     assert contents() == ["Likes tea.", "Is vegetarian."]
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(("days", "expired"), [(13.9, False), (14.1, True)])
 def test_waiting_writes_expire(waiting_review: MakeReview, days: float, expired: bool) -> None:
     review = waiting_review()
@@ -128,6 +130,7 @@ def test_rejected_writes_are_purged(waiting_review: MakeReview) -> None:
         approve(review)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(("seconds", "remaining"), [(-1, 2), (1, 1)])
 def test_rejected_writes_next_to_approved_ones_are_purged(
     waiting_review: MakeReview, seconds: int, remaining: int
@@ -176,6 +179,7 @@ def test_writes_approved_after_a_rejection_are_not_purged(waiting_review: MakeRe
     assert states(review) == ["applied"] * 2
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("edit", ["My password is hunter2-" + "Zebra99", " ", "x" * 4001])
 def test_an_invalid_edit_is_discarded_and_the_other_writes_are_saved(waiting_review: MakeReview, edit: str) -> None:
     review = approve(waiting_review(), edits={0: edit})
@@ -208,6 +212,7 @@ def test_a_chain_of_writes_is_approved_in_order(waiting_review: MakeReview) -> N
     assert contents() == ["Likes green tea."]
 
 
+@pytest.mark.any_database
 def test_an_update_of_a_memory_changed_since_is_refused_and_keeps_waiting(
     alice: Owner, waiting_review: MakeReview
 ) -> None:
@@ -223,6 +228,7 @@ def test_an_update_of_a_memory_changed_since_is_refused_and_keeps_waiting(
     assert contents() == ["Lives in Hull.", "Likes tea."]
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("edit", "error"), [("x" * 4001, Exception), ("My password is hunter2-" + "Zebra99", BlockedByScan)]
 )
@@ -244,6 +250,7 @@ def test_an_exceeded_budget_is_refused_and_approval_can_be_retried(alice: Owner,
     assert approve(review).state == "saved"
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("arguments", [{"only": [7]}, {"edits": {7: "x"}}, {"only": [0], "edits": {1: "x"}}])
 def test_an_index_that_does_not_exist_is_refused(waiting_review: MakeReview, arguments: dict[str, Any]) -> None:
     review = waiting_review()
@@ -312,6 +319,7 @@ def edit_memory(review: ReviewRun, number: int, **fields: Any) -> None:
         writer.update(number, MemoryFields(**fields))
 
 
+@pytest.mark.any_database
 def test_a_later_pin_or_keywords_are_kept_without_a_conflict(alice: Owner, waiting_review: MakeReview) -> None:
     leeds, job = memory_make(alice, "Lives in Leeds."), memory_make(alice, "Works at Halvorsen.")
     review = waiting_review(updates(leeds.number, "Lives in York."), deletes(job.number))

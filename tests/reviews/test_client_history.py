@@ -38,6 +38,7 @@ async def read_by_review(model: ScriptedModel, *steps: Any) -> list[str]:
     return [message["content"] for message in model.calls[before].messages[:-1]]
 
 
+@pytest.mark.any_database
 async def test_only_the_first_review_reads_the_history(alice_api: Api, every_turn: None, model: ScriptedModel) -> None:
     session = await turn(alice_api, model, *HISTORY, "Hello here.")
     assert session.turns_since_memory_review == 0

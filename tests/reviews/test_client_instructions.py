@@ -32,6 +32,7 @@ async def reviewed(model: ScriptedModel) -> list[tuple[str | None, str]]:
     return [(write.after, write.state) for write in review.writes]
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("place", ["system", "tool"])
 async def test_what_they_say_is_not_saved_by_a_review_if_the_assistant_repeats_it(
     place: str, alice_api: Api, model: ScriptedModel
@@ -43,6 +44,7 @@ async def test_what_they_say_is_not_saved_by_a_review_if_the_assistant_repeats_i
     assert await reviewed(model) == BOTH
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("first", ["answered", "failed"])
 async def test_a_page_in_a_repeated_step_is_not_saved_by_a_review(
     first: str, alice_api: Api, model: ScriptedModel
@@ -93,6 +95,7 @@ async def test_a_turn_that_ends_with_the_process_notes_that_its_hashes_are_missi
     assert await reviewed(model) == BOTH
 
 
+@pytest.mark.any_database
 async def test_a_fork_knows_those_of_its_parent(alice_api: Api, model: ScriptedModel) -> None:
     await in_thread(reviewing_agent)
     model.script("Hello.", "Good boots.", PLANTED)

@@ -61,6 +61,7 @@ def test_a_finished_review_has_no_lease_but_a_time_and_an_error(ending: str, cla
     assert (run.error is None) == (run.state == "nothing_to_save")
 
 
+@pytest.mark.any_database
 @pytest.mark.every_case
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_finished_review_does_not_end_again_when_its_worker_returns(ending: str, claim: ReviewClaim) -> None:

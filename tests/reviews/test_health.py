@@ -24,6 +24,7 @@ def health(owner: Owner) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.any_database
 def test_the_health_shows_coverage_budget_and_the_last_review(alice: Owner, model: ScriptedModel) -> None:
     session = reviewed_session(alice, user_char_limit=100)
     say(session)
@@ -79,6 +80,7 @@ def test_the_health_shows_blocked_memories(alice: Owner, number: int, words: str
     assert found["blocked"] == number
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("setting", "words"),
     [

@@ -56,6 +56,7 @@ def test_a_write_from_a_page_waits_and_the_rest_is_saved(alice: Owner, model: Sc
     assert Memory.objects.get().evidence_quote == "I wear size 43."
 
 
+@pytest.mark.any_database
 def test_a_page_that_an_earlier_review_read_is_still_foreign(alice: Owner, model: ScriptedModel) -> None:
     """The assistant repeats it later, when neither the new messages nor those before them contain the page."""
     session = reviewed_session(alice, memory_review_interval=3)
@@ -178,6 +179,7 @@ async def test_nothing_is_decided_without_an_audit_entry(
     assert review.writes[1].state == "waiting"
 
 
+@pytest.mark.any_database
 async def test_proposals_are_paginated(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
     def make() -> None:
         for pet in ("cat", "dog"):
@@ -197,6 +199,7 @@ async def test_proposals_are_paginated(alice: Owner, alice_api: Api, model: Scri
     assert (await alice_api.get("/api/proposals?after=x"))[0] == 400
 
 
+@pytest.mark.any_database
 def test_waiting_writes_expire_and_lose_their_evidence_with_the_session(alice: Owner, model: ScriptedModel) -> None:
     review = review_of_page(alice, model)
     with time_machine.travel(timezone.now() + timedelta(days=settings.APPROVAL_DAYS, minutes=1)):

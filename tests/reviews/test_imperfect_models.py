@@ -10,6 +10,8 @@ from tests.factories import memory_make
 from tests.reviews.talk import DONE, adds, contents, newest_review, reviewed_session, run_review, say
 from tests.scripted_model import Says, ScriptedModel, calls
 
+pytestmark = pytest.mark.any_database
+
 ARGUMENTS = json.dumps({"content": "Is vegetarian.", "target": "user", "evidence": "I am a vegetarian."})
 CALL = f'{{"name": "add_memory", "arguments": {ARGUMENTS}}}'
 

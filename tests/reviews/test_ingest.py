@@ -170,6 +170,7 @@ async def test_the_token_limit_of_reviews_applies(alice_api: Api, model: Scripte
     assert len(messages_sent(model)) < len(messages)
 
 
+@pytest.mark.any_database
 async def test_writes_wait_for_approval_if_the_agent_requires_it(alice_api: Api, model: ScriptedModel) -> None:
     await in_thread(agent_make, memory_review_approval=True)
     _, review = await ingest(alice_api)
@@ -206,6 +207,7 @@ async def test_a_book_without_an_agent_is_a_conflict_with_an_explanation(alice_a
     assert not await in_thread(Session.objects.exists)
 
 
+@pytest.mark.any_database
 async def test_a_limited_key_can_use_only_its_agents_and_their_books(alice: Owner) -> None:
     await in_thread(agent_make, "assistant")
     await in_thread(agent_make, "builder", book="code")
@@ -475,6 +477,7 @@ async def test_a_session_that_is_replaced_meanwhile_has_all_hashes(alice: Owner,
     assert await in_thread(replaced_meanwhile)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(("leading", "rule"), [(True, "evidence_tool"), (False, "evidence_assistant")])
 async def test_what_a_system_message_says_is_not_the_persons(
     leading: bool, rule: str, alice_api: Api, model: ScriptedModel

@@ -110,6 +110,7 @@ def test_fragments_and_actions_need_a_signed_in_user() -> None:
     assert Client().post(f"/reviews/{uuid4()}/cancel/").status_code == 401
 
 
+@pytest.mark.any_database
 def test_charlie_can_neither_see_nor_cancel_alices_reviews(
     alice: Owner, charlie: Owner, agent: Agent, book: Book
 ) -> None:
@@ -169,6 +170,7 @@ def test_an_undone_review_can_be_redone(page: Client, alice: Owner, agent: Agent
     assert "data-undo" not in html
 
 
+@pytest.mark.any_database
 def test_undo_and_redo_of_a_single_write(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
     review = saved_review(session_with_turns(alice, agent), book, "Has a cat.", "Likes tea.", "Likes jam.")
     assert re.findall(r'data-undo-write="(\d)"', html_of(page, "/reviews/")) == ["0", "1", "2"]
@@ -371,6 +373,7 @@ def test_the_cost_is_shown_if_a_price_is_known(page: Client, book: Book, setting
     assert "about $0.01 of at most $0.20" in text_of(html_of(page, "/fragments/consolidation/"))
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("fields", "words"),
     [

@@ -94,6 +94,7 @@ async def test_two_writes_of_one_step_are_two_proposals(alice_api: Api, agent: A
     assert last_tool_result(model)["proposal_id"] in {p["id"] for p in found["data"] if p["after"] == other}
 
 
+@pytest.mark.any_database
 def test_a_review_joins_waiting_proposals_and_saves_the_rest(alice: Owner, model: ScriptedModel) -> None:
     for _ in range(2):
         session = reviewed_session(alice)
@@ -116,6 +117,7 @@ def test_reviews_with_approval_join_waiting_proposals_too(alice: Owner, model: S
     assert [[(w.after, w.times) for w in run.writes] for run in waiting_reviews()] == [[("Is vegetarian.", 1)]]
 
 
+@pytest.mark.any_database
 def test_a_write_that_later_writes_depend_on_is_not_joined(alice: Owner, model: ScriptedModel) -> None:
     for steps in ([adds(PLANTED)], [adds(PLANTED), updates("new1", f"{PLANTED} It is in York.")]):
         say(reviewed_session(alice), PASTED)
@@ -176,6 +178,7 @@ def test_a_proposal_rejected_long_ago_is_made_again(alice: Owner, agent: Agent, 
         assert len(waiting_reviews()) == 1
 
 
+@pytest.mark.any_database
 async def test_the_model_learns_that_a_proposal_was_rejected(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:

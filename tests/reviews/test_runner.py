@@ -172,6 +172,7 @@ def reflect(review: ReviewRun, model: ScriptedModel, *steps: Any) -> tuple[Revie
     return claim, attempt.outcome
 
 
+@pytest.mark.any_database
 def test_a_write_in_conflict_is_refused_and_the_rest_is_applied(alice: Owner, model: ScriptedModel) -> None:
     deleted, updated, unchanged = (memory_make(alice, text) for text in ("Likes tea.", "Likes milk.", "Likes soup."))
     review = due_review(alice)

@@ -166,6 +166,7 @@ def test_zero_minutes_turn_idle_reviews_off(alice: Owner) -> None:
     assert sweep_after(100_000) == 0
 
 
+@pytest.mark.any_database
 def test_an_idle_session_is_reviewed_without_an_interval(alice: Owner) -> None:
     session = idle_session(alice, memory_review_interval=0)
     for number in range(5):

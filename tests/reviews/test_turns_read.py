@@ -1,5 +1,7 @@
 """reviews.selectors: the turns that a review read, as shown on the memories page"""
 
+import pytest
+
 from gateway.models import Run
 from memories.models import Owner
 from reviews.models import ReviewRun
@@ -30,6 +32,7 @@ def test_a_review_has_the_turns_of_its_messages(alice: Owner, charlie: Owner, mo
     assert turns_of(charlie.pk, [review.pk]) == {}
 
 
+@pytest.mark.any_database
 def test_a_memory_of_a_review_links_to_its_turns(alice: Owner, model: ScriptedModel) -> None:
     review = review_of_turns(alice, model)
     client = client_of(alice)

@@ -60,6 +60,7 @@ def states(review: ReviewRun) -> list[str]:
     return [write.state for write in review.writes]
 
 
+@pytest.mark.any_database
 def test_an_undo_restores_every_memory(alice: Owner, model: ScriptedModel) -> None:
     leeds, job = memory_make(alice, "Lives in Leeds."), memory_make(alice, "Works at Halvorsen.")
     review = saved(alice, model, updates(leeds.number, "Lives in York."), deletes(job.number), adds("Likes tea."))
@@ -104,6 +105,7 @@ def test_a_review_remains_saved_if_all_its_memories_changed_since(alice: Owner, 
     assert (undone.undone, undone.skipped, review.state, undone.change_set) == ((), (1,), "saved", None)
 
 
+@pytest.mark.any_database
 def test_single_writes_can_be_undone(alice: Owner, model: ScriptedModel) -> None:
     review = saved(alice, model)
     assert undo(review, 1).undone == (2,)
@@ -119,6 +121,7 @@ def test_undo_is_idempotent(alice: Owner, model: ScriptedModel) -> None:
     assert (again.undone, again.skipped, review.state, Revision.objects.count()) == ((), (), "undone", 4)
 
 
+@pytest.mark.any_database
 def test_undo_and_redo_can_be_repeated(alice: Owner, model: ScriptedModel) -> None:
     review = saved(alice, model)
     seen = []
@@ -130,6 +133,7 @@ def test_undo_and_redo_can_be_repeated(alice: Owner, model: ScriptedModel) -> No
     assert seen == [("undone", 0, "undone"), ("saved", 2, "applied")] * 2
 
 
+@pytest.mark.any_database
 def test_a_redone_review_can_be_undone_again(alice: Owner, model: ScriptedModel) -> None:
     review = saved(alice, model)
     undo_set(alice, undo(review).change_set)
@@ -168,6 +172,7 @@ def test_reviews_that_changed_the_same_memory_are_undone_step_by_step(alice: Own
     assert (contents(), undo(first).skipped) == (["Lives in Hull."], (1,))
 
 
+@pytest.mark.any_database
 def test_a_persons_change_after_an_undone_review_is_skipped(alice: Owner, model: ScriptedModel) -> None:
     leeds = memory_make(alice, "Lives in Leeds.")
     first = saved(alice, model, updates(leeds.number, "Lives in York."))
@@ -201,6 +206,7 @@ def test_a_write_that_does_not_exist_is_refused(alice: Owner, model: ScriptedMod
         undo(saved(alice, model), 7)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("kind", ["tool", "import", "clear"])
 def test_undo_and_redo_of_other_change_sets(alice: Owner, kind: str) -> None:
     soup = memory_make(alice, "Likes soup.")

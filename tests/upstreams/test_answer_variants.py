@@ -12,6 +12,8 @@ from tests.conftest import Api
 from tests.gateway.v1 import Answer, ask, stream, streamed_and_not
 from tests.upstreams.server import RuledServer
 
+pytestmark = pytest.mark.any_database
+
 FINISH_REASONS = {
     "sensitive": "content_filter",  # Z.ai
     "SAFETY": "content_filter",  # Gemini behind proxies, like the next four

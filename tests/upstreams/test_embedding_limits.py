@@ -127,6 +127,7 @@ def test_a_batch_of_refused_texts_does_not_block_later_ones(
     assert MemoryVector.objects.get().memory.content == "Likes tea."
 
 
+@pytest.mark.any_database
 def test_a_server_that_refuses_everything_gets_a_limited_number_of_requests(
     server: LimitedServer, alice: Owner
 ) -> None:

@@ -156,6 +156,7 @@ async def test_the_clients_own_errors_are_reported_without_retries(
     assert await faults() == [("a", "refusal")]
 
 
+@pytest.mark.any_database
 async def test_an_error_without_an_end_is_read_in_part(servers: Servers, two_models: None, alice_api: Api) -> None:
     servers.script("a", *[Step(status=500, endless=True)] * 3)
     servers.script("b", says("From b."))
@@ -348,6 +349,7 @@ async def test_the_next_model_answered_also_if_its_stream_was_left(servers: Serv
     assert request.answered_by == ("b", "m-b")
 
 
+@pytest.mark.any_database
 async def test_the_only_server_is_skipped_only_if_it_is_unreachable(
     servers: Servers, clock: Clock, single_model: None, alice_api: Api
 ) -> None:
@@ -450,6 +452,7 @@ async def test_embeddings_do_not_wait_for_the_answers_of_an_upstream_with_a_limi
     assert servers.order == "aa"
 
 
+@pytest.mark.any_database
 async def test_the_chat_and_the_admin_show_which_model_answered(
     servers: Servers, two_models: None, alice: Owner, alice_api: Api
 ) -> None:

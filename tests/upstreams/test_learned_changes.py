@@ -426,6 +426,7 @@ async def test_a_busy_database_fails_no_turn_and_gets_the_change_later(
     assert await in_thread(learned_changes) == ["seed is left out"]
 
 
+@pytest.mark.any_database
 async def test_only_the_latest_changes_of_a_model_are_kept(server: RuledServer, db: None) -> None:
     names = [f"x_{number}" for number in range(MAX_PER_MODEL + 5)]
     server.refusals += map(unknown, names)

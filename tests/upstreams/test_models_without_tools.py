@@ -28,7 +28,7 @@ from tests.reviews.talk import attempt_make, newest_review, reviewed_session, ru
 from tests.upstreams.refusals import LOOKUP, has, openai
 from tests.upstreams.server import Refusal, RuledServer, Step, learned_changes
 
-pytestmark = pytest.mark.usefixtures("undescribed_server")
+pytestmark = [pytest.mark.usefixtures("undescribed_server"), pytest.mark.any_database]
 
 OUTER = "https://openrouter.ai/docs/guides/routing/provider-selection"
 AUTO = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'

@@ -155,6 +155,7 @@ def save_settings(client: Client, upstreams: str) -> Any:
     return client.post(SETTINGS, {**form, "upstreams": upstreams})
 
 
+@pytest.mark.any_database
 def test_upstreams_are_edited_in_the_admin_as_in_the_file(
     root: Client, django_capture_on_commit_callbacks: Any
 ) -> None:
@@ -169,6 +170,7 @@ def test_upstreams_are_edited_in_the_admin_as_in_the_file(
     assert Configuration.objects.get(section="upstreams").value == {}
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -46,6 +46,7 @@ def paths(client: Client, **query: str) -> list[str]:
     return [row.path for row in client.get(LIST, query).context["cl"].result_list]
 
 
+@pytest.mark.any_database
 def test_the_list_shows_documents_with_owner_and_author(root: Client) -> None:
     artifact_make()
     page = root.get(LIST).content.decode()
@@ -92,6 +93,7 @@ def test_an_edit_is_a_revision_by_the_administrator(root: Client) -> None:
     assert "changed it" in page
 
 
+@pytest.mark.any_database
 def test_an_administrators_line_survives_the_next_consolidation(
     root: Client, alice: Owner, answering: AnsweringModel, consolidation_on: None
 ) -> None:
@@ -144,6 +146,7 @@ def test_a_secret_is_refused_and_not_shown_again(root: Client) -> None:
     assert SECRET not in document(owner_make(), "MEMORY.md")
 
 
+@pytest.mark.any_database
 def test_a_document_is_removed_and_restored_from_its_history(root: Client) -> None:
     artifact = artifact_make("First.")
     artifact = artifact_make("Second.")
@@ -160,6 +163,7 @@ def test_a_document_is_removed_and_restored_from_its_history(root: Client) -> No
     assert ArtifactRevision.objects.get(artifact=artifact, version=4).actor == actor_of_bob()
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("verb", ["remove", "put_back"])
 def test_an_object_action_on_an_outdated_document_does_nothing(root: Client, verb: str) -> None:
     artifact_make("First.")

@@ -93,6 +93,7 @@ def test_the_page_of_an_open_run_polls_its_progress_until_it_ends(
     assert "hx-get" not in answer.content.decode()
 
 
+@pytest.mark.any_database
 def test_a_finished_run_shows_its_extractions_and_documents(
     root: Client, alice: Owner, answering: AnsweringModel
 ) -> None:
@@ -133,6 +134,7 @@ def test_a_run_can_be_stopped_or_undone(root: Client, alice: Owner, answering: A
     assert noted >= {("undo", "Undone."), ("change", "Stop.")}
 
 
+@pytest.mark.any_database
 def test_a_finished_run_cannot_be_stopped(root: Client, alice: Owner, answering: AnsweringModel) -> None:
     talk(alice)
     run = consolidate(alice)
@@ -230,6 +232,7 @@ def test_leases_are_shown_and_filtered_by_overdue(root: Client, alice: Owner) ->
     assert lease.name in text_of(root, reverse("admin:memories_lease_change", args=[lease.pk]))
 
 
+@pytest.mark.any_database
 def test_starting_a_run_first_shows_its_sessions_and_cost(
     root: Client, alice: Owner, answering: AnsweringModel
 ) -> None:
@@ -261,6 +264,7 @@ def test_a_started_run_names_the_administrator(root: Client, alice: Owner, answe
     assert (again.force, len(answering.syntheses)) == (True, 2)
 
 
+@pytest.mark.any_database
 def test_a_forced_run_has_its_own_estimate(root: Client, alice: Owner, answering: AnsweringModel) -> None:
     talk(alice)
     consolidate(alice)
@@ -273,6 +277,7 @@ def test_a_forced_run_has_its_own_estimate(root: Client, alice: Owner, answering
     assert '<input type="hidden" name="force" value="1">' in forced
 
 
+@pytest.mark.any_database
 def test_several_books_can_be_consolidated_from_the_list(root: Client, alice: Owner, charlie: Owner) -> None:
     books = []
     for owner in (alice, charlie):
@@ -295,6 +300,7 @@ def test_the_number_of_previewed_books_is_limited(root: Client, alice: Owner) ->
     assert f"Choose at most {MAX_BOOKS} books at a time." in answer.content.decode()
 
 
+@pytest.mark.any_database
 def test_nothing_starts_while_consolidation_is_off(root: Client, alice: Owner) -> None:
     talk(alice)
     settings_make(enabled=False)

@@ -136,6 +136,7 @@ def _extraction_make(owner: Owner) -> None:
     )
 
 
+@pytest.mark.any_database
 def test_a_finished_run_has_its_usage_and_prompts(
     alice: Owner, answering: AnsweringModel, consolidation_on: None
 ) -> None:
@@ -192,6 +193,7 @@ def _health(owner: Owner) -> dict[str, Any]:
     return health_of_books(owner.pk)[0]
 
 
+@pytest.mark.any_database
 def test_documents_and_notes_are_exported(
     alice: Owner, charlie: Owner, answering: AnsweringModel, consolidation_on: None
 ) -> None:

@@ -23,6 +23,7 @@ from tests.reviews.talk import PAGE, PLANTED
 pytestmark = pytest.mark.usefixtures("consolidation_on")
 
 
+@pytest.mark.any_database
 def test_a_session_becomes_notes_and_a_synopsis(alice: Owner, answering: AnsweringModel) -> None:
     session = talk(alice, "I deploy with make ship.")
     answering.on_extraction = lambda *_: extraction("- Deploys with `make ship`.", "Talked about deploying.")
@@ -59,6 +60,7 @@ def test_an_extraction_sends_only_the_transcript_as_data(alice: Owner, answering
     assert not any(word in sent for word in ("xxx", "/memory", "Was replaced", "Failed."))
 
 
+@pytest.mark.any_database
 def test_the_models_of_the_roles_are_used(alice: Owner, answering: AnsweringModel) -> None:
     configuration_save("model_roles", {"default": "big", "smol": "small"})
     talk(alice)
@@ -66,6 +68,7 @@ def test_the_models_of_the_roles_are_used(alice: Owner, answering: AnsweringMode
     assert [request.model for request in answering.calls] == ["big", "small"]
 
 
+@pytest.mark.any_database
 def test_the_small_role_falls_back_to_the_default_role(alice: Owner, answering: AnsweringModel) -> None:
     configuration_save("model_roles", {"default": "big"})
     talk(alice)
@@ -115,6 +118,7 @@ def test_a_session_is_read_again_only_after_new_messages(alice: Owner, answering
     assert answering.extracted == [str(session.pk)] * 2
 
 
+@pytest.mark.any_database
 def test_a_command_does_not_cause_a_new_extraction(alice: Owner, answering: AnsweringModel) -> None:
     session = talk(alice)
     consolidate(alice)
@@ -135,6 +139,7 @@ def test_sessions_beyond_a_runs_limit_are_read_by_the_next_run(alice: Owner, ans
     assert len(answering.extracted) == 5
 
 
+@pytest.mark.any_database
 def test_the_scan_for_sessions_has_a_limit(alice: Owner, answering: AnsweringModel) -> None:
     settings_make(scan_limit=2)
     for n in range(3):
@@ -142,6 +147,7 @@ def test_the_scan_for_sessions_has_a_limit(alice: Owner, answering: AnsweringMod
     assert consolidate(alice).sessions_total == 2
 
 
+@pytest.mark.any_database
 def test_a_session_without_notes_is_not_read_again(alice: Owner, answering: AnsweringModel) -> None:
     talk(alice)
     answering.on_extraction = lambda *_: extraction()
@@ -175,6 +181,7 @@ def test_a_failed_extraction_is_retried_three_times_with_growing_pauses(
     assert run_slice(request(alice, force=True)).sessions_total == 1
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("status", [502, 503, 504, 529])
 def test_sessions_that_failed_while_the_server_was_down_are_read_by_the_next_run(
     alice: Owner, answering: AnsweringModel, status: int
@@ -202,6 +209,7 @@ def test_only_a_requested_run_that_failed_to_read_sends_a_notification(alice: Ow
     assert notification.text == "1 session could not be read."
 
 
+@pytest.mark.any_database
 def test_an_answer_without_json_is_a_failure(alice: Owner, answering: AnsweringModel) -> None:
     settings_make(max_retries=1)
     talk(alice)
@@ -211,6 +219,7 @@ def test_an_answer_without_json_is_a_failure(alice: Owner, answering: AnsweringM
     assert len(answering.extracted) == 2
 
 
+@pytest.mark.any_database
 def test_json_in_a_code_fence_is_accepted(alice: Owner, answering: AnsweringModel) -> None:
     session = talk(alice)
     answering.on_extraction = lambda *_: f"Here it is:\n```json\n{extraction('- A note', 'S')}\n```"
@@ -233,6 +242,7 @@ def expired_certificate() -> UpstreamUnreachable:
     return error
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     "error",
     [
@@ -256,6 +266,7 @@ def test_an_error_that_affects_every_session_ends_the_run_at_once(
     assert consolidate(alice).sessions_done == 3
 
 
+@pytest.mark.any_database
 def test_a_rate_limited_run_is_paused_and_resumed(alice: Owner, answering: AnsweringModel) -> None:
     settings_make(concurrency=1, retry_seconds=5)
     for n in range(3):
@@ -297,6 +308,7 @@ def test_the_middle_of_a_long_session_is_left_out(alice: Owner, answering: Answe
     assert len(sent) < 500 * 4 + 1500
 
 
+@pytest.mark.any_database
 def test_secrets_are_redacted_in_input_and_output(alice: Owner, answering: AnsweringModel) -> None:
     talk(alice, "Our database is postgres://bob:sEcr3tpw99@db.example.com/app")
     answering.on_extraction = lambda *_: extraction("- The password is hunter22xyz, keep it.", "Databases.")
@@ -308,6 +320,7 @@ def test_secrets_are_redacted_in_input_and_output(alice: Owner, answering: Answe
     assert (row.redacted, run.redacted) == (1, 1)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     "output",
     [
@@ -356,6 +369,7 @@ def test_notes_from_foreign_text_wait_for_a_person(alice: Owner, answering: Answ
     assert ReviewRun.objects.count() == 1
 
 
+@pytest.mark.any_database
 def test_notes_are_stored_only_together_with_their_held_lines(
     alice: Owner, answering: AnsweringModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:

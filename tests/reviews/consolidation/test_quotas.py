@@ -49,6 +49,7 @@ def test_the_daily_request_quota_pauses_a_run_until_tomorrow(alice: Owner, answe
     assert run.sessions_done == 2
 
 
+@pytest.mark.any_database
 def test_the_daily_token_quota_pauses_a_run(alice: Owner, charlie: Owner, answering: AnsweringModel) -> None:
     settings_make(max_tokens_per_day=20_000, concurrency=1)
     answering.usage = {"total_tokens": 18_000}
@@ -61,6 +62,7 @@ def test_the_daily_token_quota_pauses_a_run(alice: Owner, charlie: Owner, answer
     assert run_slice(request(charlie)).sessions_done == 1, "each owner has their own quota"
 
 
+@pytest.mark.any_database
 def test_a_rate_limit_during_the_synthesis_pauses_the_run(alice: Owner, answering: AnsweringModel) -> None:
     talk(alice)
     answering.on_synthesis = lambda _: RateLimited("Slow down.", retry_after="90")

@@ -47,6 +47,7 @@ def paused_run(alice: Owner, answering: AnsweringModel, error: Exception) -> Con
     return run
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("error", [UpstreamError("500", status=500), RateLimited("429", retry_after="900")])
 def test_a_request_resumes_a_run_that_paused_after_an_error(
     alice: Owner, answering: AnsweringModel, error: Exception
@@ -60,6 +61,7 @@ def test_a_request_resumes_a_run_that_paused_after_an_error(
     assert run_slice(joined).state == "completed"
 
 
+@pytest.mark.any_database
 def test_the_schedule_does_not_resume_a_paused_run(alice: Owner, answering: AnsweringModel) -> None:
     run = paused_run(alice, answering, UpstreamError("500", status=500))
     joined = request(alice, trigger=Trigger.SCHEDULE)
@@ -169,6 +171,7 @@ def test_the_standing_counts_each_session_once_and_uses_the_owners_time_zone(ali
     )
 
 
+@pytest.mark.any_database
 @pytest.mark.usefixtures("book_at_noon")
 def test_a_forced_rebuild_includes_failed_sessions(alice: Owner) -> None:
     with time_machine.travel(NOON, tick=False):
@@ -186,6 +189,7 @@ def test_the_notification_of_a_rebuild_without_sessions_explains_why(alice: Owne
     )
 
 
+@pytest.mark.any_database
 async def test_every_interface_shows_the_standing(
     alice: Owner, alice_api: Api, answering: AnsweringModel, session: Session
 ) -> None:
@@ -218,6 +222,7 @@ async def test_every_interface_shows_the_standing(
     assert words in admin
 
 
+@pytest.mark.any_database
 def test_a_continued_session_can_be_read_again(alice: Owner, answering: AnsweringModel) -> None:
     session = talk(alice)
     consolidate(alice)

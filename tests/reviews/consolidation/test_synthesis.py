@@ -58,6 +58,7 @@ def test_a_synthesis_writes_all_documents_in_one_change_set(alice: Owner, answer
     assert notification.text == "Consolidation read 1 session and wrote 3 documents."
 
 
+@pytest.mark.any_database
 def test_a_synthesis_reads_notes_documents_and_usage(alice: Owner, answering: AnsweringModel) -> None:
     talk(alice, hours_ago=3)
     artifact_read(edit(alice, "MEMORY.md", "- Written by hand, <b>really</b>."))
@@ -187,6 +188,7 @@ def test_forced_runs_respect_age_and_idle_time(alice: Owner, answering: Answerin
     assert answering.calls == []
 
 
+@pytest.mark.any_database
 def test_a_persons_edit_during_the_model_call_wins(alice: Owner, answering: AnsweringModel) -> None:
     talk(alice)
 
@@ -235,6 +237,7 @@ def test_a_failed_synthesis_is_retried_and_finally_fails(alice: Owner, answering
     assert len(answering.extracted) == 1
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
@@ -260,6 +263,7 @@ def test_an_unusable_answer_leaves_the_documents_unchanged(
     assert document(alice, "MEMORY.md") == "- By hand."
 
 
+@pytest.mark.any_database
 def test_secrets_in_documents_are_redacted_and_counted(alice: Owner, answering: AnsweringModel) -> None:
     talk(alice)
     answering.on_synthesis = lambda _: synthesis("- The database: postgres://bob:sEcr3tpw99@db.example.com/app")
@@ -268,6 +272,7 @@ def test_secrets_in_documents_are_redacted_and_counted(alice: Owner, answering: 
     assert run.redacted == 1
 
 
+@pytest.mark.any_database
 def test_secrets_in_documents_are_never_sent_to_the_model(alice: Owner, answering: AnsweringModel) -> None:
     talk(alice)
     edit(alice, "MEMORY.md", "- By hand.")
@@ -299,6 +304,7 @@ def test_the_newest_notes_are_read_within_the_limits(alice: Owner, answering: An
     assert [session in sent for session in newest] == [True, True, True, False]
 
 
+@pytest.mark.any_database
 def test_writing_documents_increments_the_generation(alice: Owner, answering: AnsweringModel) -> None:
     talk(alice)
     before = book_of(alice).generation
@@ -309,6 +315,7 @@ def test_writing_documents_increments_the_generation(alice: Owner, answering: An
 HANDBOOK = "# Memory\n" + "\n".join(f"- Machine m{number} is in room r{number}." for number in range(40))
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("answer", ["I'm sorry, but I can't help with that request.", "# Memory", "- 机器叫做 " * 50])
 def test_documents_that_keep_almost_nothing_are_not_stored(
     answer: str, alice: Owner, answering: AnsweringModel
@@ -324,6 +331,7 @@ def test_documents_that_keep_almost_nothing_are_not_stored(
     assert document(alice, "MEMORY.md") == HANDBOOK
 
 
+@pytest.mark.any_database
 def test_a_rewritten_text_without_spaces_is_stored(alice: Owner, answering: AnsweringModel) -> None:
     session = talk(alice)
     first = "\n".join(f"用户在第{number}个项目里负责后端服务，喜欢简短的回答，周末去爬山。" for number in range(45))
@@ -346,6 +354,7 @@ def test_documents_may_move_to_a_skill(alice: Owner, answering: AnsweringModel) 
     assert document(alice, "MEMORY.md") == "# Memory"
 
 
+@pytest.mark.any_database
 def test_an_answer_that_was_cut_off_is_an_error_that_says_so(alice: Owner, answering: AnsweringModel) -> None:
     settings_make(max_retries=0)
     talk(alice)

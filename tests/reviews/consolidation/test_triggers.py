@@ -56,6 +56,7 @@ def test_a_limit_is_divided_evenly_and_used_up(wanted: list[int], limit: int, ex
     assert fair_shares(wanted, limit) == expected
 
 
+@pytest.mark.any_database
 def test_a_start_reads_a_limited_number_of_sessions_over_all_books(
     three_books: None, answering: AnsweringModel
 ) -> None:
@@ -64,6 +65,7 @@ def test_a_start_reads_a_limited_number_of_sessions_over_all_books(
     assert len(answering.extracted) == 2
 
 
+@pytest.mark.any_database
 def test_a_sufficient_limit_leaves_no_sessions(three_books: None, answering: AnsweringModel) -> None:
     settings_make(max_rollouts_per_startup=9)
     assert start_and_work() == {"one": 3, "two": 3, "three": 3}
@@ -78,6 +80,7 @@ def test_a_book_that_was_skipped_comes_first_next_time(three_books: None, answer
     assert skipped in second
 
 
+@pytest.mark.any_database
 def test_a_book_with_only_documents_to_write_reads_no_sessions(
     alice: Owner, three_books: None, answering: AnsweringModel
 ) -> None:
@@ -108,6 +111,7 @@ def test_a_requested_run_has_its_own_limit(alice: Owner, three_books: None, answ
     assert run_slice(joined).sessions_total == 2
 
 
+@pytest.mark.any_database
 def test_due_books_are_those_with_something_to_do(alice: Owner, three_books: None, answering: AnsweringModel) -> None:
     due = due_books(consolidation_settings(), max_books=10)
     assert {book.name for book in due} == {"one", "two", "three"}

@@ -45,6 +45,7 @@ def count_requests(answering: AnsweringModel) -> Counter[tuple[str, str, str]]:
     return Counter((kind, call.upstream, call.model) for kind, call in kinds)
 
 
+@pytest.mark.any_database
 def test_extractions_and_synthesis_use_the_agents_upstream(
     alice: Owner, local: Agent, answering: AnsweringModel
 ) -> None:
@@ -54,6 +55,7 @@ def test_extractions_and_synthesis_use_the_agents_upstream(
     assert count_requests(answering) == {("extraction", "local", "llama"): 1, ("synthesis", "local", "llama"): 1}
 
 
+@pytest.mark.any_database
 def test_roles_may_set_upstream_and_model(alice: Owner, answering: AnsweringModel) -> None:
     configuration_save("model_roles", {"default": "local/meta-llama/Llama-3", "smol": "small"})
     talk(alice)
@@ -64,6 +66,7 @@ def test_roles_may_set_upstream_and_model(alice: Owner, answering: AnsweringMode
     }
 
 
+@pytest.mark.any_database
 def test_a_shared_book_is_consolidated_with_the_configured_upstream(
     alice: Owner, local: Agent, answering: AnsweringModel
 ) -> None:
@@ -103,6 +106,7 @@ def test_a_run_is_cancelled_if_its_book_becomes_shared(alice: Owner, answering: 
     assert answering.calls == []
 
 
+@pytest.mark.any_database
 def test_a_run_fails_if_its_book_becomes_shared_meanwhile(alice: Owner, answering: AnsweringModel) -> None:
     talk(alice)
     first = answering.on_extraction
@@ -117,6 +121,7 @@ def test_a_run_fails_if_its_book_becomes_shared_meanwhile(alice: Owner, answerin
     assert REASON in run.error["message"]
 
 
+@pytest.mark.any_database
 async def test_the_api_shows_the_reason(
     alice: Owner, alice_api: Api, agent: Agent, local: Agent, answering: AnsweringModel
 ) -> None:
