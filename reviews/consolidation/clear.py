@@ -273,11 +273,11 @@ def _return_reviews(root: ChangeSet, *, undo: bool) -> None:
     waiting = ReviewRun.State.AWAITING_APPROVAL
     epoch = Book.objects.values_list("epoch", flat=True).get(pk=root.book_id)
     for row in ClearedReview.objects.filter(owner_id=root.owner_id, change_set=root.pk).select_related("review"):
-        if undo:
-            runs = ReviewRun.objects.filter(pk=row.review_id, state=ReviewRun.State.CANCELLED, session__isnull=False)
+        if undo and not row.review.orphaned:
+            runs = ReviewRun.objects.filter(pk=row.review_id, state=ReviewRun.State.CANCELLED)
             cancelled = runs.filter(error__change_set=str(root.pk))
             reviews_end(cancelled, waiting, finished_at=row.waits_since, writes=row.writes, book_epoch=epoch)
-        elif row.review.state == waiting:
+        elif not undo and row.review.state == waiting:
             row.writes = row.review.writes
             row.save(update_fields=["writes"])
             _cancel_waiting([row.review_id], root)

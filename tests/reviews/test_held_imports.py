@@ -115,6 +115,14 @@ def test_clearing_the_book_cancels_waiting_lines(alice: Owner) -> None:
     assert queue()[0].state == "cancelled"
 
 
+def test_undoing_a_clear_lets_waiting_lines_wait_again(alice: Owner) -> None:
+    run_import(alice, lines(*doubtful()))
+    cleared = book_clear(queue()[0].book, actor="user:1").change_set
+    source = Source(actor="user:1", origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO)
+    undo_changes(change_set_get(alice.pk, cleared), source)
+    assert still_waiting() == [*doubtful()]
+
+
 def undo_import(owner: Owner, report: dict[str, Any]) -> UndoResult:
     (change_set,) = report["change_sets"]
     source = Source(actor="user:1", origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO)
