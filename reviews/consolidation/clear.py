@@ -228,6 +228,8 @@ def _move_to_end(rows: Iterable[Extraction], reviewed: Mapping[UUID, Session]) -
     and, from `reviewed`, the review position of its session."""
     for row in rows:
         row.before_clear = {name: getattr(row, name) for name in _POSITION_FIELDS}
+        if row.state == Extraction.State.QUEUED:  # the clear ends its run
+            row.before_clear["state"] = Extraction.State.PASSED
         if session := reviewed.get(row.session_id):
             row.before_clear["reviewed"] = [session.reviewed_through, session.turns_since_memory_review]
         row.state = Extraction.State.PASSED

@@ -15,6 +15,7 @@ from gateway.models import Message, Run, Session
 from gateway.runs import closing
 from gateway.runs.context import RunOutput
 from gateway.runs.native import open_native
+from gateway.services import session_get
 from gateway.sessions.keeping import (
     session_change,
     session_delete_slices,
@@ -22,7 +23,6 @@ from gateway.sessions.keeping import (
     session_restore,
     sessions_purge,
 )
-from gateway.services import session_get
 from gateway.sweep import sessions_sweep
 from memories.database.access import in_thread
 from memories.database.lanes import DatabaseBusy
