@@ -10,7 +10,7 @@ from zoneinfo import available_timezones
 
 from django.contrib.auth import logout, update_session_auth_hash
 from django.contrib.auth.forms import PasswordChangeForm
-from django.db import OperationalError
+from django.db import DatabaseError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
@@ -152,7 +152,7 @@ def delete(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     recheck_logins(viewer.owner.pk)
     try:
         run_slices_within(erasure_slices(erasure), DELETE_SECONDS)
-    except OperationalError as error:
+    except DatabaseError as error:
         logger.warning("Deletion %s continues in the background: %s", erasure.pk, error)
     # The page deletes the person's drafts in the browser.
     return render(request, "gateway/account_deleted.html", _progress(erasure) | {"former_owner": viewer.owner.pk})

@@ -21,7 +21,7 @@ from typing import ParamSpec, TypeVar
 import psycopg
 from django.conf import settings
 from django.core.exceptions import ObjectDoesNotExist
-from django.db import IntegrityError, OperationalError, ProgrammingError, connections
+from django.db import DatabaseError, IntegrityError, OperationalError, ProgrammingError, connections
 from django.db.models import Model, QuerySet
 
 from memories.database.lanes import BUSY, DatabaseBusy, Lane, in_lane_thread
@@ -155,7 +155,8 @@ def vanished(error: BaseException) -> bool:
         if isinstance(cause, psycopg.errors.ForeignKeyViolation):
             return "update or delete" not in str(cause.diag.message_primary)
         return getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY
-    return isinstance(error, ObjectDoesNotExist)
+    # Django itself raises a plain DatabaseError if `save` finds no row to update.
+    return isinstance(error, ObjectDoesNotExist) or (type(error) is DatabaseError and error.__cause__ is None)
 
 
 def disk_full_recently() -> bool:

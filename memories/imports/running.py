@@ -195,7 +195,6 @@ class _ImportWriter:
             return
         step = HeldWrites(session_id=None, agent="", imported=self._change_sets[book.name].pk)
         by_proposal = {step.add(_proposal(self._source, entry, memory)): entry for entry, memory in held}
-        book.refresh_from_db(fields=["epoch"])
         for proposal_id, result in proposal_store().keep(book, step).items():
             if result.rejected:
                 report.reject(by_proposal[proposal_id])

@@ -228,6 +228,8 @@ def _move_to_end(rows: Iterable[Extraction], reviewed: Mapping[UUID, Session]) -
     and, from `reviewed`, the review position of its session."""
     for row in rows:
         row.before_clear = {name: getattr(row, name) for name in _POSITION_FIELDS}
+        if row.state == Extraction.State.QUEUED:  # the clear ends its run
+            row.before_clear["state"] = Extraction.State.PASSED
         if session := reviewed.get(row.session_id):
             row.before_clear["reviewed"] = [session.reviewed_through, session.turns_since_memory_review]
         row.state = Extraction.State.PASSED
@@ -273,11 +275,11 @@ def _return_reviews(root: ChangeSet, *, undo: bool) -> None:
     waiting = ReviewRun.State.AWAITING_APPROVAL
     epoch = Book.objects.values_list("epoch", flat=True).get(pk=root.book_id)
     for row in ClearedReview.objects.filter(owner_id=root.owner_id, change_set=root.pk).select_related("review"):
-        if undo:
-            runs = ReviewRun.objects.filter(pk=row.review_id, state=ReviewRun.State.CANCELLED, session__isnull=False)
+        if undo and not row.review.orphaned:
+            runs = ReviewRun.objects.filter(pk=row.review_id, state=ReviewRun.State.CANCELLED)
             cancelled = runs.filter(error__change_set=str(root.pk))
             reviews_end(cancelled, waiting, finished_at=row.waits_since, writes=row.writes, book_epoch=epoch)
-        elif row.review.state == waiting:
+        elif not undo and row.review.state == waiting:
             row.writes = row.review.writes
             row.save(update_fields=["writes"])
             _cancel_waiting([row.review_id], root)

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from gateway.jobs import LeaseLost, lease_release, work_while_held
-from memories.database.access import in_thread
+from memories.database.access import in_thread, overloaded
 from memories.errors import DomainError, RateLimited
 from reviews.consolidation import runs
 from reviews.consolidation.extraction import ExtractionResult, extract
@@ -94,8 +94,9 @@ class Job:
 
 def _end(claim: ConsolidationClaim, error: BaseException) -> None:
     """Record the error that ended a run's slice."""
-    if isinstance(error, LeaseLost | RunCancelled):
-        # The run was stopped, its book cleared, or another worker has it: this worker must not write anything more.
+    if isinstance(error, LeaseLost | RunCancelled) or overloaded(error):
+        # The run was stopped, its book cleared, or another worker has it: this worker must not write anything more. If
+        # the database failed, the sweep resumes the run.
         logger.warning("consolidation %s was left: %s", claim.run.pk, error)
         if isinstance(error, RunCancelled):
             runs.cancel(claim.run, str(error))

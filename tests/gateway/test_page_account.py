@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
+from django.db import IntegrityError, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -17,6 +17,7 @@ from gateway.authentication import find_caller
 from gateway.chat import account
 from gateway.keys import key_hash
 from gateway.models import Agent, ApiKey, Message, Session
+from memories import forgetting
 from memories.forgetting import erasure_begin
 from memories.models import Erasure, Memory, Owner, Revision
 from tests.factories import key_make, memory_make, session_make
@@ -206,6 +207,20 @@ def test_a_deletion_that_is_confirmed_twice_says_that_it_is_done(
     page.raise_request_exception = False
     response = page.post("/account/delete/", delete_form())
     assert (response.status_code, "This was deleted in the meantime" in response.content.decode()) == (404, True)
+
+
+def test_a_deletion_that_meets_a_row_stored_at_the_same_moment_goes_on_later(
+    page: Client, alice: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(owner: Owner) -> dict[str, int]:
+        raise IntegrityError("an answer that ended just now refers to this owner")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(forgetting, "owner_delete", refuse)
+        assert "Everything is being deleted." in page.post("/account/delete/", delete_form()).content.decode()
+    Erasure.objects.update(leased_until=timezone.now())
+    forgetting.forgetting_sweep()
+    assert not User.objects.filter(username="alice").exists()
 
 
 def test_deletion_removes_everything_and_shows_a_receipt(

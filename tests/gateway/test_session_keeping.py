@@ -3,16 +3,19 @@
 import contextlib
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
+from gateway import services
 from gateway.errors import RunSuperseded
 from gateway.models import Message, Run, Session
 from gateway.runs import closing
 from gateway.runs.context import RunOutput
 from gateway.runs.native import open_native
+from gateway.services import session_get
 from gateway.sessions.keeping import (
     session_change,
     session_delete_slices,
@@ -189,6 +192,19 @@ async def test_a_client_that_names_a_deleted_session_gets_a_new_one(
     restored = await in_thread(session_restore, alice.pk, first.pk)
     assert restored.external_id is None
     assert await in_thread(lambda: Session.objects.count()) == 2
+
+
+async def test_changing_a_session_that_was_just_deleted_is_not_found(
+    alice_api: Api, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found_and_deleted(*given: Any, **options: Any) -> Session:
+        found = session_get(*given, **options)
+        session_delete(found)
+        return found
+
+    monkeypatch.setattr(services, "session_get", found_and_deleted)
+    status, body = await alice_api.call("PATCH", f"/api/sessions/{session.pk}", {"title": "Bread"})
+    assert (status, body["error"]["code"]) == (404, "not_found")
 
 
 def test_a_running_answer_is_stored_in_a_session_deleted_meanwhile(session: Session, alice: Owner) -> None:

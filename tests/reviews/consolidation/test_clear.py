@@ -34,6 +34,7 @@ from memories.services import Source, book_limits_set
 from reviews.approvals import review_approve, review_reject
 from reviews.consolidation import runs
 from reviews.consolidation.clear import clear_code_create, clear_confirmed, contents_of
+from reviews.consolidation.extraction import choose_sessions
 from reviews.forgetting import purge_cleared
 from reviews.frozen import read_frozen
 from reviews.models import ClearedReview, ConsolidationRun, ConsolidationState, Extraction, ReviewRun
@@ -199,6 +200,16 @@ def test_redoing_a_clear_cancels_the_proposals_again(alice: Owner) -> None:
     other.refresh_from_db()
     assert (waiting.state, waiting.writes[0].after) == ("awaiting_approval", "Likes tea.")
     assert (other.state, other.error["code"]) == ("cancelled", "rejected"), "a person's decision is final"
+
+
+def test_undoing_a_clear_leaves_no_session_waiting_for_a_run_that_it_ended(alice: Owner) -> None:
+    session = talk(alice)
+    claim = runs.claim(request(alice).pk)
+    assert claim is not None
+    assert choose_sessions(claim) == 1
+    undo_changes(clear(alice), BY_HAND)
+    row = Extraction.objects.get(session=session)
+    assert (row.state, row.through_seq, row.run.state) == ("passed", 0, "cancelled")
 
 
 def test_undoing_a_clear_restores_how_far_sessions_were_reviewed(alice: Owner) -> None:

@@ -3,7 +3,9 @@
 import time
 from datetime import timedelta
 
+import psycopg
 import pytest
+from django.db import OperationalError
 from django.utils import timezone
 from django_q.models import OrmQ
 
@@ -249,6 +251,22 @@ def test_an_unexpected_error_fails_the_run_with_a_message(
         "The consolidation was aborted by an internal error (ZeroDivisionError).",
     )
     assert not Lease.objects.exists()
+
+
+def test_a_run_is_resumed_after_the_database_failed(
+    alice: Owner, answering: AnsweringModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk(alice)
+
+    async def fail(*args: object, **kwargs: object) -> None:
+        raise OperationalError("the server closed the connection") from psycopg.OperationalError()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "synthesize", fail)
+        run = run_slice(request(alice))
+    runs.recover()
+    assert run_slice(run).state == "completed"
+    assert run.sessions_done == 1
 
 
 def test_without_roles_the_agents_model_and_upstream_are_used(alice: Owner, answering: AnsweringModel) -> None:
