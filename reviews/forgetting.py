@@ -90,9 +90,11 @@ def mark_sessions_read(owner_id: UUID, book_ids: Sequence[UUID]) -> Iterator[Era
     for book in books:
         yield ErasureStep("", _marking_new(book))
         end = Subquery(Session.objects.filter(pk=OuterRef("session_id")).values("message_seq")[:1])
-        rows = Extraction.objects.filter(owner_id=owner_id, book=book, session__in=sessions_in(book))
-        marks = {"state": Extraction.State.PASSED, "through_seq": end, "floor_seq": end}
-        yield ErasureStep("", updating(rows, **marks, cleared_at=timezone.now(), cleared_by=None, before_clear=None))
+        rows = Extraction.objects.filter(owner_id=owner_id, session__in=sessions_in(book))
+        marks = {"state": Extraction.State.PASSED, "through_seq": end, "floor_seq": end, "before_clear": None}
+        # Notes of another book, which the session's agent had before, stay.
+        yield ErasureStep("", updating(rows.exclude(book=book), **marks))
+        yield ErasureStep("", updating(rows.filter(book=book), **marks, cleared_at=timezone.now(), cleared_by=None))
     sessions = Session.objects.filter(owner_id=owner_id, agent__book__in=[book.name for book in books])
     yield ErasureStep("", updating(sessions, reviewed_through=F("message_seq"), turns_since_memory_review=0))
 

@@ -4,7 +4,7 @@ again, and makes messages due again that had not been reviewed; open reviews are
 
 import hashlib
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -22,9 +22,10 @@ from memories.history.undo import UndoResult
 from memories.messaging import invalidation
 from memories.models import Book, ChangeSet, ClearCode, Memory, ThreadRecord, WriteOrigin
 from memories.selectors import live_in
-from memories.services import BookWriter, Source, book_changed, book_writing, books_lock, generations_raise
+from memories.services import BookWriter, Source, book_changed, book_writing, generations_raise
 from memories.services.erasing import each_page, updating
 from memories.tools import change_json
+from reviews.consolidation.read_marks import mark_read, mark_reviewed, marks_undo, pass_sessions, sessions_to_mark
 from reviews.consolidation.runs import cancel_all
 from reviews.consolidation.selection import notes_in, sessions_in
 from reviews.ending import reviews_cancel, reviews_end
@@ -37,7 +38,6 @@ _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 _CODE_LENGTH = 8
 _REASON = "The book was cleared."
 _BATCH = 500
-_POSITION_FIELDS = ("state", "through_seq", "floor_seq")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[ClearResult]
     yield
     marked = {"cleared_at": timezone.now(), "cleared_by": change_set.pk}
     yield from in_batches(transaction.atomic(updating(_records(book), **marked)))
-    marking = each_page(sessions_in(book), lambda page: _mark_read(book, change_set.pk, page))
+    marking = each_page(sessions_to_mark(book), lambda page: mark_read(book, change_set.pk, page))
     yield from in_batches(transaction.atomic(marking))
     with transaction.atomic():
         changes, through = _clear_begin(book, source, change_set)
@@ -113,11 +113,11 @@ def _clear_begin(book: Book, source: Source, change_set: ChangeSet) -> tuple[lis
     changes, and the number of the last memory to clear."""
     # Sessions that began, or were extracted in the background, since the others were marked.
     passed = Extraction.objects.filter(cleared_by=change_set.pk).values("session")
-    sessions = _mark_reviewed(sessions_in(book).exclude(pk__in=passed))
+    sessions = mark_reviewed(sessions_to_mark(book).exclude(pk__in=passed))
     _withdraw_reviews(book, change_set)
     cancel_all(Q(book=book), _REASON)
     with book_writing(book, source, change_set=change_set) as writer:
-        _pass_sessions(book, change_set.pk, sessions)
+        pass_sessions(book, change_set.pk, sessions)
         through = Memory.objects.filter(owner_id=book.owner_id, book=book).aggregate(last=Max("number"))["last"] or 0
         changes = _delete_memories(writer, FIRST_BATCH)
         artifacts_remove(writer)
@@ -169,14 +169,7 @@ def record_clear_undone(root: ChangeSet, undone: UndoResult, is_undo: bool) -> N
     cleared_at = None if is_undo else timezone.now()
     _return_reviews(root, undo=is_undo)
     ThreadRecord.objects.filter(owner_id=root.owner_id, cleared_by=root.pk).update(cleared_at=cleared_at)
-    rows = list(Extraction.objects.filter(owner_id=root.owner_id, cleared_by=root.pk).select_related("session"))
-    if is_undo:
-        _return_positions(rows)
-    else:
-        _move_to_end(rows, _mark_reviewed(Session.objects.filter(pk__in=[row.session_id for row in rows])))
-    for row in rows:
-        row.cleared_at = cleared_at
-    Extraction.objects.bulk_update(rows, [*_POSITION_FIELDS, "before_clear", "cleared_at"], batch_size=_BATCH)
+    marks_undo(root, undo=is_undo)
 
 
 def _delete_memories(writer: BookWriter, limit: int, *, through: int | None = None) -> list[dict[str, Any]]:
@@ -186,69 +179,6 @@ def _delete_memories(writer: BookWriter, limit: int, *, through: int | None = No
     if through is not None:
         rows = rows.filter(number__lte=through)
     return [change_json(writer.gather_deleted(memory)) for memory in rows[:limit]]
-
-
-def _mark_read(book: Book, change_set: UUID, sessions: "QuerySet[Session]") -> None:
-    """Mark sessions of the book as read up to their current end, so that no message before it is read again."""
-    marked = _mark_reviewed(sessions)
-    books_lock([book.pk])
-    _pass_sessions(book, change_set, marked)
-
-
-def _mark_reviewed(sessions: "QuerySet[Session]") -> dict[UUID, Session]:
-    """Mark all messages of the sessions as reviewed. Returns the sessions as they were before, by id."""
-    before = {row.pk: row for row in sessions.select_for_update(of=("self",), no_key=True).order_by("pk")}
-    locked = Session.objects.filter(pk__in=before)
-    locked.update(reviewed_through=F("message_seq"), turns_since_memory_review=0)
-    return before
-
-
-def _pass_sessions(book: Book, change_set: UUID, sessions: Mapping[UUID, Session]) -> None:
-    """Let the extractions of sessions that were marked as reviewed pass over their messages. The caller has locked the
-    book."""
-    rows = Extraction.objects.filter(owner_id=book.owner_id, book=book, session__in=sessions)
-    existing = list(rows.select_related("session"))
-    known = {row.session_id for row in existing}
-    new = [
-        Extraction(owner_id=book.owner_id, book=book, session=session, said_at=session.last_active_at)
-        for session in sessions.values()
-        if session.pk not in known
-    ]
-    now = timezone.now()
-    _move_to_end([*existing, *new], sessions)
-    for row in (*existing, *new):
-        row.cleared_at, row.cleared_by = now, change_set
-    changed = [*_POSITION_FIELDS, "before_clear", "cleared_at", "cleared_by"]
-    Extraction.objects.bulk_update(existing, changed, batch_size=_BATCH)
-    Extraction.objects.bulk_create(new, batch_size=_BATCH)
-
-
-def _move_to_end(rows: Iterable[Extraction], reviewed: Mapping[UUID, Session]) -> None:
-    """Move extractions to the end of their sessions. `before_clear` keeps what an undo restores: the position of each
-    and, from `reviewed`, the review position of its session."""
-    for row in rows:
-        row.before_clear = {name: getattr(row, name) for name in _POSITION_FIELDS}
-        if row.state == Extraction.State.QUEUED:  # the clear ends its run
-            row.before_clear["state"] = Extraction.State.PASSED
-        if session := reviewed.get(row.session_id):
-            row.before_clear["reviewed"] = [session.reviewed_through, session.turns_since_memory_review]
-        row.state = Extraction.State.PASSED
-        row.through_seq = row.floor_seq = row.session.message_seq
-
-
-def _return_positions(rows: Iterable[Extraction]) -> None:
-    """Restore the positions of extractions before a clear, and the review positions of their sessions, except of those
-    that were reviewed beyond the last message of the clear. The caller has locked the sessions and saves the rows."""
-    changed = []
-    for row in rows:
-        before, session = row.before_clear or {}, row.session
-        if before.get("reviewed") and session.reviewed_through == row.floor_seq:
-            session.reviewed_through, turns = before["reviewed"]
-            session.turns_since_memory_review = min(session.turns, session.turns_since_memory_review + turns)
-            changed.append(session)
-        for name in _POSITION_FIELDS:
-            setattr(row, name, before.get(name, getattr(row, name)))
-    Session.objects.bulk_update(changed, ["reviewed_through", "turns_since_memory_review"], batch_size=_BATCH)
 
 
 def _withdraw_reviews(book: Book, change_set: ChangeSet) -> None:

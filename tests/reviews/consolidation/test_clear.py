@@ -30,11 +30,12 @@ from memories.models import (
     WriteOrigin,
 )
 from memories.recall.threads import record_run
-from memories.services import Source, book_limits_set
+from memories.services import Source, book_get_or_create, book_limits_set
 from reviews.approvals import review_approve, review_reject
 from reviews.consolidation import runs
 from reviews.consolidation.clear import clear_code_create, clear_confirmed, contents_of
 from reviews.consolidation.extraction import choose_sessions
+from reviews.consolidation.selection import notes_in
 from reviews.forgetting import purge_cleared
 from reviews.frozen import read_frozen
 from reviews.models import ClearedReview, ConsolidationRun, ConsolidationState, Extraction, ReviewRun
@@ -210,6 +211,74 @@ def test_undoing_a_clear_leaves_no_session_waiting_for_a_run_that_it_ended(alice
     undo_changes(clear(alice), BY_HAND)
     row = Extraction.objects.get(session=session)
     assert (row.state, row.through_seq, row.run.state) == ("passed", 0, "cancelled")
+
+
+def test_undoing_a_clear_leaves_an_earlier_clear_in_effect(alice: Owner, answering: AnsweringModel) -> None:
+    unchanged, continued = fill_book(alice), talk(alice, "I like tea.")
+    consolidate(alice)
+    earlier = clear(alice)
+    add_turns(continued, "A new fact.")
+    undo_changes(clear(alice), BY_HAND)
+    assert live_counts(alice)[2] == 0
+    row = Extraction.objects.get(session=continued)
+    assert (row.through_seq, row.floor_seq) == (2, 2), "the new turn is read"
+    undo_changes(earlier, BY_HAND)
+    assert set(notes(alice)) == {str(unchanged.pk), str(continued.pk)}
+    row = Extraction.objects.get(session=unchanged)
+    assert (row.state, row.through_seq, row.floor_seq) == ("extracted", 2, 0)
+
+
+def test_an_interrupted_clear_and_the_one_that_repeats_it_can_both_be_undone(
+    alice: Owner, answering: AnsweringModel
+) -> None:
+    fill_book(alice)
+    unread = talk(alice, "Not read yet.")
+    before = (live_counts(alice), notes(alice))
+    book = book_of(alice)
+    work = clear_confirmed(book, clear_code_create(book), actor="user:1")
+    while notes_in(book).exists():
+        next(work)
+    work.close()
+    interrupted = ChangeSet.objects.select_related("book").get(kind=ChangeSet.Kind.CLEAR)
+    undo_changes(clear(alice), BY_HAND)
+    undo_changes(interrupted, BY_HAND)
+    assert (live_counts(alice), notes(alice)) == (before[0], before[1] | {str(unread.pk): ""})
+    assert Extraction.objects.get(session=unread).floor_seq == 0
+
+
+def test_a_book_that_an_agent_changed_to_can_be_cleared(alice: Owner, answering: AnsweringModel) -> None:
+    session = fill_book(alice)
+    Agent.objects.update(book="second")
+    add_turns(session, "Said for the second book.")
+    second = book_get_or_create(alice.pk, "second")
+    cleared = book_clear(second, actor="user:1").change_set
+    row = Extraction.objects.get(session=session)
+    assert (row.through_seq, row.floor_seq, live_counts(alice)[2]) == (4, 4, 1), "the notes are the first book's"
+    undo_changes(ChangeSet.objects.select_related("book").get(pk=cleared), BY_HAND)
+    row.refresh_from_db()
+    assert (row.through_seq, row.floor_seq, live_counts(alice)[2]) == (2, 0, 1)
+
+
+def test_a_clear_removes_the_notes_on_sessions_whose_agent_has_another_book_by_now(
+    alice: Owner, answering: AnsweringModel
+) -> None:
+    fill_book(alice)
+    Agent.objects.update(book="second")
+    clear(alice)
+    assert live_counts(alice)[2] == 0
+
+
+@pytest.mark.parametrize("book", [None, "second"])
+def test_after_a_forgetting_nothing_said_for_a_book_that_an_agent_changed_to_is_read(
+    alice: Owner, answering: AnsweringModel, book: str | None
+) -> None:
+    session = fill_book(alice)
+    Agent.objects.update(book="second")
+    add_turns(session, "Said for the second book.")
+    book_get_or_create(alice.pk, "second")
+    forget_memories(alice.pk, book=book)
+    assert Extraction.objects.get().floor_seq == 4
+    assert live_counts(alice)[2] == (1 if book else 0)
 
 
 def test_undoing_a_clear_restores_how_far_sessions_were_reviewed(alice: Owner) -> None:
