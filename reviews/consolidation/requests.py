@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from gateway.agents.configuration import consolidation_settings
@@ -11,7 +12,7 @@ from memories.errors import Conflict
 from memories.models import Book
 from memories.selectors import require_active_account
 from prompts.consolidation import prompts_sha256
-from reviews.consolidation.runs import OFF, enqueue
+from reviews.consolidation.runs import CLEARED, OFF, cancel_all, enqueue
 from reviews.models import ConsolidationRun, Extraction
 
 State = ConsolidationRun.State
@@ -38,6 +39,7 @@ def consolidation_request(
     now = timezone.now()
     try:
         with transaction.atomic():
+            cancel_all(Q(book=book) & ~Q(book_epoch=book.epoch), CLEARED)  # it would end instead of serving a request
             run = ConsolidationRun.objects.create(
                 owner_id=book.owner_id,
                 book=book,

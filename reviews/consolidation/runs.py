@@ -38,6 +38,7 @@ MAX_ATTEMPTS = 5
 # How long a run works before it lets other jobs of the queue go first.
 SLICE_SECONDS = 60.0
 BACKSTOP_SECONDS = 300
+CLEARED = "The book was cleared meanwhile."
 OFF = "Consolidation is off. An administrator turns it on with memories.enabled."
 _LEASES = "consolidation:"
 _holder = ""  # the worker that this process is a fork of
@@ -147,7 +148,7 @@ def _end_impossible(claim: ConsolidationClaim) -> str:
         cancel(run, OFF)
         return "off"
     if run.book.epoch != run.book_epoch:
-        cancel(run, "The book was cleared meanwhile.")
+        cancel(run, CLEARED)
         return "book_cleared"
     if obstacle := BackgroundModels.now(run.book.name).obstacle(run.book.name):
         cancel(run, obstacle)
@@ -159,15 +160,15 @@ def _end_impossible(claim: ConsolidationClaim) -> str:
 
 
 def lock_claimed(claim: ConsolidationClaim) -> ConsolidationRun:
-    """Lock a claim's lease, run and book. Raises LeaseLost, or RunCancelled if the run ended or the book was
-    cleared."""
+    """Lock a claim's lease, run and book. Raises LeaseLost, also if the run was stopped or given to another worker, or
+    RunCancelled if the book was cleared."""
     jobs.lease_require(claim.lease, claim.token)
     run = claim.row.select_for_update().get()
     if run.state != State.RUNNING or run.phase != claim.run.phase:
-        raise RunCancelled("The run was stopped.")
+        raise LeaseLost("The run was stopped.")
     book = Book.objects.select_for_update(no_key=True).get(pk=run.book_id)
     if book.epoch != run.book_epoch:
-        raise RunCancelled("The book was cleared meanwhile.")
+        raise RunCancelled(CLEARED)
     return run
 
 

@@ -22,6 +22,7 @@ from reviews.models import ConsolidationRun, Extraction
 from tests.reviews.consolidation.answering_model import AnsweringModel, extraction
 from tests.reviews.consolidation.rows import consolidate, notes, request, run_slice, settings_make, talk
 from tests.sweeps import reset_sweep_throttles
+from tests.unsliced import forget_memories
 
 pytestmark = pytest.mark.usefixtures("consolidation_on")
 
@@ -126,7 +127,7 @@ def test_lock_claimed_checks_token_state_and_epoch(alice: Owner) -> None:
         runs.lock_claimed(claim)
     Book.objects.update(epoch=run.book_epoch)
     runs.cancel(run, "Stopped by a person.")
-    with pytest.raises(RunCancelled, match="stopped"):
+    with pytest.raises(LeaseLost, match="stopped"):
         runs.lock_claimed(claim)
     assert not runs.heartbeat(claim)
     jobs.lease_release(claim.lease, claim.token)
@@ -267,6 +268,34 @@ def test_a_run_is_resumed_after_the_database_failed(
     runs.recover()
     assert run_slice(run).state == "completed"
     assert run.sessions_done == 1
+
+
+def test_a_living_workers_run_that_the_sweep_took_is_resumed(alice: Owner, answering: AnsweringModel) -> None:
+    talk(alice)
+    real = answering.on_synthesis
+
+    def take(given: str) -> str:
+        Lease.objects.update(expires_at=timezone.now() + timedelta(hours=1))  # the clock was set back
+        runs.recover()
+        return real(given)
+
+    answering.on_synthesis = take
+    run = run_slice(request(alice))
+    assert (run.state, run.error) == ("scheduled", None)
+    answering.on_synthesis = real
+    assert run_slice(run).state == "completed"
+
+
+def test_a_request_after_a_forgetting_does_not_join_the_run_from_before(
+    alice: Owner, answering: AnsweringModel
+) -> None:
+    talk(alice)
+    before = request(alice)
+    forget_memories(alice.pk)
+    talk(alice, "A new fact.")
+    run = request(alice)
+    before.refresh_from_db()
+    assert (before.state, run_slice(run).state) == ("cancelled", "completed")
 
 
 def test_without_roles_the_agents_model_and_upstream_are_used(alice: Owner, answering: AnsweringModel) -> None:
