@@ -159,10 +159,12 @@ def run_end(
         finished_at=now if ended else None,
     )
     if closed != 1 or session is None:
-        # A run that was stopped meanwhile stays unchanged: the transcript shows its text up to then.
-        given_up = Run.objects.filter(pk=context.run_id).exclude(state=Run.State.STOPPED)
-        given_up.update(text=output.text, superseded=True)
-        _store_usage(context, output, turns=0)
+        # A run that was stopped meanwhile stays unchanged: the transcript shows its text up to then. So does one that
+        # this process has stored in a commit that the database did not confirm; its usage is stored, too.
+        run = Run.objects.filter(pk=context.run_id)
+        run.filter(state=Run.State.RUNNING).update(text=output.text, superseded=True)
+        if not run.filter(state__in=(Run.State.COMPLETED, Run.State.AWAITING_CLIENT_TOOLS)).exists():
+            _store_usage(context, output, turns=0)
         return None
     output.closed_at = now
     if output.messages:

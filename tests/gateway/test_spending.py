@@ -9,11 +9,12 @@ from typing import Any
 from uuid import UUID, uuid4
 from weakref import WeakKeyDictionary
 
+import psycopg
 import pytest
 import time_machine
 from django.conf import settings as configured
 from django.core.management import call_command
-from django.db import connection
+from django.db import OperationalError, connection
 from django.utils import timezone
 from redis.asyncio import BlockingConnectionPool
 from redis.asyncio.client import Pipeline
@@ -113,6 +114,23 @@ async def test_the_usage_of_a_run_that_was_given_up_is_counted_once(
     model.script(says_with_usage())
     assert (await ask(alice_api, "Hi")).status == 409
     assert await totals() == [("scripted", 0, 1, 70, 30)]
+
+
+async def test_a_commit_that_the_database_does_not_confirm_is_counted_once_and_stays(
+    alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close = closing.close
+
+    def close_unconfirmed(*args: Any, **state: Any) -> int:
+        close(*args, **state)
+        raise OperationalError("the server closed the connection") from psycopg.OperationalError()
+
+    monkeypatch.setattr(closing, "close", close_unconfirmed)
+    model.script(says_with_usage())
+    assert (await ask(alice_api, "Hi")).status == 503
+    assert await totals() == [("scripted", 1, 1, 70, 30)]
+    run = await in_thread(Run.objects.get)
+    assert (run.state, run.superseded, run.text) == ("completed", False, "Hello.")
 
 
 async def test_cost_uses_the_price_at_the_time_of_the_request(
