@@ -41,8 +41,7 @@ class RunOutOfQuota(DomainError):
 
 
 class RunCancelled(Exception):
-    """The book was cleared, the session deleted, or the run stopped: the review or the consolidation must not write
-    anything more."""
+    """The book was cleared or the session deleted: the review or the consolidation must not write anything more."""
 
 
 class QuotaExceeded(Exception):
