@@ -18,13 +18,20 @@ _WITHOUT_ROLES = ("--no-owner", "--no-privileges")
 
 def schema() -> str:
     """Return the schema of Daybook's tables or, if there are none, the one in which they would be created: the first
-    that exists of the user's search_path, usually `public`."""
+    that exists of the user's search_path, usually `public`. Raises CommandError if they are in several, which happens
+    if the search_path changes between two upgrades."""
+    tables = ["django_migrations", *connection.introspection.django_table_names()]
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT coalesce((SELECT nspname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
-            "WHERE pg_class.oid = to_regclass('django_migrations')), current_schema(), 'public')"
+            "SELECT coalesce(min(nspname), current_schema(), 'public'), max(nspname) "
+            "FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
+            "WHERE relname = ANY(%s) AND pg_table_is_visible(pg_class.oid)",
+            [tables],
         )
-        return str(cursor.fetchone()[0])
+        name, other = cursor.fetchone()
+    if other not in (None, name):
+        raise CommandError(f"Some tables are in {name}, others in {other}: move them with ALTER TABLE … SET SCHEMA.")
+    return str(name)
 
 
 def dump(target: Path) -> None:

@@ -213,6 +213,17 @@ def test_pg_dump_connects_as_the_options_of_the_address_say(
 
 
 @pytest.mark.django_db
+def test_tables_in_two_schemas_are_refused_since_a_backup_has_one() -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("needs PostgreSQL")
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE SCHEMA other; ALTER TABLE auth_user SET SCHEMA other")
+        cursor.execute("SET LOCAL search_path = other, public")
+    with pytest.raises(CommandError, match=r"^Some tables are in other, others in public: move them with ALTER TABLE"):
+        postgres_tools.schema()
+
+
+@pytest.mark.django_db
 def test_doctor_reports_leftovers_of_a_killed_restore() -> None:
     if connection.vendor != "postgresql":
         pytest.skip("needs PostgreSQL")
