@@ -10,26 +10,28 @@ from pathlib import Path
 from django.core.management.base import CommandError
 from django.db import DatabaseError, connection
 from django.utils import timezone
+from psycopg.pq import Conninfo
 
 _ASIDE = "replaced_"
-_LOCK_TIMEOUT = "-c lock_timeout=10s"
-# Those of libpq that have a variable with their name.
-_PARAMETERS = (
-    *("host", "port", "user", "password", "passfile", "target_session_attrs"),
-    *("sslmode", "sslrootcert", "sslcert", "sslkey"),
-)
 _WITHOUT_ROLES = ("--no-owner", "--no-privileges")
 
 
 def schema() -> str:
     """Return the schema of Daybook's tables or, if there are none, the one in which they would be created: the first
-    that exists of the user's search_path, usually `public`."""
+    that exists of the user's search_path, usually `public`. Raises CommandError if they are in several, which happens
+    if the search_path changes between two upgrades."""
+    tables = ["django_migrations", *connection.introspection.django_table_names()]
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT coalesce((SELECT nspname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
-            "WHERE pg_class.oid = to_regclass('django_migrations')), current_schema(), 'public')"
+            "SELECT coalesce(min(nspname), current_schema(), 'public'), max(nspname) "
+            "FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
+            "WHERE relname = ANY(%s) AND pg_table_is_visible(pg_class.oid)",
+            [tables],
         )
-        return str(cursor.fetchone()[0])
+        name, other = cursor.fetchone()
+    if other not in (None, name):
+        raise CommandError(f"Some tables are in {name}, others in {other}: move them with ALTER TABLE … SET SCHEMA.")
+    return str(name)
 
 
 def dump(target: Path) -> None:
@@ -58,15 +60,14 @@ def load(source: Path) -> str:
     quoted = connection.ops.quote_name(name)
     with connection.cursor() as cursor:
         cursor.execute("SET lock_timeout = '10s'")
-        cursor.execute(f'ALTER SCHEMA {quoted} RENAME TO "{aside}"')
-        cursor.execute(f"CREATE SCHEMA {quoted}")
+        # Each pair is one transaction, so that a schema of this name exists whenever this process is killed.
+        cursor.execute(f'ALTER SCHEMA {quoted} RENAME TO "{aside}"; CREATE SCHEMA {quoted}')
         try:
             # The dump creates the schema itself, unless it is the server's default schema.
             _run("pg_restore", "--exit-on-error", "--single-transaction", f"--schema={name}", *_WITHOUT_ROLES,
                  f"--dbname={connection.settings_dict['NAME']}", str(source))  # fmt: skip
         except BaseException:  # Ctrl-C, too
-            cursor.execute(f"DROP SCHEMA {quoted} CASCADE")
-            cursor.execute(f'ALTER SCHEMA "{aside}" RENAME TO {quoted}')
+            cursor.execute(f'DROP SCHEMA {quoted} CASCADE; ALTER SCHEMA "{aside}" RENAME TO {quoted}')
             raise
         try:
             cursor.execute(f'DROP SCHEMA "{aside}" CASCADE')
@@ -99,9 +100,8 @@ def _run(program: str, *arguments: str) -> str:
 
 
 def _environment() -> Mapping[str, str]:
-    """Return the environment with which a program reaches the same server as this process."""
+    """Return the environment with which a program connects to the database as this process does."""
     parameters = connection.get_connection_params()
-    given = {name: parameters[name] for name in _PARAMETERS if parameters.get(name)}
-    variables = {f"PG{name.replace('_', '').upper()}": str(value) for name, value in given.items()}
-    own = {"PGDATABASE": parameters["dbname"], "PGOPTIONS": _LOCK_TIMEOUT, "LC_ALL": "C"}
-    return {**os.environ, **variables, **own}
+    names = {option.keyword.decode(): option.envvar.decode() for option in Conninfo.get_defaults() if option.envvar}
+    variables = {name: str(parameters[keyword]) for keyword, name in names.items() if parameters.get(keyword)}
+    return {**os.environ, **variables, "LC_ALL": "C"}

@@ -195,13 +195,32 @@ def test_a_server_that_pg_dump_cannot_reach_is_the_reason(monkeypatch: pytest.Mo
 
 
 @pytest.mark.django_db
-def test_pg_dump_connects_as_the_options_of_the_address_say(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("service", "nowhere", 'definition of service "nowhere" not found'),
+        ("options", "-c role=nobody", 'connection to server .* role "nobody" does not exist'),
+    ],
+)
+def test_pg_dump_connects_as_the_options_of_the_address_say(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, value: str, reason: str
+) -> None:
     if connection.vendor != "postgresql":
         pytest.skip("needs PostgreSQL")
-    monkeypatch.setitem(connection.settings_dict, "HOST", "")
-    monkeypatch.setitem(connection.settings_dict, "OPTIONS", {"host": str(tmp_path), "target_session_attrs": "any"})
-    with pytest.raises(CommandError, match=rf'^pg_dump failed: connection to server on socket "{tmp_path}/'):
+    monkeypatch.setitem(connection.settings_dict, "OPTIONS", {name: value})
+    with pytest.raises(CommandError, match=f"^pg_dump failed: {reason}"):
         postgres_tools.dump(tmp_path / "a.dump")
+
+
+@pytest.mark.django_db
+def test_tables_in_two_schemas_are_refused_since_a_backup_has_one() -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("needs PostgreSQL")
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE SCHEMA other; ALTER TABLE auth_user SET SCHEMA other")
+        cursor.execute("SET LOCAL search_path = other, public")
+    with pytest.raises(CommandError, match=r"^Some tables are in other, others in public: move them with ALTER TABLE"):
+        postgres_tools.schema()
 
 
 @pytest.mark.django_db
