@@ -212,8 +212,8 @@ def raise_if_failed(answer: Any, request: httpx2.Request) -> None:
 
 
 def normalised(answer: Chunk, *, single_choice: bool) -> Chunk:
-    """Give a chunk or a completion OpenAI's finish reasons and integer indexes, without a usage or a message that is not
-    an object, in place, and return it. With `single_choice` the index is 0 whatever the server says."""
+    """Give a chunk or a completion OpenAI's finish reasons and integer indexes, without a usage or a message that is
+    not an object, in place, and return it. With `single_choice` the index is 0 whatever the server says."""
     if not isinstance(answer.get("usage", {}), dict):
         del answer["usage"]
     choices = choices_of(answer)
