@@ -26,10 +26,9 @@ def data_line(data: Any) -> bytes:
 
 def encode(data: Any, separators: tuple[str, str] = (",", ":")) -> bytes:
     """Return JSON on one line, without escapes for other scripts."""
-    try:
-        return on_one_line(json.dumps(data, ensure_ascii=False, separators=separators, default=str)).encode()
-    except UnicodeEncodeError:  # a lone surrogate must be escaped: a model server may split a pair over two chunks
-        return json.dumps(data, separators=separators, default=str).encode()
+    text = json.dumps(data, ensure_ascii=False, separators=separators, default=str)
+    # A lone surrogate becomes its escape in JSON: a model server may split a pair over two chunks.
+    return on_one_line(text).encode(errors="backslashreplace")
 
 
 DONE_LINE = b"data: [DONE]\n\n"

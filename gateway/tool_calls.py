@@ -6,10 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from memories.json_input import finite
+
 _MAX_PARSED = 20_000  # characters; longer arguments that begin and end with braces count as an object
 # The characters that determine where an object ends; a backslash with the character it escapes, if in the same piece.
 _STRUCTURE = re.compile(r'\\.?|["{}\[\]]', re.DOTALL)
 _NESTING = {"{": 1, "[": 1, "}": -1, "]": -1}
+_CONSTANTS: Mapping[str, None] = {}  # NaN and Infinity, which are not JSON, become null
 _PARTS = {"function": ("name", "arguments"), "custom": ("name", "input")}
 
 
@@ -51,7 +54,7 @@ def object_in(arguments: str) -> dict[str, Any]:
     for _ in range(2):
         if isinstance(given, str):
             try:
-                given = json.loads(given)
+                given = json.loads(given, parse_constant=_CONSTANTS.get, parse_float=finite)
             except (ValueError, RecursionError):
                 return {"arguments": arguments}
     return given if isinstance(given, dict) else {} if given is None else {"arguments": given}
@@ -64,7 +67,7 @@ def object_text(arguments: Any) -> str:
     if len(text) > _MAX_PARSED and text[0] == "{" and text[-1] == "}":
         return text
     try:
-        is_object = isinstance(json.loads(text), dict)
+        is_object = isinstance(json.loads(text, parse_constant=int), dict)  # int raises ValueError for NaN
     except (ValueError, RecursionError):
         is_object = False
     return text if is_object else json.dumps(object_in(text), ensure_ascii=False)

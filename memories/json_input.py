@@ -2,6 +2,7 @@
 The result can be stored in any database, sent on, and walked by recursive code."""
 
 import json
+import math
 from typing import Any
 
 from memories.errors import InvalidRequest
@@ -48,6 +49,13 @@ def read_json(raw: bytes | str, *, what: str = "The body", repair: bool = False)
     if has_surrogates and not repair:
         raise InvalidRequest(f"{what} holds a lone surrogate (half a character).")
     return storable(value) if has_surrogates or "\\u0000" in text else value
+
+
+def finite(text: str) -> float | None:
+    """Return a number in a JSON text, or None if it is too large (1e999): JSON has no infinity to write it with. For
+    `parse_float`."""
+    number = float(text)
+    return number if math.isfinite(number) else None
 
 
 def _values(data: bytes) -> int:
@@ -100,8 +108,7 @@ def _int(text: str) -> int:
 def _float(text: str) -> float:
     if len(text) > JSON_NUMBER:
         raise _TOO_LONG
-    number = float(text)
-    if number in (float("inf"), float("-inf")):
+    if (number := finite(text)) is None:
         raise _RefusedNumber("a number that is too large")
     return number
 

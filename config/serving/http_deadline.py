@@ -65,7 +65,6 @@ class DeadlineProtocol(HttpToolsProtocol):
             self._receive(data[at : at + room])
             at += self._parsed
             if self._head_again:
-                self._overhead_bytes = 0
                 self._receive(self._head_again)
 
     def _receive(self, data: bytes) -> None:
@@ -99,18 +98,20 @@ class DeadlineProtocol(HttpToolsProtocol):
     def _ignores_upgrade(self) -> bool:
         """Return True for a request to upgrade to something else than a websocket, such as HTTP/2 (`h2c`), which Java's
         client sends with its first request."""
-        return self.parser.should_upgrade() and self._get_upgrade() is not None and not self._should_upgrade()
+        return self.parser.should_upgrade() and not self._should_upgrade() and b"upgrade" in dict(self.headers)
 
     def _unsupported_upgrade_warning(self) -> None:
         """Have the head parsed again without its Upgrade header. The parser ends such a request after its head: the
         body was missing, and one that arrived later was taken for a request of its own."""
         error = sys.exception()
-        if self._get_upgrade() is None or not isinstance(error, httptools.HttpParserUpgrade):
+        if not self._ignores_upgrade() or not isinstance(error, httptools.HttpParserUpgrade):
             return
         lines = [b"%s %s HTTP/%s" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())]
         lines += [b"%s: %s" % header for header in self.headers if header[0] != b"upgrade"]
         self._head_again, self._parsed = b"\r\n".join([*lines, b"", b""]), error.args[0]
+        self._overhead_bytes = 0
         self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
 
     def on_headers_complete(self) -> None:
         if self._ignores_upgrade():

@@ -59,5 +59,6 @@ def _run_headers(session_id: UUID, run_id: UUID) -> dict[str, str]:
 
 
 def json_response(data: Any, *, status: int = 200) -> HttpResponse:
-    """Return a JSON response without escaping non-ASCII characters."""
-    return HttpResponse(json.dumps(data, ensure_ascii=False), content_type="application/json", status=status)
+    """Return a JSON response, with escapes for lone surrogates and no other non-ASCII characters."""
+    content = json.dumps(data, ensure_ascii=False).encode(errors="backslashreplace")
+    return HttpResponse(content, content_type="application/json", status=status)

@@ -17,6 +17,7 @@ from gateway.upstream.fault_classes import BOTCHED_CALL
 from gateway.upstream.faults import BROKE_OFF, fault_in_answer
 from gateway.upstream.surrogates import SurrogateJoiner
 from memories.errors import TooLarge
+from memories.json_input import finite
 
 Chunk = dict[str, Any]
 
@@ -50,7 +51,7 @@ _FINISH_REASONS: Mapping[str, str] = {
 
 # Constants that are not valid JSON. -Infinity becomes OpenAI's log probability for it, all others become null.
 _CONSTANTS: dict[str, Any] = {"-Infinity": -9999.0}
-_decoded = json.JSONDecoder(parse_constant=_CONSTANTS.get).decode
+_decoded = json.JSONDecoder(parse_constant=_CONSTANTS.get, parse_float=finite).decode
 
 
 def max_body_bytes() -> int:
@@ -105,7 +106,7 @@ class JSONDocument:
     def completion(self, request: httpx2.Request) -> dict[str, Any]:
         """Return the document, which must be a completion with choices. Raises ValueError, UpstreamUnreachable, or the
         error that the document describes."""
-        answer = json.loads(self._bytes, parse_constant=_CONSTANTS.get)
+        answer = json.loads(self._bytes, parse_constant=_CONSTANTS.get, parse_float=finite)
         raise_if_failed(answer, request)
         if not isinstance(answer, dict) or not (choices := choices_of(answer)):
             raise UpstreamUnreachable(NO_CHOICE)
@@ -211,12 +212,15 @@ def raise_if_failed(answer: Any, request: httpx2.Request) -> None:
 
 
 def normalised(answer: Chunk, *, single_choice: bool) -> Chunk:
-    """Give a chunk or a completion OpenAI's finish reasons and integer indexes, without a usage that is not an object,
-    in place, and return it. With `single_choice` the index is 0 whatever the server says."""
+    """Give a chunk or a completion OpenAI's finish reasons and integer indexes, without a usage or a message that is
+    not an object, in place, and return it. With `single_choice` the index is 0 whatever the server says."""
     if not isinstance(answer.get("usage", {}), dict):
         del answer["usage"]
     choices = choices_of(answer)
     for choice in choices:
+        for name in ("delta", "message"):
+            if not isinstance(choice.get(name), dict | None):
+                choice[name] = {}
         reason, index = choice.get("finish_reason"), choice.get("index", 0)
         if isinstance(reason, str):
             choice["finish_reason"] = _FINISH_REASONS.get(reason.lower(), reason)

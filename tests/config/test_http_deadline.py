@@ -117,6 +117,17 @@ async def test_a_request_to_upgrade_to_http_2_is_answered_with_its_body(
     assert b"x-head: host connection http2-settings " in answers
 
 
+@pytest.mark.parametrize(
+    ("connection", "size"), [(b"Upgrade\r\nConnection: keep-alive", 9), (b"close, Upgrade", 9), (b"Upgrade", 100_000)]
+)
+async def test_a_request_to_upgrade_is_read_as_one_without(address: Address, connection: bytes, size: int) -> None:
+    head = b"POST /read HTTP/1.1\r\nHost: x\r\nConnection: %s\r\nContent-Length: %d\r\n" % (connection, size)
+    for upgrade in (b"", b"Upgrade: h2c\r\n"):
+        answers = await exchange(address, head + upgrade + b"\r\n" + b"x" * size + CLOSING)
+        assert answers.count(b"HTTP/1.1 401 ") == answers.count(b"HTTP/1.1 ") == (1 if b"close" in connection else 2)
+        assert b"x-size: %d\r\n" % size in answers
+
+
 async def test_many_requests_to_upgrade_in_one_read_are_all_answered(address: Address) -> None:
     request = b"GET / HTTP/1.1\r\nHost: x\r\n" + UPGRADE + b"\r\n"
     answers = await exchange(address, request * 500 + CLOSING)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.models import Agent, Message, Run
-from gateway.tool_calls import ObjectEnd
+from gateway.tool_calls import ObjectEnd, object_text
 from memories.database.access import in_thread
 from memories.models import Memory
 from tests.conftest import Api
@@ -225,6 +225,14 @@ def completeness(*pieces: str) -> list[bool]:
     """Return for each piece whether the object is complete after it."""
     end = ObjectEnd()
     return [end.reached(pieces[: count + 1]) for count in range(len(pieces))]
+
+
+@pytest.mark.parametrize(
+    ("written", "sent"),
+    [('{"a":1}', '{"a":1}'), ('{"a": NaN, "b": -Infinity}', '{"a": null, "b": null}'), ("[1", '{"arguments": "[1"}')],
+)
+def test_arguments_are_sent_as_a_json_object(written: str, sent: str) -> None:
+    assert object_text(written) == sent
 
 
 def test_the_end_of_a_json_object_is_found_across_pieces() -> None:

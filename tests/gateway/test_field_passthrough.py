@@ -186,9 +186,10 @@ SUMMED = {
 async def test_unstreamed_answers_are_returned_unchanged(
     alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    logprobs = {"content": [{"token": half, "logprob": -1} for half in "\ud83d\ude00"]}  # a character in two tokens
     steps: list[Any] = [
         {"message": {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": ADD}]}},
-        {"message": MESSAGE, "finish_reason": "stop", "logprobs": {"content": []}, "native_finish_reason": "STOP"},
+        {"message": MESSAGE, "finish_reason": "stop", "logprobs": logprobs, "native_finish_reason": "STOP"},
     ]
 
     async def complete(request: Any) -> dict[str, Any]:
@@ -199,7 +200,7 @@ async def test_unstreamed_answers_are_returned_unchanged(
     assert answer.items() >= AROUND.items()
     choice = answer["choices"][0]
     assert choice["message"] == MESSAGE
-    assert (choice["logprobs"], choice["native_finish_reason"]) == ({"content": []}, "STOP")
+    assert (choice["logprobs"], choice["native_finish_reason"]) == (logprobs, "STOP")
     assert answer["usage"] == SUMMED
 
 

@@ -157,10 +157,15 @@ async def test_a_stream_and_a_whole_answer_agree_on_the_arguments(
     assert [block["input"] for block in whole["content"]] == [expected]
 
 
-async def test_arguments_that_are_not_an_object_are_wrapped_in_one(alice_api: Api, agent: Agent, plays: Plays) -> None:
-    plays([piece(0, "[1", name="lookup")])
+@pytest.mark.parametrize(
+    ("arguments", "expected"), [("[1", {"arguments": "[1"}), ('{"a": NaN, "b": 1e999}', {"a": None, "b": None})]
+)
+async def test_arguments_that_are_not_a_json_object_become_one(
+    alice_api: Api, agent: Agent, plays: Plays, arguments: str, expected: dict[str, Any]
+) -> None:
+    plays([piece(0, arguments, name="lookup")])
     (call,) = (await send(alice_api, "hi", tools=[LOOKUP])).json["content"]
-    assert call["input"] == {"arguments": "[1"}
+    assert call["input"] == expected
 
 
 @pytest.mark.parametrize(

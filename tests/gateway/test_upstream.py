@@ -468,13 +468,24 @@ async def test_a_compressed_answer_is_not_unpacked(
     assert set(asked) == {"identity"}
 
 
+@pytest.mark.parametrize("part", ["text", [1], 5])
+async def test_a_message_that_is_not_an_object_is_left_out(
+    wire: OpenAIModel, upstream: UpstreamServer, part: Any
+) -> None:
+    upstream.script({"raw": [json.dumps({"choices": [{"message": part, "finish_reason": "stop"}]})]})
+    assert (await wire.complete(request()))["choices"] == [{"message": {}, "finish_reason": "stop"}]
+    upstream.script({"raw": [f"data: {json.dumps({'choices': [{'delta': part, 'finish_reason': 'stop'}]})}"]})
+    assert (await streamed(wire, request()))[0]["choices"] == [{"delta": {}, "finish_reason": "stop"}]
+
+
 @pytest.mark.parametrize("stream", [True, False])
 async def test_non_json_numbers_are_replaced(wire: OpenAIModel, upstream: UpstreamServer, stream: bool) -> None:
-    part = '{"delta" :{}, "message": {}, "logprobs": {"low": -Infinity, "none": NaN}, "finish_reason": "stop"}'
+    logprobs = '{"low": -Infinity, "none": NaN, "high": 1e999}'
+    part = f'{{"delta" :{{}}, "message": {{}}, "logprobs": {logprobs}, "finish_reason": "stop"}}'
     answer = f'{{"choices": [{part}]}}'
     upstream.script({"raw": [f"data: {answer}"] if stream else [answer]})
     read = (await streamed(wire, request()))[0] if stream else await wire.complete(request())
-    assert read["choices"][0]["logprobs"] == {"low": -9999.0, "none": None}
+    assert read["choices"][0]["logprobs"] == {"low": -9999.0, "none": None, "high": None}
 
 
 async def test_the_deadline_applies_even_if_data_is_always_available(
