@@ -64,7 +64,7 @@ def given_key(header: Header) -> str:
 def end_user(header: Header) -> tuple[str, str]:
     """Return `(namespace, external id)` of the end user in the headers, or two empty strings. Raises InvalidRequest for
     a header without a value: the program has lost its user's id, and an answer for the key's owner would show that user
-    the owner's memories."""
+    the owner's memories. The id is not decoded as in `header_text`, by which two ids could become the same."""
     for name, namespace in END_USER_HEADERS.items():
         given = header(name)
         if given is None:

@@ -18,6 +18,7 @@ from memories.artifacts.cleaning import MAX_DOCUMENT
 from memories.artifacts.store import artifact_get, artifact_put, clean_document, live_artifacts
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_thread
+from memories.limits import BOOK_NAME
 from memories.pagination import page_json
 from memories.selectors import book_get, book_named
 from memories.services import book_get_or_create
@@ -27,9 +28,9 @@ router = Router(tags=["Documents"])
 
 
 class _BookName(StringConverter):
-    """A book's name in an address, which may contain slashes."""
+    """A book's name in an address, which may contain slashes. The limit keeps the time to match a path linear."""
 
-    regex = ".+?"
+    regex = f".{{1,{BOOK_NAME}}}?"
 
 
 register_converter(_BookName, "book")

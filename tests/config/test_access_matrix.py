@@ -184,7 +184,7 @@ PAGES: dict[str, tuple[str, str, str]] = {
     "admin/password_change/": ("iiiiii", "GET", "/admin/password_change/"),  # redirects to the account page
     "logout/": ("ssssss", "POST", "/logout/"),
     "admin/login/": ("ssfssf", "GET", "/admin/login/"),
-    "admin/r/<path:row>": ("nnnnnn", "GET", "/admin/r/1/1/"),
+    "^admin/r/": ("nnnnnn", "GET", "/admin/r/1/1/"),
     "admin/": ("sssiis", "GET", "/admin/"),  # page by page: tests/memories/test_admin_roles.py
     "account/apps/<uuid:key_id>/disconnect/": (ALICES_PAGE, "POST", "/account/apps/{app}/disconnect/"),
     # Requests of apps before anyone has signed in. Their tokens are valid only for /mcp: test_oauth_flow.py.

@@ -1,13 +1,39 @@
 """Unknown addresses and refused forms: a page with a link back, or JSON for API clients."""
 
+import re
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
 import pytest
 from django.test import Client
+from django.urls import Resolver404, URLResolver, get_resolver, resolve
 
 from memories.models import Owner
 from tests.factories import owner_make
 from tests.pages import client_of, html_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
+
+
+def _addresses(resolver: URLResolver, prefix: str = "/") -> Iterator[str]:
+    for pattern in resolver.url_patterns:
+        address = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from _addresses(pattern, address)
+        else:
+            yield address
+
+
+def test_every_address_is_matched_in_linear_time() -> None:
+    """Addresses are matched in the event loop, before anyone has signed in."""
+    for address in _addresses(get_resolver()):
+        start, *rest = re.split("<.+?>", address)
+        for part in {*filter(None, rest)}:
+            begun = time.process_time()
+            with suppress(Resolver404):
+                resolve(f"{start}a{part * (20_000 // len(part))}\n")  # fits nothing because of the line break
+            assert time.process_time() - begun < 0.5, address
 
 
 @pytest.mark.parametrize("path", ["/nowhere/", "/c/not-an-id/", "/memories/nothing/", "/%C3%BC/<b>/"])
