@@ -3,6 +3,7 @@ type is neither stored nor logged; a name without an account is stored as a keye
 
 import copy
 import logging
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -25,9 +26,10 @@ from gateway.accounts.logins import login_begin
 from gateway.oauth.addresses import keep_opener
 from gateway.requests import client_address
 from memories.audit.log import NOBODY, Action, actor_of, audit_record
-from memories.errors import Overloaded, RateLimited
+from memories.errors import InvalidRequest, Overloaded, RateLimited
 from memories.models import Owner
 from memories.number_words import counted
+from memories.services import owner_for_user, owner_time_zone_set
 
 logger = logging.getLogger("daybook.sign_in")
 # Failures within the cool-off time from one address, and for one account: so high that only a distributed attack locks
@@ -163,12 +165,20 @@ def signed_in(sender: Any, request: HttpRequest | None, user: AbstractBaseUser, 
     audit_record(Action.SIGN_IN, actor=actor_of(user))
     if request is not None:
         login_begin(request, user)
+        _save_time_zone(user, request.COOKIES.get("daybook_zone", ""))
 
 
 def signed_out(sender: Any, request: HttpRequest | None, user: AbstractBaseUser | None, **kwargs: Any) -> None:
     """Receiver of django.contrib.auth's `user_logged_out`."""
     if user is not None and user.pk:
         audit_record(Action.SIGN_OUT, actor=actor_of(user))
+
+
+def _save_time_zone(user: AbstractBaseUser, name: str) -> None:
+    """Save the time zone that the sign-in page's script names, unless it is unknown or the person has one."""
+    if name and not (owner := owner_for_user(user)).time_zone:
+        with suppress(InvalidRequest):
+            owner_time_zone_set(owner.pk, name)
 
 
 def _wait_minutes(request: HttpRequest, name: str) -> int:

@@ -18,7 +18,7 @@ import { rememberTemporary } from "./temporary.js";
 
 const main = document.getElementById("main");
 const conversation = new Conversation(main, ensureSession);
-const composer = new Composer(document.getElementById("composer"), main, conversation.lastSaid);
+const composer = new Composer(document.getElementById("composer"), main, conversation);
 const sessions = new SessionList(main);
 
 installCommands(composer, document.getElementById("status"));
@@ -53,7 +53,7 @@ function sayError({ code }) {
   toasts.say(`${headline} ${rest}`);
 }
 
-// Says why a button that starts or shows another version does nothing during an answer.
+// Says why a button does nothing during an answer.
 function isAnswering() {
   if (conversation.answering) toasts.say("Wait until the answer is complete, or stop it.");
   return conversation.answering;
@@ -68,7 +68,7 @@ async function send(text, options = {}) {
 composer.addEventListener("send", ({ detail }) => {
   if (!isHelp(detail)) return send(detail);
   composer.text = "";
-  composer.forgetSent();
+  composer.keepDraft();
   return showHelp();
 });
 composer.addEventListener("stop", () => stop());
@@ -81,7 +81,8 @@ async function stop() {
 }
 
 function edit(section = conversation.last) {
-  if (section?.dataset.turn && section.querySelector("[data-said]") && !conversation.answering) {
+  if (isAnswering()) return;
+  if (section?.dataset.turn && section.querySelector("[data-said]")) {
     editMessage(section, (content) => send(content, { replaces: section.dataset.turn, edited: true }));
   }
 }
@@ -106,6 +107,7 @@ main.addEventListener("click", (event) => {
 });
 
 conversation.addEventListener("sent", () => {
+  composer.keepDraft();
   if (matchMedia("(hover: hover)").matches) composer.area.focus();
 });
 conversation.addEventListener("answering", () => {
@@ -113,7 +115,7 @@ conversation.addEventListener("answering", () => {
   showReviews();
 });
 conversation.addEventListener("started", ({ detail }) => {
-  composer.forgetSent();
+  composer.keepDraft();
   tell({ kind: "turn", session: main.dataset.session, turn: detail.id, replaces: conversation.replacing });
   sessions.refresh().then(() => {
     const current = sessions.list.querySelector("[aria-current] span");
@@ -128,9 +130,6 @@ conversation.addEventListener("complete", ({ detail }) => {
   if (detail?.turns_since_memory_review === 0) reviews.look();
 });
 conversation.addEventListener("fill", ({ detail }) => composer.setFill(detail));
-conversation.addEventListener("refused", ({ detail }) => {
-  composer.keepDraft([detail, composer.text].filter(Boolean).join("\n\n"));
-});
 conversation.addEventListener("taken-back", ({ detail }) => composer.putBack(detail.content, detail.attached));
 
 sessions.addEventListener("renamed", ({ detail }) => showTitle(detail));

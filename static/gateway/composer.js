@@ -1,15 +1,15 @@
 // The composer: Enter sends, drafts are stored in this browser, agent and Temporary can be chosen for a new session.
 
 import { Attachments } from "./attachments.js";
-import { draftOf, keepDraft, moveDraft } from "./drafts.js";
+import { draftOf, keepDraft } from "./drafts.js";
 import { element } from "./parts.js";
 
 export class Composer extends EventTarget {
-  // `said` is the last message of the session.
-  constructor(form, main, said) {
+  constructor(form, main, conversation) {
     super();
     this.form = form;
     this.main = main;
+    this.conversation = conversation;
     this.area = form.querySelector("#message");
     this.agent = form.querySelector("#agent");
     this.temporary = form.querySelector("#temporary");
@@ -20,10 +20,9 @@ export class Composer extends EventTarget {
     this.offline = false;
     this.waiting = null; // sends the message once its files are read
     this.#install();
-    // It arrived, although the page was left before it knew that.
-    if (said && draftOf(this.session).trim() === said) this.keepDraft("");
     // Text typed before the script was loaded takes precedence over the draft.
-    this.text = this.text || draftOf(this.session);
+    this.text = this.text || this.#leftDraft(conversation.lastSaid);
+    this.keepDraft();
     this.setOffline(false);
   }
 
@@ -46,7 +45,7 @@ export class Composer extends EventTarget {
       this.submit();
     });
     this.area.addEventListener("input", () => {
-      this.keepDraft(this.text);
+      this.keepDraft();
       this.ask.querySelector("[data-too-long]")?.remove();
       this.#changed();
     });
@@ -107,13 +106,24 @@ export class Composer extends EventTarget {
   // Restores a text before what has been typed since.
   putBack(text, attached) {
     this.text = [text, this.text].filter(Boolean).join("\n\n");
-    this.keepDraft(this.text);
+    this.keepDraft();
     this.attachments.putBack(attached);
     this.area.focus();
   }
 
-  keepDraft(text) {
-    keepDraft(this.session, text);
+  // Messages that the server does not have, and what has been typed since.
+  get draft() {
+    return [...this.conversation.unsent, this.text].filter(Boolean).join("\n\n");
+  }
+
+  keepDraft() {
+    keepDraft(this.session, this.draft);
+  }
+
+  // Without the last message of the session: it arrived, although the page was left before it knew that.
+  #leftDraft(said) {
+    const draft = draftOf(this.session);
+    return said && `${draft.trimEnd()}\n\n`.startsWith(`${said}\n\n`) ? draft.slice(said.length).trimStart() : draft;
   }
 
   // Shows what the session was created with, since another choice may have been made meanwhile.
@@ -121,12 +131,8 @@ export class Composer extends EventTarget {
     this.agent.value = agent;
     this.temporary.checked = temporary;
     this.#apply();
-    moveDraft(this.session);
-  }
-
-  // The server has the message, so the draft is what the composer contains now.
-  forgetSent() {
-    this.keepDraft(this.text);
+    keepDraft("", "");
+    this.keepDraft();
   }
 
   setAnswering(answering) {
@@ -166,8 +172,8 @@ export class Composer extends EventTarget {
     const what = choice.agent ? `This starts a new session with ${agent}.` : temporary ? "This starts a new, temporary session." : "This starts a new session that may use memories.";
     const button = (textContent, className, onclick) => element("button", { type: "button", textContent, className, onclick });
     const start = button("Start it", "btn btn--small", () => {
-      keepDraft("", this.text);
-      this.keepDraft("");
+      keepDraft("", this.draft);
+      keepDraft(this.session, "");
       location.href = `/new/?${new URLSearchParams({ agent, ...(temporary && { temporary: "1" }) })}`;
     });
     const stay = button("Stay here", "link", () => this.#askNothing());

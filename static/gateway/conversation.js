@@ -54,12 +54,18 @@ export class Conversation extends EventTarget {
     return this.last?.querySelector("[data-said]")?.content.textContent ?? "";
   }
 
+  // Texts of messages that the server does not have: they are being sent, or were refused.
+  get unsent() {
+    const sections = [...this.ledger.querySelectorAll(".turn[data-turn='']")]; // those of imported sessions are empty, too
+    return sections.map(({ unsent }) => (unsent?.again ? "" : unsent?.content));
+  }
+
   // Sends a message and shows its answer. `again`: the message of the turn to replace; `edited`: its new text. Both keep
   // the attachments. Resolves when the answer is complete, was refused, or broke off.
   async send(content, { attached = [], ...rest } = {}) {
     const { replaces = null, again = false, edited = false, attempt = 0 } = rest;
     const options = { ...rest, attached };
-    const section = this.#liveTurn(content, replaces, attached);
+    const section = this.#liveTurn({ content, attached, again }, replaces);
     this.replacing = replaces;
     this.dispatchEvent(new CustomEvent("sent"));
     const parts = [...(content ? [{ type: "text", text: content }] : []), ...attached.map(({ part }) => part)];
@@ -119,6 +125,7 @@ export class Conversation extends EventTarget {
     try {
       await call("POST", `/api/sessions/${this.session}/turns/${turn}/choose`, {});
       const nodes = await fragment(`${this.#turnsUrl()}?since=${turn}`);
+      this.#takeBackRefused();
       if (nodes.querySelector(`[data-turn="${CSS.escape(turn)}"]`)) {
         replaceFrom(section, nodes);
         this.#settled(this.ledger);
@@ -144,7 +151,6 @@ export class Conversation extends EventTarget {
 
   #showAll(nodes) {
     const { following } = this;
-    this.ledger.classList.remove("ledger--empty");
     this.ledger.replaceChildren(nodes);
     this.#settled(this.ledger);
     window.htmx?.process(this.ledger);
@@ -197,12 +203,10 @@ export class Conversation extends EventTarget {
     if (this.following) this.newText.hidden = true;
   }
 
-  #liveTurn(content, replaces, attached) {
-    const section = liveTurn(content, attached, this.main.dataset.timeZone);
-    for (const refused of this.ledger.querySelectorAll("[data-refused]")) {
-      const { unsent } = refused;
-      this.#takeBack(refused, !unsent.again && (unsent.content !== content || unsent.attached.some((file) => !attached.includes(file))));
-    }
+  #liveTurn(unsent, replaces) {
+    const section = liveTurn(unsent.content, unsent.attached, this.main.dataset.timeZone);
+    section.unsent = unsent;
+    this.#takeBackRefused(unsent);
     const replaced = replaces && this.#shown(replaces);
     const kept = replaced && replaced.querySelector(".attached:not([hidden])");
     if (kept) section.querySelector("[data-attached]").replaceWith(kept.cloneNode(true));
@@ -331,10 +335,16 @@ export class Conversation extends EventTarget {
       return;
     }
     section.dataset.refused = "";
-    section.unsent = { content, attached: options.attached, again: options.again };
     again.addEventListener("click", () => this.send(content, { ...options, attempt: 0 }));
     back.addEventListener("click", () => this.#takeBack(section, true));
-    if (!options.again) this.dispatchEvent(new CustomEvent("refused", { detail: content }));
+  }
+
+  // Takes back messages that were refused, before another one is sent.
+  #takeBackRefused({ content, attached } = {}) {
+    for (const refused of this.ledger.querySelectorAll("[data-refused]")) {
+      const { unsent } = refused;
+      this.#takeBack(refused, !unsent.again && (unsent.content !== content || unsent.attached.some((file) => !attached.includes(file))));
+    }
   }
 
   // Removes a refused message. It is written again in the composer, unless it is being sent again.

@@ -18,12 +18,6 @@ export function draftOf(session) {
   return recall(keyOf(session), session ? undefined : TAB) ?? "";
 }
 
-// Moves the draft of the page of a new session to the session that it creates, until the server has the message.
-export function moveDraft(session) {
-  keepDraft(session, recall(keyOf(""), TAB) ?? "");
-  keepDraft("", "");
-}
-
 // The drafts that tabs have left, the newest last, so that a reload finds its own.
 const leftDrafts = () => recall(keyOf(""))?.split(BETWEEN) ?? [];
 

@@ -20,8 +20,6 @@ export function liveTurn(content, attached, timeZone) {
 
 // Appends the section to the turns, below a heading of today.
 export function append(ledger, section, timeZone) {
-  for (const first of ledger.querySelectorAll("[data-first]")) first.remove();
-  ledger.classList.remove("ledger--empty");
   const heading = today(timeZone);
   if ([...ledger.querySelectorAll(".dayline h2")].at(-1)?.textContent !== heading) {
     const day = document.getElementById("live-day").content.cloneNode(true);

@@ -1,6 +1,10 @@
-// A button that shows the password.
+// A button that shows the password, and the browser's time zone, which the server saves at the first sign-in so that the
+// first page shows local times.
 
 import "./shell.js";
+
+const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+if (timeZone !== "UTC") document.cookie = `daybook_zone=${timeZone}; path=/; samesite=lax`;
 
 const button = document.querySelector("[data-reveal]");
 const field = document.getElementById("password");

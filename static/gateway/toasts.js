@@ -19,6 +19,8 @@ export class Toasts extends EventTarget {
   }
 
   say(text) {
+    const last = this.region.lastElementChild;
+    if (last?.querySelector("[data-text]").textContent === text) last.remove(); // a button was pressed again
     return this.#lay(text);
   }
 

@@ -87,6 +87,14 @@ def test_the_browsers_time_zone_is_shown_and_used_from_the_first_visit(visitor: 
     expect(traveller.open("/memories/").locator(".mem time")).to_have_text("10 Mar 2025")
 
 
+def test_the_first_page_after_signing_in_shows_local_times(visitor: NewVisitor) -> None:
+    memory_make(owner_of("alice"))
+    Memory.objects.update(created_at="2025-03-09T20:00:00Z")
+    page = visitor(timezone_id="Pacific/Auckland").open("/memories/")
+    sign_in_with(page, "alice", "alice knows it")
+    expect(page.locator(".mem time")).to_have_text("10 Mar 2025")
+
+
 def test_times_are_shown_in_the_zone_of_the_first_browser_until_another_is_chosen(visitor: NewVisitor) -> None:
     owner_of("alice")
     first = visitor("alice", timezone_id="Pacific/Auckland").open("/")

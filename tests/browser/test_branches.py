@@ -95,8 +95,12 @@ def test_the_next_message_continues_the_version_that_is_shown(chat: Page, puppet
     versions.get_by_role("button", name="Earlier version").click()
     expect(chat.get_by_text("Answer to two.")).to_be_visible()
     send(chat, "Another")
-    versions.get_by_role("button", name="Later version").click()  # too early
-    expect(chat.locator(".toast")).to_contain_text("Wait until the answer is complete, or stop it.")
+    for button in ("Later version", "Answer again", "Edit your message"):  # too early
+        chat.get_by_role("button", name=button).first.click()
+        expect(chat.locator(".toast")).to_contain_text("Wait until the answer is complete, or stop it.")
+        chat.get_by_role("button", name="Close notice").click()
+    versions.get_by_role("button", name="Later version").click(click_count=2)
+    expect(chat.locator(".toast")).to_have_count(1)
     puppet.answer("Green.")
     expect_status(chat, "Answer complete")
     answers = [m["content"] for m in puppet.requests[-1].messages if m["role"] == "assistant"]

@@ -98,6 +98,39 @@ def test_a_refused_message_is_kept_when_another_one_is_sent(refusing: Page, pupp
     expect(refusing.get_by_label(BOX)).to_have_value("a long thought")
 
 
+def test_a_refused_message_is_kept_when_another_one_is_begun(refusing: Page) -> None:
+    send_refused(refusing, "a long thought")
+    refusing.keyboard.type("something")
+    refusing.reload()
+    expect(refusing.get_by_label(BOX)).to_have_value("a long thought\n\nsomething")
+
+
+def test_a_refused_message_is_kept_when_another_version_is_shown(
+    refusing: Page, alices: Visitor, puppet: PuppetModel
+) -> None:
+    accept_again(puppet)
+    refusing.get_by_role("button", name="Answer again").click()
+    expect_status(refusing, "Answer complete")
+    Session.objects.update(state="ended")
+    send_refused(refusing, "a long thought")
+    Session.objects.update(state="active")
+    refusing.get_by_role("button", name="Earlier version").click()
+    expect(refusing.get_by_text("Fine.", exact=True)).to_be_visible()
+    expect(refusing.get_by_label(BOX)).to_have_value("a long thought")
+
+
+def test_the_first_message_is_kept_when_the_page_is_left_before_its_session_exists(chat: Page) -> None:
+    hold_back(chat, "**/api/sessions")
+    with chat.expect_request("**/api/sessions"):
+        send(chat, "first")
+    chat.get_by_role("link", name="Memories").first.click()
+    expect(chat.get_by_role("heading", name="Memories")).to_be_visible()
+    chat.go_back()
+    expect(chat.get_by_label(BOX)).to_have_value("first")
+    chat.get_by_role("link", name="New session").click()
+    expect(chat.get_by_label(BOX)).to_have_value("first")
+
+
 def test_of_two_refused_messages_none_is_lost(refusing: Page) -> None:
     send_refused(refusing, "a long thought")
     send_refused(refusing, "something else")
@@ -166,7 +199,14 @@ def test_a_message_is_shown_and_text_typed_is_kept_while_a_session_is_created(
     with chat.expect_request("**/api/sessions"):
         send(chat, "first")
     expect(chat.locator("[data-said-text]")).to_have_text("first")
+    expect(chat.get_by_role("heading", name="The first page is yours.")).to_be_hidden()
     held_back[0].abort()
+    chat.get_by_role("alert").get_by_role("button", name="Edit message").click()
+    expect(chat.get_by_role("heading", name="The first page is yours.")).to_be_visible()
+    expect(chat.locator(".dayline")).to_be_hidden()
+    with chat.expect_request("**/api/sessions"):
+        chat.keyboard.press("Enter")
+    held_back[1].abort()
     with chat.expect_request("**/api/sessions"):
         chat.get_by_role("alert").get_by_role("button", name="Try again").click()
     expect(chat.locator("[data-said-text]")).to_have_text("first")
@@ -174,7 +214,7 @@ def test_a_message_is_shown_and_text_typed_is_kept_while_a_session_is_created(
     chat.keyboard.type("and more")
     chat.get_by_label("Temporary").check()  # too late for this session
     puppet.answer("Fine.")
-    held_back[1].continue_()
+    held_back[2].continue_()
     expect(chat.locator("[data-prose]").last).to_have_text("Fine.")
     assert Message.objects.get(role="user").text == "first"
     expect(chat.get_by_label(BOX)).to_have_value("and more")

@@ -184,6 +184,25 @@ def test_sign_ins_failures_and_sign_outs_are_audited(alice: Owner) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("stored", "named", "saved"),
+    [
+        ("", "Europe/Lisbon", "Europe/Lisbon"),
+        ("Asia/Tokyo", "Europe/Lisbon", "Asia/Tokyo"),
+        ("", "Etc/Unknown", ""),
+        ("", "../" * 100, ""),
+    ],
+)
+def test_the_first_sign_in_saves_the_time_zone_of_the_browser(
+    alice: Owner, stored: str, named: str, saved: str
+) -> None:
+    Owner.objects.update(time_zone=stored)
+    browser = Client()
+    browser.cookies["daybook_zone"] = named
+    assert browser.post("/login/", {"username": "alice", "password": "alice knows it"}).status_code == 302
+    assert Owner.objects.get().time_zone == saved
+
+
 def test_a_refused_attempt_adds_no_audit_entry(alice: Owner) -> None:
     lock()
     before = AuditEntry.objects.count()
