@@ -89,11 +89,8 @@ class DeadlineProtocol(HttpToolsProtocol):
         super().handle_websocket_upgrade()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._in_head:  # uvicorn would add a trailer to the headers of a request that is being answered
-            return
-        if name.lower() == b"cookie":  # Daybook's have no backslash; Python before 3.11.10 unescapes in quadratic time
-            value = value.replace(b"\\", b"")
-        super().on_header(name, value)
+        if self._in_head:  # uvicorn would add a trailer to the headers of a request that is being answered
+            super().on_header(name, value)
 
     def _ignores_upgrade(self) -> bool:
         """Return True for a request to upgrade to something else than a websocket, such as HTTP/2 (`h2c`), which Java's
