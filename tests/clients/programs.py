@@ -260,9 +260,9 @@ CLIENTS: tuple[Client, ...] = (
     Client(name="aider", api=CHAT, talk=aider, pypi=("aider-chat==0.86.2",), columns=("remembered", "streamed")),
     Client(name="opencode", api=CHAT, talk=opencode, npm=("opencode-ai@1.18.33",), columns=_AGENT),
     Client(name="Qwen Code", api=CHAT, talk=qwen_code, npm=("@qwen-code/qwen-code@0.24.4",), columns=_AGENT),
-    Client(name="Codex CLI", api=RESPONSES, talk=codex, npm=("@openai/codex@0.169.0",), columns=_AGENT),
+    Client(name="Codex CLI", api=RESPONSES, talk=codex, npm=("@openai/codex@0.171.0",), columns=_AGENT),
     Client(
-        name="Claude Code", api=MESSAGES, talk=claude_code, npm=("@anthropic-ai/claude-code@2.1.330",), columns=_AGENT
+        name="Claude Code", api=MESSAGES, talk=claude_code, npm=("@anthropic-ai/claude-code@2.1.332",), columns=_AGENT
     ),
     Client(name="MCP (Python)", api="MCP", talk=driver("mcp_python.py"), columns=("remembered",)),
     Client(

@@ -247,6 +247,30 @@ TASKS = [
     Row("LlamaIndex: summary", system("The following is a conversation between the user and assistant. Write a concise "
                                       "summary about the contents of this conversation.")
         + user("\"Transcript so far: user: hi\n\n\"")),
+    Row("LlamaIndex: a question that stands alone", user("\n  Given the following conversation between a user and an "
+        "AI assistant and a follow up question from user,\n  rephrase the follow up question to be a standalone "
+        f"question.\n\n  Chat History:\n  user: {LONG}\n  Follow Up Input: And there?\n  Standalone question:")),
+    Row("LlamaIndex: a message that stands alone", user("Given a conversation (between Human and Assistant) and a "
+        "follow up message from Human, rewrite the message to be a standalone question that captures all relevant "
+        "context from the conversation.\n\n<Chat History>\n…\n\n<Follow Up Message>\n…\n\n<Standalone question>\n")),
+    Row("LangChain, Flowise: a question that stands alone", user("Given the following conversation and a follow up "
+        "question, rephrase the follow up question to be a standalone question, in its original language.\n\nChat "
+        "History:\nHuman: hi\nFollow Up Input: And there?\nStandalone question:"), STREAM),
+    Row("Flowise: follow-up questions", user(f"Given the following conversations: {LONG}. Please help me predict the "
+        "three most likely questions that human would ask and keeping each question short and concise."), TOOLS),
+    Row("Dify: title", user('You need to decompose the user\'s input into "subject" and "intention" in order to '
+                            "accurately figure out what the user's input language actually is. \n…\nUser Input: \nhi")),
+    Row("Dify: follow-up questions", user(f"Human: hi\nAssistant: {LONG}\nPlease help me predict the three most likely "
+        "questions that human would ask, and keep each question under 20 characters.\nMAKE SURE your output is the "
+        "SAME language as the Assistant's latest response. The output must be an array in JSON format following the "
+        'specified schema:\n["question1","question2","question3"]\n\nquestions:\n')),
+    Row("chat-ui: title", system("You are a chat thread titling assistant.\nGoal: Produce a very short, descriptive "
+                                 "title (2–4 words)") + user('User message: "hi"'), STREAM),
+    Row("OpenHands: title", system("You are a helpful assistant that generates concise, descriptive titles for "
+                                   "conversations with OpenHands. OpenHands is a helpful AI agent")
+        + user("Generate a title (maximum 50 characters) for a conversation that starts with: hi")),
+    Row("cagent: title", system("You are a helpful AI assistant that generates concise, descriptive titles for "
+                                "conversations. You will be given a conversation history") + user("hi"), STREAM),
     Row("Semantic Kernel: summary", user("hi", "bye") + system("\nProvide a concise and complete summarization of the "
                                                               "entire dialog that does not exceed 5 sentences.\n…")),
     Row("LangMem: memories", system("You are a memory subroutine for an AI.\n\n") + user("You are a long-term memory "
@@ -365,6 +389,15 @@ TURNS = [
     Row("extracting entities oneself", user("You are an entity extraction specialist for cookbooks. What is one?")),
     Row("with tools of one's own", system("You are an entity extraction specialist for conversational messages.")
         + user("Look it up"), TOOLS),
+    Row("a question that stands alone", user("Given the following conversation and a follow up question, rephrase the "
+        "follow up question to be a standalone question. Is this a good prompt?")),
+    Row("explaining a standalone question", user("Given the following conversation, explain the term standalone "
+                                                 "question:")),
+    Row("questions that people ask", user("Please help me predict the three most likely questions that human would ask "
+                                          "about tea.")),
+    Row("given conversations", user("Given the following conversations: hi, bye. Who is right?")),
+    Row("a subject and an intention", user('You need to decompose the user\'s input into "subject" and "intention"'),
+        TOOLS),
     Row("hold on again", user("a", "Hold on again, update your checkpoint."), TOOLS),
     Row("a summary of everything", user("a", "Please create a detailed summary of the conversation so far."), TOOLS),
     Row("a review that somebody asks for", user("a", "Review the conversation above and update two things: …"), TOOLS),
