@@ -177,7 +177,7 @@ def test_upstreams_are_edited_in_the_admin_as_in_the_file(
         ("nobody: {dialect: vllm}", "No upstream is called nobody."),
         ("local: {dialect: klingon}", "upstreams.local.dialect: Input should be"),
         ("local: [", "This is not valid YAML"),
-        ("vllm", "upstreams: Input should be a valid dictionary"),
+        ("vllm", "upstreams: Input should be a mapping"),
     ],
 )
 def test_an_error_is_shown_at_its_field(root: Client, text: str, message: str) -> None:
