@@ -1,14 +1,13 @@
 """Server-sent events: their format, and measures against proxies that buffer or close idle streams."""
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Any, Self, TypeVar
 
 from django.http import StreamingHttpResponse
 
-from memories.json_output import on_one_line
+from memories.json_output import json_line
 
 E = TypeVar("E")
 
@@ -26,9 +25,8 @@ def data_line(data: Any) -> bytes:
 
 def encode(data: Any, separators: tuple[str, str] = (",", ":")) -> bytes:
     """Return JSON on one line, without escapes for other scripts."""
-    text = json.dumps(data, ensure_ascii=False, separators=separators, default=str)
     # A lone surrogate becomes its escape in JSON: a model server may split a pair over two chunks.
-    return on_one_line(text).encode(errors="backslashreplace")
+    return json_line(data, separators=separators, default=str).encode(errors="backslashreplace")
 
 
 DONE_LINE = b"data: [DONE]\n\n"

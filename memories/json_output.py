@@ -75,9 +75,11 @@ class LongTextEncoder(json.JSONEncoder):
         return text
 
 
-def on_one_line(text: str) -> str:
-    """Return JSON with escapes for the ends of lines that JSON allows in a text. JSON Lines and
-    server-sent events end a line only with a newline, but many clients also split lines at these characters."""
+def json_line(data: Any, **options: Any) -> str:
+    """Return JSON on one line, without escapes for other scripts; `options` are those of `json.dumps`. The ends of
+    lines that JSON allows in a text are escaped: JSON Lines and server-sent events end a line only with a newline, but
+    many clients also split lines at these characters."""
+    text = json.dumps(data, ensure_ascii=False, **options)
     for character, escaped in _LINE_ENDS:
         text = text.replace(character, escaped)
     return text

@@ -45,9 +45,9 @@ def check(source: Path) -> None:
     table = re.search(r" TABLE (.+) django_migrations ", _run("pg_restore", "--list", str(source)))
     if table is None:
         raise CommandError(f"{source} has none of Daybook's tables. Nothing was changed.")
-    if table[1] != schema():
+    if table[1] != (own := schema()):
         raise CommandError(
-            f"The backup is of the schema {table[1]}, and this database uses {schema()}: create {table[1]}, and make "
+            f"The backup is of the schema {table[1]}, and this database uses {own}: create {table[1]}, and make "
             "it the first in the search_path of the user in DATABASE_URL. Nothing was changed."
         )
 

@@ -1,7 +1,6 @@
 """Writes by administrators, through memories.services. Each change is a revision by `staff:ID`; an action on several
 memories of a book is one change set, which can be undone as a whole. And messages about the result of an undo."""
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -19,7 +18,7 @@ from memories.bulk_edits import Edit, bulk_edit_slices
 from memories.caller import UNLIMITED, KeyLimits
 from memories.database.batches import run_slices
 from memories.history.undo import UndoResult, undo_slices
-from memories.json_output import on_one_line
+from memories.json_output import json_line
 from memories.models import Book, ChangeSet, Memory, WriteOrigin
 from memories.number_words import counted
 from memories.services import Source
@@ -55,7 +54,7 @@ def memory_lines(memories: Iterable[Memory]) -> Iterator[str]:
     """Yield memories as JSON Lines."""
     for memory in memories:
         exported = {**memory_json(memory), "owner": str(memory.owner), "deleted_at": memory.deleted_at}
-        yield on_one_line(json.dumps(exported, ensure_ascii=False, cls=DjangoJSONEncoder)) + "\n"
+        yield json_line(exported, cls=DjangoJSONEncoder) + "\n"
 
 
 def report_undone(page: Any, request: HttpRequest, row: Model, undone: UndoResult) -> None:

@@ -1,6 +1,5 @@
 """/api/audit: the audit log, for staff with the permission to view it."""
 
-import json
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -17,7 +16,7 @@ from memories.audit.log import KIND, Action, actor_of_caller, audit_entries, aud
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_thread
 from memories.errors import Forbidden
-from memories.json_output import on_one_line
+from memories.json_output import json_line
 from memories.limits import PageSize, ShortText
 from memories.models import AuditEntry
 from memories.pagination import DEFAULT_LIMIT, list_json
@@ -66,7 +65,7 @@ def audit_json(entry: AuditEntry) -> dict[str, Any]:
 def audit_lines(entries: "QuerySet[AuditEntry]") -> Iterator[str]:
     """Yield the entries as JSON Lines, oldest first, read in pages."""
     for entry in paged(entries, "pk"):
-        yield on_one_line(json.dumps(audit_json(entry), cls=DjangoJSONEncoder, ensure_ascii=False)) + "\n"
+        yield json_line(audit_json(entry), cls=DjangoJSONEncoder) + "\n"
 
 
 def _list(caller: Caller, filters: dict[str, str], limit: int, after: str | None) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Export of everything about an owner as JSON Lines. Apps of higher layers register exporters when Django starts. The
 values of a line's `type` are public. Rows are read in pages, so that no database thread is occupied for long."""
 
-import json
 from collections.abc import AsyncGenerator, Callable, Iterator
 from datetime import datetime
 from typing import Any
@@ -12,7 +11,7 @@ from django.http import StreamingHttpResponse
 
 from memories.api.serializers import memory_json, revision_json
 from memories.database.access import in_read_thread
-from memories.json_output import on_one_line
+from memories.json_output import json_line
 from memories.models import Memory, Revision
 from memories.selectors import PAGE, paged
 
@@ -75,7 +74,7 @@ def download(lines: Iterator[str], name: str, content_type: str = CONTENT_TYPE) 
 
 
 def _line(data: dict[str, Any]) -> str:
-    return on_one_line(json.dumps(data, ensure_ascii=False, default=_plain)) + "\n"
+    return json_line(data, default=_plain) + "\n"
 
 
 def _plain(value: Any) -> str:
