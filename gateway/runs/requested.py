@@ -60,6 +60,15 @@ class AttachmentsNotStored(Conflict):
         super().__init__("The attachments of earlier messages are not stored. Send the request again.")
 
 
+class OtherBranchShown(Conflict):
+    """The request continues a branch of the session that is not shown: the caller has to show the branch of `run`
+    (`gateway.runs.branches`) and try again. Raised before anything is stored."""
+
+    def __init__(self, caller: Caller, run: Run) -> None:
+        super().__init__("Another version of this conversation is shown. Send the request again.")
+        self.caller, self.run = caller, run
+
+
 class SameTurnRunning(SessionBusy):
     """The same request is already being answered; details: run_id. `context` is that of a request which waits for the
     answer."""
@@ -97,12 +106,14 @@ class Rule(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedSession:
     """The session of a request (not stored yet if it is new), the run that the request regenerates, and the reason.
-    `through` is the number of the last turn of the session that the request is known to contain."""
+    `through` is the number of the last turn of the session that the request is known to contain. If that turn is on a
+    branch that is not shown, `hidden` is its run."""
 
     session: Session
     rule: Rule
     regenerates: Run | None = None
     through: int = 0
+    hidden: Run | None = None
     common: dict[str, int] = field(default_factory=dict)
 
     def as_trace(self) -> dict[str, Any]:

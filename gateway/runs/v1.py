@@ -26,7 +26,14 @@ from gateway.runs.ending import end_waiting, release_lapsed
 from gateway.runs.joined import require_not_running
 from gateway.runs.matching import Continuation
 from gateway.runs.renamed_calls import with_our_ids
-from gateway.runs.requested import AttachmentsNotStored, MatchedSession, Rule, SessionLookup, V1Request
+from gateway.runs.requested import (
+    AttachmentsNotStored,
+    MatchedSession,
+    OtherBranchShown,
+    Rule,
+    SessionLookup,
+    V1Request,
+)
 from gateway.runs.resolve import keeps_waiting_run, session_match
 from gateway.runs.responses import response_store
 from gateway.runs.rows import messages_insert, run_open, session_touch, title_of, turn_context
@@ -57,8 +64,9 @@ def open_v1(
     after a repeated one were hidden.
 
     Raises ComparisonNeeded if finding the session takes a (newer) `continuation`; AttachmentsNotStored if attachments
-    of earlier messages have to be stored first; LaterTurnsShown if later turns have to be hidden first; ModelNotFound,
-    Unauthorized, InvalidRequest, SessionEnded; SameTurnRunning while the same request is being answered; SessionBusy
+    of earlier messages have to be stored first; LaterTurnsShown if later turns have to be hidden first;
+    OtherBranchShown if another branch has to be shown first; ModelNotFound, Unauthorized, InvalidRequest, SessionEnded;
+    SameTurnRunning while the same request is being answered; SessionBusy
     while another run of the session is open. With `fork_if_busy` the conversation then continues in a new session that
     remembers its parent."""
     conversation = conversation or fingerprint.read_conversation(caller.owner_id, request.agent, request.messages)
@@ -105,6 +113,8 @@ def _open(
         if run_id or not fork_if_busy:  # tool results belong to this session: no fork can take them
             raise
         match, waiting = lookup.new_session(Rule.BUSY, parent_id=match.session.pk), []
+    if match.hidden:
+        raise OtherBranchShown(caller, match.hidden)
     for run in waiting:
         # The client continues without the results that this run waits for.
         results = [message for message in request.messages if message.get("role") == "tool"]
