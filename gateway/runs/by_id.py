@@ -103,11 +103,15 @@ def _match_in_session(
     latest = latest_run(session)
     if latest and (conversation.matches(latest) or (conversation.turns_before and was_edited(latest, conversation))):
         return MatchedSession(session=session, rule=Rule.ID, regenerates=latest)
+    runs = shown_runs(session)
+    if latest and latest.state != Run.State.COMPLETED:
+        answered = runs.filter(state=Run.State.COMPLETED).order_by("-id").first()
+        if answered and conversation.matches(answered):  # the client has dropped the message that was not answered
+            return MatchedSession(session=session, rule=Rule.ID, regenerates=answered)
     is_next = conversation.turns_before == 0 or session.history_hash == conversation.history_hash_before
     if is_next or latest is None:
         # Clients that name a session may send only their new message, so equal beginnings prove nothing.
         return MatchedSession(session=session, rule=Rule.ID)
-    runs = shown_runs(session)
     edited = runs.filter(history_hash_before=conversation.history_hash_before, state=Run.State.COMPLETED)
     if run := edited.order_by("-id").first():
         return MatchedSession(session=session, rule=Rule.ID, regenerates=run)

@@ -374,6 +374,22 @@ async def test_a_named_session_supports_regenerating_and_editing(chat: Chat) -> 
     assert (session.turns, session.turns_since_memory_review) == (2, 2)
 
 
+async def test_a_first_message_that_is_repeated_after_a_failed_one_is_counted_once(
+    chat: Chat, alice_api: Api, model: ScriptedModel
+) -> None:
+    chat.headers = {"x_daybook_session": "mine"}
+    await chat.say("one", "1")
+    model.script(UpstreamError("down"))
+    await ask(alice_api, *chat.messages, user("two"), headers=chat.headers)
+    response = await chat.again("I")
+    assert (await session_of(response.session)).turns == 1
+    assert [row[1:] for row in await states()] == [
+        ("completed", True, True),
+        ("failed", True, True),
+        ("completed", True, False),
+    ]
+
+
 async def test_a_session_id_with_another_agent_is_refused(chat: Chat, session: Session) -> None:
     await in_thread(agent_make, "other")
     response = await ask(chat.api, "hi", model="other", headers={"x_daybook_session": str(session.pk)})
