@@ -126,9 +126,16 @@ def _joined(steps: Sequence[KeptFields]) -> KeptFields:
 
 @transaction.atomic
 def open_continued(
-    caller: Caller, run_id: UUID, agent_name: str, messages: Sequence[dict[str, Any]], client_system: SystemContent
+    caller: Caller,
+    run_id: UUID,
+    agent_name: str,
+    messages: Sequence[dict[str, Any]],
+    client_system: SystemContent,
+    *,
+    temporary: bool = False,
 ) -> TurnContext | None:
     """Resume a run that waits for these results; return None if there is no such run, or it no longer waits for them.
+    With `temporary` the run has no memory from here on.
 
     Raises Unauthorized, NotFound, ModelNotFound, SessionEnded, SessionBusy, InvalidRequest."""
     run = Run.objects.filter(owner_id=caller.owner_id, pk=run_id, state=Run.State.AWAITING_CLIENT_TOOLS).first()
@@ -148,6 +155,9 @@ def open_continued(
     results = [result for result in trailing if result.get("tool_call_id") in awaited][::-1]
     if not (results and reopen(run)):  # without new ones, the client repeats a step whose answer it did not get
         return None
+    if temporary and not run.temporary:
+        run.temporary = True
+        run.save(update_fields=["temporary"])
     start = loop_start(messages, client_ids)
     before = list(messages[:start]) or [as_openai(user)]
     messages_insert(session, run.pk, results)

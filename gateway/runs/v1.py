@@ -126,7 +126,9 @@ def _resumed(
     caller: Caller, request: V1Request, run_id: UUID | None, messages: Sequence[dict[str, Any]]
 ) -> TurnContext | None:
     """Resume the run that waits for the results at the end of `messages`, or return None."""
-    resumed = run_id and open_continued(caller, run_id, request.agent, messages, request.client_system)
+    resumed = run_id and open_continued(
+        caller, run_id, request.agent, messages, request.client_system, temporary=request.temporary
+    )
     if not resumed:
         return None
     if request.response is not None:

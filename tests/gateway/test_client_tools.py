@@ -109,6 +109,19 @@ async def test_several_rounds_keep_their_order(alice_api: Api, agent: Agent, mod
     assert roles == ["user", "assistant", "tool", "assistant", "tool"]
 
 
+async def test_a_turn_whose_results_are_sent_without_memory_remembers_nothing_from_there_on(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script(calls(FIRST), "Found it.")
+    first = await ask(alice_api, USER, tools=[LOOKUP])
+    await ask(alice_api, USER, *results(first, "A"), tools=[LOOKUP], metadata={"temporary": "true"})
+    offered = [[tool["function"]["name"] for tool in call.tools] for call in model.calls]
+    assert ("add_memory" in offered[0], offered[1]) == (True, ["lookup"])
+    assert await in_thread(ThreadRecord.objects.count) == 0
+    session = await in_thread(Session.objects.get)
+    assert (session.turns, session.turns_since_memory_review) == (1, 0)
+
+
 async def test_results_are_accepted_without_the_conversation(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
