@@ -110,7 +110,7 @@ def call_item(call: Mapping[str, Any], names: Names, status: str = "completed") 
     kind, prefix, arguments = (
         ("custom_tool_call", "ctc_", {"input": tool.get("input") or ""})
         if isinstance(custom, dict)
-        else ("function_call", "fc_", {"arguments": tool.get("arguments") or ""})
+        else ("function_call", "fc_", {"arguments": tool.get("arguments") or "{}"})
     )
     item = {"id": prefix + call_id.removeprefix("call_"), "type": kind, "status": status, "call_id": call_id}
     return {**item, "name": name, **({"namespace": namespace} if namespace else {}), **arguments}

@@ -53,6 +53,13 @@ async def test_calls_have_the_names_known_to_the_client(alice_api: Api, agent: A
     assert "names" not in await retrieve(alice_api, last)
 
 
+async def test_a_call_without_arguments_has_an_empty_object(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(calls(("lookup", "")))
+    response = await create(alice_api, tools=[LOOKUP])
+    assert [call["arguments"] for call in response["output"]] == ["{}"]
+    assert (await retrieve(alice_api, response))["output"] == response["output"]
+
+
 async def test_a_long_name_that_is_resent_is_the_same_tool(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("So.")
     call = {"type": "function_call", "call_id": "c1", "name": LONG, "arguments": "{}"}
