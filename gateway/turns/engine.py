@@ -176,7 +176,8 @@ class Turn:
             pieces = tracker.new_pieces(step.calls)
             if text and self.options.stream:
                 self._clock.text_arrived()
-            text = text if refusal_in(choice.get("delta") or choice.get("message") or {}) else written.take(text)
+            if not refusal_in(choice.get("delta") or choice.get("message") or {}):
+                text = written.take(text, parsed=bool(step.calls))
             choice = written.with_logprobs(choice)
             if text or pieces or choice.get("index") or has_other_content(choice):
                 yield Delta(self._text.append(text), choice, step.around, pieces)

@@ -41,8 +41,11 @@ class WrittenCalls:
         self._state = "begins" if self._names else "shown"  # begins, searched, undecided, held, shown
         self._calls: list[StepCall] = []
 
-    def take(self, text: str) -> str:
-        """Add a piece of the text, and return what can be shown now."""
+    def take(self, text: str, *, parsed: bool = False) -> str:
+        """Add a piece of the text, and return what can be shown now. If the server has `parsed` a call of the step, it
+        parses all of them, and the text is shown before it."""
+        if parsed and self._state != "shown":
+            self._state, text = "shown", self._release() + text
         if self._state == "shown":
             return self._show(text)
         self._held += text

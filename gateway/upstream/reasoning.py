@@ -63,6 +63,8 @@ class ThoughtInText:
         content = part.get("content") or ""
         if self._state == "speaks" or not isinstance(content, str):
             return part
+        if self._state == "begins" and not content and part.get("tool_calls"):
+            last = True  # a thought would have begun before the calls; held white space belongs before them
         if not content and not (last and (self._held or self._pieces)):
             return part
         thought, text = self._split(content, last=last, cut_off=cut_off)

@@ -11,8 +11,9 @@ from memories.database.access import in_thread
 from memories.models import Memory, Owner
 from tests.conftest import Api
 from tests.factories import memory_make
+from tests.gateway.client_tools import LOOKUP
 from tests.gateway.native import turns_path
-from tests.gateway.v1 import answer_text, stream
+from tests.gateway.v1 import answer_text, stream, streamed_text
 from tests.scripted_model import Says, ScriptedModel, calls, says
 
 pytestmark = pytest.mark.any_database
@@ -112,6 +113,17 @@ async def test_a_call_in_the_text_of_a_server_that_parses_calls_is_a_quotation(
     model.script(calls(("search_memories", '{"query": "tea"}')), pieces(text))
     _, turn = await alice_api.post(turns_path(session), {"content": "Show me the JSON."})
     assert (turn["content"], await memories()) == (text, [])
+
+
+@pytest.mark.parametrize("text", ["\n\n", "```sh\nls\n```", f"```json\n{CALL}\n```"])
+async def test_text_is_shown_before_a_call_that_the_server_parses(
+    text: str, alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script(Says(pieces=(text,), calls=(("lookup", "{}"),)))
+    chunks = await stream(alice_api, "Hi", tools=[LOOKUP])
+    called = next(at for at, chunk in enumerate(chunks) if "tool_calls" in chunk["choices"][0]["delta"])
+    assert streamed_text(chunks[: called + 1]) == text
+    assert (streamed_text(chunks), await memories()) == (text, [])
 
 
 @pytest.mark.parametrize("text", ORDINARY)
