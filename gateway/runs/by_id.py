@@ -6,7 +6,15 @@ from gateway.models import Run, Session
 from gateway.runs.fingerprint import ResentConversation
 from gateway.runs.matching import Continuation
 from gateway.runs.requested import ComparisonNeeded, MatchedSession, Rule, SessionLookup
-from gateway.runs.session_rows import UNFINISHED, latest_run, locked_sessions, named, shown_runs, with_agent
+from gateway.runs.session_rows import (
+    UNFINISHED,
+    hidden_predecessor,
+    latest_run,
+    locked_sessions,
+    named,
+    shown_runs,
+    with_agent,
+)
 from gateway.services import require_active
 from memories.caller import Caller
 from memories.errors import InvalidRequest, NotFound
@@ -115,25 +123,10 @@ def _match_in_session(
     edited = runs.filter(history_hash_before=conversation.history_hash_before, state=Run.State.COMPLETED)
     if run := edited.order_by("-id").first():
         return MatchedSession(session=session, rule=Rule.ID, regenerates=run)
-    if run := _hidden_predecessor(session, conversation):
+    if run := hidden_predecessor(conversation, owner_id=session.owner_id, session=session):
         return MatchedSession(session=session, rule=Rule.ID, hidden=run)
     if continuation is None or (continuation.following and continuation.message_seq != session.message_seq):
         raise ComparisonNeeded
     again = runs.filter(pk=continuation.following).first() if continuation.following else None
     through, common = continuation.through, continuation.common
     return MatchedSession(session=session, rule=Rule.ID, regenerates=again, through=through, common=common)
-
-
-def _hidden_predecessor(session: Session, conversation: ResentConversation) -> Run | None:
-    """Return the run whose answer ends the earlier messages of a request, if it is on a branch that is not shown:
-    clients keep the versions of a conversation too, and return to one."""
-    runs = Run.objects.filter(
-        owner_id=session.owner_id,
-        history_hash_before=conversation.hashes[-2],  # for the index
-        user_key=conversation.previous_user_key,
-        history_hash_after=conversation.history_hash_before,
-        session=session,
-        state=Run.State.COMPLETED,
-    )
-    run = runs.order_by("superseded", "-id").first()
-    return run if run and run.superseded else None

@@ -17,7 +17,15 @@ from gateway.runs.candidates import sessions_called
 from gateway.runs.comparing import comparable_message, contains_answer
 from gateway.runs.matching import Continuation
 from gateway.runs.requested import ComparisonNeeded, MatchedSession, Rule, SessionLookup, V1Request
-from gateway.runs.session_rows import OPEN_ENDED, UNFINISHED, idempotency_lock, latest_run, lock, locked_sessions
+from gateway.runs.session_rows import (
+    OPEN_ENDED,
+    UNFINISHED,
+    hidden_predecessor,
+    idempotency_lock,
+    latest_run,
+    lock,
+    locked_sessions,
+)
 from gateway.runs.summaries import may_contain_summary
 from memories.database.statements import Select, given
 
@@ -65,7 +73,7 @@ def session_match(lookup: SessionLookup, run_id: UUID | None, continuation: Cont
     if found is None and lookup.request.idempotency_key:
         idempotency_lock(lookup.caller.owner_id, lookup.request.idempotency_key)
     if found is None and lookup.conversation.turns_before:
-        found = _same_history(lookup) or _same_turn(lookup) or _after_unanswered(lookup)
+        found = _same_history(lookup) or _other_version(lookup) or _same_turn(lookup) or _after_unanswered(lookup)
     elif found is None:
         found = _after_unanswered(lookup) or _resent_with_answer(lookup) or _retry(lookup) or _after_command(lookup)
     is_first = lookup.conversation.is_first and not may_contain_summary(lookup.request.client_system)
@@ -181,6 +189,22 @@ def _same_history(lookup: SessionLookup) -> MatchedSession | None:
     again = run if run and conversation.matches(run) else None
     rule = Rule.SAME_TURN if again else Rule.SAME_HISTORY
     return MatchedSession(session=found[0], rule=rule, regenerates=again, through=found[0].turns, common=common)
+
+
+def _other_version(lookup: SessionLookup) -> MatchedSession | None:
+    """Find the session in which the answer before the request's message was generated again."""
+    sessions = {
+        "session__agent": lookup.agent,
+        "session__state": Session.State.ACTIVE,
+        "session__temporary": lookup.request.temporary,
+        "session__external_id": None,  # a request would name the others
+        "session__deleted_at": None,
+    }
+    run = hidden_predecessor(lookup.conversation, owner_id=lookup.caller.owner_id, **sessions)
+    if run is None:
+        return None
+    common = {"turns": lookup.conversation.turns_before}
+    return MatchedSession(session=lock(run.session), rule=Rule.SAME_HISTORY, hidden=run, common=common)
 
 
 def _same_turn(lookup: SessionLookup) -> MatchedSession | None:

@@ -1,5 +1,6 @@
 """Queries for the sessions and runs of one owner."""
 
+from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -8,6 +9,7 @@ from django.db.models import Exists, Q, QuerySet
 from gateway.agents.rows import KEY_REVOKED
 from gateway.keys import keys_of
 from gateway.models import Message, Run, Session
+from gateway.runs.fingerprint import ResentConversation
 from memories.caller import UNLIMITED, Caller, KeyLimits
 from memories.database.access import only_row
 from memories.database.statements import Select, given
@@ -100,6 +102,20 @@ def shown_runs(session: Session) -> "QuerySet[Run]":
 def latest_run(session: Session) -> Run | None:
     """Return the newest run of a session's shown branch."""
     return _LATEST_RUN.instance(owner=session.owner_id, session=session.pk)
+
+
+def hidden_predecessor(conversation: ResentConversation, **filters: Any) -> Run | None:
+    """Return the run whose answer ends the earlier messages of a request, if it is on a branch that is not shown:
+    clients keep the versions of a conversation too, and return to one. `filters` name the owner and the sessions."""
+    runs = Run.objects.filter(
+        **filters,
+        history_hash_before=conversation.hashes[-2],  # for the index
+        user_key=conversation.previous_user_key,
+        history_hash_after=conversation.history_hash_before,
+        state=Run.State.COMPLETED,
+    )
+    run = runs.order_by("superseded", "-id").first()
+    return run if run and run.superseded else None
 
 
 def open_runs(session: Session) -> list[Run]:

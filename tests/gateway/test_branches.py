@@ -460,6 +460,23 @@ async def test_a_client_that_returns_to_another_version_continues_its_branch(
 
 
 @pytest.mark.any_database
+async def test_a_client_without_an_id_may_return_to_an_earlier_answer(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    chat = Chat(alice_api, model)
+    await chat.say("What is the capital?", "Stockholm is the capital.")
+    await chat.say("What should I see there?", "Visit the Vasa museum and take a boat.")
+    earlier = list(chat.messages)
+    again = await chat.again("Try the gallery, then drink coffee.")
+    chat.messages = earlier
+    returned = await chat.say("How long is the boat ride?", "An hour.")
+    assert returned.session == again.session
+    rows = Run.objects.filter(superseded=False).order_by("turn").values_list("text", flat=True)
+    answers = ["Stockholm is the capital.", "Visit the Vasa museum and take a boat.", "An hour."]
+    assert await in_thread(lambda: list(rows)) == answers
+
+
+@pytest.mark.any_database
 async def test_a_session_that_is_busy_with_another_version_is_forked(
     alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
