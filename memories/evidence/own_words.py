@@ -23,6 +23,8 @@ MAX_OWN_QUOTATION_CHARS = 80  # a longer text between quotation marks counts as 
 
 _MIN_LABELLED_LINES = 3  # lines "Name: …", with one name at least twice, that make up a conversation
 _MIN_STAMPED_LINES = 2  # lines "[19:41] Name: …" that make up a conversation
+# Mails, Windows and Word separate lines and words by these, which the patterns do not know.
+_PLAIN_BREAKS = str.maketrans("\r\v\f\x85\u2028\u2029\xa0\u202f\u3000", "\n" * 6 + " " * 3)
 _CLOCK = r"\d{1,2}[:.h]\d\d(?:[:.]\d\d)?(?:[ \u202f]?[AaPp]\.?[Mm]\.?)?"
 _DAY = r"(?:\d{1,4}[./-]\d{1,2}[./-]\d{1,4}|\d{1,2}\.? [^\W\d]{3,12}\.?(?: \d{4})?(?: г\.)?)"
 _STAMP = rf"[\[(]?(?:{_DAY},?[ ]?(?:at |um |à |в )?)?{_CLOCK}[\])]?"
@@ -92,6 +94,7 @@ _MAX_INSTRUCTION = 200  # characters
 
 def foreign_spans(text: str) -> list[Span]:
     """Return the spans of a person's message that are not their own words, sorted and without overlaps."""
+    text = text.replace("\r\n", " \n").translate(_PLAIN_BREAKS)  # of the same length, for the positions
     if is_written_by_client(text) or begins_with_summary(text):
         return [(0, len(text))]
     begins, ends = question_span(text)

@@ -185,6 +185,23 @@ def test_a_persons_own_message_has_no_foreign_text(text: str) -> None:
     assert own_text(text) == text
 
 
+@pytest.mark.parametrize("line_end", ["\r\n", "\r", "\v", "\x85", "\u2028"])
+@pytest.mark.parametrize(
+    "sign",
+    [
+        "--- Forwarded ---",
+        "On Mon, 3 Mar 2025 at 10:00, Ida <ida@example.org> wrote:",
+        "De\xa0: Ida\nÀ\xa0: Tom",
+        "[File notes.txt]",
+        "BEGIN:VEVENT",
+        "Traceback (most recent call last):",
+    ],
+)
+def test_signs_of_foreign_text_are_found_whatever_separates_lines_and_words(sign: str, line_end: str) -> None:
+    own, foreign = "I agree with her.\n\n", f"{sign}\nI only use Contoso."
+    assert own_text((own + foreign).replace("\n", line_end)) == "I agree with her."
+
+
 def test_a_pasted_page_is_foreign_at_any_length() -> None:
     assert own_text(f"{PAGE}\n\n" * 2) == own_text(f"{PAGE} " * 12) == ""
     garden = "I think that my garden needs water. " * 80
