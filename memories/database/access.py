@@ -207,22 +207,17 @@ async def _run(lane: Lane, seconds: float, function: Callable[[], T], *, share: 
     if not settings.DB_THREADS:
         return _inline(loop, function)
     job = lane.share(seconds, function) if share else lane.submit(seconds, function)
-    expired = False
-
-    def expire() -> None:
-        nonlocal expired
-        expired = job.cancel()  # False if it has started
-
-    timer = loop.call_later(seconds, expire)
+    timer = loop.call_later(seconds, job.cancel)  # does nothing once it has started
     try:
         return await asyncio.wrap_future(job)
     except asyncio.CancelledError:
         task = asyncio.current_task()
-        if expired and not (task and task.cancelling()):
+        if job.cancelled() and not (task and task.cancelling()):  # the timer did it
             raise DatabaseBusy(BUSY) from None
         raise
     finally:
         timer.cancel()
+        del job  # its error refers to this frame: both, and what the function holds, would wait for the collector
         if lane is _write_lane:
             _checkpoint_soon(loop)
 
