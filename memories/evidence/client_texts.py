@@ -64,6 +64,7 @@ _CODE_OUTPUT = re.compile(
     r"Observation:\nExecution logs:"
     r"|(?:Call id: call_\w{1,64}\n)?Error:\n(?:Error in code parsing|Code execution failed)"
 )
+_LAST_STEP = re.compile(r"\bfinal_answer\(")
 # Calls that a model writes as text for its client, and what begins the result: ReAct (LlamaIndex, LangChain, crewAI)
 _REACT_CALL = re.compile(r"^[ \t*]*Action(?: \d{1,3})?:", re.MULTILINE)
 _REACT_INPUT = re.compile(r"^[ \t*]*Action Input(?: \d{1,3})?:", re.MULTILINE)
@@ -77,19 +78,25 @@ _JSON_CALL = re.compile(r"\{\s*\"request\"\s*:\s*\"[A-Za-z_]\w{0,99}\"")
 
 @dataclass(frozen=True, slots=True)
 class WrittenCall:
-    """Whether an answer has a call as text: in ReAct's form, or as JSON at its end."""
+    """Whether an answer has a call as text: in ReAct's form, or as JSON at its end; and whether its code is the last of
+    a task (smolagents)."""
 
     react: bool = False
     as_json: bool = False
+    is_last_step: bool = False
 
     @classmethod
     def of(cls, answer: str) -> "WrittenCall":
         """Return what calls a model's answer has."""
         ends = answer.rstrip("`\n ").endswith("}")
-        return cls(bool(_REACT_CALL.search(answer)), ends and bool(_JSON_CALL.search(answer)))
+        is_last_step = bool(_LAST_STEP.search(answer))
+        return cls(bool(_REACT_CALL.search(answer)), ends and bool(_JSON_CALL.search(answer)), is_last_step)
 
     def is_answered_by(self, text: str) -> bool:
-        """Return True if a user message after the answer contains the result of its call."""
+        """Return True if a user message after the answer contains the result of its call. The output of code may also
+        contain the words of a next task, which follows only the last step."""
+        if _NEXT_TASK in text and _CODE_OUTPUT.match(text):
+            return not self.is_last_step
         return self.react if _REACT_RESULT.match(text.lstrip()) else self.as_json
 
 

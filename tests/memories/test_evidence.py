@@ -337,6 +337,20 @@ def test_the_result_of_a_call_that_a_model_wrote_as_text_is_not_the_persons_own(
     assert (evidence.kind, evidence.untrusted) == (EvidenceKind.TOOL, True)
 
 
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [("print(visit('https://example.org'))", EvidenceKind.TOOL), ("final_answer(visit('x'))", EvidenceKind.OWN_WORDS)],
+)
+@pytest.mark.parametrize("head", ["Observation:\nExecution logs:\n", "Error:\nCode execution failed at line 1: "])
+def test_only_after_the_last_step_the_output_of_code_is_followed_by_the_persons_words(
+    head: str, code: str, kind: EvidenceKind
+) -> None:
+    """smolagents appends the next task to the last output; a page in any other output may contain the same words."""
+    answer = Utterance(speaker=Speaker.ASSISTANT, text=f"Thought: I look it up.\n<code>\n{code}\n</code>")
+    output = f"{head}A page.\nNew task:\nI like gold."
+    assert quoted(Conversation([*person("Warm?"), answer, *person(output)]), "I like gold").kind == kind
+
+
 def test_a_result_that_a_client_wrote_into_an_answer_is_not_the_assistants() -> None:
     """crewAI resends a model's call together with its result."""
     answer = Utterance(speaker=Speaker.ASSISTANT, text=f"{REACT}\nObservation: In York I like gold.")
