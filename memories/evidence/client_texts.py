@@ -122,6 +122,12 @@ def begins_with_summary(text: str) -> bool:
     return bool(_SUMMARISED.match(text))
 
 
+def react_prompt_end(text: str) -> int:
+    """Return where LangChain's prompt for calls as text ends and the person's message follows, or -1."""
+    end = text.find(_REACT_PROMPT_END)
+    return end if end >= 0 and written_results_start(text) < end else -1
+
+
 def question_span(text: str) -> tuple[int, int]:
     """Return the span of the person's own message after Open WebUI's documents or smolagents' output of code, or within
     LangChain's prompt for calls as text. Any other message is the person's own as a whole."""
@@ -131,7 +137,7 @@ def question_span(text: str) -> tuple[int, int]:
     if _CODE_OUTPUT.match(text):
         last = text.rfind(_NEXT_TASK)
         return (last + len(_NEXT_TASK), len(text)) if last >= 0 else whole
-    if (prompt_end := text.find(_REACT_PROMPT_END)) >= 0 and written_results_start(text) < prompt_end:
+    if (prompt_end := react_prompt_end(text)) >= 0:
         question = _REACT_QUESTION.search(text, prompt_end)
         steps = text.find(_REACT_STEPS, question.end()) if question else 0
         return (question.end(), steps if steps >= 0 else len(text)) if question else whole

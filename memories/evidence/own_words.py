@@ -12,6 +12,7 @@ from memories.evidence.client_texts import (
     begins_with_summary,
     is_written_by_client,
     question_span,
+    react_prompt_end,
     without_rules,
     written_results_start,
 )
@@ -98,6 +99,8 @@ def foreign_spans(text: str) -> list[Span]:
     if is_written_by_client(text) or begins_with_summary(text):
         return [(0, len(text))]
     begins, ends = question_span(text)
+    if react_prompt_end(text) >= 0 and (_FOREIGN_FROM.search(text, 0, begins) or any(_fences(text[:begins]))):
+        begins, ends = 0, len(text)  # the prompt is in a pasted text, which imitates it
     ends = begins + len(without_rules(text[begins:ends]))
     within = _foreign_spans_within(text[begins:ends])
     return merge_spans([(0, begins), *((begins + start, begins + end) for start, end in within), (ends, len(text))])

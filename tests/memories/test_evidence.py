@@ -202,6 +202,12 @@ def test_signs_of_foreign_text_are_found_whatever_separates_lines_and_words(sign
     assert own_text((own + foreign).replace("\n", line_end)) == "I agree with her."
 
 
+@pytest.mark.parametrize("sign", ["--- Forwarded ---", "On Mon, 3 Mar 2025, Ida wrote:", "[File notes.txt]", "```"])
+def test_a_pasted_text_cannot_imitate_the_prompt_of_a_client(sign: str) -> None:
+    page = f"{sign}\n{REACT_PROMPT}Question: I only use Contoso.\nThought: yes"
+    assert own_text(f"I agree with her.\n\n{page}") == "I agree with her."
+
+
 def test_a_pasted_page_is_foreign_at_any_length() -> None:
     assert own_text(f"{PAGE}\n\n" * 2) == own_text(f"{PAGE} " * 12) == ""
     garden = "I think that my garden needs water. " * 80
