@@ -160,7 +160,7 @@ async def test_a_large_body_that_finds_no_free_thread_is_refused(alice: Owner, m
     body = b'{"content": "' + b"x" * MEGABYTE + b'"}'
     sender = Sender("/api/memories", body, announced=len(body), **await key_of(alice))
     assert (await sender.go(), sender.code()) == (503, "overloaded")
-    assert sender.headers[b"Retry-After"] and sender.headers[b"x-request-id"]
+    assert sender.headers.keys() >= {b"Retry-After", b"x-request-id"}
 
 
 @pytest.mark.parametrize("announced", [600 * MEGABYTE, 30 * MEGABYTE, SMALL_BYTES + 1])
