@@ -23,7 +23,7 @@ from gateway.models import ApiKey
 from gateway.oauth.connections import token_find
 from gateway.oauth.tokens import WRITE
 from memories.caller import ApiRequest, Caller, SpendingLimits
-from memories.database.access import in_read_thread, in_thread
+from memories.database.access import in_read_thread, in_thread, working_for
 from memories.errors import Forbidden, InvalidRequest, Unauthorized, UnsupportedMediaType
 from memories.imports.formats import IMPORT_TYPES
 from memories.services import WriteRequired, owner_for_end_user, owner_for_user
@@ -98,6 +98,7 @@ async def caller_by_key(request: HttpRequest, *, cached: bool) -> Caller:
             _cache[cache_key] = caller, now
         if len(_cache) > _CACHE_SIZE:
             _cache.popitem(last=False)
+    working_for.set(caller.owner_id)
     await count_request(str(caller.key_id), caller.requests_per_minute)
     return caller
 
@@ -106,6 +107,7 @@ async def caller_by_token(plain: str, resource: str, header: Header) -> Caller:
     """Return the caller of an access token for this resource. Tokens are not cached, so a revoked one is refused
     immediately. Raises Unauthorized, Forbidden, RateLimited."""
     caller = await _look_up(_find_by_token, plain, resource, *end_user(header))
+    working_for.set(caller.owner_id)
     await count_request(str(caller.key_id), caller.requests_per_minute)
     return caller
 
@@ -263,6 +265,7 @@ class NativeAuth(_BearerAuth):
                 require_writer(caller)
             return caller
         caller = await _look_up(find_caller_by_cookie, request)
+        working_for.set(caller.owner_id)
         if end_user(request.headers.get)[0] == "daybook":
             raise Forbidden("A login may not name end users; a trusted key may.")
         require_json(request, also=_file_types(request))  # before Django looks for the token in a form

@@ -79,10 +79,13 @@ class HttpApplication:
             watching.cancel()
 
     async def _answer(self, request: ASGIRequest, send: Send) -> None:
-        if len(request.body) > SMALL_BYTES:
-            await parse_ahead(request)
         try:
+            if len(request.body) > SMALL_BYTES:
+                await parse_ahead(request)
             response = await self.pages.get_response_async(request)
+        except OperationalError as error:  # of parse_ahead: no thread became free
+            RequestBoundary.enter(request)
+            response = _error_answer(as_domain_error(error), request)
         except asyncio.CancelledError:
             if not active.is_ending():  # the client disconnected
                 raise

@@ -127,6 +127,7 @@ async def _plain_chunks(call: PlainCall, agent: str, *, include_usage: bool) -> 
 def _read_plain(name: str, raw: bytes) -> dict[str, Any]:
     """Parse a body in which the field `name` is a text, a list of tokens, or a list of those. Raises InvalidRequest."""
     body = read_object(raw)
+    body.pop("messages", None)  # they would be read as those of a chat completion
     value = body.get(name)
     if value is None and name == "prompt":  # a model may write without a prompt
         return body

@@ -1,6 +1,6 @@
 """Reads a run's conversation as evidence for memory writes: every text with its speaker and its stored message."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from typing import Any
 
 from gateway.messages import SYSTEM_ROLES, ChatMessage, has_media, last_user_index, text_of
@@ -40,10 +40,12 @@ def conversation_of(
     stored = utterances_of(rows)
     places = {(said.speaker, said.text): said for said in stored}
     messages = [*context.messages, *output.messages]
+    made = [call for row in rows if row.kind != Message.Kind.HISTORY for call in row.calls]
+    made += _calls_made(context, output.messages)
     spoken = [
         places.get(said)
         or Utterance(speaker=said[0], text=said[1], session_id=context.session_id, run_id=context.run_id)
-        for said in _spoken(messages, tool_names(client_tools))
+        for said in _spoken(messages, own_calls(made, tool_names(client_tools)))
     ]
     recalled = (injection.guidance, injection.frozen, injection.recall)
     memories = [Utterance(speaker=Speaker.MEMORY, text=text) for text in recalled if text]
@@ -75,7 +77,7 @@ def _has_earlier_media(rows: Sequence[Message]) -> bool:
 
 def note_foreign_texts(context: TurnContext, trace: dict[str, Any], client_tools: Collection[str]) -> None:
     """Note in a run's trace if it reads results of its client's tools, or system messages within the conversation."""
-    if reads_untrusted(context.messages, client_tools):
+    if reads_untrusted(context.messages, own_calls(_calls_made(context, context.stored), client_tools)):
         trace["untrusted"] = True
         if not context.stored:  # such as those of a step that the client repeats
             trace[UNSTORED] = True
@@ -83,20 +85,28 @@ def note_foreign_texts(context: TurnContext, trace: dict[str, Any], client_tools
         trace[UNSTORED] = True
 
 
-def reads_untrusted(messages: Sequence[ChatMessage], client_tools: Collection[str]) -> bool:
-    """Return True if results of client tools follow the last user message."""
+def reads_untrusted(messages: Sequence[ChatMessage], own: Container[str]) -> bool:
+    """Return True if results of client tools follow the last user message. `own` are the ids of calls that are ours."""
     first = last_user_index(messages) + 1
     if first == len(messages):
         return False
-    return any(speaker == Speaker.TOOL for speaker, _ in _spoken(messages, client_tools, first=first))
+    return any(speaker == Speaker.TOOL for speaker, _ in _spoken(messages[first:], own))
 
 
-def _spoken(
-    messages: Sequence[ChatMessage], client_tools: Collection[str], first: int = 0
-) -> Iterator[tuple[Speaker, str]]:
-    calls = [call for message in messages for call in calls_in(message) if isinstance(call.get("id"), str)]
-    own_calls = {call["id"] for call in calls if _is_own_call(call, client_tools)}
-    for message in messages[first:]:
+def _calls_made(context: TurnContext, messages: Sequence[ChatMessage]) -> list[Any]:
+    """Return the calls in these messages of ours, and in a native transcript. Those in what a client sends are its own,
+    or another model's, whatever their tools are called."""
+    ours = [*context.messages, *messages] if context.is_native else messages
+    return [call for message in ours for call in calls_in(message)]
+
+
+def own_calls(calls: Sequence[Any], client_tools: Collection[str]) -> set[str]:
+    """Return the ids of the calls that are of a memory tool."""
+    return {call["id"] for call in calls if isinstance(call.get("id"), str) and _is_own_call(call, client_tools)}
+
+
+def _spoken(messages: Sequence[ChatMessage], own: Container[str]) -> Iterator[tuple[Speaker, str]]:
+    for message in messages:
         role, content = message.get("role"), message.get("content")
         if role == "user":
             for text in _texts(content):
@@ -104,7 +114,7 @@ def _spoken(
         elif role == "assistant" and (text := text_of(content)):
             yield Speaker.ASSISTANT, text
         elif role in {"tool", "function"}:
-            yield (Speaker.MEMORY if message.get("tool_call_id") in own_calls else Speaker.TOOL), text_of(content)
+            yield (Speaker.MEMORY if message.get("tool_call_id") in own else Speaker.TOOL), text_of(content)
         elif text := text_of(content):  # a system message within the conversation, in which clients send tool results
             yield Speaker.TOOL, text
 

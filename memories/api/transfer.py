@@ -1,7 +1,9 @@
 """/api/export, /api/import and /api/account/memories: export, import, and forgetting."""
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any
+from uuid import UUID
 
 from django.conf import settings
 from django.db import DatabaseError
@@ -16,12 +18,13 @@ from memories.audit.log import Action, actor_of_caller, audit_record_own
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread, in_thread
 from memories.database.batches import in_slices
+from memories.errors import Overloaded, RateLimited
 from memories.forgetting import forget_slices
 from memories.imports.conversations import conversation_store
 from memories.imports.files import Upload
 from memories.imports.formats import AUTO, FORMATS, IMPORT_TYPES
 from memories.imports.running import ImportRequest, import_slices
-from memories.limits import ShortText
+from memories.limits import IMPORTS, ShortText
 from memories.selectors import require_book
 from memories.services import check_book_name
 
@@ -30,6 +33,9 @@ router = Router(tags=["Import and export"])
 LINES: dict[str, Any] = {CONTENT_TYPE: {"schema": {"type": "string", "maxLength": settings.DAYBOOK_MAX_BODY}}}
 _BYTES = {"schema": {"type": "string", "format": "binary", "maxLength": settings.DAYBOOK_MAX_BODY}}
 FILES: dict[str, Any] = LINES | dict.fromkeys(IMPORT_TYPES, _BYTES)
+_SMALL_BYTES = 64_000  # of an upload that unpacks to little
+_RETRY_AFTER = 5  # seconds
+_owners: set[UUID] = set()  # those with a running import
 FormatName = Annotated[str, Field(max_length=20, json_schema_extra={"enum": [AUTO, *FORMATS]})]
 
 
@@ -70,10 +76,11 @@ async def import_(
         preview=preview,
     )
     work = import_slices(request.auth.owner_id, import_request, actor=request.auth.actor, limits=request.auth.limits)
-    report = await in_slices(work)
-    if report.written:
-        with suppress(DatabaseError):  # everything is stored, and the worker's sweep indexes what is left
-            await in_slices(conversation_store().index(request.auth.owner_id))
+    with _counted(request.auth.owner_id, len(request.body)):
+        report = await in_slices(work)
+        if report.written:
+            with suppress(DatabaseError):  # everything is stored, and the worker's sweep indexes what is left
+                await in_slices(conversation_store().index(request.auth.owner_id))
     return report.as_json()
 
 
@@ -86,6 +93,24 @@ async def forget(request: ApiRequest, book: ShortText | None = None) -> dict[str
         await in_read_thread(require_book, request.auth.owner_id, book)
     by = await in_read_thread(actor_of_caller, request.auth)
     return (await in_slices(forget_slices(request.auth.owner_id, book=book, by=by))).as_json()
+
+
+@contextmanager
+def _counted(owner_id: UUID, size: int) -> Iterator[None]:
+    """Count an import, unless it is small: half a megabyte may unpack to 100 MB, which take up to 500 MB of memory.
+    Raises RateLimited, Overloaded."""
+    if size <= _SMALL_BYTES:
+        yield
+        return
+    if owner_id in _owners:
+        raise RateLimited("Another import of yours is running. Try again when it has ended.", retry_after=_RETRY_AFTER)
+    if len(_owners) >= IMPORTS:
+        raise Overloaded("Too many people are importing. Try again in a moment.", retry_after=_RETRY_AFTER)
+    _owners.add(owner_id)
+    try:
+        yield
+    finally:
+        _owners.discard(owner_id)
 
 
 def _export_record(caller: Caller, book: str | None) -> None:

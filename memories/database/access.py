@@ -16,7 +16,9 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import ParamSpec, TypeVar
+from uuid import UUID
 
 import psycopg
 from django.conf import settings
@@ -52,6 +54,27 @@ _full_at = -_FULL_SECONDS
 _is_worker = False
 
 
+working_for: ContextVar[UUID | None] = ContextVar("working_for", default=None)
+"""The owner whose request is being answered."""
+
+
+class _Share(asyncio.Semaphore):
+    """How many reads of one owner may be in the lane at once, and how many wait for that or run."""
+
+    users = 0
+
+    async def enter(self, seconds: float) -> None:
+        """Wait for a place. Raises DatabaseBusy."""
+        try:
+            async with asyncio.timeout(seconds if self.locked() else None):
+                await self.acquire()
+        except TimeoutError:
+            raise DatabaseBusy(BUSY) from None
+
+
+_shares: dict[UUID, _Share] = {}
+
+
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a synchronous function that writes (or may write) with the ORM, with the caller's context variables.
 
@@ -62,8 +85,23 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
 
 
 async def in_read_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a synchronous function that only reads. It never waits for a write."""
-    return await _run(_read_lane, _busy_seconds(), functools.partial(function, *args, **kwargs))
+    """Run a synchronous function that only reads. It never waits for a write. All reads for one owner (`working_for`)
+    leave a thread to others."""
+    job, seconds, owner_id = functools.partial(function, *args, **kwargs), _busy_seconds(), working_for.get()
+    if owner_id is None or not settings.DB_THREADS:
+        return await _run(_read_lane, seconds, job)
+    share = _shares.get(owner_id) or _shares.setdefault(owner_id, _Share(max(1, settings.DB_READ_THREADS - 1)))
+    share.users += 1
+    try:
+        await share.enter(seconds)
+        try:
+            return await _run(_read_lane, seconds, job)
+        finally:
+            share.release()
+    finally:
+        share.users -= 1
+        if not share.users:
+            del _shares[owner_id]
 
 
 async def in_patient_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -207,22 +245,17 @@ async def _run(lane: Lane, seconds: float, function: Callable[[], T], *, share: 
     if not settings.DB_THREADS:
         return _inline(loop, function)
     job = lane.share(seconds, function) if share else lane.submit(seconds, function)
-    expired = False
-
-    def expire() -> None:
-        nonlocal expired
-        expired = job.cancel()  # False if it has started
-
-    timer = loop.call_later(seconds, expire)
+    timer = loop.call_later(seconds, job.cancel)  # does nothing once it has started
     try:
         return await asyncio.wrap_future(job)
     except asyncio.CancelledError:
         task = asyncio.current_task()
-        if expired and not (task and task.cancelling()):
+        if job.cancelled() and not (task and task.cancelling()):  # the timer did it
             raise DatabaseBusy(BUSY) from None
         raise
     finally:
         timer.cancel()
+        del job  # its error refers to this frame: both, and what the function holds, would wait for the collector
         if lane is _write_lane:
             _checkpoint_soon(loop)
 

@@ -131,6 +131,7 @@ async def in_slices(work: Slices[R]) -> R:
             await asyncio.wait([hop])
             if _is_halfway(work):
                 await in_patient_thread(work.close)
+            del hop  # as in memories.database.access
             raise
         if finished:
             return value  # type: ignore[no-any-return]  # of the last slice

@@ -64,6 +64,7 @@ _CODE_OUTPUT = re.compile(
     r"Observation:\nExecution logs:"
     r"|(?:Call id: call_\w{1,64}\n)?Error:\n(?:Error in code parsing|Code execution failed)"
 )
+_LAST_STEP = re.compile(r"\bfinal_answer\(")
 # Calls that a model writes as text for its client, and what begins the result: ReAct (LlamaIndex, LangChain, crewAI)
 _REACT_CALL = re.compile(r"^[ \t*]*Action(?: \d{1,3})?:", re.MULTILINE)
 _REACT_INPUT = re.compile(r"^[ \t*]*Action Input(?: \d{1,3})?:", re.MULTILINE)
@@ -77,19 +78,25 @@ _JSON_CALL = re.compile(r"\{\s*\"request\"\s*:\s*\"[A-Za-z_]\w{0,99}\"")
 
 @dataclass(frozen=True, slots=True)
 class WrittenCall:
-    """Whether an answer has a call as text: in ReAct's form, or as JSON at its end."""
+    """Whether an answer has a call as text: in ReAct's form, or as JSON at its end; and whether its code is the last of
+    a task (smolagents)."""
 
     react: bool = False
     as_json: bool = False
+    is_last_step: bool = False
 
     @classmethod
     def of(cls, answer: str) -> "WrittenCall":
         """Return what calls a model's answer has."""
         ends = answer.rstrip("`\n ").endswith("}")
-        return cls(bool(_REACT_CALL.search(answer)), ends and bool(_JSON_CALL.search(answer)))
+        is_last_step = bool(_LAST_STEP.search(answer))
+        return cls(bool(_REACT_CALL.search(answer)), ends and bool(_JSON_CALL.search(answer)), is_last_step)
 
     def is_answered_by(self, text: str) -> bool:
-        """Return True if a user message after the answer contains the result of its call."""
+        """Return True if a user message after the answer contains the result of its call. The output of code may also
+        contain the words of a next task, which follows only the last step."""
+        if _NEXT_TASK in text and _CODE_OUTPUT.match(text):
+            return not self.is_last_step
         return self.react if _REACT_RESULT.match(text.lstrip()) else self.as_json
 
 
@@ -115,6 +122,12 @@ def begins_with_summary(text: str) -> bool:
     return bool(_SUMMARISED.match(text))
 
 
+def react_prompt_end(text: str) -> int:
+    """Return where LangChain's prompt for calls as text ends and the person's message follows, or -1."""
+    end = text.find(_REACT_PROMPT_END)
+    return end if end >= 0 and written_results_start(text) < end else -1
+
+
 def question_span(text: str) -> tuple[int, int]:
     """Return the span of the person's own message after Open WebUI's documents or smolagents' output of code, or within
     LangChain's prompt for calls as text. Any other message is the person's own as a whole."""
@@ -124,7 +137,7 @@ def question_span(text: str) -> tuple[int, int]:
     if _CODE_OUTPUT.match(text):
         last = text.rfind(_NEXT_TASK)
         return (last + len(_NEXT_TASK), len(text)) if last >= 0 else whole
-    if (prompt_end := text.find(_REACT_PROMPT_END)) >= 0 and written_results_start(text) < prompt_end:
+    if (prompt_end := react_prompt_end(text)) >= 0:
         question = _REACT_QUESTION.search(text, prompt_end)
         steps = text.find(_REACT_STEPS, question.end()) if question else 0
         return (question.end(), steps if steps >= 0 else len(text)) if question else whole

@@ -12,6 +12,7 @@ from memories.evidence.client_texts import (
     begins_with_summary,
     is_written_by_client,
     question_span,
+    react_prompt_end,
     without_rules,
     written_results_start,
 )
@@ -23,6 +24,8 @@ MAX_OWN_QUOTATION_CHARS = 80  # a longer text between quotation marks counts as 
 
 _MIN_LABELLED_LINES = 3  # lines "Name: …", with one name at least twice, that make up a conversation
 _MIN_STAMPED_LINES = 2  # lines "[19:41] Name: …" that make up a conversation
+# Mails, Windows and Word separate lines and words by these, which the patterns do not know.
+_PLAIN_BREAKS = str.maketrans("\r\v\f\x85\u2028\u2029\xa0\u202f\u3000", "\n" * 6 + " " * 3)
 _CLOCK = r"\d{1,2}[:.h]\d\d(?:[:.]\d\d)?(?:[ \u202f]?[AaPp]\.?[Mm]\.?)?"
 _DAY = r"(?:\d{1,4}[./-]\d{1,2}[./-]\d{1,4}|\d{1,2}\.? [^\W\d]{3,12}\.?(?: \d{4})?(?: г\.)?)"
 _STAMP = rf"[\[(]?(?:{_DAY},?[ ]?(?:at |um |à |в )?)?{_CLOCK}[\])]?"
@@ -92,9 +95,12 @@ _MAX_INSTRUCTION = 200  # characters
 
 def foreign_spans(text: str) -> list[Span]:
     """Return the spans of a person's message that are not their own words, sorted and without overlaps."""
+    text = text.replace("\r\n", " \n").translate(_PLAIN_BREAKS)  # of the same length, for the positions
     if is_written_by_client(text) or begins_with_summary(text):
         return [(0, len(text))]
     begins, ends = question_span(text)
+    if react_prompt_end(text) >= 0 and (_FOREIGN_FROM.search(text, 0, begins) or any(_fences(text[:begins]))):
+        begins, ends = 0, len(text)  # the prompt is in a pasted text, which imitates it
     ends = begins + len(without_rules(text[begins:ends]))
     within = _foreign_spans_within(text[begins:ends])
     return merge_spans([(0, begins), *((begins + start, begins + end) for start, end in within), (ends, len(text))])

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 
 from memories.database.batches import SLICE_SECONDS, Slices
 from memories.errors import InvalidRequest
-from memories.limits import IMPORT_LINES
+from memories.limits import IMPORT_LINES, SHORT_LENGTH
 
-# An unterminated string matches to the end of the text: retrying after each quote would take quadratic time.
-_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
+# A part of a string. Bounded, since a match holds the interpreter, and without backtracking, which takes 100 bytes for
+# each escape.
+_PART = r'[^"\\]{0,1000000}+(?:\\.[^"\\]{0,1000}+){0,10000}+'
+_TOKEN = re.compile(rf'"{_PART}|[\[\]{{}}]', re.DOTALL)
+_REST = re.compile(_PART, re.DOTALL)
 _COLON = re.compile(r"\s*:")
 _CLOCK_INTERVAL = 2_000  # tokens between two looks at the clock
 MAX_MEMBERS = 2 * IMPORT_LINES
@@ -32,14 +35,30 @@ def members_of(text: str, what: str) -> Slices[list[Member]]:
     truncated, continues after its end, or has too many members."""
     scan = _MemberScan(what)
     began = time.monotonic()
-    for count, match in enumerate(_TOKEN.finditer(text)):
-        scan.feed(text, match)
+    count = end = 0
+    while token := _TOKEN.search(text, end):
+        start, end = token.span()
+        count += 1
+        if text[start] == '"':
+            end = end + 1 if text.startswith('"', end) else (yield from _string_end(text, end, scan))
+        scan.feed(text, start, end)
         if count % _CLOCK_INTERVAL == 0 and time.monotonic() - began > SLICE_SECONDS:
             yield
             began = time.monotonic()
     if scan.depth or not scan.finished:
         raise scan.error("it is cut off")
     return scan.members
+
+
+def _string_end(text: str, at: int, scan: "_MemberScan") -> Slices[int]:
+    """Return the end of a string that is longer than a part, in slices."""
+    while not text.startswith('"', at):
+        part = _REST.match(text, at)
+        if part is None or part.end() == at:
+            raise scan.error("it is cut off")
+        at = part.end()
+        yield
+    return at + 1
 
 
 class _MemberScan:
@@ -58,29 +77,29 @@ class _MemberScan:
     def error(self, why: str) -> InvalidRequest:
         return InvalidRequest(f"{self.what} is not valid JSON: {why}. Nothing was imported.")
 
-    def feed(self, text: str, match: "re.Match[str]") -> None:
+    def feed(self, text: str, start: int, end: int) -> None:
         """Process the next string or bracket."""
-        character = text[match.start()]
+        character = text[start]
         if self.finished:
             raise self.error("it continues after its end")
         if character == '"':
             if self.depth == self._member_depth:
-                self._feed_string(text, match)
+                self._feed_string(text, start, end)
         elif character in "[{":
-            self._open(character, match.start())
+            self._open(character, start)
         else:
-            self._close(match.end())
+            self._close(end)
 
     @property
     def _member_depth(self) -> int:
         """The number of brackets open around a member."""
         return 2 if self._list_inside else 1
 
-    def _feed_string(self, text: str, match: "re.Match[str]") -> None:
-        if self.is_object and not self._list_inside and _COLON.match(text, match.end()):
-            self._key = text[match.start() + 1 : match.end() - 1]
+    def _feed_string(self, text: str, start: int, end: int) -> None:
+        if self.is_object and not self._list_inside and _COLON.match(text, end):
+            self._key = text[start + 1 : end - 1][:SHORT_LENGTH]  # of ours, none is longer
             return
-        self._add(match.start(), match.end())
+        self._add(start, end)
 
     def _open(self, character: str, at: int) -> None:
         if self.depth == 0:

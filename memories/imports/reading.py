@@ -15,6 +15,7 @@ from memories.imports.contents import ImportContents
 from memories.imports.files import SourceFile
 from memories.imports.json_members import Member
 from memories.json_input import read_json
+from memories.limits import IMPORT_ITEM_LENGTH
 
 _EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
 _LATEST_SECONDS = 10_000_000_000
@@ -39,6 +40,8 @@ class JsonFile(SourceFile):
     def item(self, number: int, member: Member) -> Item:
         """Parse a member. Raises InvalidRequest."""
         place = self.place(f"{member.key or 'entry'} {number}")
+        if member.end - member.start > IMPORT_ITEM_LENGTH:
+            raise InvalidRequest(f"{place} has more than {IMPORT_ITEM_LENGTH} characters.")
         value = read_json(self.text[member.start : member.end], what=place, repair=True)
         return Item(member.key, place, value)
 

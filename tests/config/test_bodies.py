@@ -20,6 +20,7 @@ from gateway.api import body_parser
 from gateway.runs import active
 from memories.api import transfer
 from memories.database.access import in_thread
+from memories.database.lanes import BUSY, DatabaseBusy
 from memories.json_input import read_json
 from memories.models import Owner
 from tests.factories import agent_make, key_make, session_make
@@ -149,6 +150,17 @@ async def test_a_large_turn_is_parsed_outside_the_event_loop(alice: Owner, monke
     broken = b'{"content": "' + b"x" * MEGABYTE
     assert await Sender(path, broken, announced=len(broken), **key).go() == 400
     assert jobs == [read_json] * 3
+
+
+async def test_a_large_body_that_finds_no_free_thread_is_refused(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def busy(*given: Any) -> None:
+        raise DatabaseBusy(BUSY)
+
+    monkeypatch.setattr(body_parser, "in_read_thread", busy)
+    body = b'{"content": "' + b"x" * MEGABYTE + b'"}'
+    sender = Sender("/api/memories", body, announced=len(body), **await key_of(alice))
+    assert (await sender.go(), sender.code()) == (503, "overloaded")
+    assert sender.headers.keys() >= {b"Retry-After", b"x-request-id"}
 
 
 @pytest.mark.parametrize("announced", [600 * MEGABYTE, 30 * MEGABYTE, SMALL_BYTES + 1])

@@ -7,7 +7,8 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from gateway.models import Agent, Compaction, Message, Run, Session
-from gateway.turns.evidence import reads_untrusted
+from gateway.tool_calls import calls_in
+from gateway.turns.evidence import own_calls, reads_untrusted
 from gateway.turns.output import note_answer, note_request
 from gateway.upstream import ModelRequest
 from memories.database.access import in_thread
@@ -323,6 +324,7 @@ def test_malformed_calls_are_tolerated() -> None:
         {"role": "user", "content": "hi"},
         {"role": "assistant", "tool_calls": ["x", {"id": 1}, {"function": "y"}]},
     ]
+    assert own_calls([call for message in malformed for call in calls_in(message)], ()) == set()
     assert not reads_untrusted(malformed, ())
     ours = {"id": "c1", "function": {"name": "search_memories", "arguments": "{}"}}
     looked = [
@@ -330,8 +332,26 @@ def test_malformed_calls_are_tolerated() -> None:
         {"role": "assistant", "tool_calls": [ours]},
         {"role": "tool", "tool_call_id": "c1", "content": "x"},
     ]
-    assert not reads_untrusted(looked, ())
-    assert reads_untrusted(looked, ("search_memories",))  # then the tool is the client's
+    assert not reads_untrusted(looked, own_calls([ours], ()))
+    assert reads_untrusted(looked, own_calls([ours], ("search_memories",)))  # then the tool is the client's
+    assert reads_untrusted(looked, ())  # a call that was not made here
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize("following", [(), ({"role": "assistant", "content": "Read."}, "Remember what matters.")])
+@pytest.mark.parametrize("name", ["read", "search_memories"])
+async def test_in_what_a_client_sends_no_call_is_of_a_memory_tool(
+    alice_api: Api, agent: Agent, model: ScriptedModel, name: str, following: tuple[Any, ...]
+) -> None:
+    """The conversation began with another model, and this request defines no tools."""
+    model.script(add(PLANTED), "Noted.")
+    user = {"role": "user", "content": "What does the file say?"}
+    call = {"id": "call_abc", "type": "function", "function": {"name": name, "arguments": "{}"}}
+    called = {"role": "assistant", "content": None, "tool_calls": [call]}
+    result = {"role": "tool", "tool_call_id": "call_abc", "content": PAGE}
+    await ask(alice_api, user, called, result, *following)
+    assert [(answer["error"], answer["rule"]) for answer in results(model)] == [("held", "evidence_tool")]
+    assert not await in_thread(Memory.objects.exists)
 
 
 @pytest.mark.any_database

@@ -234,6 +234,15 @@ async def test_a_completion_is_streamed(alice_api: Api, agent: Agent, server: Se
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("messages", ["hello", [{"role": "user", "content": "hello"}], {"a": 1}, [1]])
+async def test_messages_of_a_completion_are_ignored(
+    alice_api: Api, agent: Agent, server: Server, messages: Any
+) -> None:
+    server.answers = [(200, COMPLETED)]
+    status, _ = await alice_api.post(COMPLETIONS, {"model": "assistant", "prompt": "a", "messages": messages})
+    assert (status, "messages" in server.body) == (200, False)
+
+
 async def test_an_unstreamed_completion_is_sent_as_one_chunk(alice_api: Api, agent: Agent, server: Server) -> None:
     server.answers = [(200, COMPLETED)]
     _, text = await alice_api.stream(COMPLETIONS, {"model": "assistant", "prompt": "x", "stream": True})

@@ -1,8 +1,10 @@
 """Database threads: reads during writes, timeouts, and responses when the database is busy or full."""
 
 import asyncio
+import gc
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
@@ -20,7 +22,10 @@ from pytest_django.fixtures import Settings
 
 from gateway.models import ApiKey
 from memories.database import access
-from memories.database.access import in_read_thread, in_thread, overloaded
+from memories.database.access import in_read_thread, in_thread, overloaded, working_for
+from memories.database.batches import in_slices
+from memories.database.lanes import DatabaseBusy
+from memories.errors import NotFound
 from memories.models import Memory, Owner
 from tests.conftest import Api
 from tests.factories import key_make, memory_make
@@ -159,6 +164,51 @@ async def test_waiting_work_is_dropped_when_its_client_disconnects(gate: Gate) -
     await first
     await in_thread(done.append, "third")
     assert done == ["third"]
+
+
+class Text:
+    """What a refused function holds, such as an unpacked file."""
+
+
+@pytest.mark.parametrize("lane", [in_thread, in_read_thread, None])
+async def test_a_refusal_frees_what_its_function_holds_without_the_collector(lane: Any) -> None:
+    held: list[weakref.ref[Text]] = []
+
+    def refused() -> Iterator[None]:
+        text = Text()
+        held.append(weakref.ref(text))
+        yield
+        raise NotFound("There is no such row.")
+
+    gc.disable()
+    try:
+        try:
+            await (lane(list, refused()) if lane else in_slices(refused()))  # type: ignore[arg-type]
+        except NotFound:
+            pass
+        else:
+            pytest.fail("it was not refused")
+        await eventually_async(lambda: held[0]() is None, within=10)  # the thread may still hold it
+    finally:
+        gc.enable()
+
+
+async def test_the_reads_of_one_owner_leave_a_thread_to_others(
+    alice: Owner, alice_api: Api, charlie_api: Api, gate: Gate, settings: Settings
+) -> None:
+    settings.DB_READ_THREADS = 2
+    before = working_for.set(alice.pk)
+    slow = [asyncio.create_task(in_read_thread(gate.hold)) for _ in range(3)]
+    working_for.reset(before)
+    await eventually_async(gate.entered.is_set, within=10)
+    assert (await charlie_api.get("/api/memories"))[0] == 200
+    assert (await alice_api.get("/api/memories"))[0] == 503
+    gate.open.set()
+    first, *others = await asyncio.gather(*slow, return_exceptions=True)
+    assert first is None
+    assert [type(error) for error in others] == [DatabaseBusy, DatabaseBusy]
+    assert (await alice_api.get("/api/memories"))[0] == 200
+    assert not access._shares
 
 
 async def test_a_request_that_waits_too_long_for_a_thread_gets_retry_after(alice_api: Api, gate: Gate) -> None:

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from psycopg.errors import DiskFull
 
 from memories import selectors
-from memories.api import export
+from memories.api import export, transfer
 from memories.api.export import LONG, export_lines, in_chunks
 from memories.database import batches
 from memories.database.access import disk_full_recently, in_thread
@@ -272,6 +272,35 @@ async def test_the_api_imports_what_it_exports(alice: Owner, alice_api: Api, cha
         "/api/import", data=text.encode(), content_type="application/x-ndjson", headers=charlie_api.headers
     )
     assert response.json()["new"] == 30
+
+
+async def test_large_imports_are_limited_per_owner_and_process(
+    alice: Owner, alice_api: Api, charlie_api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, may_end = asyncio.Event(), asyncio.Event()
+
+    async def waiting(work: Any) -> Any:
+        began.set()
+        await may_end.wait()
+        return await in_slices(work)
+
+    monkeypatch.setattr(transfer, "in_slices", waiting)
+    monkeypatch.setattr(transfer, "_SMALL_BYTES", len(lines(1)))
+    monkeypatch.setattr(transfer, "IMPORTS", 1)
+
+    async def send(api: Api, count: int) -> Any:
+        return await api.client.post(
+            "/api/import", data=lines(count).encode(), content_type="application/x-ndjson", headers=api.headers
+        )
+
+    running = asyncio.create_task(send(alice_api, 2))
+    await began.wait()
+    refused = [await send(alice_api, 2), await send(charlie_api, 2)]
+    assert [(answer.status_code, answer.headers["Retry-After"]) for answer in refused] == [(429, "5"), (503, "5")]
+    small = asyncio.create_task(send(alice_api, 1))
+    may_end.set()
+    assert [(await answer).status_code for answer in (running, small)] == [200, 200]
+    assert (await send(charlie_api, 2)).status_code == 200
 
 
 def test_an_export_reads_its_rows_in_pages(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from django.conf import settings as configured
 
 from memories.database.batches import finish
 from memories.errors import InvalidRequest, TooLarge
-from memories.imports import files, json_members
+from memories.imports import files, json_members, reading
 from memories.imports.contents import Conversation, ImportContents
 from memories.imports.files import Upload
 from memories.imports.formats import FORMATS, read_upload
@@ -348,6 +348,15 @@ def test_too_many_entries_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_members, "MAX_MEMBERS", 3)
     with pytest.raises(InvalidRequest, match="more than 3 entries"):
         read([{"memory": "x"}] * 4)
+
+
+def test_a_long_entry_is_left_out_and_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    long, short = gpt_conversation("c-1", title="Long" * 1_000), gpt_conversation("c-2")
+    monkeypatch.setattr(reading, "IMPORT_ITEM_LENGTH", len(json.dumps(short)) + 1_000)
+    found = read([long, short])
+    assert [conversation.title for conversation in found.conversations] == ["Bread"]
+    (refused,) = found.refused
+    assert "Entry 1 has more than" in str(refused.error)
 
 
 def test_a_conversations_key_is_stable() -> None:

@@ -1,6 +1,7 @@
 """Import readers accept any file: each entry is either read or refused, and no other error is raised"""
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -145,6 +146,20 @@ def test_the_members_of_an_object_are_its_values_and_the_items_of_its_lists(data
 def test_hostile_texts_are_scanned_once(text: str) -> None:
     with pytest.raises(InvalidRequest):
         finish(members_of(text, "The file"))
+
+
+@pytest.mark.parametrize("escape", ["\\n", '\\"', "\\\\", "\\ud83d\\ude00"])
+def test_a_long_string_is_scanned_in_slices_without_more_memory(escape: str) -> None:
+    text = f'[{{"words": "{escape * 300_000}"}}, "{escape * 300_000}"]'
+    tracemalloc.start()
+    try:
+        slices = members_of(text, "The file")
+        count = sum(1 for _ in slices)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert count > 50
+    assert peak < 5_000_000  # a pattern that backtracks keeps 100 bytes for each escape
 
 
 def _is_json(values: list[Any]) -> bool:
