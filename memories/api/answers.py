@@ -143,7 +143,8 @@ class Change(TypedDict):
 
 
 class Undone(TypedDict):
-    """The result of an undo. Memories and documents that were changed since are left alone."""
+    """The result of an undo. Memories and documents that were changed since are left alone, and so are memories
+    whose earlier text another one has by now."""
 
     change_set: Annotated[str | None, Field(description="The undo's own change set; undo it to redo the changes.")]
     undone: list[MemoryId]
@@ -155,7 +156,8 @@ class Undone(TypedDict):
 
 
 class BulkEdited(TypedDict):
-    """The result of a bulk edit. Memories that do not exist or need no change are left alone."""
+    """The result of a bulk edit. Memories that do not exist or need no change are left alone, and so are deleted
+    ones whose text another memory has."""
 
     change_set: Annotated[str | None, Field(description="Undo it to undo the whole edit.")]
     changed: list[MemoryId]

@@ -3,7 +3,8 @@
 For each memory whose latest revision belongs to the change set (or to an undo of it, an undo of that, and so on), the
 state before the first revision in the set is restored, as one revision of a new change set. Later changes that were
 undone are ignored, as are search keywords that the background job added. Memories that were otherwise changed since are
-left alone and listed. An undo is a change set too, so it can be undone, and then the original set can be undone again.
+left alone and listed, and so are those whose earlier text another memory has by now. An undo is a change set too, so it
+can be undone, and then the original set can be undone again.
 
 A set of up to ATOMIC memories is undone in one transaction; a larger one, such as an import, in several short ones that
 form one change set. If that is interrupted, another undo completes it."""
@@ -20,7 +21,7 @@ from django.utils import timezone
 from memories.artifacts.store import artifacts_undo
 from memories.caller import UNLIMITED, KeyLimits
 from memories.database.batches import BatchSize, Slices
-from memories.errors import InvalidRequest, NotFound
+from memories.errors import Conflict, InvalidRequest, NotFound
 from memories.evidence import proposal_store
 from memories.imports.conversations import conversation_store
 from memories.models import ChangeSet, Memory, Revision, WriteOrigin
@@ -162,6 +163,7 @@ class _Undoing:
         last_of = {revision.memory_id: revision for revision in steps}
         first_of = {revision.memory_id: revision for revision in reversed(steps)}
         unchanged = _unchanged_since(self.change_set.owner_id, set(first_of), family)
+        earlier: list[tuple[Memory, dict[str, Any]]] = []
         for memory in Memory.objects.select_for_update().filter(pk__in=first_of).order_by("number"):
             if memory.pk not in unchanged:
                 self.skipped.append(memory.number)
@@ -169,7 +171,13 @@ class _Undoing:
             state = _state_before(first_of[memory.pk])
             if memory.content == state["content"] and not (state["keywords"] or last_of[memory.pk].after["keywords"]):
                 state["keywords"] = memory.keywords  # which the background job added since
-            if not _has_state(memory, state) and writer.gather_restored(memory, state, Revision.Action.UNDO).changed:
+            if not _has_state(memory, state):
+                earlier.append((memory, state))
+        repeats = writer.repeats(earlier)
+        for memory, state in earlier:
+            if memory.pk in repeats:
+                self.skipped.append(memory.number)
+            elif writer.gather_restored(memory, state, Revision.Action.UNDO).changed:
                 self.undone.append(memory.number)
 
     def result(self) -> UndoResult:
@@ -185,12 +193,16 @@ class _Undoing:
 def memory_restore(memory: Memory, revision: Revision, source: Source) -> WriteResult:
     """Restore the state after one of the memory's revisions; a deleted memory becomes live again.
 
-    Raises InvalidRequest for the revision that deleted a memory which is live again."""
+    Raises InvalidRequest for the revision that deleted a memory which is live again, Conflict if another memory has the
+    text of that state by now."""
     with book_writing(memory.book, source) as writer:
         current = Memory.objects.select_for_update().get(pk=memory.pk)
         if revision.after["deleted_at"] and not current.deleted_at:
             raise InvalidRequest("This revision deleted the memory. Name an earlier revision.", param="revision")
         state = {**revision.after, "deleted_at": None}
+        for other in writer.repeats([(current, state)]).values():
+            text = f"Memory {other} already says this, so nothing was restored. Delete that one first."
+            raise Conflict(text, memory_id=str(other))
         return writer.gather_restored(current, state, Revision.Action.RESTORE)
 
 
