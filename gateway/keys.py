@@ -16,13 +16,13 @@ from gateway.models import Agent, ApiKey
 from gateway.sockets import recheck_logins
 from gateway.webhooks.services import webhook_warnings
 from memories.audit.log import SYSTEM, Action, Actor, audit_record
-from memories.caller import Caller, KeyLimits
+from memories.caller import Caller, KeyLimits, check_book_name
 from memories.database.statements import Given, Select
 from memories.entry_rules import clean_moment
 from memories.errors import Conflict, InvalidRequest
 from memories.health import WARNING, Facts
 from memories.models import Book, Owner
-from memories.services import WriteRequired, check_book_name
+from memories.services import WriteRequired
 
 PREFIX = "dbk_"
 MAX_KEYS = 50  # valid keys that a person may create without an administrator

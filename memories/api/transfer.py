@@ -23,7 +23,6 @@ from memories.imports.formats import AUTO, FORMATS, IMPORT_TYPES
 from memories.imports.running import ImportRequest, import_slices
 from memories.limits import ShortText
 from memories.selectors import require_book
-from memories.services import check_book_name
 
 router = Router(tags=["Import and export"])
 # JSON Lines in the OpenAPI document.
@@ -40,7 +39,6 @@ async def export(request: ApiRequest, book: ShortText | None = None) -> HttpResp
         request.auth.limits.refuse("An export of everything")
     else:
         request.auth.limits.require_books([book])
-        check_book_name(book)
     await in_thread(_export_record, request.auth, book)
     return download(export_lines(request.auth.owner_id, book=book), "daybook-export.jsonl")
 
@@ -82,7 +80,7 @@ async def forget(request: ApiRequest, book: ShortText | None = None) -> dict[str
     """Permanently forget everything that is remembered, or one book of it. The receipt contains numbers only."""
     request.auth.limits.refuse("Forgetting")
     if book is not None:
-        check_book_name(book)
+        request.auth.limits.require_books([book])
         await in_read_thread(require_book, request.auth.owner_id, book)
     by = await in_read_thread(actor_of_caller, request.auth)
     return (await in_slices(forget_slices(request.auth.owner_id, book=book, by=by))).as_json()

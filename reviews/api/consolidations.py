@@ -17,7 +17,7 @@ from memories.limits import PageSize, ShortText
 from memories.models import Book
 from memories.pagination import DEFAULT_LIMIT, list_json
 from memories.selectors import book_named, require_book
-from memories.services import book_get_or_create, check_book_name
+from memories.services import book_get_or_create
 from reviews.api.answers import Consolidation, ConsolidationPreview, StartedConsolidation
 from reviews.consolidation import runs
 from reviews.consolidation.preview import consolidation_preview
@@ -56,7 +56,6 @@ def _book_name(caller: Caller, body: ConsolidationIn) -> str:
     """Return the book's name. Raises NotFound unless the book exists or an agent uses it: such a book is created at its
     first use, and a misspelt one never."""
     name = caller.limits.book_name(body.book)
-    check_book_name(name)
     if not Agent.objects.filter(book=name).exists():
         require_book(caller.owner_id, name)
     return name
