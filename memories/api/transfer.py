@@ -12,6 +12,7 @@ from pydantic import Field
 from memories.api import answers
 from memories.api.answers import documented
 from memories.api.export import CONTENT_TYPE, download, export_lines
+from memories.api.operations import without_fields
 from memories.audit.log import Action, actor_of_caller, audit_record_own
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread, in_thread
@@ -76,6 +77,7 @@ async def import_(
 
 
 @router.delete("/account/memories", response=documented(answers.Receipt))
+@without_fields
 async def forget(request: ApiRequest, book: ShortText | None = None) -> dict[str, Any]:
     """Permanently forget everything that is remembered, or one book of it. The receipt contains numbers only."""
     request.auth.limits.refuse("Forgetting")

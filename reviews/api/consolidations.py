@@ -9,7 +9,7 @@ from gateway.models import Agent
 from gateway.services import session_forget, session_get
 from memories.api.answers import as_shape, documented, list_of
 from memories.api.bodies import Body, BookName
-from memories.api.operations import reading, writing
+from memories.api.operations import reading, without_fields, writing
 from memories.caller import ALL_BOOKS, ApiRequest, Caller
 from memories.database.access import in_read_thread, in_thread
 from memories.ids import parse_uuid
@@ -88,6 +88,7 @@ def consolidation_read(request: ApiRequest, run_id: str) -> dict[str, Any]:
 
 
 @router.post("/consolidations/{run_id}/stop", response=documented(Consolidation))
+@without_fields
 @writing
 def consolidation_stop(request: ApiRequest, run_id: str) -> dict[str, Any]:
     """Stop a run. What it has done so far is kept."""
@@ -97,6 +98,7 @@ def consolidation_stop(request: ApiRequest, run_id: str) -> dict[str, Any]:
 
 
 @router.post("/sessions/{session_id}/forget", response={204: None})
+@without_fields
 @writing
 def session_forgotten(request: ApiRequest, session_id: str) -> Status[Any]:
     """Forget what was derived from a session in the background. Its transcript and its memories are kept."""
