@@ -254,9 +254,7 @@ def test_an_exceeded_budget_is_refused_and_approval_can_be_retried(alice: Owner,
 @pytest.mark.parametrize(
     "arguments", [{"only": [7]}, {"edits": {7: "x"}}, {"only": [0], "edits": {1: "x"}}, {"edits": {0: " "}}]
 )
-def test_an_index_that_does_not_exist_or_an_empty_text_is_refused(
-    waiting_review: MakeReview, arguments: dict[str, Any]
-) -> None:
+def test_an_unknown_index_or_an_empty_text_is_refused(waiting_review: MakeReview, arguments: dict[str, Any]) -> None:
     review = waiting_review()
     with pytest.raises(InvalidRequest):
         approve(review, *arguments.get("only", ()), edits=arguments.get("edits"))
