@@ -3,7 +3,7 @@
 import csv
 import hashlib
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import TypedDict, Unpack
 from uuid import UUID
@@ -110,6 +110,11 @@ def names_given(text: str) -> list[str]:
     return [
         name.strip() for row in csv.reader(text.splitlines(), skipinitialspace=True) for name in row if name.strip()
     ]
+
+
+def names_listed(names: Iterable[str]) -> str:
+    """Return names as a text that names_given reads."""
+    return ", ".join('"{}"'.format(name.replace('"', '""')) if {",", '"'} & set(name) else name for name in names)
 
 
 def _new_plain() -> str:
