@@ -141,7 +141,10 @@ def _has_data(*, refuse: bool) -> bool:
             sqlite_tools.refuse_damaged(Path(connection.settings_dict["NAME"]))
         raise
     if has_data and refuse:
-        raise CommandError("The database is not empty. --force replaces it, after a backup of the existing data.")
+        extent = postgres_tools.extent() if connection.vendor == "postgresql" else "it"
+        raise CommandError(
+            f"The database is not empty. --force replaces {extent}, after a backup of the existing data."
+        )
     return has_data
 
 
