@@ -40,7 +40,7 @@ def without_fields(
     """Refuse fields in the body of an operation that has none: a client may take them for filters, as in a deletion."""
 
     @wraps(operation)
-    async def run(request: ApiRequest, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def run(request: ApiRequest, /, *args: P.args, **kwargs: P.kwargs) -> T:
         if request.body and (fields := read_json(request.body)) not in ({}, None):
             name = next(iter(fields)) if isinstance(fields, dict) else None
             raise InvalidRequest("This operation takes no fields in its body.", param=name)

@@ -75,7 +75,7 @@ def _note_earlier(root: ChangeSet, *, undo: bool) -> None:
     restores its mark only then."""
     changed = []
     for row in Extraction.objects.filter(owner_id=root.owner_id, before_clear__has_key="cleared"):
-        for mark in row.before_clear["cleared"]:
+        for mark in (row.before_clear or {}).get("cleared", ()):
             if mark[1] == str(root.pk):
                 mark[0] = None if undo else timezone.now().isoformat()
                 changed.append(row)
