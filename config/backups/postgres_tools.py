@@ -87,11 +87,6 @@ def load(source: Path) -> str:
     return ""
 
 
-def extent() -> str:
-    """Return what a restore replaces, in words."""
-    return f"the whole schema {schema()}, with any other tables in it"
-
-
 def set_aside() -> str:
     """Return the name of the newest schema with the data from before a restore that was killed, or ""."""
     with connection.cursor() as cursor:
