@@ -18,8 +18,7 @@ Edit = Callable[[BookWriter, Sequence[int]], list[int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkEditResult:
-    """The result, by memory number. Memories that were left alone do not exist, needed no change, or would
-    have repeated another one."""
+    """The result, by memory number. Memories that were left alone do not exist or needed no change."""
 
     change_set: UUID | None
     changed: tuple[int, ...]
@@ -78,15 +77,10 @@ def _delete(writer: BookWriter, numbers: Sequence[int]) -> list[int]:
 
 def _restore(writer: BookWriter, numbers: Sequence[int]) -> list[int]:
     rows = Memory.objects.filter(owner_id=writer.book.owner_id, book=writer.book, number__in=numbers)
-    deleted = [
-        (memory, {**memory_state(memory), "deleted_at": None})
-        for memory in rows.exclude(live_condition()).order_by("number")
-    ]
-    repeats = writer.repeats(deleted)
-    restored = [(memory, state) for memory, state in deleted if memory.pk not in repeats]
-    for memory, state in restored:
-        writer.gather_restored(memory, state, Revision.Action.RESTORE)
-    return [memory.number for memory, _ in restored]
+    deleted = list(rows.exclude(live_condition()).order_by("number"))
+    for memory in deleted:
+        writer.gather_restored(memory, {**memory_state(memory), "deleted_at": None}, Revision.Action.RESTORE)
+    return [memory.number for memory in deleted]
 
 
 def allow(writer: BookWriter, numbers: Sequence[int]) -> list[int]:

@@ -156,8 +156,7 @@ class Undone(TypedDict):
 
 
 class BulkEdited(TypedDict):
-    """The result of a bulk edit. Memories that do not exist or need no change are left alone, and so are deleted
-    ones whose text another memory has."""
+    """The result of a bulk edit. Memories that do not exist or need no change are left alone."""
 
     change_set: Annotated[str | None, Field(description="Undo it to undo the whole edit.")]
     changed: list[MemoryId]

@@ -21,11 +21,12 @@ from django.utils import timezone
 from memories.artifacts.store import artifacts_undo
 from memories.caller import UNLIMITED, KeyLimits
 from memories.database.batches import BatchSize, Slices
-from memories.errors import Conflict, InvalidRequest, NotFound
+from memories.entry_rules import content_key
+from memories.errors import InvalidRequest, NotFound
 from memories.evidence import proposal_store
 from memories.imports.conversations import conversation_store
-from memories.models import ChangeSet, Memory, Revision, WriteOrigin
-from memories.selectors import MAX_UNDO_CHAIN, undo_steps
+from memories.models import Book, ChangeSet, Memory, Revision, WriteOrigin
+from memories.selectors import MAX_UNDO_CHAIN, live_in, undo_steps
 from memories.services import BookWriter, Source, WriteResult, book_changed, book_writing, memory_state, stored_state
 
 ATOMIC = 100  # memories that are undone in a single transaction at most
@@ -173,9 +174,9 @@ class _Undoing:
                 state["keywords"] = memory.keywords  # which the background job added since
             if not _has_state(memory, state):
                 earlier.append((memory, state))
-        repeats = writer.repeats(earlier)
+        repeated = _repeated(writer.book, earlier)
         for memory, state in earlier:
-            if memory.pk in repeats:
+            if memory.pk in repeated:
                 self.skipped.append(memory.number)
             elif writer.gather_restored(memory, state, Revision.Action.UNDO).changed:
                 self.undone.append(memory.number)
@@ -193,16 +194,12 @@ class _Undoing:
 def memory_restore(memory: Memory, revision: Revision, source: Source) -> WriteResult:
     """Restore the state after one of the memory's revisions; a deleted memory becomes live again.
 
-    Raises InvalidRequest for the revision that deleted a memory which is live again, Conflict if another memory has the
-    text of that state by now."""
+    Raises InvalidRequest for the revision that deleted a memory which is live again."""
     with book_writing(memory.book, source) as writer:
         current = Memory.objects.select_for_update().get(pk=memory.pk)
         if revision.after["deleted_at"] and not current.deleted_at:
             raise InvalidRequest("This revision deleted the memory. Name an earlier revision.", param="revision")
         state = {**revision.after, "deleted_at": None}
-        for other in writer.repeats([(current, state)]).values():
-            text = f"Memory {other} already says this, so nothing was restored. Delete that one first."
-            raise Conflict(text, memory_id=str(other))
         return writer.gather_restored(current, state, Revision.Action.RESTORE)
 
 
@@ -249,6 +246,20 @@ def _is_in_effect(steps: list[tuple[UUID, UUID | None, bool]], family: set[UUID]
                 return False
             steps = steps[:first]
     return False
+
+
+def _repeated(book: Book, earlier: Sequence[tuple[Memory, dict[str, Any]]]) -> set[UUID]:
+    """Return the ids of the memories whose earlier state would bring back a text that another live memory has by now."""
+    keys = {
+        memory.pk: content_key(state["content"])
+        for memory, state in earlier
+        if not state["deleted_at"] and (memory.deleted_at or memory.content != state["content"])
+    }
+    others = (
+        live_in(book).filter(content_key__in=set(keys.values())).exclude(pk__in=[memory.pk for memory, _ in earlier])
+    )
+    said = set(others.values_list("content_key", flat=True))
+    return {memory for memory, key in keys.items() if key in said}
 
 
 def _state_before(first: Revision) -> dict[str, Any]:

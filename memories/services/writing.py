@@ -133,20 +133,6 @@ class BookWriter:
         memory.allowed_hash = memory.scan_hash
         return self._gather(memory, Revision.Action.ALLOW, before)
 
-    def repeats(self, restored: Sequence[tuple[Memory, Mapping[str, Any]]]) -> dict[UUID, int]:
-        """Return which of these memories would repeat another live memory in the state to which each is to be restored:
-        by id, the number of the other one. One query."""
-        now = timezone.now()
-        keys = {
-            memory.pk: content_key(state["content"])
-            for memory, state in restored
-            if not state["deleted_at"]
-            and (memory.content != state["content"] or memory.deleted_at or (memory.expires_at or now) < now)
-        }
-        others = live_in(self.book).exclude(pk__in=[memory.pk for memory, _ in restored]).order_by()
-        said = dict(others.filter(content_key__in=set(keys.values())).values_list("content_key", "number"))
-        return {memory: said[key] for memory, key in keys.items() if key in said}
-
     def gather_restored(self, memory: Memory, state: Mapping[str, Any], action: Revision.Action) -> WriteResult:
         """Restore an earlier state of a memory. Budgets are ignored, and blocked text is marked instead of refused. A
         past expiry is dropped, since the memory would expire again at once. One query if the content changes."""

@@ -6,10 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from memories.bulk_edits import bulk_edit_slices, edit_of
 from memories.database.access import in_thread
 from memories.database.batches import finish
-from memories.errors import Conflict, NotFound
+from memories.errors import NotFound
 from memories.history import undo
 from memories.history.undo import change_set_get, memory_restore, undo_slices
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
@@ -119,7 +118,7 @@ def test_undo_ignores_budgets(book: Book, alice: Owner) -> None:
     assert live() == ["A long statement about tea."]
 
 
-def test_undo_and_restore_do_not_repeat_a_text_that_another_memory_has_by_now(book: Book, alice: Owner) -> None:
+def test_undo_does_not_repeat_a_text_that_another_memory_has_by_now(book: Book, alice: Owner) -> None:
     memory, other = memory_make(alice, "Likes tea."), memory_make(alice, "Likes milk.")
     with book_writing(book, REVIEW) as writer:
         writer.delete(memory.number)
@@ -128,10 +127,6 @@ def test_undo_and_restore_do_not_repeat_a_text_that_another_memory_has_by_now(bo
     again = memory_make(alice, "likes TEA")
     undone = undo_changes(deleted, UNDO)
     assert (undone.undone, undone.skipped) == ((other.number,), (memory.number,))
-    with pytest.raises(Conflict, match=f"Memory {again.number} already says this"):
-        memory_restore(memory, memory.revisions.earliest("version"), UNDO)
-    restored = finish(bulk_edit_slices(book, [memory.number], edit_of("restore"), UNDO))
-    assert restored.left_alone == (memory.number,)
     assert live() == ["Likes milk.", "likes TEA"]
     with book_writing(book, UNDO) as writer:
         writer.delete(again.number)
