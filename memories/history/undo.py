@@ -249,7 +249,7 @@ def _is_in_effect(steps: list[tuple[UUID, UUID | None, bool]], family: set[UUID]
 
 
 def _repeated(book: Book, earlier: Sequence[tuple[Memory, dict[str, Any]]]) -> set[UUID]:
-    """Return the ids of the memories whose earlier state would bring back a text that another live memory has by now."""
+    """Return the ids of the memories whose earlier state brings back a text that another live memory has by now."""
     keys = {
         memory.pk: content_key(state["content"])
         for memory, state in earlier
