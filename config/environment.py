@@ -11,9 +11,10 @@ from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_va
 from pydantic_settings import SettingsConfigDict
 
 from config.account_environment import AccountEnvironment
+from gateway.upstream_options import UPSTREAM_NAME
 from gateway.web_addresses import is_web_address, url_parts
 
-UPSTREAM = re.compile(r"^DAYBOOK_UPSTREAM_([A-Z0-9_]+)_(URL|KEY|DIALECT|OPTIONS|AT_ONCE)$", re.IGNORECASE)
+UPSTREAM = re.compile(rf"^DAYBOOK_UPSTREAM_({UPSTREAM_NAME})_(URL|KEY|DIALECT|OPTIONS|AT_ONCE)$", re.IGNORECASE)
 """Variables of named upstreams, which config.upstreams reads. Like the others, they may be in lower case."""
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _MAX_BYTES = 1_000_000_000_000

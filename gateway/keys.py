@@ -3,7 +3,7 @@
 import csv
 import hashlib
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import TypedDict, Unpack
 from uuid import UUID
@@ -16,13 +16,13 @@ from gateway.models import Agent, ApiKey
 from gateway.sockets import recheck_logins
 from gateway.webhooks.services import webhook_warnings
 from memories.audit.log import SYSTEM, Action, Actor, audit_record
-from memories.caller import Caller, KeyLimits
+from memories.caller import Caller, KeyLimits, check_book_name
 from memories.database.statements import Given, Select
 from memories.entry_rules import clean_moment
 from memories.errors import Conflict, InvalidRequest
 from memories.health import WARNING, Facts
 from memories.models import Book, Owner
-from memories.services import WriteRequired, check_book_name
+from memories.services import WriteRequired
 
 PREFIX = "dbk_"
 MAX_KEYS = 50  # valid keys that a person may create without an administrator
@@ -110,6 +110,11 @@ def names_given(text: str) -> list[str]:
     return [
         name.strip() for row in csv.reader(text.splitlines(), skipinitialspace=True) for name in row if name.strip()
     ]
+
+
+def names_listed(names: Iterable[str]) -> str:
+    """Return names as a text that names_given reads."""
+    return ", ".join('"{}"'.format(name.replace('"', '""')) if {",", '"'} & set(name) else name for name in names)
 
 
 def _new_plain() -> str:

@@ -11,6 +11,8 @@ from memories.json_input import finite
 _MAX_PARSED = 20_000  # characters; longer arguments that begin and end with braces count as an object
 # The characters that determine where an object ends; a backslash with the character it escapes, if in the same piece.
 _STRUCTURE = re.compile(r'\\.?|["{}\[\]]', re.DOTALL)
+# A text, whose end may be missing, or a word or number outside of one.
+_WORDS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*("|\\?\Z)|[\w+.-]+', re.DOTALL)
 _NESTING = {"{": 1, "[": 1, "}": -1, "]": -1}
 _CONSTANTS: Mapping[str, None] = {}  # NaN and Infinity, which are not JSON, become null
 _PARTS = {"function": ("name", "arguments"), "custom": ("name", "input")}
@@ -104,6 +106,42 @@ class ObjectEnd:
                 self._escaped = True
             elif not self._in_text:
                 self._depth += _NESTING.get(sign, 0)
+
+
+class FiniteNumbers:
+    """Replaces NaN, infinities and numbers that are too large with null in JSON that arrives in pieces, as `object_in`
+    does in a whole text."""
+
+    def __init__(self) -> None:
+        self._begun = ""  # the word, or the quotation mark of the text, that the next piece may continue
+
+    def take(self, piece: str) -> str:
+        """Return what can be sent after the next piece."""
+        sent_before = self._begun[:1] == '"'
+        text, self._begun = self._begun + piece, ""
+        return _WORDS.sub(self._replaced, text)[sent_before:]
+
+    def end(self) -> str:
+        """Return the rest, after the last piece."""
+        return self._begun[1:] if self._begun[:1] == '"' else _finite_word(self._begun)
+
+    def _replaced(self, match: "re.Match[str]") -> str:
+        word, end = match.group(0, 1)
+        if end is not None and end != '"':  # the text continues; a backslash waits for the character it escapes
+            self._begun = '"' + end
+            return word.removesuffix(end)
+        if end is None and match.end() == len(match.string):
+            self._begun = word
+            return ""
+        return word if end else _finite_word(word)
+
+
+def _finite_word(word: str) -> str:
+    try:
+        value = json.loads(word, parse_constant=_CONSTANTS.get, parse_float=finite)
+    except ValueError:
+        return word
+    return "null" if value is None else word
 
 
 def valid_calls(given: Any) -> list[dict[str, Any]]:

@@ -15,6 +15,8 @@ DialectName = Literal[
 ]  # fmt: skip
 DIALECTS: tuple[str, ...] = get_args(DialectName)
 MAX_AT_ONCE = 10_000
+UPSTREAM_NAME = "[a-z0-9_]+"
+"""Pattern of an upstream's name; in the names of variables, of any case."""
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _FIXED = frozenset({"model", "messages", "stream"})  # essential fields, which must not be dropped, renamed or set
 

@@ -10,6 +10,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
 from memories.errors import Forbidden, InvalidRequest, NotFound
+from memories.limits import BOOK_NAME
 
 DEFAULT_BOOK = "main"
 ALL_BOOKS = "*"  # in lists and searches: every book of the owner that the key may use
@@ -46,9 +47,9 @@ class KeyLimits:
             raise NotFound(refusal)
 
     def require_books(self, names: Sequence[str]) -> None:
-        """Raise NotFound unless the key may use all these books, InvalidRequest for `*`, which is not a single book."""
-        if ALL_BOOKS in names:
-            raise InvalidRequest("`*` stands for all books, in lists and searches only. Name one book.", param="book")
+        """Raise NotFound unless the key may use all these books, InvalidRequest for a name that no book can have."""
+        for name in names:
+            check_book_name(name)
         if self and not set(names) <= set(self.books):
             raise NotFound("There is no such book.")
 
@@ -69,6 +70,14 @@ class KeyLimits:
         """Raise Forbidden for a limited key. `what` is the subject of the message."""
         if self:
             raise Forbidden(f"{what} needs a key that is not limited to agents or books.")
+
+
+def check_book_name(name: str, *, param: str = "book") -> None:
+    """Raise InvalidRequest for an invalid name of a book."""
+    if name == ALL_BOOKS:
+        raise InvalidRequest("`*` stands for all books, in lists and searches only. Name one book.", param=param)
+    if not name.strip() or len(name) > BOOK_NAME or not name.isprintable():
+        raise InvalidRequest(f"A book's name has 1 to {BOOK_NAME} printable characters.", param=param)
 
 
 UNLIMITED = KeyLimits()

@@ -3,8 +3,8 @@
 Otherwise a lease taken while the clock was an hour ahead would be held for an hour after the clock was corrected. A
 lease normally ends at most one lease from now, so one that ends later than twice that, plus the difference allowed
 between the clocks of servers, counts as over. The leases of runs and reviews, whose loss would stop a turn or repeat a
-review, are shortened instead (gateway.runs.leases, reviews.services). Leases of runs also survive a clock that is set
-forward (`set_forward_within`)."""
+review, are shortened instead (gateway.runs.leases, reviews.services), and survive a clock that is set forward
+(`since_set_forward`)."""
 
 import math
 from datetime import datetime, timedelta
@@ -14,6 +14,7 @@ from django.db.models import Q
 
 CLOCK_SKEW = timedelta(minutes=1)  # maximum difference between the clocks of servers
 _STEP_SECONDS = 10.0  # a smaller step makes no lease look expired
+_LONGEST_LEASE = timedelta(days=1)
 _difference = time() - monotonic()
 _set_forward_at = -math.inf
 
@@ -28,15 +29,16 @@ def long_ago(field: str, now: datetime, *, age: timedelta) -> Q:
     return Q(**{f"{field}__lte": now - age}) | Q(**{f"{field}__gt": _latest(now, age) - age})
 
 
-def set_forward_within(period: timedelta) -> bool:
-    """Return True if the clock was set forward, or the machine was suspended, at most `period` ago. Each call compares
-    the clock with the monotonic one; the step counts from the call that notices it."""
+def since_set_forward() -> timedelta:
+    """Return the time since the clock was set forward or the machine was suspended, at most a day. Until a lease has
+    lasted that long, it may look expired without being so. Each call compares the clock with the monotonic one; the
+    step counts from the call that notices it."""
     global _difference, _set_forward_at
     now = monotonic()
     before, _difference = _difference, time() - now
     if _difference - before > _STEP_SECONDS:
         _set_forward_at = now
-    return now - _set_forward_at < period.total_seconds()
+    return timedelta(seconds=min(now - _set_forward_at, _LONGEST_LEASE.total_seconds()))
 
 
 def _latest(now: datetime, lease: timedelta) -> datetime:

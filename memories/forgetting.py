@@ -77,7 +77,7 @@ def erasure_begin(owner_id: UUID, scope: Scope, *, book: str = "", by: Actor = S
 
     For an ACCOUNT, the login is deactivated at once, unless it belongs to the only administrator."""
     user = Owner.objects.select_related("user").get(pk=owner_id).user
-    if scope == Scope.ACCOUNT and user is not None and not is_only_administrator(user):
+    if scope == Scope.ACCOUNT and user is not None and not is_only_administrator(user, lock=True):
         user.is_active = False
         user.save(update_fields=["is_active"])
     return Erasure.objects.create(owner_id=owner_id, scope=scope, book=book, actor=by.name[:255], actor_id=by.id[:80])
@@ -192,17 +192,16 @@ def _end_memories(erasure: Erasure, owner_id: UUID, books: Sequence[Book]) -> Re
 @transaction.atomic
 def _end_owner(erasure: Erasure, owner_id: UUID) -> Receipt:
     owner = Owner.objects.select_related("user").get(pk=owner_id)
-    user = owner.user
+    user = owner.user if erasure.scope == Scope.ACCOUNT else None
+    if user is not None and is_only_administrator(user, lock=True):
+        erasure.scope, user = Scope.OWNER, None
     audit_record(Action.FORGET, actor=_actor(erasure), kind="owner", object_id=owner.pk, owner=owner)
     # This includes rows that were written after their table was emptied.
     for name, count in owner_delete(owner).items():
         erasure.erased[name] = erasure.erased.get(name, 0) + count
     invalidation.publish(invalidation.Kind.OWNER, owner_id=owner_id)
-    if erasure.scope == Scope.ACCOUNT and user is not None:
-        if is_only_administrator(user):
-            erasure.scope = Scope.OWNER
-        else:
-            user.delete()
+    if user is not None:
+        user.delete()
     return _finish(erasure)
 
 

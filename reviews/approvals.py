@@ -20,6 +20,7 @@ from reviews.ending import reviews_cancel, reviews_end
 from reviews.errors import RunCancelled
 from reviews.models import ReviewRun
 from reviews.writes import PENDING, ReviewWrite, WriteState
+from scanning import is_blank
 
 State = ReviewRun.State
 _WAITING = frozenset({WriteState.WAITING})
@@ -171,6 +172,8 @@ def _edit(chosen: list[ReviewWrite], edits: Mapping[int, str], actor: str) -> di
         write = by_index.get(index)
         if write is None or write.action == "delete":
             raise InvalidRequest(f"There is nothing to edit in write {index}.", param="edits")
+        if is_blank(content):
+            raise InvalidRequest(f"The new text of write {index} is empty: reject it to drop it.", param="edits")
         originals[index] = replace(write)
         write.after, write.edited, write.edited_by = content, True, actor
     return originals

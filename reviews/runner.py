@@ -20,6 +20,7 @@ from gateway.steps import ModelStepResult, ask
 from gateway.upstream import ModelTarget
 from gateway.upstream.usage import add_usage
 from memories import tools as memory_tools
+from memories.database.access import overloaded, release_connection
 from memories.errors import DomainError
 from memories.evidence import Hold
 from memories.model_json import objects_in
@@ -94,16 +95,16 @@ def _execute_claimed(claim: ReviewClaim, run_async: RunAsync) -> None:
         attempt = prepare(claim.review, reviewed_through=session.reviewed_through if session else 0)
         outcome = attempt.outcome
         run_async(_run_in_time(attempt, claim.deadline))
+        services.review_finish(claim, outcome)
     except TimeoutError:
         services.review_time_out(claim, outcome)
     except DomainError as error:
         services.review_fail(claim, outcome, error)
     except Exception as error:
         logger.exception("review %s failed", claim.review.pk)
+        release_connection()  # which may be lost
         message = f"The review was aborted by an internal error ({type(error).__name__})."
-        services.review_fail(claim, outcome, InternalError(message))
-    else:
-        services.review_finish(claim, outcome)
+        services.review_fail(claim, outcome, overloaded(error) or InternalError(message))
 
 
 def prepare(review: ReviewRun, *, reviewed_through: int) -> ReviewAttempt:

@@ -20,8 +20,8 @@ from gateway.jobs import LeaseLost, retry_pause
 from gateway.models import Session
 from gateway.runs.leases import has_ended
 from gateway.upstream.usage import add_usage
-from memories.clocks import CLOCK_SKEW
-from memories.errors import DomainError, RateLimited, UpstreamError, UpstreamTimeout
+from memories.clocks import CLOCK_SKEW, since_set_forward
+from memories.errors import DomainError, Overloaded, RateLimited, UpstreamError, UpstreamTimeout
 from memories.models import Book, ChangeSet, WriteOrigin
 from prompts.files import prompt_file
 from reviews.applying import apply_writes
@@ -72,7 +72,8 @@ def review_time_out(claim: ReviewClaim, outcome: ReviewOutcome) -> None:
 
 
 def review_fail(claim: ReviewClaim, outcome: ReviewOutcome, error: DomainError) -> None:
-    """End an attempt that failed. After a transient error of the upstream the run is scheduled again."""
+    """End an attempt that failed. After a transient error of the upstream or the database the run is scheduled
+    again."""
     if isinstance(error, UpstreamTimeout) and not isinstance(error, UpstreamSilent):
         review_time_out(claim, outcome)
         return
@@ -96,7 +97,7 @@ def review_fail(claim: ReviewClaim, outcome: ReviewOutcome, error: DomainError) 
 def retry_delay(error: DomainError, attempts: int) -> float | None:
     """Return the seconds until the next attempt, or None if the error is permanent or the attempts are used up."""
     status = error.details.get("status")
-    transient = isinstance(error, RateLimited | UpstreamSilent) or (
+    transient = isinstance(error, RateLimited | UpstreamSilent | Overloaded) or (
         isinstance(error, UpstreamError) and (status is None or int(status) >= 500)
     )
     if not transient or attempts >= settings.REVIEW_ATTEMPTS:
@@ -115,11 +116,10 @@ def review_cancel(review: ReviewRun, reason: str, *, actor: str = "system") -> b
 
 def expire_leases(now: datetime) -> int:
     """Reschedule runs whose worker stopped or died, or fail them if their attempts are used up. Returns how many."""
+    _count_from(now)
     running = ReviewRun.objects.filter(state=State.RUNNING)
-    # The clock was ahead when these were claimed. Their workers may live, so each gets its lease again from now.
-    ahead = running.filter(started_at__gt=now + CLOCK_SKEW)
-    ahead.update(started_at=now, lease_expires_at=Value(now) + (F("lease_expires_at") - F("started_at")))
-    over = Q(lease_expires_at__lt=now)
+    # After the clock was set forward, every lease counts as held until it has lasted its time.
+    over = Q(lease_expires_at__lt=now) & Q(lease_expires_at__lt=F("started_at") + since_set_forward())
     if connection.vendor == "sqlite":  # where a process that has ended is noticed at once
         over |= Q(holder__in=[holder for holder in set(running.values_list("holder", flat=True)) if has_ended(holder)])
     stale = running.filter(over)
@@ -128,6 +128,15 @@ def expire_leases(now: datetime) -> int:
     )
     problem = {"code": "worker_lost", "message": "The worker stopped or died during each attempt."}
     return rescheduled + reviews_end(stale, State.FAILED, error=problem, finished_at=now)
+
+
+def _count_from(now: datetime) -> None:
+    """Count leases and pauses that began while the clock was ahead from now: the workers of running reviews may live,
+    and a review must not wait longer than it was meant to."""
+    behind, unfinished = now + CLOCK_SKEW, ReviewRun.objects.filter(state__in=ReviewRun.OPEN)
+    times = {name: Value(now) + (F(name) - F("started_at")) for name in ("lease_expires_at", "not_before")}
+    unfinished.filter(started_at__gt=behind).update(started_at=now, **times)
+    unfinished.filter(started_at=None, not_before__gt=now, created_at__gt=behind).update(created_at=now, not_before=now)
 
 
 def _finish_locked(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome) -> None:

@@ -141,7 +141,11 @@ def _has_data(*, refuse: bool) -> bool:
             sqlite_tools.refuse_damaged(Path(connection.settings_dict["NAME"]))
         raise
     if has_data and refuse:
-        raise CommandError("The database is not empty. --force replaces it, after a backup of the existing data.")
+        schema = connection.vendor == "postgresql" and postgres_tools.schema()
+        replaced = f"the whole schema {schema}, with any other tables in it" if schema else "it"
+        raise CommandError(
+            f"The database is not empty. --force replaces {replaced}, after a backup of the existing data."
+        )
     return has_data
 
 

@@ -14,6 +14,7 @@ from psycopg.pq import Conninfo
 
 _ASIDE = "replaced_"
 _WITHOUT_ROLES = ("--no-owner", "--no-privileges")
+_LOCK_SECONDS = 60
 
 
 def schema() -> str:
@@ -35,9 +36,19 @@ def schema() -> str:
 
 
 def dump(target: Path) -> None:
-    """Dump Daybook's schema in the custom format, as one consistent state. Raises CommandError."""
+    """Dump Daybook's schema in the custom format, as one consistent state. Raises CommandError, also if a table is
+    locked for too long."""
     name = connection.ops.quote_name(schema())  # pg_dump takes a pattern
-    _run("pg_dump", "--format=custom", f"--schema={name}", *_WITHOUT_ROLES, f"--file={target}")
+    waiting = f"--lock-wait-timeout={_LOCK_SECONDS}s"
+    try:
+        _run("pg_dump", "--format=custom", f"--schema={name}", waiting, *_WITHOUT_ROLES, f"--file={target}")
+    except CommandError as error:
+        if not re.search("due to (lock|statement) timeout", str(error)):  # pg_dump has no other time limit
+            raise
+        raise CommandError(
+            f"For {_LOCK_SECONDS} seconds another connection has locked a table, as ALTER TABLE or VACUUM FULL does. "
+            "Nothing was backed up: try again when it is done."
+        ) from None
 
 
 def check(source: Path) -> None:

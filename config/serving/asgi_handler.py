@@ -28,7 +28,6 @@ from gateway.runs import active
 from gateway.sse import EventStream
 from memories.errors import DomainError, InvalidRequest, Unauthorized
 
-_MAX_TYPE = 255  # characters of a Content-Type
 _cors = CorsMiddleware(lambda request: HttpResponse())
 
 
@@ -40,7 +39,6 @@ class HttpApplication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request. Bodies are read here, since Django would read that of a page before checking anything."""
-        scope = _with_plain_type(scope)
         api = is_api(scope["path"])
         if not api and not has_body(scope):
             await self.pages(scope, receive, send)
@@ -91,15 +89,6 @@ class HttpApplication:
                 raise
             response = _error_answer(active.restarting(), request)
         await _send_response(response, send)
-
-
-def _with_plain_type(scope: Scope) -> Scope:
-    """Return a request's scope without a Content-Type that is long or has encoded parameters (RFC 2231). Django parses
-    that of each request on the event loop, in quadratic time, and decodes such parameters with any codec of Python."""
-    types = [value for name, value in scope["headers"] if name == b"content-type"]
-    if sum(map(len, types)) <= _MAX_TYPE and not any(b"*" in value.partition(b";")[2] for value in types):
-        return scope
-    return {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"content-type"]}
 
 
 class _Headers(HttpHeaders):

@@ -28,7 +28,7 @@ def role_of(user: User) -> str:
 
 def role_set(user: User, role: str) -> bool:
     """Set the flags and groups of a role. Return True if anything changed. The only administrator keeps that role."""
-    if role_of(user) == role or is_only_administrator(user):
+    if role_of(user) == role or is_only_administrator(user, lock=True):
         return False
     user.is_staff, user.is_superuser = role != USER, role == ADMINISTRATOR
     user.save(update_fields=["is_staff", "is_superuser"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -17,6 +17,7 @@ from pydantic import ValidationError as SchemaError
 from unfold.widgets import UnfoldAdminTextareaWidget
 
 from gateway.admin.schema_form import SettingsAdmin, schema_errors, schema_fields, schema_initial, schema_values
+from gateway.agents.contradictions import missing_shared_upstream
 from gateway.agents.file import parse, sections
 from gateway.agents.settings import AgentsFile, ConsolidationSettings, ModelRoles, Price
 from gateway.models import Configuration
@@ -213,3 +214,5 @@ class ConfigurationAdmin(SettingsAdmin):
             configuration_save("prices", form.cleaned_data["prices"])
             if "upstreams" in form.changed_data:
                 configuration_save("upstreams", form.cleaned_data["upstreams"])
+        for sentence in missing_shared_upstream():
+            self.message_user(request, sentence, messages.WARNING)

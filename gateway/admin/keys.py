@@ -15,7 +15,7 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminT
 
 from gateway.admin.shown_once import ShownOnceAdmin
 from gateway.admin.users import may_manage_user
-from gateway.keys import MAX_MONEY, api_key_create, api_key_revoke, names_given, rate_words
+from gateway.keys import MAX_MONEY, api_key_create, api_key_revoke, names_given, names_listed, rate_words
 from gateway.models import Agent, ApiKey, ConnectedApp
 from gateway.oauth.connections import app_disconnect
 from memories.admin.badges import badge, moment
@@ -121,7 +121,7 @@ class ApiKeyAdmin(ShownOnceAdmin):
         parts = ["read only" if key.read_only else "read and write"]
         parts += ["name end users"] * key.trusted
         parts += [f"agents: {', '.join(key.agents)}" if key.agents else "all agents"]
-        parts += [f"books: {', '.join(key.books)}"] * bool(key.books)
+        parts += [f"books: {names_listed(key.books)}"] * bool(key.books)
         return "; ".join(parts + rate_words(key))
 
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:

@@ -91,7 +91,7 @@ class UserForm(GuardedForm, UserChangeForm):
         stays = cleaned.get("is_active") and cleaned.get("is_superuser")
         # Fields that the user may not change are not in the form.
         shown = {"is_active", "is_superuser"} <= self.fields.keys()
-        if shown and not stays and self.instance.pk and is_only_administrator(User.objects.get(pk=self.instance.pk)):
+        if shown and not stays and self.instance.pk and is_only_administrator(self.instance, lock=True):
             raise forms.ValidationError(ONLY_ADMINISTRATOR)
         return cleaned
 
@@ -189,16 +189,17 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
         erasing takes at most DELETE_SECONDS here and is finished by the sweep."""
         self._delete(request, obj, DELETE_SECONDS)
 
+    @transaction.atomic
     def delete_queryset(self, request: HttpRequest, queryset: "QuerySet[User]") -> None:
-        """Delete the selected users. Raises PermissionDenied if no administrator would be left."""
-        remaining = User.objects.filter(is_superuser=True, is_active=True).exclude(pk__in=queryset.values("pk"))
-        if not remaining.exists():
-            raise PermissionDenied(ONLY_ADMINISTRATOR)
+        """Delete the selected users, or none of them if no administrator would be left."""
         users = list(queryset)
         for user in users:
             self._delete(request, user, DELETE_SECONDS / len(users))
 
     def _delete(self, request: HttpRequest, user: User, seconds: float) -> None:
+        """Delete a user in the transaction of the caller. Raises PermissionDenied for the last administrator."""
+        if is_only_administrator(user, lock=True):
+            raise PermissionDenied(ONLY_ADMINISTRATOR)
         owner = Owner.objects.filter(user=user).first()
         if owner is None:
             super().delete_model(request, user)

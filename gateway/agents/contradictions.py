@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from django.conf import settings
 
+from gateway.agents.configuration import consolidation_settings
 from gateway.agents.model_choice import agent_upstreams, configured_upstreams
 from gateway.agents.settings import AgentSettings
 from gateway.upstream import missing_upstream
@@ -21,6 +22,13 @@ def agent_warnings(agent: AgentSettings) -> Iterator[str]:
 def missing_upstreams(agent: AgentSettings) -> Iterator[str]:
     """Yield a sentence for each upstream of an agent that is not configured."""
     yield from map(missing_upstream, sorted(agent_upstreams(agent) - configured_upstreams()))
+
+
+def missing_shared_upstream() -> Iterator[str]:
+    """Yield a sentence if the upstream that consolidates shared books is not configured."""
+    upstream = consolidation_settings().upstream
+    if upstream and upstream not in configured_upstreams():
+        yield f"memories.upstream: {missing_upstream(upstream)}"
 
 
 def agent_contradictions(agent: AgentSettings) -> Iterator[str]:

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import transaction
 from pydantic.alias_generators import to_camel
 
-from gateway.agents.contradictions import agent_warnings
+from gateway.agents.contradictions import agent_warnings, missing_shared_upstream
 from gateway.agents.settings import AgentSettings, AgentsFile, ConsolidationSettings, ModelRoles
 from gateway.models import Agent, Configuration
 from gateway.services import agents_apply, settings_check, settings_lock
@@ -91,6 +91,8 @@ def _apply(content: bytes) -> list[str]:
     for name, agent in file.agents.items():
         for sentence in agent_warnings(agent):
             logger.warning("agent %s: %s", name, sentence)
+    for sentence in missing_shared_upstream():
+        logger.warning("%s", sentence)
     return names
 
 

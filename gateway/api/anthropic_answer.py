@@ -14,7 +14,7 @@ from gateway.api.openai_body import CompletionBody
 from gateway.limits.money import figure_of
 from gateway.models import Run
 from gateway.steps import refusal_in
-from gateway.tool_calls import object_in
+from gateway.tool_calls import FiniteNumbers, object_in
 from gateway.turns.events import Delta, Done
 from gateway.upstream.reasoning import reasoning_in
 from memories.ids import uuid7
@@ -107,6 +107,7 @@ class MessageBuilder(AnswerBuilder):
             self._close()
             self._index += 1
             self._open, self._arguments, self._is_object, self._leading_space = block, [], None, ""
+            self._numbers = FiniteNumbers()
             self._emit("content_block_start", index=self._index, content_block=self._empty(block[0], call))
         if block[0] == "tool_use" and text:
             self._arguments.append(text)
@@ -114,6 +115,7 @@ class MessageBuilder(AnswerBuilder):
                 self._is_object, text = text.lstrip().startswith("{"), "".join(self._arguments)
             if not self._is_object:
                 return
+            text = self._numbers.take(text)
         if text:
             self._emit_delta(*_DELTAS[block[0]], text)
 
@@ -125,6 +127,8 @@ class MessageBuilder(AnswerBuilder):
             return
         if self._open[0] == "tool_use" and not self._is_object and (parsed := object_in("".join(self._arguments))):
             self._emit_delta(*_DELTAS["tool_use"], json.dumps(parsed, ensure_ascii=False))
+        elif rest := self._numbers.end():
+            self._emit_delta(*_DELTAS["tool_use"], rest)
         if self._open[0] == "thinking":
             self._emit_delta("signature_delta", "signature", _SIGNATURE)
         self._open = None

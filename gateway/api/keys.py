@@ -24,7 +24,7 @@ from gateway.keys import (
 from gateway.models import ApiKey
 from memories.api.answers import as_shape, documented, list_of
 from memories.api.bodies import Body, BookName
-from memories.api.operations import reading, writing
+from memories.api.operations import reading, without_fields, writing
 from memories.audit.log import actor_of_caller
 from memories.caller import ApiRequest, Caller
 from memories.errors import Forbidden, NotFound
@@ -60,7 +60,7 @@ class KeyIn(
     requests_per_minute: int = Field(0, ge=0, le=1_000_000, description="0 = no limit.")
     tokens_per_day: int = Field(0, ge=0, le=10**15, description="Input and output, a UTC day; 0 = no limit.")
     money_per_day: float = Field(
-        0, ge=0, le=MAX_MONEY, allow_inf_nan=False, description="In the currency of the prices; 0 = no limit."
+        0.0, ge=0, le=MAX_MONEY, allow_inf_nan=False, description="In the currency of the prices; 0 = no limit."
     )
     streams_at_once: int = Field(0, ge=0, le=100_000, description="Concurrent answers, streamed or not; 0 = no limit.")
     expires_at: AwareDatetime | None = Field(None, description="When the key expires.")
@@ -111,6 +111,7 @@ def key_patch(request: ApiRequest, key_id: str, body: KeyPatch) -> dict[str, Any
 
 
 @router.delete("/keys/{key_id}", response={204: None})
+@without_fields
 @writing
 def key_delete(request: ApiRequest, key_id: str) -> Status[Any]:
     """Revoke a key immediately, in every process."""

@@ -29,7 +29,7 @@ from gateway.sessions.search import MAX_QUERY, search_sessions
 from memories.api.answers import documented, list_of
 from memories.api.bodies import Body
 from memories.api.export import download
-from memories.api.operations import reading, writing
+from memories.api.operations import reading, without_fields, writing
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread, in_thread
 from memories.database.batches import in_slices_to_the_end
@@ -127,6 +127,7 @@ def session_patch(request: ApiRequest, session_id: str, body: SessionPatch) -> d
 
 
 @router.delete("/sessions/{session_id}", response={204: None})
+@without_fields
 async def session_delete(request: ApiRequest, session_id: str, restorable: bool = False) -> Status[Any]:
     """Delete a session and its transcript. Memories from it stay. With `restorable` it can be restored for a minute."""
     caller = request.auth
@@ -141,6 +142,7 @@ async def session_delete(request: ApiRequest, session_id: str, restorable: bool 
 
 
 @router.post("/sessions/{session_id}/restore", response=documented(answers.Session))
+@without_fields
 @writing
 def session_restored(request: ApiRequest, session_id: str) -> dict[str, Any]:
     """Restore a session that was deleted as restorable less than a minute ago."""
@@ -149,6 +151,7 @@ def session_restored(request: ApiRequest, session_id: str) -> dict[str, Any]:
 
 
 @router.post("/sessions/{session_id}/end", response=documented(answers.Session))
+@without_fields
 @writing
 def session_end(request: ApiRequest, session_id: str) -> dict[str, Any]:
     """End a session and drop its snapshot."""

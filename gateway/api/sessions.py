@@ -30,7 +30,7 @@ from gateway.turns import live
 from gateway.turns.events import TurnOptions, run_json
 from gateway.watching import turn_shown, watched_by
 from memories.api.answers import documented
-from memories.api.operations import reading
+from memories.api.operations import reading, without_fields
 from memories.caller import ApiRequest
 from memories.database.access import in_read_thread
 from memories.database.batches import in_slices_to_the_end
@@ -138,6 +138,7 @@ async def turn_events(
 
 
 @router.post("/sessions/{session_id}/turns/{turn_id}/stop", response=documented(answers.StoppedTurn))
+@without_fields
 async def turn_stop(request: ApiRequest, session_id: str, turn_id: str) -> dict[str, Any]:
     """Stop a turn and wait until it has ended. The text so far is kept."""
     caller, session, turn = request.auth, parse_uuid(session_id), parse_uuid(turn_id)
@@ -146,6 +147,7 @@ async def turn_stop(request: ApiRequest, session_id: str, turn_id: str) -> dict[
 
 
 @router.post("/sessions/{session_id}/turns/{turn_id}/choose", response=documented(answers.Session))
+@without_fields
 async def turn_choose(request: ApiRequest, session_id: str, turn_id: str) -> dict[str, Any]:
     """Show the branch of a turn that was replaced, up to its newest turn. The next message continues from there. The
     branch that was shown before can be chosen again."""

@@ -12,7 +12,7 @@ from gateway.webhooks.addresses import URL_LENGTH
 from gateway.webhooks.services import KINDS, webhook_create, webhook_delete, webhook_state
 from memories.api.answers import as_shape, documented, list_of
 from memories.api.bodies import Body
-from memories.api.operations import reading, writing
+from memories.api.operations import reading, without_fields, writing
 from memories.audit.log import actor_of_caller
 from memories.caller import ApiRequest
 from memories.ids import parse_uuid
@@ -63,6 +63,7 @@ def webhook_make(request: ApiRequest, body: WebhookIn) -> Status[Any]:
 
 
 @router.delete("/webhooks/{webhook_id}", response={204: None})
+@without_fields
 @writing
 def webhook_forget(request: ApiRequest, webhook_id: str) -> Status[Any]:
     """Delete a webhook."""

@@ -26,7 +26,7 @@ from memories.tools import ToolCall
 
 BOOK_HEADER = "x-daybook-book"
 # Called with the book that the client named, or "".
-READ_METHODS: dict[str, Callable[[Caller, str, dict[str, Any]], dict[str, Any]]] = {
+READ_METHODS: dict[str, Callable[[Caller, str | None, dict[str, Any]], dict[str, Any]]] = {
     "resources/list": resources.listed,
     "resources/read": resources.read,
     "prompts/get": prompts.prompt,
@@ -158,12 +158,12 @@ async def _call(request: ApiRequest, params: dict[str, Any]) -> dict[str, Any]:
 async def _vectors(request: ApiRequest, call: ToolCall) -> Mapping[str, Sequence[float]]:
     """Return the vectors of a call's search query; none if the caller may not use the book."""
     try:
-        book = request.auth.limits.book_name(_book(request) or None)
+        book = request.auth.limits.book_name(_book(request))
     except DomainError:
         return {}  # call_tool refuses the call with an MCP error
     return await memory_tools.searched_vectors([call], request.auth.owner_id, book)
 
 
-def _book(request: ApiRequest) -> str:
-    """Return the book named in the request's header, or ""."""
-    return header_text(request.headers.get(BOOK_HEADER, "")).strip()
+def _book(request: ApiRequest) -> str | None:
+    """Return the book named in the request's header."""
+    return header_text(request.headers.get(BOOK_HEADER, "")).strip() or None

@@ -29,15 +29,15 @@ PROMPTS = [
 ]
 
 
-def prompt(caller: Caller, book: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Handle prompts/get. `book` is that of the connection ("": the key's own). Raises RpcError for an unknown name,
+def prompt(caller: Caller, book: str | None, params: dict[str, Any]) -> dict[str, Any]:
+    """Handle prompts/get. `book` is that of the connection (None: the key's own). Raises RpcError for an unknown name,
     an invalid argument, or a book that does not exist for this key."""
     if params.get("name") != REVIEW:
         raise RpcError(INVALID_PARAMS, "There is no such prompt.")
     requested = _book_argument(params.get("arguments"))
     with rpc_errors(INVALID_PARAMS):
         limits = current_limits(caller)
-        tools_book = limits.book_name(book or None)
+        tools_book = limits.book_name(book)
         reviewed = limits.book_name(requested) if requested else tools_book
         text = _review_text(caller, reviewed, tools_book, must_exist=bool(requested))
     return {"description": _DESCRIPTION, "messages": [{"role": "user", "content": {"type": "text", "text": text}}]}

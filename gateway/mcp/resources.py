@@ -45,17 +45,17 @@ TEMPLATES = [
 ]
 
 
-def listed(caller: Caller, book: str, params: Params) -> dict[str, Any]:
-    """Handle resources/list: documents by path, then memories, newest first. "" is the key's book. Raises RpcError."""
+def listed(caller: Caller, book: str | None, params: Params) -> dict[str, Any]:
+    """Handle resources/list: documents by path, then memories, newest first. Raises RpcError."""
     position = _position_in(params)
     with rpc_errors(RESOURCE_NOT_FOUND):
-        resources, cursor = _page(caller, current_limits(caller).book_name(book or None), *position)
+        resources, cursor = _page(caller, current_limits(caller).book_name(book), *position)
     page: dict[str, Any] = {"resources": resources, **cache_fields(0)}
     return page | {"nextCursor": cursor} if cursor else page
 
 
-def read(caller: Caller, book: str, params: Params) -> dict[str, Any]:
-    """Handle resources/read: a memory in any book that the key may use, or a document of `book` ("": the key's own).
+def read(caller: Caller, book: str | None, params: Params) -> dict[str, Any]:
+    """Handle resources/read: a memory in any book that the key may use, or a document of `book` (None: the key's own).
     Raises RpcError, for a forbidden resource the same as for a missing one."""
     uri = params.get("uri")
     if not isinstance(uri, str) or len(uri) > SHORT_LENGTH:
@@ -66,7 +66,7 @@ def read(caller: Caller, book: str, params: Params) -> dict[str, Any]:
         if match:
             mime, text = _JSON, _memory_text(caller, limits, match[1])
         else:
-            mime, text = _MARKDOWN, _document_text(caller, limits.book_name(book or None), uri)
+            mime, text = _MARKDOWN, _document_text(caller, limits.book_name(book), uri)
     return {"contents": [{"uri": uri, "mimeType": mime, "text": text}], **cache_fields(0)}
 
 

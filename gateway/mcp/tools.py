@@ -47,9 +47,12 @@ def offered(caller: Caller) -> list[dict[str, Any]]:
     return [_TOOLS_JSON[tool.name] for tool in _TOOLS if not (caller.read_only and tool.writes)]
 
 
-def call_tool(caller: Caller, book: str, call: ToolCall, vectors: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """Handle tools/call. `book` is the one that the client named ("": the key's own); `vectors` are those of the call's
-    search query. Errors become results, so that the model can act on them, except Unauthorized for a revoked key."""
+def call_tool(
+    caller: Caller, book: str | None, call: ToolCall, vectors: Mapping[str, Sequence[float]]
+) -> dict[str, Any]:
+    """Handle tools/call. `book` is the one that the client named (None: the key's own); `vectors` are those of the
+    call's search query. Errors become results, so that the model can act on them, except Unauthorized for a revoked
+    key."""
     key = current_key(caller)
     try:
         text = _run(caller, key, book, call, vectors)
@@ -67,13 +70,13 @@ def _hold(key: ApiKey, book: str) -> Hold:
     return next((hold for hold in _STRICTEST_FIRST if hold in settings), Hold.UNTRUSTED)
 
 
-def _run(caller: Caller, key: ApiKey, book: str, call: ToolCall, vectors: Mapping[str, Sequence[float]]) -> str:
+def _run(caller: Caller, key: ApiKey, book: str | None, call: ToolCall, vectors: Mapping[str, Sequence[float]]) -> str:
     require_memory(caller)
     writes = memory_tools.TOOLS[call.name].writes
     if key.read_only and writes:
         raise Forbidden("This key may only read.")
     limits = key_limits(key)
-    name = limits.book_name(book or None)
+    name = limits.book_name(book)
     if writes:
         state = book_state(caller.owner_id, name)
     elif not caller.read_only or name in {DEFAULT_BOOK, *limits.books}:

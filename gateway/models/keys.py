@@ -30,7 +30,7 @@ class ApiKey(models.Model):
     requests_per_minute = models.PositiveIntegerField(default=0, help_text="0 = no limit.")
     tokens_per_day = models.PositiveBigIntegerField(default=0, blank=True, help_text="Per UTC day; 0 = no limit.")
     money_per_day = models.FloatField(
-        default=0, blank=True, help_text="In the currency of the prices, per UTC day; 0 = no limit."
+        default=0.0, blank=True, help_text="In the currency of the prices, per UTC day; 0 = no limit."
     )
     streams_at_once = models.PositiveIntegerField(default=0, blank=True, help_text="Concurrent answers; 0 = no limit.")
     end_user_seen = models.CharField(max_length=64, blank=True, editable=False, help_text="Hash of an end user's id.")

@@ -21,7 +21,7 @@ from gateway.runs.leases import LEASE, delete_ended, has_ended, limit_leases, re
 from gateway.runs.rows import messages_insert, turn_context
 from gateway.runs.session_rows import lock, messages_of, open_runs, run_get, steps_of
 from memories.caller import UNLIMITED, KeyLimits
-from memories.clocks import lease_over, set_forward_within
+from memories.clocks import lease_over, since_set_forward
 from memories.database.access import in_read_thread, in_thread, only_row
 from prompts.conversation import NO_RESULT
 
@@ -89,13 +89,13 @@ def stop_run(run_id: UUID, *, only_lapsed: bool = False) -> bool:
 def is_lapsed(run: Run, now: datetime) -> bool:
     """Return True if an open run is known to be no longer executed. When the clock is set forward, all leases look
     expired until they are renewed, so for the duration of a lease none counts as expired."""
-    expired = run.lease_expires_at is None or (run.lease_expires_at <= now and not set_forward_within(LEASE))
+    expired = run.lease_expires_at is None or (run.lease_expires_at <= now and since_set_forward() >= LEASE)
     return expired or has_ended(run.holder)
 
 
 def _lapsed(now: datetime) -> list[UUID]:
     limit_leases(now)
-    set_forward_within(LEASE)  # every sweep compares the clocks, so that a step is noticed soon
+    since_set_forward()  # every sweep compares the clocks, so that a step is noticed soon
     running = Run.objects.filter(state=Run.State.RUNNING).order_by("lease_expires_at")
     return [run.pk for run in running.only("lease_expires_at", "holder").iterator() if is_lapsed(run, now)]
 

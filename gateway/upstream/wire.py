@@ -40,6 +40,7 @@ from gateway.upstream.error_body import MAX_ERROR_BYTES
 from gateway.upstream.faults import NO_KEY, WIRE_ERRORS, connection_error, refusal_error, refuses_to_stream
 from gateway.upstream.in_process import IN_PROCESS, EmbeddingTransport
 from gateway.upstream.request import Deadlines, ModelRequest
+from gateway.upstream_options import UPSTREAM_NAME
 from memories.errors import DomainError, InvalidRequest
 from memories.limits import VECTOR_BYTES
 
@@ -293,6 +294,6 @@ def missing_upstream(upstream: str) -> str:
     """Return the error message for an upstream that an agent names but that is not configured."""
     if upstream == "default":
         return "The default upstream is not configured. Set OPENAI_BASE_URL or OPENAI_API_KEY."
-    if not re.fullmatch("[a-z0-9_]+", upstream):
+    if not re.fullmatch(UPSTREAM_NAME, upstream):
         return f"No upstream is called {upstream}: their names consist of lower-case letters, digits and _."
     return f"No upstream is called {upstream}. Set DAYBOOK_UPSTREAM_{upstream.upper()}_URL."

@@ -58,8 +58,8 @@ def memory_lines(memories: Iterable[Memory]) -> Iterator[str]:
 
 
 def report_undone(page: Any, request: HttpRequest, row: Model, undone: UndoResult) -> None:
-    """Show what was undone, and what was left alone because it was changed since. Record it in the audit log, unless
-    there was nothing to undo."""
+    """Show what was undone, and what was left alone and why. Record it in the audit log, unless there was
+    nothing to undo."""
     if note := undo_note(undone):
         action_record(request, type(row), note, [row], Action.UNDO)
     back = [
@@ -97,6 +97,7 @@ def _say(page: Any, request: HttpRequest, undone: UndoResult, done: Sequence[str
         page.message_user(request, words, messages.SUCCESS)
     left = [*(f"memory {number}" for number in undone.skipped), *undone.documents_skipped]
     if left:
-        page.message_user(request, f"Left alone, because it was changed since: {', '.join(left)}.", messages.WARNING)
+        why = "it was changed since, or another memory says the same"
+        page.message_user(request, f"Left alone, because {why}: {', '.join(left)}.", messages.WARNING)
     if not done and not left:
         page.message_user(request, nothing, messages.WARNING)

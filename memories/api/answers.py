@@ -143,7 +143,8 @@ class Change(TypedDict):
 
 
 class Undone(TypedDict):
-    """The result of an undo. Memories and documents that were changed since are left alone."""
+    """The result of an undo. Memories and documents that were changed since are left alone, and so are memories
+    whose earlier text another one has by now."""
 
     change_set: Annotated[str | None, Field(description="The undo's own change set; undo it to redo the changes.")]
     undone: list[MemoryId]

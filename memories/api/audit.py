@@ -42,7 +42,7 @@ async def audit_list(
     the previous page. With `Accept: application/x-ndjson` all entries are returned as JSON Lines, oldest first, and
     `limit` and `after` are ignored. Reading the log is itself recorded."""
     filters = {"actor": actor, "owner": owner, "action": action or ""}
-    if CONTENT_TYPE not in request.headers.get("accept", ""):
+    if CONTENT_TYPE not in request.headers.get("accept", "").lower():
         return await in_thread(_list, request.auth, filters, limit, after)
     await in_thread(_export_record, request.auth)
     return download(audit_lines(audit_entries(**filters)), "audit.jsonl")

@@ -11,7 +11,7 @@ from pydantic import Field
 from memories.api import answers
 from memories.api.answers import documented, list_of
 from memories.api.bodies import EMPTY_AS_NONE, METADATA_QUERY, Body, BookName, Category, Content, inline_enum
-from memories.api.operations import reading, writing
+from memories.api.operations import reading, without_fields, writing
 from memories.api.serializers import memory_json, revision_json
 from memories.bulk_edits import BulkAction, BulkEditResult, bulk_edit_slices, edit_of
 from memories.caller import ALL_BOOKS, ApiRequest, Caller
@@ -166,6 +166,7 @@ async def memory_patch(
 
 
 @router.delete("/memories/{memory_id}", response={204: None})
+@without_fields
 @writing
 def memory_delete(request: ApiRequest, memory_id: str) -> Status[Any]:
     """Delete a memory. It can be restored for some days."""
@@ -201,6 +202,7 @@ def memory_put_back(request: ApiRequest, memory_id: str, body: RestoreIn, respon
 
 
 @router.post("/changes/{change_set}/undo", response=documented(answers.Undone))
+@without_fields
 async def change_undo(request: ApiRequest, change_set: str) -> dict[str, Any]:
     """Undo a change set. Undoing an undo restores the changes."""
     caller = request.auth

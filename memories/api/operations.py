@@ -1,11 +1,14 @@
-"""Decorators for operations that only use the database: plain functions that run in a database thread. The API gets an
-async operation with the same name, parameters and docstring."""
+"""Decorators for operations. Those that only use the database are plain functions that run in a database thread; the
+API gets an async operation with the same name, parameters and docstring."""
 
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from memories.caller import ApiRequest
 from memories.database.access import in_read_thread, in_thread
+from memories.errors import InvalidRequest
+from memories.json_input import read_json
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,5 +30,20 @@ def writing(operation: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
     @wraps(operation)
     async def run(*args: P.args, **kwargs: P.kwargs) -> T:
         return await in_thread(operation, *args, **kwargs)
+
+    return run
+
+
+def without_fields(
+    operation: Callable[Concatenate[ApiRequest, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[ApiRequest, P], Coroutine[Any, Any, T]]:
+    """Refuse fields in the body of an operation that has none: a client may take them for filters, as in a deletion."""
+
+    @wraps(operation)
+    async def run(request: ApiRequest, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if request.body and (fields := read_json(request.body)) not in ({}, None):
+            name = next(iter(fields)) if isinstance(fields, dict) else None
+            raise InvalidRequest("This operation takes no fields in its body.", param=name)
+        return await operation(request, *args, **kwargs)
 
     return run

@@ -14,6 +14,7 @@ from pydantic import Field
 from memories.api import answers
 from memories.api.answers import documented
 from memories.api.export import CONTENT_TYPE, download, export_lines
+from memories.api.operations import without_fields
 from memories.audit.log import Action, actor_of_caller, audit_record_own
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread, in_thread
@@ -26,7 +27,6 @@ from memories.imports.formats import AUTO, FORMATS, IMPORT_TYPES
 from memories.imports.running import ImportRequest, import_slices
 from memories.limits import IMPORTS, ShortText
 from memories.selectors import require_book
-from memories.services import check_book_name
 
 router = Router(tags=["Import and export"])
 # JSON Lines in the OpenAPI document.
@@ -46,7 +46,6 @@ async def export(request: ApiRequest, book: ShortText | None = None) -> HttpResp
         request.auth.limits.refuse("An export of everything")
     else:
         request.auth.limits.require_books([book])
-        check_book_name(book)
     await in_thread(_export_record, request.auth, book)
     return download(export_lines(request.auth.owner_id, book=book), "daybook-export.jsonl")
 
@@ -85,11 +84,12 @@ async def import_(
 
 
 @router.delete("/account/memories", response=documented(answers.Receipt))
+@without_fields
 async def forget(request: ApiRequest, book: ShortText | None = None) -> dict[str, Any]:
     """Permanently forget everything that is remembered, or one book of it. The receipt contains numbers only."""
     request.auth.limits.refuse("Forgetting")
     if book is not None:
-        check_book_name(book)
+        request.auth.limits.require_books([book])
         await in_read_thread(require_book, request.auth.owner_id, book)
     by = await in_read_thread(actor_of_caller, request.auth)
     return (await in_slices(forget_slices(request.auth.owner_id, book=book, by=by))).as_json()

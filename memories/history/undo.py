@@ -3,7 +3,8 @@
 For each memory whose latest revision belongs to the change set (or to an undo of it, an undo of that, and so on), the
 state before the first revision in the set is restored, as one revision of a new change set. Later changes that were
 undone are ignored, as are search keywords that the background job added. Memories that were otherwise changed since are
-left alone and listed. An undo is a change set too, so it can be undone, and then the original set can be undone again.
+left alone and listed, and so are those whose earlier text another memory has by now. An undo is a change set too, so it
+can be undone, and then the original set can be undone again.
 
 A set of up to ATOMIC memories is undone in one transaction; a larger one, such as an import, in several short ones that
 form one change set. If that is interrupted, another undo completes it."""
@@ -20,11 +21,12 @@ from django.utils import timezone
 from memories.artifacts.store import artifacts_undo
 from memories.caller import UNLIMITED, KeyLimits
 from memories.database.batches import BatchSize, Slices
+from memories.entry_rules import content_key
 from memories.errors import InvalidRequest, NotFound
 from memories.evidence import proposal_store
 from memories.imports.conversations import conversation_store
-from memories.models import ChangeSet, Memory, Revision, WriteOrigin
-from memories.selectors import MAX_UNDO_CHAIN, undo_steps
+from memories.models import Book, ChangeSet, Memory, Revision, WriteOrigin
+from memories.selectors import MAX_UNDO_CHAIN, live_in, undo_steps
 from memories.services import BookWriter, Source, WriteResult, book_changed, book_writing, memory_state, stored_state
 
 ATOMIC = 100  # memories that are undone in a single transaction at most
@@ -162,6 +164,7 @@ class _Undoing:
         last_of = {revision.memory_id: revision for revision in steps}
         first_of = {revision.memory_id: revision for revision in reversed(steps)}
         unchanged = _unchanged_since(self.change_set.owner_id, set(first_of), family)
+        earlier: list[tuple[Memory, dict[str, Any]]] = []
         for memory in Memory.objects.select_for_update().filter(pk__in=first_of).order_by("number"):
             if memory.pk not in unchanged:
                 self.skipped.append(memory.number)
@@ -169,7 +172,13 @@ class _Undoing:
             state = _state_before(first_of[memory.pk])
             if memory.content == state["content"] and not (state["keywords"] or last_of[memory.pk].after["keywords"]):
                 state["keywords"] = memory.keywords  # which the background job added since
-            if not _has_state(memory, state) and writer.gather_restored(memory, state, Revision.Action.UNDO).changed:
+            if not _has_state(memory, state):
+                earlier.append((memory, state))
+        repeated = _repeated(writer.book, earlier)
+        for memory, state in earlier:
+            if memory.pk in repeated:
+                self.skipped.append(memory.number)
+            elif writer.gather_restored(memory, state, Revision.Action.UNDO).changed:
                 self.undone.append(memory.number)
 
     def result(self) -> UndoResult:
@@ -237,6 +246,20 @@ def _is_in_effect(steps: list[tuple[UUID, UUID | None, bool]], family: set[UUID]
                 return False
             steps = steps[:first]
     return False
+
+
+def _repeated(book: Book, earlier: Sequence[tuple[Memory, dict[str, Any]]]) -> set[UUID]:
+    """Return the ids of the memories whose earlier state brings back a text that another live memory has by now."""
+    keys = {
+        memory.pk: content_key(state["content"])
+        for memory, state in earlier
+        if not state["deleted_at"] and (memory.deleted_at or memory.content != state["content"])
+    }
+    others = (
+        live_in(book).filter(content_key__in=set(keys.values())).exclude(pk__in=[memory.pk for memory, _ in earlier])
+    )
+    said = set(others.values_list("content_key", flat=True))
+    return {memory for memory, key in keys.items() if key in said}
 
 
 def _state_before(first: Revision) -> dict[str, Any]:

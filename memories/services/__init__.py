@@ -17,7 +17,6 @@ from memories.services.books import (
     books_lock,
     books_of_owner_lock,
     characters_used,
-    check_book_name,
     check_new_books,
     generations_raise,
     limits_of_books,

@@ -11,9 +11,8 @@ from django.db import transaction
 from django.db.models import F, QuerySet, Sum
 from django.db.models.functions import Length
 
-from memories.caller import ALL_BOOKS
-from memories.errors import Conflict, InvalidRequest, OverBudget
-from memories.limits import BOOK_NAME
+from memories.caller import check_book_name
+from memories.errors import Conflict, OverBudget
 from memories.models import Book, BookLimits, Target
 from memories.selectors import live_in
 from memories.services.owners import owner_lock
@@ -56,14 +55,6 @@ def check_new_books(owner_id: UUID, names: Collection[str]) -> None:
                 f"There can be at most {settings.BOOKS_PER_OWNER} books. Use an existing one.",
                 limit=settings.BOOKS_PER_OWNER,
             )
-
-
-def check_book_name(name: str, *, param: str = "book") -> None:
-    """Raise InvalidRequest for an invalid name of a book."""
-    if name == ALL_BOOKS:
-        raise InvalidRequest("`*` stands for all books. Name the one that is meant.", param=param)
-    if not name.strip() or len(name) > BOOK_NAME or not name.isprintable():
-        raise InvalidRequest(f"A book's name has 1 to {BOOK_NAME} printable characters.", param=param)
 
 
 def book_limits(name: str) -> dict[Target, int]:

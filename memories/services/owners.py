@@ -20,12 +20,13 @@ def owner_for_user(user: AbstractBaseUser, *, write: bool = True) -> Owner:
     return _owner(write, user_id=user.pk)
 
 
-def is_only_administrator(user: AbstractBaseUser) -> bool:
-    """Return True if the user is an active administrator and nobody else is."""
-    if not (getattr(user, "is_superuser", False) and user.is_active):
-        return False
-    administrators = get_user_model()._default_manager.filter(is_superuser=True, is_active=True)
-    return not administrators.exclude(pk=user.pk).exists()
+def is_only_administrator(user: AbstractBaseUser, *, lock: bool = False) -> bool:
+    """Return True if the user is the only active administrator. With `lock`, no administrator can be removed until the
+    transaction ends: two that remove each other at the same moment would leave none."""
+    administrators = get_user_model()._default_manager.filter(is_superuser=True, is_active=True).order_by("pk")
+    if lock:
+        administrators = administrators.select_for_update(no_key=True)
+    return list(administrators.values_list("pk", flat=True)) == [user.pk]
 
 
 def owner_lock(owner_id: UUID) -> None:

@@ -9,7 +9,7 @@ from gateway.models import Agent
 from gateway.services import session_forget, session_get
 from memories.api.answers import as_shape, documented, list_of
 from memories.api.bodies import Body, BookName
-from memories.api.operations import reading, writing
+from memories.api.operations import reading, without_fields, writing
 from memories.caller import ALL_BOOKS, ApiRequest, Caller
 from memories.database.access import in_read_thread, in_thread
 from memories.ids import parse_uuid
@@ -17,7 +17,7 @@ from memories.limits import PageSize, ShortText
 from memories.models import Book
 from memories.pagination import DEFAULT_LIMIT, list_json
 from memories.selectors import book_named, require_book
-from memories.services import book_get_or_create, check_book_name
+from memories.services import book_get_or_create
 from reviews.api.answers import Consolidation, ConsolidationPreview, StartedConsolidation
 from reviews.consolidation import runs
 from reviews.consolidation.preview import consolidation_preview
@@ -56,7 +56,6 @@ def _book_name(caller: Caller, body: ConsolidationIn) -> str:
     """Return the book's name. Raises NotFound unless the book exists or an agent uses it: such a book is created at its
     first use, and a misspelt one never."""
     name = caller.limits.book_name(body.book)
-    check_book_name(name)
     if not Agent.objects.filter(book=name).exists():
         require_book(caller.owner_id, name)
     return name
@@ -89,6 +88,7 @@ def consolidation_read(request: ApiRequest, run_id: str) -> dict[str, Any]:
 
 
 @router.post("/consolidations/{run_id}/stop", response=documented(Consolidation))
+@without_fields
 @writing
 def consolidation_stop(request: ApiRequest, run_id: str) -> dict[str, Any]:
     """Stop a run. What it has done so far is kept."""
@@ -98,6 +98,7 @@ def consolidation_stop(request: ApiRequest, run_id: str) -> dict[str, Any]:
 
 
 @router.post("/sessions/{session_id}/forget", response={204: None})
+@without_fields
 @writing
 def session_forgotten(request: ApiRequest, session_id: str) -> Status[Any]:
     """Forget what was derived from a session in the background. Its transcript and its memories are kept."""

@@ -11,7 +11,7 @@ from pydantic import Field, StrictInt
 from gateway.services import session_get
 from memories.api.answers import Undone, as_shape, documented, list_of
 from memories.api.bodies import EMPTY_AS_NONE, Body, Content, inline_enum
-from memories.api.operations import reading, writing
+from memories.api.operations import reading, without_fields, writing
 from memories.audit.log import Action, audit_record_own
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread
@@ -47,6 +47,7 @@ class ProposalApproval(Body, json_schema_extra={"examples": [{"content": "Lives 
 
 
 @router.post("/sessions/{session_id}/review", response={202: documented(Review)})
+@without_fields
 @writing
 def session_review(request: ApiRequest, session_id: str) -> Status[Any]:
     """Start a review of a session."""
@@ -143,6 +144,7 @@ def proposal_approve(request: ApiRequest, proposal_id: str, body: ProposalApprov
 
 
 @router.post("/proposals/{proposal_id}/reject", response=documented(Proposal))
+@without_fields
 @writing
 def proposal_reject(request: ApiRequest, proposal_id: str) -> dict[str, Any]:
     """Reject the write."""

@@ -67,6 +67,19 @@ def marks_undo(root: ChangeSet, *, undo: bool) -> None:
         _move_to_end(rows, mark_reviewed(Session.objects.filter(pk__in=[row.session_id for row in rows])))
         _mark_cleared(rows, root.book_id, root.pk)
     Extraction.objects.bulk_update(rows, _CHANGED_FIELDS, batch_size=_BATCH)
+    _note_earlier(root, undo=undo)
+
+
+def _note_earlier(root: ChangeSet, *, undo: bool) -> None:
+    """Note where a later clear has marked the session too whether this one is in effect: an undo of the later one
+    restores its mark only then."""
+    changed = []
+    for row in Extraction.objects.filter(owner_id=root.owner_id, before_clear__has_key="cleared"):
+        for mark in (row.before_clear or {}).get("cleared", ()):
+            if mark[1] == str(root.pk):
+                mark[0] = None if undo else timezone.now().isoformat()
+                changed.append(row)
+    Extraction.objects.bulk_update(changed, ["before_clear"], batch_size=_BATCH)
 
 
 def _mark_cleared(rows: Iterable[Extraction], book_id: UUID, change_set: UUID) -> None:
@@ -107,8 +120,8 @@ def _return_positions(rows: Iterable[Extraction]) -> None:
         for name in _POSITION_FIELDS:
             setattr(row, name, before.get(name, getattr(row, name)))
         row.cleared_at = None
-        if before.get("cleared"):
-            *earlier, (at, by) = before["cleared"]
+        if in_effect := [mark for mark in before.get("cleared", ()) if mark[0]]:
+            *earlier, (at, by) = in_effect
             row.cleared_at, row.cleared_by = datetime.fromisoformat(at), parse_uuid(by)
             row.before_clear = {"cleared": earlier}
     Session.objects.bulk_update(changed, ["reviewed_through", "turns_since_memory_review"], batch_size=_BATCH)

@@ -59,7 +59,7 @@ async function undoClear(button) {
   button.disabled = true;
   const error = await refused(async () => {
     const { undone, left_alone: left } = await call("POST", `/api/changes/${button.dataset.undoClear}/undo`, {});
-    const rest = left.length ? ` ${some(left.length, "was", "were")} changed since and left alone.` : "";
+    const rest = left.length ? ` ${some(left.length, "was", "were")} left alone: changed since, or another memory says the same.` : "";
     toasts.say(`Undone: ${some(undone.length, "memory is", "memories are")} back, with the documents and notes.${rest}`);
     await list.refresh();
   });

@@ -150,7 +150,7 @@ export class Selection {
     const error = await refused(async () => {
       const { undone, left_alone: left } = await call("POST", `/api/changes/${this.done.dataset.changeSet}/undo`, {});
       await this.list.refresh();
-      const rest = left.length ? ` ${some(left.length, "was", "were")} changed since and left alone.` : "";
+      const rest = left.length ? ` ${some(left.length, "was", "were")} left alone: changed since, or another memory says the same.` : "";
       words.textContent = `Undone for ${some(undone.length, "memory", "memories")}.${rest}`;
       undo.hidden = true;
       this.#focusList();

@@ -14,7 +14,7 @@ from django.db import connections
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from config.serving.asgi_handler import HttpApplication
+from config.asgi import application
 from config.serving.bodies import JSON_BYTES, SMALL_BYTES, _budget
 from gateway.api import body_parser
 from gateway.runs import active
@@ -83,7 +83,7 @@ class Sender:
             "headers": self.request_headers,
         }
         async with asyncio.timeout(20):
-            await HttpApplication()(scope, self.receive, self.send)
+            await application(scope, self.receive, self.send)
         return self.status
 
     def code(self) -> str:

@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from django.conf import settings as configured
 from django.core.files.storage import storages
@@ -61,7 +62,8 @@ def test_an_installation_with_data_is_refused_before_anything_is_read(
     monkeypatch.setattr(backup, "_sha256", must_not_read)
     monkeypatch.setattr(sqlite_tools, "_integrity", must_not_read)
     (tmp_path / "manifest.json").write_text(json.dumps(MANIFEST))
-    with pytest.raises(CommandError, match="not empty"):
+    replaced = "the whole schema public, with any other tables in it" if connection.vendor == "postgresql" else "it"
+    with pytest.raises(CommandError, match=f"not empty. --force replaces {replaced}, after a backup"):
         backup.restore(tmp_path)
     monkeypatch.setattr("gateway.heartbeat.alive", lambda: True)
     with pytest.raises(CommandError, match="Daybook is running"):
@@ -192,6 +194,19 @@ def test_a_server_that_pg_dump_cannot_reach_is_the_reason(monkeypatch: pytest.Mo
     monkeypatch.setitem(connection.settings_dict, "PORT", "1")
     with pytest.raises(CommandError, match=r"^pg_dump failed: connection to server .* failed: Connection refused$"):
         postgres_tools.dump(tmp_path / "a.dump")
+
+
+@pytest.mark.django_db
+def test_pg_dump_does_not_wait_for_a_locked_table_without_limit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("needs PostgreSQL")
+    monkeypatch.setattr(postgres_tools, "_LOCK_SECONDS", 0.1)
+    with psycopg.connect(**connection.get_connection_params()) as other:
+        other.execute("LOCK TABLE memories_book IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(CommandError, match="another connection has locked a table"):
+            postgres_tools.dump(tmp_path / "a.dump")
 
 
 @pytest.mark.django_db

@@ -5,6 +5,7 @@ import json
 import logging
 import re
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from pytest_django.fixtures import Settings
 from gateway.admin.schema_form import schema_fields, schema_initial, schema_values
 from gateway.agents.file import export, parse
 from gateway.agents.settings import AgentSettings
-from gateway.keys import api_key_create
+from gateway.keys import api_key_create, names_given, names_listed
 from gateway.models import Agent, ApiKey, Configuration, Worker
 from gateway.services import agents_apply, configuration_save
 from memories.errors import InvalidRequest
@@ -214,6 +215,12 @@ def test_a_key_may_be_limited_to_a_book_with_a_comma_in_its_name(root: Client) -
     }
     assert root.post(f"{KEYS}add/", form).status_code == 200
     assert ApiKey.objects.get().books == ["main", "Berlin, 2026"]
+    assert 'books: main, "Berlin, 2026"' in unescape(root.get(KEYS).content.decode())
+
+
+@pytest.mark.parametrize("names", [["main"], ["Berlin, 2026", "main"], ['say "hi"', '", "'], []])
+def test_listed_names_are_read_as_they_were(names: list[str]) -> None:
+    assert names_given(names_listed(names)) == names
 
 
 def test_a_new_key_appears_only_in_the_response(

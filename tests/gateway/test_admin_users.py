@@ -1,5 +1,6 @@
 """/admin/auth/user/: one active administrator always remains, and deleting a user erases all their data"""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ from memories.models import AuditEntry, Erasure, Memory, Owner
 from memories.services import owner_for_user
 from tests.admin_rows import session_make, user_make
 from tests.factories import memory_make
+from tests.overlapping import only_postgresql, overlap
+from tests.pages import client_of
 
 pytestmark = pytest.mark.django_db
 FORM = {"username": "bob", "date_joined_0": "2026-01-01", "date_joined_1": "00:00"}
@@ -88,6 +91,28 @@ def test_an_inactive_administrator_does_not_count(root: Client) -> None:
     user_make("root", is_staff=True, is_superuser=True, is_active=False)
     assert change(root, bob()).status_code == 200
     assert bob().is_active
+
+
+@only_postgresql
+@pytest.mark.parametrize("path", ["{}/change/", "{}/delete/", ""], ids=["demoted", "deleted", "deleted in the list"])
+def test_two_administrators_cannot_remove_each_other_at_the_same_moment(
+    transactional_db: None, root: Client, path: str
+) -> None:
+    rita = user_make("rita", is_staff=True, is_superuser=True)
+    for user in (bob(), rita):
+        owner_for_user(user)
+    other = client_of(owner_for_user(rita))
+
+    root.raise_request_exception = False  # Bob, whose request ends last, may be deleted by then
+
+    def remove(client: Client, user: User) -> Any:
+        form = {"action": "delete_selected", "_selected_action": [user.pk], "post": "yes"}
+        form |= {**FORM, "username": user.username, "is_active": "on", "is_staff": "on"}
+        return client.post(f"/admin/auth/user/{path.format(user.pk)}", form)
+
+    checked = "SELECT auth_user is_superuser ORDER"
+    overlap(partial(remove, root, rita), partial(remove, other, bob()), pause_after=checked)
+    assert User.objects.filter(is_superuser=True, is_active=True).count() == 1
 
 
 def test_the_only_administrator_cannot_be_deleted(root: Client) -> None:

@@ -149,7 +149,7 @@ def test_an_upstream_that_is_not_configured_is_reported(
     db: None, tmp_path: Path, settings: Any, caplog: pytest.LogCaptureFixture, bootstrap: bool
 ) -> None:
     settings.DAYBOOK_AGENTS = tmp_path / "agents.yaml"
-    settings.DAYBOOK_AGENTS.write_text("agents: {helper: {upstream: [nope, My-GPU]}}")
+    settings.DAYBOOK_AGENTS.write_text("agents: {helper: {upstream: [nope, My-GPU]}}\nmemories: {upstream: gone}")
     if bootstrap:
         bootstrap_agents()
     else:
@@ -157,6 +157,7 @@ def test_an_upstream_that_is_not_configured_is_reported(
     assert caplog.messages == [
         "agent helper: No upstream is called My-GPU: their names consist of lower-case letters, digits and _.",
         "agent helper: No upstream is called nope. Set DAYBOOK_UPSTREAM_NOPE_URL.",
+        "memories.upstream: No upstream is called gone. Set DAYBOOK_UPSTREAM_GONE_URL.",
     ]
     assert Agent.objects.get().name == "helper"
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.models import Agent, Message, Run
-from gateway.tool_calls import ObjectEnd, object_text
+from gateway.tool_calls import FiniteNumbers, ObjectEnd, object_in, object_text
 from memories.database.access import in_thread
 from memories.models import Memory
 from tests.conftest import Api
@@ -241,6 +241,18 @@ def test_the_end_of_a_json_object_is_found_across_pieces() -> None:
     assert completeness('{"a": "\\', "", '\\"}') == [False, False, True]
     assert completeness("{}") == [True]
     assert completeness("null", "{}") == completeness("", '"{}"') == [False, False]
+
+
+@given(
+    value=st.dictionaries(st.text(), st.recursive(st.text() | st.floats() | st.none(), st.lists, max_leaves=5)),
+    data=st.data(),
+)
+def test_numbers_that_json_lacks_become_null_in_pieces_as_in_a_whole_text(value: dict[str, Any], data: Any) -> None:
+    text = json.dumps(value, ensure_ascii=data.draw(st.booleans()))
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=8)))
+    numbers = FiniteNumbers()
+    pieces = [numbers.take(text[begin:end]) for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    assert json.loads("".join([*pieces, numbers.end()]), parse_constant=int) == object_in(text)
 
 
 @given(

@@ -2,12 +2,14 @@
 that are accepted all the same break neither a review of the session nor a consolidation."""
 
 import json
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterator
 from copy import deepcopy
 from typing import Any
 
 import pytest
 
+from config.api import api as native_api
 from gateway import upstream
 from gateway.api.session_json import message_json
 from gateway.models import Session
@@ -223,3 +225,18 @@ def _read_sessions(owner: Owner) -> None:
         assert [message_json(message) for message in session.messages.select_related("run")]
     if book := Book.objects.filter(owner=owner).first():
         assert consolidation_preview(book, force=True).text
+
+
+async def test_fields_of_operations_without_a_body_are_refused(alice_api: Api, book: Book) -> None:
+    paths = native_api.get_openapi_schema()["paths"]
+    operations = [
+        (method.upper(), path)
+        for path, methods in paths.items()
+        for method, operation in methods.items()
+        if method != "get" and "requestBody" not in operation
+    ]
+    assert ("DELETE", "/api/account/memories") in operations
+    for method, path in operations:
+        status, answer = await alice_api.call(method, path.format_map(defaultdict(lambda: "1")), {"book": "work"})
+        assert (status, answer["error"]["param"]) == (400, "book"), path
+    assert (await alice_api.call("DELETE", "/api/account/memories", {}))[0] == 200

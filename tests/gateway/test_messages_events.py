@@ -143,6 +143,10 @@ async def test_a_complete_call_does_not_hold_back_the_next(alice_api: Api, agent
         (["'x", "'"], {"arguments": "'x'"}),
         (['"{\\"a\\"', ': 1}"'], {"a": 1}),
         ([" {", '"a": 1}'], {"a": 1}),
+        (
+            ['{"a": [N', "a", "N, -Infi", "nity,1e9", '99], "b": "NaN', "\\", '" NaN"', "}"],
+            {"a": [None] * 3, "b": 'NaN" NaN'},
+        ),
     ],
 )
 async def test_a_stream_and_a_whole_answer_agree_on_the_arguments(

@@ -29,7 +29,6 @@ from gateway.runs.native import open_native
 from gateway.runs.opening import open_run
 from gateway.turns.events import TurnOptions
 from gateway.turns.live import LiveTurn
-from memories import clocks
 from memories.database.access import in_spare_thread, in_thread
 from memories.ids import uuid7
 from memories.models import Memory, Owner
@@ -39,6 +38,7 @@ from tests.e2e.running import MANAGE, environment
 from tests.factories import caller_make, session_make
 from tests.scripted_model import Hangs, ScriptedModel, calls
 from tests.shutdown import close_lanes
+from tests.sweeps import pass_time
 from tests.waiting import eventually_async
 
 USER: Any = {"role": "user", "content": "Hi"}
@@ -351,13 +351,6 @@ def test_a_live_run_is_not_stopped_when_the_clock_is_set_forward(session: Sessio
         assert stop_lapsed(timezone.now()) == 1, "it was not renewed again"
     run.refresh_from_db()
     assert run.state == Run.State.STOPPED
-
-
-def pass_time(clock: time_machine.Traveller, time: timedelta) -> None:
-    """Let time pass on both clocks; `clock.shift` alone would set the clock forward."""
-    clock.shift(time)
-    clocks._difference += time.total_seconds()
-    clocks._set_forward_at -= time.total_seconds()
 
 
 def test_a_run_without_a_process_ends_soon_after_the_clock_is_set_back(session: Session) -> None:

@@ -480,6 +480,8 @@ async def test_limits_can_be_set_through_the_api(alice: Owner, alice_api: Api) -
     limits = {"tokens_per_day": 5, "money_per_day": 0.5, "streams_at_once": 2}
     status, key = await alice_api.post("/api/keys", {"name": "laptop", **limits})
     assert (status, {name: key[name] for name in limits}) == (201, limits)
+    _, unlimited = await alice_api.post("/api/keys", {"name": "phone"})
+    assert repr(unlimited["money_per_day"]) == "0.0", "as lists show it"
     status, key = await alice_api.call("PATCH", f"/api/keys/{key['id']}", {"tokens_per_day": 0})
     assert (status, key["tokens_per_day"], key["streams_at_once"]) == (200, 0, 2)
     for wrong in ({"tokens_per_day": -1}, {"money_per_day": -0.1}, {"streams_at_once": "many"}):

@@ -1,4 +1,4 @@
-"""`*` means all books in lists and searches, and is refused where a single book is required"""
+"""`*` means all books in lists and searches. It and an empty name are refused where a single book is required"""
 
 from typing import Any
 
@@ -40,12 +40,37 @@ async def test_a_star_is_refused_where_a_single_book_is_required(
     assert (status, answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", "book")
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/api/memories", {"content": "Likes tea.", "book": ""}),
+        ("POST", "/api/memories/bulk", {"ids": ["1"], "action": "pin", "book": ""}),
+        ("POST", "/api/memories/ingest", {"messages": MESSAGES, "book": ""}),
+        ("POST", "/api/memories/search", {"query": "tea", "book": ""}),
+        ("POST", "/api/consolidations", {"book": ""}),
+        ("GET", "/api/export?book=", None),
+        ("POST", "/api/import?book=", {"content": "x"}),
+        ("DELETE", "/api/account/memories?book=", None),
+    ],
+)
+async def test_an_empty_name_is_refused_where_a_book_is_named(
+    alice: Owner, alice_api: Api, agent: Agent, method: str, path: str, body: Any
+) -> None:
+    status, answer = await alice_api.call(method, path, body)
+    assert (status, answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", "book")
+
+
 async def test_a_star_means_every_book_in_lists_and_searches(alice: Owner, alice_api: Api) -> None:
     for book in ("main", "work"):
         memory = await in_thread(memory_make, alice, "Likes tea.", book=book)
         await in_thread(ConsolidationRun.objects.create, owner=alice, book=memory.book, book_epoch=1, trigger="request")
-    for path in ("/api/memories", "/api/consolidations"):
-        _, listed = await alice_api.get(f"{path}?book=*")
+    for path in (
+        "/api/memories?book=*",
+        "/api/memories?book=",
+        "/api/consolidations?book=*",
+        "/api/consolidations?book=",
+    ):
+        _, listed = await alice_api.get(path)
         assert sorted(entry["book"] for entry in listed["data"]) == ["main", "work"]
     _, found = await alice_api.post("/api/memories/search", {"query": "tea", "book": "*"})
     assert sorted(entry["book"] for entry in found["data"]) == ["main", "work"]

@@ -135,10 +135,11 @@ async def test_staff_with_permission_read_the_log_newest_first() -> None:
     assert rest["data"][0]["actor"] == "bob"
 
 
-async def test_the_log_is_exported_as_json_lines_and_the_export_is_recorded() -> None:
+@pytest.mark.parametrize("accepted", ["application/x-ndjson", "Application/X-NDJSON; q=0.9"])
+async def test_the_log_is_exported_as_json_lines_and_the_export_is_recorded(accepted: str) -> None:
     api = await auditor_api()
     await in_thread(audit_record, Action.VIEW, actor=BOB, kind="memory")
-    response = await api.raw("GET", "/api/audit", accept="application/x-ndjson")
+    response = await api.raw("GET", "/api/audit", accept=accepted)
     assert response.headers["Content-Type"] == "application/x-ndjson"
     lines = [json.loads(line) async for chunk in response.streaming_content for line in chunk.splitlines()]
     assert [line["action"] for line in lines] == ["key_create", "view", "export"]

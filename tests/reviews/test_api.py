@@ -138,6 +138,7 @@ async def test_an_edit_that_is_too_long_is_refused(alice: Owner, alice_api: Api,
         ("undo", {"writes": "all"}),
         ("undo", {"write": [0]}),
         ("approve", {"edits": {"x": "y"}}),
+        ("approve", {"edits": {"0": ""}}),
         ("approve", {"writes": [9]}),
     ],
 )

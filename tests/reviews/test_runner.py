@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 import time_machine
+from django.db import connection
 from django.db.models import F
 from django.utils import timezone
 
@@ -23,8 +24,10 @@ from reviews.claiming import ReviewClaim, review_claim
 from reviews.models import ReviewRun
 from reviews.services import ReviewOutcome, expire_leases, retry_delay, review_cancel, review_finish
 from tests.factories import memory_make
+from tests.overlapping import only_postgresql
 from tests.reviews.talk import DONE, adds, deletes, newest_review, reviewed_session, run_review, say, updates
 from tests.scripted_model import Hangs, ScriptedModel, calls, says
+from tests.sweeps import pass_time
 from tests.unsliced import session_delete
 
 DOWN = UpstreamRefused("The model server answered with an error (500).", status=500)
@@ -452,20 +455,43 @@ def test_an_unexpected_exception_fails_the_review_and_not_the_worker(
     assert "review" in caplog.text
 
 
+@only_postgresql
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    "failure", ["SELECT pg_sleep(30)", "SELECT pg_terminate_backend(pg_backend_pid())"], ids=["time limit", "lost"]
+)
+def test_a_review_that_the_database_interrupts_is_retried(
+    alice: Owner, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch, failure: str
+) -> None:
+    review = due_review(alice)
+
+    def fail(*_: Any, **__: Any) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SET statement_timeout = 100")
+            cursor.execute(failure)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(review_runner, "prepare", fail)
+        waiting = run_review(review)
+    connection.close()
+    assert (waiting.state, waiting.error["code"], waiting.lease_token) == ("scheduled", "overloaded", None)
+    with time_machine.travel(waiting.not_before, tick=False):
+        model.script(adds("Likes tea."), DONE)
+        assert run_review(review).state == "saved"
+
+
 def test_a_dead_workers_review_is_retried_until_its_attempts_are_used_up(alice: Owner) -> None:
     review = due_review(alice, memory_review_timeout=30)
     seen = []
-    moment = timezone.now()
-    for _ in range(3):
-        with time_machine.travel(moment, tick=False):
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        for _ in range(3):
             assert review_claim(review.pk) is not None
-        with time_machine.travel(moment + timedelta(seconds=39), tick=False):
+            pass_time(clock, timedelta(seconds=39))
             assert expire_leases(timezone.now()) == 0
-        moment += timedelta(seconds=41)
-        with time_machine.travel(moment, tick=False):
+            pass_time(clock, timedelta(seconds=2))
             assert expire_leases(timezone.now()) == 1
-        review.refresh_from_db()
-        seen.append(review.state)
+            review.refresh_from_db()
+            seen.append(review.state)
     assert seen == ["scheduled", "scheduled", "failed"]
     assert (review.error["code"], review.lease_token, review.attempts) == ("worker_lost", None, 3)
 

@@ -15,6 +15,7 @@ from redis import RedisError
 
 from gateway import jobs as gateway_jobs
 from gateway.models import Session
+from memories.errors import RateLimited
 from memories.ids import uuid7
 from memories.models import Owner
 from reviews import schedule, sweep
@@ -23,7 +24,9 @@ from reviews.models import ReviewRun
 from reviews.services import expire_leases
 from reviews.sweep import enqueue_lost, reviews_sweep
 from tests.factories import session_make
-from tests.reviews.talk import newest_review, reviewed_session, reviewing_agent, say
+from tests.reviews.talk import newest_review, reviewed_session, reviewing_agent, run_review, say
+from tests.scripted_model import ScriptedModel
+from tests.sweeps import pass_time
 from tests.unsliced import session_delete
 
 
@@ -117,7 +120,9 @@ def test_a_queue_that_does_not_answer_stops_no_other_step(alice: Owner, monkeypa
 def test_a_dead_workers_review_is_enqueued_again(alice: Owner, jobs: list[str]) -> None:
     say(reviewed_session(alice))
     jobs.clear()
-    ReviewRun.objects.update(state="running", lease_expires_at=timezone.now() - timedelta(seconds=1), attempts=1)
+    lapsed = timezone.now() - timedelta(seconds=1)
+    began = lapsed - timedelta(seconds=40)
+    ReviewRun.objects.update(state="running", started_at=began, lease_expires_at=lapsed, attempts=1)
     reviews_sweep()
     assert (newest_review().state, jobs) == ("scheduled", [str(newest_review().pk)])
 
@@ -178,10 +183,39 @@ def test_a_review_keeps_its_lease_when_the_clock_is_set_back_and_no_longer(alice
     assert expire_leases(back + timedelta(seconds=71)) == 1
 
 
-def test_expired_leases_are_found_in_three_statements_whatever_the_timeouts(alice: Owner) -> None:
+@pytest.mark.parametrize("claimed", [True, False])
+def test_a_review_that_waits_since_the_clock_was_ahead_waits_no_longer_than_intended(
+    alice: Owner, model: ScriptedModel, claimed: bool
+) -> None:
+    with time_machine.travel(timezone.now() + timedelta(hours=5), tick=False):
+        say(reviewed_session(alice))
+        review = newest_review()
+        if claimed:
+            model.script(RateLimited("Later.", status=429, retry_after="600"))
+            review = run_review(review)
+    for _ in range(2):
+        reviews_sweep()
+        review.refresh_from_db()
+        waits = (review.not_before - timezone.now()).total_seconds()
+        assert (590 < waits <= 600) if claimed else waits <= 0
+
+
+def test_a_running_review_is_not_repeated_when_the_clock_is_set_forward(alice: Owner) -> None:
+    say(reviewed_session(alice, memory_review_timeout=60))
+    assert review_claim(newest_review().pk)
+    assert expire_leases(timezone.now()) == 0
+    with time_machine.travel(timezone.now() + timedelta(hours=1), tick=False) as clock:
+        assert expire_leases(timezone.now()) == 0
+        pass_time(clock, timedelta(seconds=69))
+        assert expire_leases(timezone.now()) == 0
+        pass_time(clock, timedelta(seconds=2))
+        assert expire_leases(timezone.now()) == 1
+
+
+def test_expired_leases_are_found_in_four_statements_whatever_the_timeouts(alice: Owner) -> None:
     for seconds in (30, 60, 90):
         say(session_make(alice, reviewing_agent(memory_review_timeout=seconds)))
         assert review_claim(newest_review().pk)
     with CaptureQueriesContext(connection) as queries:
         assert expire_leases(timezone.now()) == 0
-    assert len(queries) == (4 if connection.vendor == "sqlite" else 3)  # SQLite also looks for ended processes
+    assert len(queries) == (5 if connection.vendor == "sqlite" else 4)  # SQLite also looks for ended processes

@@ -23,7 +23,11 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("folder", type=Path, metavar="FOLDER", help="a folder created by `backup`")
-        parser.add_argument("--force", action="store_true", help="replace existing data, after a backup of it")
+        parser.add_argument(
+            "--force",
+            action="store_true",
+            help="replace all existing data (with PostgreSQL the whole schema), after a backup of it",
+        )
 
     def handle(self, *args: Any, folder: Path, force: bool, **options: Any) -> None:
         try:

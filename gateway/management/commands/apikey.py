@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from gateway.keys import MAX_MONEY, api_key_create, api_key_revoke, names_given, plain_keys, rate_words
+from gateway.keys import MAX_MONEY, api_key_create, api_key_revoke, names_given, names_listed, plain_keys, rate_words
 from gateway.models import ApiKey
 from memories.errors import DomainError
 from memories.ids import parse_uuid
@@ -101,8 +101,8 @@ def _limits(key: ApiKey) -> str:
     words = [
         "read-only" * key.read_only,
         "trusted" * key.trusted,
-        f"agents {','.join(key.agents)}" if key.agents else "",
-        f"books {','.join(key.books)}" if key.books else "",
+        f"agents {names_listed(key.agents)}" if key.agents else "",
+        f"books {names_listed(key.books)}" if key.books else "",
         *rate_words(key),
         "several end users, no memory for them" if key.end_users_mixed_at else "",
     ]

@@ -228,6 +228,21 @@ def test_undoing_a_clear_leaves_an_earlier_clear_in_effect(alice: Owner, answeri
     assert (row.state, row.through_seq, row.floor_seq) == ("extracted", 2, 0)
 
 
+@pytest.mark.parametrize("redone", [False, True])
+def test_clears_can_be_undone_in_any_order(alice: Owner, answering: AnsweringModel, redone: bool) -> None:
+    session = talk(alice, "I like tea.")
+    consolidate(alice)
+    earlier = clear(alice)
+    add_turns(session, "A new fact.")
+    later = clear(alice)
+    undone = undo_changes(earlier, BY_HAND)
+    assert not notes(alice), "the later clear is in effect"
+    if redone:
+        undo_changes(change_set_get(alice.pk, undone.change_set), BY_HAND)
+    undo_changes(later, BY_HAND)
+    assert set(notes(alice)) == (set() if redone else {str(session.pk)})
+
+
 def test_an_interrupted_clear_and_the_one_that_repeats_it_can_both_be_undone(
     alice: Owner, answering: AnsweringModel
 ) -> None:
