@@ -1,10 +1,23 @@
 """The gateway's own errors. The base classes and the codes are in memories.errors."""
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from memories.database.access import overloaded, vanished
-from memories.errors import Conflict, DomainError, InvalidRequest, NotFound, Overloaded, UpstreamError, UpstreamTimeout
+from memories.errors import (
+    Conflict,
+    DomainError,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    Overloaded,
+    RateLimited,
+    TooLarge,
+    Unauthorized,
+    UpstreamError,
+    UpstreamTimeout,
+)
 
 logger = logging.getLogger("daybook.api")
 GONE = "This was deleted in the meantime, or something that it belongs to."
@@ -85,6 +98,34 @@ class UpstreamUnreachable(UpstreamError):
 
 class UpstreamSilent(UpstreamTimeout):
     """The upstream was silent for too long."""
+
+
+_WITH_OWN_CODE: dict[str, type[DomainError]] = {
+    kind.code: kind
+    for kind in (
+        Unauthorized,
+        Forbidden,
+        NotFound,
+        Conflict,
+        TooLarge,
+        RateLimited,
+        UpstreamError,
+        Overloaded,
+        UpstreamTimeout,
+    )
+}
+
+
+def run_failure(stored: Mapping[str, Any]) -> DomainError:
+    """Return the error that a run failed with, from the JSON stored with the run. A code that is not ours is that of an
+    upstream that refused the request."""
+    code, param, details = str(stored.get("code", "")), stored.get("param"), stored.get("details") or {}
+    message = str(stored.get("message") or "The model server gave no answer.")
+    if code == InternalError.code:
+        return InternalError()
+    if kind := _WITH_OWN_CODE.get(code or UpstreamError.code):
+        return kind(message, param=param, **details)
+    return RequestRefused(message, upstream_code=code, param=param, **details)
 
 
 def public_error(error: Exception, *, what: str = "a request") -> DomainError:

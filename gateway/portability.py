@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from gateway.api.session_json import message_json, session_json
 from gateway.attachments.reading import content_read
 from gateway.models import Message, Run, Session
 from memories.selectors import paged
@@ -15,34 +16,16 @@ from memories.services.erasing import ErasureStep, updating
 def export_conversations(owner_id: UUID) -> Iterator[dict[str, Any]]:
     """Yield an owner's sessions, reasoning and messages, including superseded ones."""
     for session in paged(Session.objects.filter(owner_id=owner_id).select_related("agent"), "id"):
-        yield {
-            "type": "session",
-            "id": str(session.pk),
-            "agent": session.agent.name,
-            "title": session.title,
-            "state": session.state,
-            "temporary": session.temporary,
-            "tags": session.tag_list,
-            "created_at": session.created_at,
-        }
+        yield {"type": "session", **session_json(session)}
     runs = Run.objects.filter(owner_id=owner_id, session__deleted_at=None)
     thinking = runs.exclude(reasoning="").only("session_id", "reasoning")
     for run in paged(thinking, "id"):
         yield {"type": "reasoning", "session_id": str(run.session_id), "turn_id": str(run.pk), "content": run.reasoning}
-    for message in paged(Message.objects.filter(owner_id=owner_id, session__deleted_at=None), "session_id", "seq"):
-        yield {
-            "type": "message",
-            "session_id": str(message.session_id),
-            "id": str(message.seq),
-            "role": message.role,
-            "kind": message.kind,
-            "content": content_read(owner_id, message.parts) or message.text,
-            "tool_calls": message.tool_calls,
-            "tool_call_id": message.tool_call_id or None,
-            "kept": message.kept,
-            "turn_id": str(message.run_id) if message.run_id else None,
-            "created_at": message.created_at,
-        }
+    messages = Message.objects.filter(owner_id=owner_id, session__deleted_at=None).select_related("run")
+    for message in paged(messages, "session_id", "seq"):
+        message.parts = content_read(owner_id, message.parts)
+        line = {"type": "message", "session_id": str(message.session_id), **message_json(message)}
+        yield {**line, "kept": message.kept}
 
 
 def erase_traces(owner_id: UUID, books: Sequence[UUID]) -> list[ErasureStep]:

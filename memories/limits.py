@@ -61,4 +61,4 @@ QueryMoment = Annotated[
     datetime, BeforeValidator(lambda value: _LOST_PLUS.sub(r"\1+\2", value) if isinstance(value, str) else value)
 ]
 PageSize = Annotated[int, Field(ge=1, le=LIST_LENGTH)]
-AfterNumber = Annotated[int, Field(ge=0, le=MAX_NUMBER)]
+AfterNumber = Annotated[int, Field(ge=0, le=MAX_NUMBER), BeforeValidator(lambda value: value or 0)]

@@ -20,6 +20,7 @@ from gateway.api.responses_json import (
     message_item,
     reasoning_item,
     reasoning_part,
+    response_error,
     response_object,
 )
 from gateway.errors import RunStopped
@@ -33,8 +34,6 @@ from memories.ids import uuid7
 # Prefix of the `encrypted_content` of reasoning, for clients that only send back items which have it. The item's id
 # follows. It is ignored when sent back: Daybook stores the reasoning that a model needs and finds it by its calls.
 _ENCRYPTED_PREFIX = "daybook.1."
-# OpenAI's codes that clients act on. All other codes are unchanged.
-_CODES = {"rate_limited": "rate_limit_exceeded", "overloaded": "server_is_overloaded"}
 
 
 @dataclass(slots=True)
@@ -117,16 +116,12 @@ class ResponseBuilder(AnswerBuilder):
 
     def fail(self, error: Exception) -> bytes:
         self._begin()
-        described = as_domain_error(error).as_json()["error"]
-        body = {"code": _CODES.get(described["code"], described["code"]), "message": described["message"]}
-        if described["details"]:
-            body["details"] = described["details"]
         if message := self._open.get("message"):
             message.end()
             message.data["status"] = "incomplete"
         self._items = [item for item in self._items if item.data["status"] != "in_progress"]
         status = "cancelled" if isinstance(error, RunStopped) else "failed"
-        self._final = self._response(status, error=body)
+        self._final = self._response(status, error=response_error(as_domain_error(error).as_json()["error"]))
         self._emit("response.failed", response=self._final)
         return self.take_events()
 

@@ -40,6 +40,14 @@ SUMMARY = Part(
 )
 ARGUMENTS = Part(text_event="function_call_arguments", field="arguments", container="")
 INPUT = Part(text_event="custom_tool_call_input", field="input", container="")
+# OpenAI's codes that clients act on. All other codes are unchanged.
+_ERROR_CODES = {"rate_limited": "rate_limit_exceeded", "overloaded": "server_is_overloaded"}
+
+
+def response_error(error: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body of an error as the `error` of a response."""
+    details = {"details": error["details"]} if error.get("details") else {}
+    return {"code": _ERROR_CODES.get(error["code"], error["code"]), "message": error["message"], **details}
 
 
 def response_object(

@@ -15,6 +15,7 @@ from gateway.api.responses_json import (
     message_item,
     reasoning_item,
     reasoning_part,
+    response_error,
     response_object,
 )
 from gateway.attachments.reading import contents_read
@@ -56,7 +57,7 @@ def stored_response(run: Run, part: int) -> dict[str, Any]:
             names=names,
         ),
         usage=None if status == "in_progress" else usage_since(usage_after, usage_before),
-        error=run.error if status == "failed" else None,
+        error=response_error(run.error) if status == "failed" and run.error else None,
         finish_reason=finish_reason,
         echo={name: request.get(name, default) for name, default in ECHOED.items()},
     )

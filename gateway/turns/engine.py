@@ -274,9 +274,8 @@ class Turn:
         # An error after the answer was stored does not undo it, and a superseded run is closed already.
         if not (self._stored or isinstance(error, RunSuperseded)):
             self.output.messages = []
-            problem = {name: error.as_json()["error"][name] for name in ("code", "message")}
             try:
-                await asyncio.shield(self._close(Run.State.FAILED, problem))
+                await asyncio.shield(self._close(Run.State.FAILED, error.as_json()["error"]))
             except RunSuperseded:
                 logger.warning("run %s was given up before it failed", self.context.run_id)
         if changes := await self._tools.all_changes(self.context):

@@ -4,7 +4,7 @@ process, and a `/memory` command. The APIs treat them like any other turn."""
 import asyncio
 from collections.abc import AsyncGenerator
 
-from gateway.errors import RunStopped, UpstreamUnreachable
+from gateway.errors import RunStopped, run_failure
 from gateway.limits.watchers import watching
 from gateway.messages import PARAGRAPH
 from gateway.models import Run
@@ -30,8 +30,9 @@ class JoinedTurn:
         self._result = result
 
     async def events(self) -> AsyncGenerator[Event]:
-        """Yield the whole answer in one Delta, then Done. Raise RunStopped, UpstreamUnreachable, NotFound, RateLimited
-        if too many requests of its owner wait, or Unauthorized if the key of this request is revoked while it waits."""
+        """Yield the whole answer in one Delta, then Done. Raise RunStopped, the error of a run that failed, NotFound,
+        RateLimited if too many requests of its owner wait, or Unauthorized if the key of this request is revoked while
+        it waits."""
         try:
             if (result := self._result) is None:
                 with watching(self.context.owner_id):
@@ -79,8 +80,11 @@ class JoinedTurn:
         run_id = str(self.context.run_id)
         if result.state == Run.State.STOPPED:
             return RunStopped("The same request was being answered before, and was stopped.", run_id=run_id)
-        message = str(result.error.get("message") or "The model server gave no answer.")
-        return UpstreamUnreachable(message, run_id=run_id)
+        failure = run_failure(result.error)
+        failure.details["run_id"] = run_id
+        if result.changes:
+            failure.details["memory_changes"] = result.changes
+        return failure
 
 
 AnyTurn = Turn | JoinedTurn

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from gateway.errors import Restarting, RunStopped, public_error
+from gateway.errors import Restarting, RunStopped, public_error, run_failure
 from gateway.models import Run
 from gateway.runs import active
 from gateway.runs.active import StoppedBy
@@ -173,9 +173,10 @@ def final_event(row: Run) -> LiveEvent:
     turn = run_json(row)
     if row.state != Run.State.FAILED:
         return "done", turn
-    # Memory changes are not stored with the error, since they may have been forgotten meanwhile.
-    details = {"details": {"memory_changes": turn["memory_changes"]}} if turn["memory_changes"] else {}
-    return "error", {**(row.error or {}), **details, "run_id": str(row.pk)}
+    failure = run_failure(row.error or {})
+    if turn["memory_changes"]:  # not stored with the error, since they may have been forgotten meanwhile
+        failure.details["memory_changes"] = turn["memory_changes"]
+    return error_event(failure, row.pk)
 
 
 async def watch_elsewhere(

@@ -197,6 +197,15 @@ def with_person_lines(artifact: Artifact, content: str) -> str:
     return "\n".join([*lines, "", KEPT_HEADING, "", *missing]).strip()
 
 
+def text_of_people(artifact: Artifact) -> str:
+    """Return the lines of a document that people wrote; the whole document, with its blank lines and fences, if it has
+    no others."""
+    theirs = {line.strip() for line in artifact.person_lines}
+    if all(line.strip() in theirs for line in _lines_of(artifact.content)):
+        return artifact.content
+    return "\n".join(artifact.person_lines)
+
+
 def _record_person_lines(artifact: Artifact, content: str) -> None:
     old, new = _lines_of(artifact.content), _lines_of(content)
     before, after = {line.strip() for line in old}, {line.strip() for line in new}

@@ -23,6 +23,7 @@ from memories.artifacts.store import (
     artifacts_remove,
     artifacts_replace,
     live_artifacts,
+    text_of_people,
     versions_of,
 )
 from memories.database.access import in_thread
@@ -134,7 +135,7 @@ def _documents(artifacts: list[Artifact], *, only_people: bool) -> list[CurrentD
     documents = []
     for artifact in artifacts:
         read = usage.get(artifact.pk)
-        content = "\n".join(artifact.person_lines) if only_people else artifact.content
+        content = text_of_people(artifact) if only_people else artifact.content
         documents.append(
             CurrentDocument(
                 path=artifact.path,

@@ -153,6 +153,12 @@ async def test_invalid_list_parameters_are_refused(alice_api: Api, path: str) ->
     assert not answer["error"]["param"].startswith("query")
 
 
+@pytest.mark.parametrize("name", ["memories", "notifications", "sessions", "reviews", "webhooks"])
+async def test_a_list_with_an_empty_cursor_begins_at_its_start(alice: Owner, alice_api: Api, name: str) -> None:
+    await in_thread(memory_make, alice)
+    assert await alice_api.get(f"/api/{name}?after=") == await alice_api.get(f"/api/{name}")
+
+
 async def test_an_impossible_id_is_not_found(alice_api: Api) -> None:
     for number in (DIGITS, str(2**63), "9" * 19, "٣"):
         for path in (f"/api/memories/{number}", f"/api/memories/{number}/revisions"):

@@ -14,6 +14,7 @@ from django.utils import timezone
 from gateway.api import v1_turn
 from gateway.errors import SessionBusy
 from gateway.models import Agent, Compaction, Message, Run, Session
+from gateway.portability import export_conversations
 from gateway.runs import branches, native, opening
 from gateway.runs.branches import LEASE, BranchLease, branches_sweep, later_hide_slices, path_to
 from gateway.runs.leases import lease_end
@@ -75,6 +76,20 @@ class Talk:
     def sent(self) -> list[str]:
         """Return the user messages of the last model call."""
         return [message["content"] for message in self.model.calls[-1].messages if message["role"] == "user"]
+
+
+async def test_an_export_tells_versions_apart(talk: Talk, alice: Owner) -> None:
+    first = await talk.say("Hi", "One.")
+    second = await talk.say("Hi", "Two.", replaces=first)
+    await talk.say("Go on", "Three.")
+    await talk.api.call("PATCH", f"/api/sessions/{talk.session.pk}", {"pinned": True, "archived": True})
+    lines = await in_thread(lambda: list(export_conversations(alice.pk)))
+    answers = [line for line in lines if line["type"] == "message" and line["role"] == "assistant"]
+    told = [(line["content"], line["superseded"], line["follows"] and str(line["follows"])) for line in answers]
+    assert told == [("One.", True, None), ("Two.", False, None), ("Three.", False, second)]
+    assert [(line["pinned"], line["archived"], line["turns"]) for line in lines if line["type"] == "session"] == [
+        (True, True, 2)
+    ]
 
 
 @pytest.mark.any_database

@@ -8,6 +8,7 @@ import pytest
 
 from gateway import upstream
 from gateway.api import v1_turn
+from gateway.errors import RequestRefused
 from gateway.keys import api_key_revoke
 from gateway.limits import watchers
 from gateway.models import Agent, Run, Session
@@ -19,6 +20,7 @@ from gateway.runs.v1 import open_v1
 from gateway.turns import joined
 from gateway.upstream import Chunk, ModelRequest
 from memories.database.access import in_thread
+from memories.errors import RateLimited, UpstreamTimeout
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import caller_make, key_make
@@ -51,10 +53,11 @@ class GatedModel(ScriptedModel):
             yield chunk
 
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
-        answer = await super().complete(request)
-        self.called.set()
-        await self.may_answer.wait()
-        return answer
+        try:
+            return await super().complete(request)
+        finally:
+            self.called.set()
+            await self.may_answer.wait()
 
 
 @pytest.fixture
@@ -95,7 +98,7 @@ async def begun(model: GatedModel, request: Any) -> "asyncio.Task[Any]":
     return task
 
 
-async def second_message(chat: Chat, *answers: str | Says) -> list[Any]:
+async def second_message(chat: Chat, *answers: str | Says | Exception) -> list[Any]:
     """Have a first turn, script the answers to the next one, and return the messages of its request."""
     await chat.say("hi", "Hello.")
     chat.model.script(*answers)
@@ -128,6 +131,26 @@ async def test_both_requests_get_the_answer_of_one_run(chat: Chat, model: GatedM
     assert second.json["choices"][0]["finish_reason"] == "stop"
     assert await counts() == (1, 2, 2)
     assert len(model.calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("failure", "status"),
+    [
+        (RequestRefused("Too long.", upstream_code="context_length_exceeded", param="messages", status=400), 400),
+        (RateLimited("Later.", status=429, retry_after=7), 429),
+        (UpstreamTimeout("Silent."), 504),
+        (RuntimeError("unexpected"), 500),
+    ],
+)
+async def test_a_request_that_waits_gets_the_error_of_the_first_one(
+    chat: Chat, model: GatedModel, monkeypatch: pytest.MonkeyPatch, failure: Exception, status: int
+) -> None:
+    monkeypatch.setattr(v1_turn, "JOIN_SECONDS", 0)  # the run would be repeated if it failed sooner
+    request = await second_message(chat, failure)
+    first, second = await send_twice(model, ask(chat.api, *request), ask(chat.api, *request))
+    assert (first.status, second.status, len(model.calls)) == (status, status, 2)
+    run_id = second.json["error"]["details"].pop("run_id")
+    assert (second.json["error"], run_id) == (first.json["error"], first.run)
 
 
 async def test_the_repeated_request_may_be_streamed(chat: Chat, model: GatedModel) -> None:

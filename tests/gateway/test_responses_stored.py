@@ -7,7 +7,7 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from gateway.models import Agent
-from memories.errors import UpstreamError
+from memories.errors import RateLimited
 from tests.conftest import Api
 from tests.gateway.attachments import LARGE, picture
 from tests.scripted_model import Says, ScriptedModel, calls
@@ -97,10 +97,12 @@ async def test_a_failed_response_contains_the_text_before_the_failure(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     known = ("get_memories", "{}")
-    model.script(Says(pieces=("Once ", "upon"), calls=(known,)), UpstreamError("It broke off."))
+    model.script(Says(pieces=("Once ", "upon"), calls=(known,)), RateLimited("Later.", retry_after=7))
     status, text = await alice_api.stream("/v1/responses", {"model": "assistant", "input": "Hi", "stream": True})
     last = json.loads(text.strip().rpartition("data: ")[2])
     assert (status, last["type"]) == (200, "response.failed")
+    error = (await retrieve(alice_api, last["response"]))["error"]
+    assert (error["code"], error) == ("rate_limit_exceeded", last["response"]["error"])
     (item,) = last["response"]["output"]
     assert (item["status"], item["content"][0]["text"]) == ("incomplete", "Once upon")
 

@@ -418,6 +418,17 @@ def test_without_notes_documents_are_reduced_to_peoples_lines(alice: Owner, answ
     assert (run.removed, answering.calls) == (["memory_summary.md"], [])
 
 
+def test_without_notes_a_document_of_peoples_lines_only_stays_as_it_is(alice: Owner, answering: AnsweringModel) -> None:
+    session = fill_book(alice)
+    text = "# Deploy\n\n```sh\nmake ship\n```\n\n| step | by |\n|---|---|\n| ship | Ann |\n\nThen again:\n\nmake ship"
+    artifact_put(book_of(alice), "skills/deploy/SKILL.md", text, Source(actor="user:1", origin=WriteOrigin.USER))
+    session_delete(session)
+    run = consolidate(alice)
+    skill = live_artifacts(alice.pk, book_of(alice).pk).get(path="skills/deploy/SKILL.md")
+    assert (skill.content, skill.version, skill.write_origin) == (text, 1, WriteOrigin.USER)
+    assert run.written == []
+
+
 def test_a_session_can_be_forgotten_without_being_deleted(alice: Owner, answering: AnsweringModel) -> None:
     session = fill_book(alice)
     session_forget(session)
