@@ -2,7 +2,8 @@
 attachments, webhooks and mails.
 
 The queue may lose a job or deliver it twice; database rows determine what has to be done. So a job begins with a claim
-that only one worker gets, and a sweep queues rows again that have no job."""
+that only one worker gets, and a sweep queues rows again that have no job. Jobs without such rows are queued by
+`enqueue_kept`."""
 
 import asyncio
 import logging
@@ -58,6 +59,15 @@ def enqueue(task: str, job_id: UUID | str, *more: str, timeout: int | None = Non
         transaction.on_commit(lambda: redis_calls.submit((task, job_id, *more), job), robust=True)
     else:
         job()
+
+
+def enqueue_kept(task: str, *arguments: str) -> None:
+    """Queue a job that no sweep would find again, such as a mail, within the current transaction. With Redis, which may
+    lose jobs, it is a row in the database until a worker queues it, within half a minute."""
+    if settings.REDIS_URL:
+        enqueue_later(task, *arguments, seconds=0)
+    else:
+        enqueue(task, *arguments)
 
 
 def enqueue_later(task: str, *arguments: str, seconds: float) -> None:

@@ -16,7 +16,7 @@ from django.db.models import F, Q, Sum
 from django.utils import timezone
 
 from gateway.accounts.mails import Outcome, mail_try
-from gateway.jobs import enqueue, enqueue_again, lease_take, run_async
+from gateway.jobs import enqueue_again, enqueue_kept, lease_take, run_async
 from gateway.keys import valid_keys
 from gateway.models import Alert, Run, UsageDay
 from gateway.webhooks.sending import DeliveryOutcome, client, send
@@ -61,7 +61,7 @@ def alerts_sweep() -> None:
     for check in _CHECKS:
         for problem in check(now):
             if _claim(problem, now):
-                enqueue(TASK, problem.kind, problem.text)
+                enqueue_kept(TASK, problem.kind, problem.text)
 
 
 def alert_send(kind: str, text: str, left: str = "", attempt: str = "0") -> int:

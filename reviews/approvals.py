@@ -10,8 +10,10 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
+from memories.database.access import only_row
 from memories.database.batches import Slices
 from memories.errors import BlockedByScan, Conflict, DomainError, InvalidRequest, TooLarge
 from memories.models import ChangeSet, WriteOrigin
@@ -142,7 +144,11 @@ def forget_orphans() -> int:
 
 
 def _locked(review_id: UUID) -> ReviewRun:
-    return ReviewRun.objects.select_for_update(of=("self",)).select_related("book").get(pk=review_id)
+    return _locked_rows().get(pk=review_id)
+
+
+def _locked_rows() -> "QuerySet[ReviewRun]":
+    return ReviewRun.objects.select_for_update(of=("self",)).select_related("book")
 
 
 def _select(run: ReviewRun, only: frozenset[int] | None, states: Set[WriteState]) -> list[ReviewWrite]:
@@ -220,9 +226,9 @@ def _state_after(states: Set[WriteState]) -> ReviewRun.State:
 
 @transaction.atomic
 def _expire(review_id: UUID) -> bool:
-    run = _locked(review_id)
-    if run.state != State.AWAITING_APPROVAL:
-        return False
+    run = only_row(_locked_rows().filter(pk=review_id, state=State.AWAITING_APPROVAL))
+    if run is None:
+        return False  # a person decided, or it was forgotten in the meantime
     for write in run.writes:
         if write.state == WriteState.WAITING:
             write.state = WriteState.EXPIRED
@@ -247,9 +253,9 @@ def _withdraw(review_id: UUID, change_set: str) -> int:
 
 @transaction.atomic
 def _purge(review_id: UUID, before: datetime) -> bool:
-    run = _locked(review_id)
-    if run.rejected_at is None or run.rejected_at >= before:
-        return False  # a person decided in the meantime
+    run = only_row(_locked_rows().filter(pk=review_id, rejected_at__lt=before))
+    if run is None:
+        return False  # a person decided, or it was forgotten in the meantime
     run.writes = [write for write in run.writes if write.state not in _NOT_APPROVED]
     run.rejected_at = None
     run.save(update_fields=["writes", "rejected_at"])

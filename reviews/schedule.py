@@ -13,7 +13,8 @@ from gateway.agents.settings import AgentSettings
 from gateway.models import Session
 from gateway.runs.context import TurnContext
 from memories.books import book_state
-from memories.errors import Conflict, InvalidRequest
+from memories.database.access import only_row
+from memories.errors import Conflict, InvalidRequest, NotFound
 from memories.recall.book_views import BookState
 from memories.selectors import require_active_account
 from reviews.frozen import last_reviewable_seq, unreviewed
@@ -102,10 +103,12 @@ def enqueue_next(session_id: UUID) -> None:
 
 @transaction.atomic
 def review_session(owner_id: UUID, session_id: UUID, trigger: ReviewRun.Trigger = Trigger.REQUEST) -> ReviewRun:
-    """Schedule a review of new messages. Raises InvalidRequest for a temporary session, Conflict if there are none or
-    the account was deactivated."""
+    """Schedule a review of new messages. Raises NotFound for a deleted session, InvalidRequest for a temporary one,
+    Conflict if there are no new messages or the account was deactivated."""
     sessions = Session.objects.select_related("agent").filter(pk=session_id, owner_id=owner_id)
-    session = sessions.select_for_update(of=("self",), no_key=True).get()
+    session = only_row(sessions.select_for_update(of=("self",), no_key=True))
+    if session is None:
+        raise NotFound("There is no such session. It may have been deleted.")
     if session.temporary:
         raise InvalidRequest("A temporary session is never reviewed.")
     require_active_account(sessions)

@@ -12,7 +12,7 @@ from redis import RedisError
 from gateway.agents.rows import agent_settings
 from gateway.jobs import mark_enqueued, without_job
 from gateway.models import Agent, Session
-from memories.errors import Conflict
+from memories.errors import Conflict, NotFound
 from memories.selectors import of_active_accounts
 from reviews import approvals, services
 from reviews.frozen import unreviewed
@@ -69,7 +69,7 @@ def review_idle_sessions() -> int:
             reviewed_through__lt=F("message_seq"),
         )
         for session in unreviewed(idle).exclude(Exists(_covering_reviews())).order_by("last_active_at")[:_BATCH]:
-            with suppress(Conflict):  # something changed meanwhile
+            with suppress(Conflict, NotFound):  # something changed meanwhile
                 review_session(session.owner_id, session.pk, ReviewRun.Trigger.IDLE)
                 count += 1
     return count

@@ -27,7 +27,7 @@ from gateway.accounts.mails import Outcome, mail_configured, mail_try
 from gateway.accounts.roles import USER, role_set
 from gateway.accounts.settings import ROLES
 from gateway.accounts.sign_in import PASSWORD_BACKEND
-from gateway.jobs import enqueue, enqueue_again
+from gateway.jobs import enqueue_again, enqueue_kept
 from gateway.keys import key_hash
 from gateway.models import Invitation
 from memories.audit.log import Action, Actor, actor_of, audit_record
@@ -58,7 +58,7 @@ def invitation_create(*, email: str, role: str, days: int, by: User, origin: str
     row.save(force_insert=True)
     audit_record(Action.INVITE, actor=actor_of(by), kind=_KIND, object_id=row.pk, note=f"Role: {role}.")
     if email and mail_configured():
-        enqueue(TASK, row.pk, origin)
+        enqueue_kept(TASK, str(row.pk), origin)
     return row, f"{origin}{_path(token)}"
 
 

@@ -24,7 +24,7 @@ from django.views.decorators.http import require_http_methods
 
 from gateway.accounts.logins import logins_end, logins_of
 from gateway.accounts.mails import Outcome, mail_configured, mail_origin, mail_try
-from gateway.jobs import enqueue, enqueue_again
+from gateway.jobs import enqueue_again, enqueue_kept
 from gateway.requests import counted_address, network_of
 from gateway.sockets import recheck_logins
 from memories.audit.log import NOBODY, Action, actor_of, audit_record
@@ -73,7 +73,7 @@ def _mails_queue(form: PasswordResetForm, origin: str) -> None:
     if not users:
         audit_record(Action.PASSWORD_FORGOTTEN, actor=NOBODY)
     # Queue a job even without an account, so that the response takes equally long.
-    enqueue(TASK, ",".join(str(user.pk) for user in users), origin)
+    enqueue_kept(TASK, ",".join(str(user.pk) for user in users), origin)
 
 
 def password_mail(user_ids: str, origin: str, attempt: str = "0") -> int:

@@ -19,7 +19,7 @@ from gateway.runs.active import StoppedBy
 from gateway.runs.closing import CLIENT_TOOLS_WAIT, run_end
 from gateway.runs.leases import LEASE, delete_ended, has_ended, limit_leases, reopen
 from gateway.runs.rows import messages_insert, turn_context
-from gateway.runs.session_rows import lock, messages_of, open_runs, run_get, steps_of
+from gateway.runs.session_rows import locked_sessions, messages_of, open_runs, run_get, steps_of
 from memories.caller import UNLIMITED, KeyLimits
 from memories.clocks import lease_over, since_set_forward
 from memories.database.access import in_read_thread, in_thread, only_row
@@ -132,16 +132,17 @@ def complete_waiting(now: datetime) -> int:
     """Complete runs that have waited too long, with their text so far as the answer. Return their number."""
     over = lease_over("lease_expires_at", now, lease=CLIENT_TOOLS_WAIT)
     waiting = Run.objects.filter(over, state=Run.State.AWAITING_CLIENT_TOOLS, session__deleted_at=None)
-    return sum(_end_waited(run.pk) for run in waiting.order_by("pk")[:MAX_AT_ONCE])
+    return sum(_end_waited(run) for run in waiting.order_by("pk")[:MAX_AT_ONCE])
 
 
 @transaction.atomic
-def _end_waited(run_id: UUID, stopped_by: StoppedBy | None = None) -> bool:
-    """Complete or stop a waiting run, and keep its text so far. Return False if another request was first, or while
-    another run of its session is being executed."""
-    run = Run.objects.select_related("session__agent").get(pk=run_id)
-    session = lock(run.session)
-    if Run.objects.filter(session=session, state=Run.State.RUNNING).exists():
+def _end_waited(waiting: Run, stopped_by: StoppedBy | None = None) -> bool:
+    """Complete or stop a waiting run, and keep its text so far. Return False if another request was first, if its
+    session was deleted, or while another run of its session is being executed."""
+    session = only_row(locked_sessions(waiting.owner_id).filter(pk=waiting.session_id))
+    found = open_runs(session) if session else []
+    run = next((run for run in found if run.pk == waiting.pk), None)
+    if session is None or run is None or any(other.state == Run.State.RUNNING for other in found):
         return False
     return end_waiting(run, session, [], keep=not run.superseded, stopped_by=stopped_by)
 
@@ -194,7 +195,7 @@ async def stop_turn(
     another run of its session is executed."""
     run = await in_thread(request_stop, owner_id, session_id, run_id, limits=limits)
     if run.state == Run.State.AWAITING_CLIENT_TOOLS:
-        await in_thread(_end_waited, run.pk, StoppedBy.REQUEST)
+        await in_thread(_end_waited, run, StoppedBy.REQUEST)
         run = await in_thread(request_stop, owner_id, session_id, run_id)  # it may have been resumed first
         if run.state == Run.State.AWAITING_CLIENT_TOOLS:
             raise SessionBusy("Another turn of this session is being executed. Stop that one first.", retry_after=1)

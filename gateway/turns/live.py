@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.db import DatabaseError
 
 from gateway.errors import Restarting, RunStopped, public_error, run_failure
 from gateway.models import Run
@@ -21,7 +22,7 @@ from gateway.runs.context import TurnContext
 from gateway.runs.session_rows import run_get
 from gateway.turns.engine import Turn
 from gateway.turns.events import Delta, Done, Recalled, ToolUsed, TurnOptions, done_json, run_json
-from memories.database.access import in_read_thread
+from memories.database.access import in_read_thread, overloaded
 from memories.errors import DomainError, NotFound
 from memories.messaging.invalidation import register_cache
 from memories.models import Invalidation
@@ -182,20 +183,26 @@ def final_event(row: Run) -> LiveEvent:
 async def watch_elsewhere(
     owner_id: UUID, session_id: UUID, run_id: UUID, after: int
 ) -> AsyncGenerator[tuple[int, LiveEvent]]:
-    """Yield the events of a turn that runs in another process, or has ended, from its row."""
+    """Yield the events of a turn that runs in another process, or has ended, from its row. While the database is busy,
+    there are none."""
     sent = after
     while True:
         try:
             row = await in_read_thread(run_get, owner_id, session_id, run_id)
+            final = await in_read_thread(final_event, row) if row.state != Run.State.RUNNING else None
         except NotFound as error:  # deleted meanwhile
             yield sent, error_event(error, run_id)
             return
-        if len(row.text) > sent:
-            piece, sent = row.text[sent:], len(row.text)
-            yield sent, ("delta", {"text": piece})
-        if row.state != Run.State.RUNNING:
-            yield sent, await in_read_thread(final_event, row)
-            return
+        except DatabaseError as error:
+            if overloaded(error) is None:
+                raise
+        else:
+            if len(row.text) > sent:
+                piece, sent = row.text[sent:], len(row.text)
+                yield sent, ("delta", {"text": piece})
+            if final is not None:
+                yield sent, final
+                return
         if active.is_ending():
             return  # watchers reconnect to another process
         await asyncio.sleep(active.FLUSH_SECONDS)

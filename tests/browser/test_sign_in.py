@@ -39,7 +39,7 @@ def provider(settings: Any) -> Iterator[OpenIDServer]:
 def mailed_link(settings: Any, server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
     """Configure mail; return a function that returns the link in the newest mail."""
     settings.MAIL = SERVER
-    monkeypatch.setattr(password_reset, "enqueue", lambda task, *args: password_reset.password_mail(*args))
+    monkeypatch.setattr(password_reset, "enqueue_kept", lambda task, *args: password_reset.password_mail(*args))
 
     def newest_link() -> str:
         link = re.search(r"http://\S+", mail.outbox[-1].body)

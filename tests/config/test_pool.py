@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from django.conf import settings as configured
 from django.contrib.auth.models import User
-from django.db import connection, connections
+from django.db import connection, connections, transaction
 from django.test import Client
 from pytest_django.fixtures import Settings
 
@@ -38,6 +39,34 @@ def small_pool(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     close_lanes()
     connection.close()
     connection.close_pool()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("is_pooled", [True, False])
+def test_transactions_are_read_committed_whatever_the_default_of_the_server(
+    monkeypatch: pytest.MonkeyPatch, is_pooled: bool
+) -> None:
+    values = connections.settings["default"]
+    options = values["OPTIONS"] | {"options": "-c default_transaction_isolation=serializable"}
+    if not is_pooled:
+        del options["pool"]
+    monkeypatch.setitem(connections.settings, "default", values | {"OPTIONS": options})
+    connection.close()
+    connection.close_pool()  # type: ignore[attr-defined]
+    with ThreadPoolExecutor(1) as thread:  # whose connection is new
+        assert thread.submit(isolation_levels).result() == ["read committed"] * 2
+    connection.close_pool()  # type: ignore[attr-defined]
+
+
+def isolation_levels() -> list[str]:
+    """Return the level of a single statement, and that of a transaction."""
+    try:
+        with connection.cursor() as cursor:
+            levels = [cursor.execute("SHOW transaction_isolation").fetchone()[0]]
+            with transaction.atomic():
+                levels.append(cursor.execute("SHOW transaction_isolation").fetchone()[0])
+        return levels
+    finally:
+        connection.close()
 
 
 async def load_page(path: str, cookie: str) -> int:

@@ -8,8 +8,10 @@ from django.utils import timezone
 
 from gateway.api import v1_turn
 from gateway.models import Agent, Message, Run, Session
+from gateway.runs import ending
 from gateway.runs.ending import complete_waiting
 from gateway.runs.leases import lease_end
+from gateway.sessions.keeping import session_discard
 from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.models import Memory, ThreadRecord
@@ -249,3 +251,21 @@ async def test_a_run_that_waits_too_long_is_completed(alice_api: Api, agent: Age
     assert (await in_thread(Message.objects.filter(role="assistant").count)) == 1
     after = await ask(alice_api, USER, "One moment.", "And?")
     assert after.session == str(session.pk)
+
+
+async def test_a_session_deleted_meanwhile_does_not_keep_other_runs_waiting(
+    alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: Any
+) -> None:
+    model.script(calls(FIRST), calls(FIRST))
+    deleted, _ = [(await ask(alice_api, USER, tools=[LOOKUP])).session for _ in range(2)]
+    end_waited = ending._end_waited
+
+    def delete_first(*run: Any) -> bool:
+        session_discard(Session(pk=deleted))
+        return end_waited(*run)
+
+    monkeypatch.setattr(ending, "_end_waited", delete_first)
+    assert await in_thread(complete_waiting, timezone.now() + timedelta(minutes=61)) == 1
+    states = await in_thread(lambda: {str(run.session_id): run.state for run in Run.objects.all()})
+    assert sorted(states.values()) == ["awaiting_client_tools", "completed"]
+    assert states[str(deleted)] == "awaiting_client_tools"

@@ -180,7 +180,7 @@ def test_a_signed_in_visitor_cannot_accept_an_invitation(alice: Owner) -> None:
 def test_an_invitation_is_mailed_if_mail_is_configured(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.MAIL = SERVER
     queued: list[tuple[object, ...]] = []
-    monkeypatch.setattr(invitations, "enqueue", lambda task, *arguments: queued.append(arguments))
+    monkeypatch.setattr(invitations, "enqueue_kept", lambda task, *arguments: queued.append(arguments))
     path = invite(email="dora@example.org")
     [job] = [tuple(map(str, arguments)) for arguments in queued]
     assert path.split("/")[2] not in job

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import time_machine
 from django.contrib.auth.models import User
+from django.test import Client
 from django_q.models import OrmQ, Schedule
 from django_q.scheduler import scheduler
 
@@ -79,6 +80,7 @@ def test_an_invitation_that_is_refused_for_now_is_mailed_later(server: MailServe
     root = User.objects.create_superuser("root")
     row, _ = invitation_create(email="anna@example.org", role="user", days=7, by=root, origin="http://testserver")
     OrmQ.objects.all().delete()
+    Schedule.objects.all().delete()
     server.refusals = ["451 try later"]
     assert not invitation_mail(str(row.pk), "http://testserver")
     row.refresh_from_db()
@@ -87,6 +89,17 @@ def test_an_invitation_that_is_refused_for_now_is_mailed_later(server: MailServe
     row.refresh_from_db()
     assert row.mailed_at is not None
     assert server.recipients == ["anna@example.org"]
+
+
+@pytest.mark.django_db
+def test_a_mail_is_not_lost_with_a_job_that_redis_does_not_accept(settings: Any, server: MailServer) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    root = User.objects.create_superuser("root", "root@example.org", "a password")
+    invitation_create(email="anna@example.org", role="user", days=7, by=root, origin="http://testserver")
+    assert invitation_mail(*queued_later())
+    assert Client().post("/password/forgotten/", {"email": "root@example.org"}).status_code == 200
+    assert password_mail(*queued_later()) == 1
+    assert server.recipients == ["anna@example.org", "root@example.org"]
 
 
 def queued_later() -> list[str]:

@@ -32,7 +32,7 @@ _queued: list[tuple[str, ...]] = []
 def configured(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.MAIL = SERVER
     _queued.clear()
-    monkeypatch.setattr(password_reset, "enqueue", lambda task, *given: _queued.append(given))
+    monkeypatch.setattr(password_reset, "enqueue_kept", lambda task, *given: _queued.append(given))
 
 
 @pytest.fixture

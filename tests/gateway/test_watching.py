@@ -14,9 +14,12 @@ from django.utils import timezone
 from gateway import watching
 from gateway.keys import api_key_revoke
 from gateway.limits import watchers
-from gateway.models import ApiKey, Session
+from gateway.models import ApiKey, Run, Session
+from gateway.runs import active
+from gateway.runs.session_rows import run_get
 from gateway.turns import live
 from memories.database.access import in_thread
+from memories.database.lanes import BUSY, DatabaseBusy
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import key_make, memory_make
@@ -67,6 +70,30 @@ async def test_watching_with_a_key_ends_with_the_key(
     assert turn.final is None
     turn.stop()
     await request_task
+
+
+async def test_watching_in_another_process_goes_on_after_the_database_was_busy(
+    alice_api: Api, session: Session, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model.script("Once upon a time.")
+    status, turn = await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Tell me a story."})
+    assert status == 200
+    refusals = [DatabaseBusy(BUSY)] * 2
+
+    def busy_at_first(*arguments: Any) -> Run:
+        if refusals:
+            raise refusals.pop()
+        return run_get(*arguments)
+
+    monkeypatch.setattr(live, "run_get", busy_at_first)
+    monkeypatch.setattr(active, "FLUSH_SECONDS", 0.001)
+    said = await body_of(await alice_api.raw("GET", f"/api/sessions/{session.pk}/turns/{turn['id']}/events"))
+    assert not refusals
+    assert [line for line in said.splitlines() if line.startswith("event: ")] == [
+        "event: started",
+        "event: delta",
+        "event: done",
+    ]
 
 
 @pytest.mark.parametrize(

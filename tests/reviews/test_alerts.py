@@ -33,7 +33,7 @@ pytestmark = pytest.mark.django_db
 def queued(settings: Any, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     settings.MAIL, settings.ALERTS_MAIL = SERVER, ["root@example.org"]
     found: list[tuple[str, str]] = []
-    monkeypatch.setattr(alerts, "enqueue", lambda task, kind, text: found.append((kind, text)))
+    monkeypatch.setattr(alerts, "enqueue_kept", lambda task, kind, text: found.append((kind, text)))
     return found
 
 

@@ -1,6 +1,7 @@
 """Writes of a review that wait for a person"""
 
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from gateway.models import Session
 from memories.errors import BlockedByScan, Conflict, InvalidRequest, OverBudget
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
+from reviews import approvals
 from reviews.approvals import expire_approvals, purge_proposals, review_approve, review_reject
 from reviews.models import ReviewRun
 from reviews.services import review_cancel
@@ -115,6 +117,29 @@ def test_a_partly_approved_review_is_saved_when_the_rest_expires(waiting_review:
         expire_approvals(timezone.now())
     review.refresh_from_db()
     assert (review.state, states(review)) == ("saved", ["applied", "expired"])
+
+
+@pytest.mark.parametrize(
+    ("step", "sweep", "days"), [("_expire", expire_approvals, 15), ("_purge", purge_proposals, 31)]
+)
+def test_a_sweep_goes_on_if_a_review_is_forgotten_meanwhile(
+    waiting_review: MakeReview,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+    sweep: Callable[[datetime], int],
+    days: float,
+) -> None:
+    review, end = waiting_review(), getattr(approvals, step)
+    if step == "_purge":
+        reject(review)
+
+    def forget_first(*arguments: Any) -> bool:
+        ReviewRun.objects.all().delete()
+        return bool(end(*arguments))
+
+    monkeypatch.setattr(approvals, step, forget_first)
+    assert sweep(timezone.now() + timedelta(days=days)) == 0
+    assert not ReviewRun.objects.exists()
 
 
 def test_rejected_writes_are_purged(waiting_review: MakeReview) -> None:

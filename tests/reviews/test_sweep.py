@@ -15,12 +15,14 @@ from redis import RedisError
 
 from gateway import jobs as gateway_jobs
 from gateway.models import Session
+from gateway.sessions.keeping import session_discard
 from memories.errors import RateLimited
 from memories.ids import uuid7
 from memories.models import Owner
 from reviews import schedule, sweep
 from reviews.claiming import review_claim
 from reviews.models import ReviewRun
+from reviews.schedule import review_session
 from reviews.services import expire_leases
 from reviews.sweep import enqueue_lost, reviews_sweep
 from tests.factories import session_make
@@ -72,6 +74,25 @@ def test_reviews_of_an_inactive_account_wait_until_it_is_active_again(alice: Own
         User.objects.update(is_active=True)
         assert (enqueue_lost(), sorted(jobs)) == (2, scheduled)
         assert sweep.review_idle_sessions() == 2
+
+
+def test_a_session_deleted_meanwhile_does_not_keep_other_idle_ones_waiting(
+    alice: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = reviewing_agent(memory_review_idle_minutes=1)
+    sessions = [session_make(alice, agent) for _ in range(2)]
+    for session in sessions:
+        say(session)
+    ReviewRun.objects.all().delete()
+
+    def delete_first(*session: Any) -> ReviewRun:
+        session_discard(sessions[0])
+        return review_session(*session)
+
+    monkeypatch.setattr(sweep, "review_session", delete_first)
+    with later(120):
+        assert sweep.review_idle_sessions() == 1
+    assert newest_review().session_id == sessions[1].pk
 
 
 def test_a_retry_is_enqueued_when_it_is_due(alice: Owner, jobs: list[str]) -> None:

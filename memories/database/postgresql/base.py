@@ -1,4 +1,5 @@
-"""Replaces connections that PostgreSQL has ended (an idle timeout, a restart, a failover) before they are used.
+"""Sets the isolation level of connections, and replaces those that PostgreSQL has ended (an idle timeout, a restart, a
+failover) before they are used.
 
 All connections come through here: those of a pool when it hands them out, and kept ones at the beginning of a job, a
 sweep or a poll, when `close_if_unusable_or_obsolete` is called. Nothing is sent to connections that are alive. Django's
@@ -12,7 +13,7 @@ from django.db.backends.postgresql import base
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """Django's connection wrapper, with a look at the socket before a connection is used."""
+    """Django's connection wrapper, with an isolation level and a look at the socket before a connection is used."""
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         """Return a new connection, or one of the pool that has not ended."""
@@ -28,6 +29,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if self.connection is not None and _has_ended(self.connection):
             self.close()
         super().close_if_unusable_or_obsolete()
+
+    def _configure_connection(self, connection: Any) -> bool:
+        """Configure a new connection. Row locks and compare-and-set need READ COMMITTED, as a statement must see what
+        the one that it waited for has changed; the default of the database or role may be another level."""
+        with connection.cursor() as cursor:
+            cursor.execute("SET default_transaction_isolation = 'read committed'")
+        super()._configure_connection(connection)  # type: ignore[misc]  # Django's own
+        return True  # to be committed
 
 
 def _has_ended(connection: Any) -> bool:
