@@ -57,6 +57,8 @@ _OUTPUT_PREFIX, _OUTPUT_SUFFIX = (
 # Tags in which clients wrap a person's message; their content is the person's own.
 MESSAGE_TAGS = frozenset({"user_input", "user_message", "user_query", "task", "feedback"})
 _QUESTION_PREFIX, _QUESTION_MARKER = "### Task:", "</context>"
+# What VS Code writes around a person's message, behind the date, the state of the editor and reminders
+_REQUEST_BEGINS, _REQUEST_ENDS = "<userRequest>", "</userRequest>"
 # What smolagents puts before a person's message, and the output of code, to which it appends their next message
 _TASK_PREFIX = "New task:\n"
 _NEXT_TASK = f"\n{_TASK_PREFIX}"
@@ -116,9 +118,11 @@ def begins_with_summary(text: str) -> bool:
 
 
 def question_span(text: str) -> tuple[int, int]:
-    """Return the span of the person's own message after Open WebUI's documents or smolagents' output of code, or within
-    LangChain's prompt for calls as text. Any other message is the person's own as a whole."""
+    """Return the span of the person's own message after Open WebUI's documents, VS Code's context or smolagents' output
+    of code, or within LangChain's prompt for calls as text. Any other message is the person's own as a whole."""
     whole = 0, len(text)
+    if text.rstrip().endswith(_REQUEST_ENDS) and (begins := text.rfind(_REQUEST_BEGINS)) >= 0:
+        return begins + len(_REQUEST_BEGINS), text.rfind(_REQUEST_ENDS)
     if text.startswith(_TASK_PREFIX):
         return len(_TASK_PREFIX), len(text)
     if _CODE_OUTPUT.match(text):
