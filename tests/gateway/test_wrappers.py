@@ -98,6 +98,10 @@ REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
         (VS_CODE_WORKSPACE, ""),
         (VS_CODE_WORKSPACE + VS_CODE.format("Fix the tests"), "Fix the tests"),
         ("Close <userRequest> in a.py", "Close <userRequest> in a.py"),
+        (
+            "[SYSTEM] This run is not complete until you call one of these terminal completion tools: submit_and_exit.",
+            "",
+        ),
         ("What does <think> do?", "What does <think> do?"),
         ("if a < b: return <T>", "if a < b: return <T>"),
     ],
