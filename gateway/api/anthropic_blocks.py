@@ -12,6 +12,7 @@ from memories.errors import InvalidRequest
 Block = dict[str, Any]
 _EMPTY_RESULT = " "  # some servers refuse an empty string
 _ERROR = "Error:"
+_TEXT_FIELDS = {"text": "text", "compaction": "content"}
 _MAX_NAME_CHARS = 150
 _NO_BRACKETS = str.maketrans("[]", "()")
 
@@ -49,7 +50,8 @@ def content_of(parts: Sequence[dict[str, Any]]) -> Any:
 
 
 def joined_text(blocks: Sequence[Block]) -> str:
-    texts = (block.get("text") for block in blocks if block.get("type") == "text")
+    """Return the text of blocks, among it the summaries with which Anthropic's servers replace earlier messages."""
+    texts = (block.get(_TEXT_FIELDS.get(str(block.get("type")), "")) for block in blocks)
     return PARAGRAPH.join(text for text in texts if isinstance(text, str) and text)
 
 

@@ -3,7 +3,7 @@ ignored, since clients send many that only Anthropic's servers support."""
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -36,34 +36,38 @@ def read_messages(raw: bytes) -> CompletionBody:
     """Return a Messages request as a chat completion request. Raises InvalidRequest, TooLarge."""
     body = read_object(raw)
     messages = body.get("messages")
-    _require_no_thread(body)
+    _require_supported(body)
     if not isinstance(messages, list) or not messages:
         raise InvalidRequest("`messages` must be a list with at least one message.", param="messages")
-    tools = typed_field(body, "tools", list) or []
+    given = [*_system(body.get("system")), *_messages(messages)]
+    tools = _client_tools(typed_field(body, "tools", list) or [], messages)
     completion = completion_body(
         {
             "model": body["model"],
-            "messages": [*_system(body.get("system")), *_messages(messages)],
+            "messages": given,
             "stream": body.get("stream"),
-            "tools": [_tool(tool, f"tools[{index}]") for index, tool in enumerate(tools) if _is_client_tool(tool)],
+            "tools": [_tool(tool) for tool in tools],
             **_parameters(body),
         }
     )
-    names = {short_name(tool["name"]): tool["name"] for tool in tools if _is_client_tool(tool)}
+    names = {short_name(tool["name"]): tool["name"] for tool in tools}
     metadata = body.get("metadata")
     return replace(completion, metadata=metadata if isinstance(metadata, dict) else {}, names=names)
 
 
-def _require_no_thread(body: Mapping[str, Any]) -> None:
-    """Raise InvalidRequest if the server should store the conversation, so that later requests send only new messages.
-    On this error code, the SDKs' tool runner sends the whole conversation instead."""
+def _require_supported(body: Mapping[str, Any]) -> None:
+    """Raise InvalidRequest for fields that ask for something else than an answer to the whole conversation."""
     if body.get("thread") is not None:
+        # With this error code, the SDKs' tool runner sends the whole conversation instead.
         raise InvalidRequest(
             "`thread` is not supported. Send the whole conversation with each request.",
             param="thread",
             error_code="thread_unsupported_request",
             unsupported=["thread"],
         )
+    if body.get("compaction") is not None:
+        message = "`compaction` is not supported. Daybook compacts long conversations by itself."
+        raise InvalidRequest(message, param="compaction")
 
 
 def _system(given: Any) -> list[ChatMessage]:
@@ -129,14 +133,42 @@ def _add_to_result(messages: list[ChatMessage], texts: Sequence[str]) -> None:
     messages[-1] = {**messages[-1], "content": joined_content(messages[-1]["content"], *texts)}
 
 
-def _is_client_tool(tool: Any) -> bool:
-    """Return False for a tool that Anthropic's servers run."""
-    return not isinstance(tool, dict) or tool.get("type") in (None, "custom")
+def _client_tools(tools: Sequence[Any], messages: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return the tools that the client runs, after the changes in `messages`: its system messages may add tools, by
+    name or with their definition, and remove them. Raises InvalidRequest."""
+    known = {tool["name"]: tool for tool in _own_tools(tools, "tools")}
+    offered = dict(known)
+    for block in _tool_changes(messages):
+        changed = block.get("tool")
+        changed = changed if isinstance(changed, dict) else {}
+        name = str(changed.get("name"))
+        if changed.get("type") == "tool_definition":
+            for tool in _own_tools([changed.get("definition")], "tool_addition"):
+                known[tool["name"]] = offered[tool["name"]] = tool
+        elif block["type"] == "tool_removal":
+            offered.pop(name, None)
+        elif name in known:
+            offered[name] = known[name]
+    return list(offered.values())
 
 
-def _tool(tool: Any, where: str) -> dict[str, Any]:
-    require_type(tool, dict, where)
-    require_type(tool.get("name"), str, f"{where}.name")
+def _own_tools(tools: Sequence[Any], where: str) -> Iterator[dict[str, Any]]:
+    """Yield the tools, except those that Anthropic's servers run. Raises InvalidRequest."""
+    for index, tool in enumerate(tools):
+        require_type(tool, dict, f"{where}[{index}]")
+        if tool.get("type") in (None, "custom"):
+            require_type(tool.get("name"), str, f"{where}[{index}].name")
+            yield tool
+
+
+def _tool_changes(messages: Sequence[Any]) -> Iterator[Block]:
+    for message in messages:
+        for block in message["content"] if isinstance(message["content"], list) else ():
+            if message["role"] == "system" and block["type"] in ("tool_addition", "tool_removal"):
+                yield block
+
+
+def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
     function = {"name": short_name(tool["name"]), "parameters": tool.get("input_schema") or {"type": "object"}}
     for name in ("description", "strict"):
         if tool.get(name) is not None:

@@ -73,7 +73,7 @@ def session_match(lookup: SessionLookup, run_id: UUID | None, continuation: Cont
     if found is None and lookup.request.idempotency_key:
         idempotency_lock(lookup.caller.owner_id, lookup.request.idempotency_key)
     if found is None and lookup.conversation.turns_before:
-        found = _same_history(lookup) or _other_version(lookup) or _same_turn(lookup) or _after_unanswered(lookup)
+        found = _same_history(lookup) or _other_version(lookup) or _same_turn(lookup)
     elif found is None:
         found = _after_unanswered(lookup) or _resent_with_answer(lookup) or _retry(lookup) or _after_command(lookup)
     is_first = lookup.conversation.is_first and not may_contain_summary(lookup.request.client_system)
@@ -208,8 +208,9 @@ def _other_version(lookup: SessionLookup) -> MatchedSession | None:
 
 
 def _same_turn(lookup: SessionLookup) -> MatchedSession | None:
-    """Find the turn that continued the same history: either it is repeated, or its message was edited, which starts a
-    new session. Messages that a client puts before its first one (examples, greetings) do not identify a session."""
+    """Find the turn that continued the same history: it is repeated, or was not answered and the next message follows,
+    or its message was edited, which starts a new session. Messages that a client puts before its first one (examples,
+    greetings) do not identify a session."""
     siblings = lookup.active_runs(history_hash_before=lookup.conversation.history_hash_before)
     runs = list(siblings[:_RECENT])
     if runs and (called := sessions_called(lookup.caller, lookup.request.messages)):
@@ -225,6 +226,8 @@ def _same_turn(lookup: SessionLookup) -> MatchedSession | None:
         return MatchedSession(session=lock(run.session), rule=Rule.SAME_TURN, regenerates=run, common=common)
     if not runs:
         return None
+    if after_unanswered := _after_unanswered(lookup):
+        return after_unanswered
     rule = Rule.NEW
     if any(map(_contains_our_answers, runs)):
         rule = Rule.SEVERAL if same else Rule.EDITED

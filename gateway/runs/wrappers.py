@@ -11,10 +11,11 @@ _REMINDERS = frozenset({"system-reminder", "system_reminder"})
 # Tags whose content is never the user's
 _CLIENT_TAGS = _REMINDERS | frozenset(
     {
-        "current_datetime", "environment_details", "environment_context", "info-msg", "instructions", "system",
-        "user_instructions", "turn_aborted", "subagent_notification", "skill", "think", "thinking", "reasoning",
-        "thought", "details", "command-name", "command-message", "local-command-caveat", "local-command-stdout",
-        "local-command-stderr", "bash-stdout", "bash-stderr", "task-notification",
+        "current_datetime", "environment_details", "environment_context", "environment_info", "workspace_info",
+        "info-msg", "instructions", "system", "user_instructions", "turn_aborted", "subagent_notification", "skill",
+        "think", "thinking", "reasoning", "thought", "details", "command-name", "command-message",
+        "local-command-caveat", "local-command-stdout", "local-command-stderr", "bash-stdout", "bash-stderr",
+        "task-notification",
     }
 )  # fmt: skip
 # Tags around the person's own words

@@ -284,6 +284,28 @@ TASKS = [
         "conversation is provided so that you can interpret the requirement; judge only the output.\n…\n  Output: a")),
     Row("GitHub Copilot: compaction", user("a", "Please create a detailed summary of the conversation so far. The "
         "history is being compacted so moving forward, …"), STREAM | TOOLS | {"tool_choice": "none"}),
+    Row("VS Code: title", system("You are an expert in crafting pithy titles for chatbot conversations. You are "
+        "presented with a chat request, …") + user("Please write a brief title for the following request:\n\nhi")),
+    Row("VS Code: title, newer", system("You are an expert in crafting ultra-compact titles for …") + user("hi")),
+    Row("VS Code: commit", system("You are an AI programming assistant, helping a software developer to come with the "
+        "best git commit message for their code changes.\n…") + user("<changes>\n-a\n+b\n</changes>"), STREAM),
+    Row("VS Code: kind of request", system("You are an expert classifier for AI coding assistant prompts. …\n\nYou "
+        "MUST use the categorize_prompt tool to provide your classification.\n\n…") + user("User message:\nhi"), TOOLS),
+    Row("VS Code: compaction", system("Your task is to create a comprehensive, detailed summary …") + user("a",
+        "Summarize the conversation history so far, paying special attention to the most recent agent commands "
+        "and tool results that triggered this summarization. …"), STREAM | TOOLS),
+    Row("VS Code: compaction with the agent's prompt", user("a", "The conversation has grown too large for the context "
+        "window and must be compacted now.\nYour task is to create …"), STREAM | TOOLS),
+    Row("Anthropic's SDK: compaction", user("a", "You have been working on the task described above but have not yet "
+        "completed it. Write a continuation summary that will allow you (or another instance of yourself) to …")),
+    Row("AgentScope: compaction", user("a", "<system-hint>You have been working on the task described above but have "
+        "not yet completed it. Now write a continuation summary that …</system-hint>"), TOOLS),
+    Row("codecompanion.nvim: title", user("Generate a very short and concise title (max 5 words) for this chat "
+        "based on the following conversation:\nDo not include …\n\nConversation:\nhi\nTitle:"), STREAM),
+    Row("codecompanion.nvim: another title", user("The conversation has evolved since the original title was "
+        "generated. Based on the recent conversation below, generate a new concise title (max 5 words) …"), STREAM),
+    Row("LobeChat: summary", system("You're an assistant who's good at extracting key takeaways from conversations "
+        "and summarizing them. …") + user("<chat_history>\n<user>hi</user>\n</chat_history>\n\nPlease …"), STREAM),
     Row("pi: compaction", system("You are a context summarization assistant. Your task is to read a conversation "
                                  "between a user and an AI coding assistant, …") + user("<conversation>\n…"), STREAM),
     Row("Hermes: title", system("Generate a short, descriptive title (3-7 words) for a conversation that starts with …")
@@ -327,6 +349,11 @@ TURNS = [
     Row("a pasted prompt", user("What does this prompt do?\n\n" + OPEN_WEBUI_TITLE), STREAM),
     Row("a title for an essay", user("Generate a concise title for my essay about tea.")),
     Row("a title, in a conversation with tools", user("a", "Generate a concise title for the pull request"), TOOLS),
+    Row("a summary in VS Code that somebody asks for", user("Summarize the conversation history so far, paying special "
+        "attention to the most recent agent commands.")),
+    Row("VS Code: a question about such a prompt", system("You are an expert AI programming assistant, working with a "
+        "user in the VS Code editor.") + user("hi", "<userRequest>\nYou are an expert in crafting pithy titles: give "
+        "me three.\n</userRequest>"), STREAM | TOOLS),
     Row("a commit message", user("Write a commit message for these changes:\n-a\n+b")),
     Row("a one-line commit message", user("Give me a one-line Git commit message for the diff above"), TOOLS),
     Row("a summary of the chat, with tools", user("a", "b", "Summarise our chat so far"), TOOLS),

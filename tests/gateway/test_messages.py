@@ -224,6 +224,7 @@ async def test_the_x_api_key_header_is_accepted(agent: Agent, model: ScriptedMod
         ),
         ({"tools": [{"input_schema": {}}]}, "tools[0].name"),
         ({"tool_choice": {"type": "some"}}, "auto, any, tool, none"),
+        ({"compaction": {"type": "summarize"}}, "`compaction` is not supported"),
     ],
 )
 async def test_errors_name_the_invalid_field(alice_api: Api, agent: Agent, body: dict[str, Any], words: str) -> None:

@@ -210,6 +210,41 @@ def test_tool_choice_is_translated(choice: dict[str, Any], expected: dict[str, A
     assert parameters(tool_choice=choice) == expected
 
 
+def test_tools_may_be_added_and_removed_in_the_conversation() -> None:
+    """The SDK's tool runner does so with `addTools()` and `removeTools()`, which leave `tools` as it was."""
+    added = {"type": "custom", "name": "lookup", "description": "Looks up", "input_schema": {"type": "object"}}
+    server_tool = {"type": "web_search_20250305", "name": "web_search"}
+
+    def change(kind: str, **tool: Any) -> dict[str, Any]:
+        return {"type": f"tool_{kind}", "tool": tool}
+
+    def offered(*changes: dict[str, Any]) -> list[str]:
+        messages = [user(text("hi")), {"role": "system", "content": list(changes)}]
+        body = {"model": "assistant", "max_tokens": 1, "tools": [{"name": "a"}, {"name": "b"}], "messages": messages}
+        completion = read_messages(json.dumps(body).encode())
+        assert [message["content"] for message in completion.messages] == ["hi"]
+        return [tool["function"]["name"] for tool in completion.tools]
+
+    def by_name(name: str) -> dict[str, str]:
+        return {"type": "tool_reference", "name": name}
+
+    assert offered(change("addition", type="tool_definition", definition=added)) == ["a", "b", "lookup"]
+    assert offered(change("addition", type="tool_definition", definition=server_tool)) == ["a", "b"]
+    assert offered(change("removal", **by_name("a")), change("removal", **by_name("c"))) == ["b"]
+    assert offered(change("removal", **by_name("a")), change("addition", **by_name("a"))) == ["b", "a"]
+    with pytest.raises(DomainError, match="tool_addition"):
+        offered(change("addition", type="tool_definition", definition={}))
+
+
+async def test_the_summary_that_replaced_earlier_messages_is_kept(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    summary = {"type": "compaction", "content": "The person is called Ada.", "signature": "s", "tool_changes": []}
+    failed = {"type": "compaction", "content": None}
+    asked = await sent(alice_api, model, {"role": "assistant", "content": [failed, summary]}, user(text("And?")))
+    assert asked == [{"role": "assistant", "content": "The person is called Ada."}, {"role": "user", "content": "And?"}]
+
+
 def test_anthropic_defined_tools_are_not_offered() -> None:
     custom = {"type": "custom", "name": "lookup", "input_schema": {"type": "object"}, **CACHED}
     search = {"type": "web_search_20260101", "name": "web_search"}

@@ -213,6 +213,21 @@ async def test_an_unanswered_message_stays_in_the_session(chat: Chat, alice_api:
     assert (await session_of(second.session)).turns == 2
 
 
+async def test_an_unanswered_message_stays_in_the_session_if_only_the_newest_messages_are_sent(
+    chat: Chat, alice_api: Api
+) -> None:
+    """LangGraph's agents do so after a summary, and send a message that was aborted together with the next one."""
+    first = await chat.say("Where is the kettle?", "On the shelf in the kitchen, behind the tea.")
+    await chat.say("And where are the cups?", "In the cupboard above the sink, next to the plates.")
+    newest = [*chat.messages[2:], user("And the spoons?")]
+    chat.model.script(UpstreamError("no"), "In the drawer.", "In the left drawer.")
+    assert (await ask(alice_api, *newest)).status == 502
+    newest.append(user("Are you there?"))
+    assert (await ask(alice_api, *newest)).session == first.session
+    assert (await ask(alice_api, *newest)).session == first.session
+    assert (await session_of(first.session)).turns == 3
+
+
 @pytest.mark.parametrize("answers", [("", "Fine."), ("Hello.", "", "Fine."), ("Hello.", "\n\n", "")])
 async def test_an_empty_answer_does_not_end_the_session(chat: Chat, answers: tuple[str, ...]) -> None:
     """Models give some after a call of a memory tool."""

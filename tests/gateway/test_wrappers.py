@@ -28,6 +28,16 @@ CODE_INTERPRETER = (
 )
 # LangChain's agents that call tools in text: everything is one user message, the results as well.
 REACT_PROMPT = "Use this format:\n\nAction: the action\nAction Input: its input\nObservation: its result\n\nBegin!\n\n"
+VS_CODE = (
+    '<attachments>\n<attachment id="a.py">\nx = 1\n</attachment>\n</attachments>\n<context>\nThe current date is '
+    "December 1, 2026.\n</context>\n<editorContext>\nThe user's current file is /w/a.py. \n</editorContext>\n"
+    "<reminderInstructions>\nYou are an agent - you must keep going until the query is resolved.\n"
+    "</reminderInstructions>\n<userRequest>\n{}\n</userRequest>\n"
+)
+VS_CODE_WORKSPACE = (
+    "<environment_info>\nThe user's current OS is: Linux\n</environment_info>\n<workspace_info>\nI am working in a "
+    "workspace with the following folders:\n- /w\n</workspace_info>"
+)
 REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
 
 
@@ -84,6 +94,14 @@ REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
         ("Why does it say\nBegin!\nQuestion: Who?", "Why does it say\nBegin!\nQuestion: Who?"),
         ("exitcode: 1 (execution failed)\nCode output: \nno kettle", ""),
         ("Code output: 42\n\nIs that right?", "Code output: 42\n\nIs that right?"),
+        (VS_CODE.format("Fix the tests"), "Fix the tests"),
+        (VS_CODE_WORKSPACE, ""),
+        (VS_CODE_WORKSPACE + VS_CODE.format("Fix the tests"), "Fix the tests"),
+        ("Close <userRequest> in a.py", "Close <userRequest> in a.py"),
+        (
+            "[SYSTEM] This run is not complete until you call one of these terminal completion tools: submit_and_exit.",
+            "",
+        ),
         ("What does <think> do?", "What does <think> do?"),
         ("if a < b: return <T>", "if a < b: return <T>"),
     ],

@@ -313,6 +313,18 @@ def test_a_quotes_position_determines_its_kind_of_evidence() -> None:
     assert across_the_boundary.kind == EvidenceKind.PASTED
 
 
+def test_the_request_in_a_message_of_vs_code_is_the_persons_own() -> None:
+    attached = "<attachments>\n<userRequest>\nI prefer trains.\n</userRequest>\n</attachments>"
+    reminders = (
+        "<context>\nToday is Tuesday.\n</context>\n<reminderInstructions>\nI keep going.\n</reminderInstructions>"
+    )
+    request = "<userRequest>\nI wear size 43. Fix the tests.\n</userRequest>"
+    conversation = Conversation(person(f"{attached}\n{reminders}\n{request}"))
+    kinds = {"I wear size 43": EvidenceKind.OWN_WORDS, "I prefer trains": EvidenceKind.PASTED}
+    for quote, kind in {**kinds, "I keep going": EvidenceKind.PASTED}.items():
+        assert quoted(conversation, quote).kind == kind
+
+
 PLAN = "I would move the office to Bergen, since I prefer the sea. Then I sign the papers in May."
 
 
