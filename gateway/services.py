@@ -27,6 +27,13 @@ from memories.storable import storable
 from scanning import is_blank
 
 MAX_TITLE = 200
+# pydantic's messages of these types name classes, or speak of Python.
+_PLAIN_WORDS = {
+    "dict_type": "Input should be a mapping; `{}` is one without settings",
+    "model_type": "Input should be a mapping; `{}` is one without settings",
+    "tuple_type": "Input should be a list",
+    "extra_forbidden": "There is no such setting",
+}
 _LOCK_NUMBER = 0x7365_7474_696E_6773  # "settings", since PostgreSQL's advisory locks are numbers
 
 
@@ -37,9 +44,7 @@ def settings_check(values: dict[str, Any]) -> AgentsFile:
     except ValidationError as error:
         first = error.errors()[0]
         path = ".".join(" ".join(str(part).split()) for part in first["loc"] if part not in FORMS)
-        message = first["msg"].removeprefix("Value error, ")
-        if first["type"] in ("dict_type", "model_type"):  # pydantic's message names our class
-            message = "Input should be a mapping; `{}` is one without settings"
+        message = _PLAIN_WORDS.get(first["type"], first["msg"].removeprefix("Value error, "))
         raise InvalidRequest(f"{path}: {message}. Nothing was applied.", param=path) from None
 
 
