@@ -75,6 +75,11 @@ def test_other_booleans_are_no_memory_hold() -> None:
         ("agents: {helper: {tools: memory}}", "agents.helper.tools: Input should be a list."),
         ("agents: {helper: {modle: gpt-4o-mini}}", "agents.helper.modle: There is no such setting."),
         ("agent: {helper: {}}", "agent: There is no such setting."),
+        ("agents: {my helper: {}}", "agents.my helper: A name has at most 64 letters"),
+        (
+            "agents: {helper: {model: [a, b, c, d, e, f]}}",
+            "agents.helper.model: List should have at most 5 items, not 6.",
+        ),
     ],
 )
 def test_a_mistake_is_refused_in_plain_words(text: str, words: str) -> None:
