@@ -6,6 +6,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from memories.number_words import counted
+
 logger = logging.getLogger("daybook.permissions")
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -37,7 +39,8 @@ def tighten(home: Path) -> int:
         except PermissionError:
             logger.warning("%s can be read by others and belongs to another user; take it over or close it.", path)
     if changed:
-        logger.warning("%d files and folders in %s could be read by others; they are private now.", changed, home)
+        what = counted(changed, "file or folder", "files and folders")
+        logger.warning("%s in %s could be read by others: now private.", what, home)
     return changed
 
 

@@ -9,6 +9,7 @@ from django.db import connection, transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from gateway.agents.settings import FORMS, AgentSettings, AgentsFile
 from gateway.errors import SessionEnded
@@ -27,6 +28,18 @@ from memories.storable import storable
 from scanning import is_blank
 
 MAX_TITLE = 200
+_NO_MAPPING = "Input should be a mapping; `{}` is one without settings"
+# pydantic's messages of these types name our classes, or speak of Python.
+_PLAIN_WORDS = {
+    "dict_type": _NO_MAPPING,
+    "model_type": _NO_MAPPING,
+    "tuple_type": "Input should be a list",
+    "extra_forbidden": "There is no such setting",
+    # The settings have no other pattern than that for names.
+    "string_pattern_mismatch": (
+        "A name has at most 64 letters, digits, dots, hyphens and underscores, and starts with a letter or digit"
+    ),
+}
 _LOCK_NUMBER = 0x7365_7474_696E_6773  # "settings", since PostgreSQL's advisory locks are numbers
 
 
@@ -36,11 +49,14 @@ def settings_check(values: dict[str, Any]) -> AgentsFile:
         return AgentsFile.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        path = ".".join(" ".join(str(part).split()) for part in first["loc"] if part not in FORMS)
-        message = first["msg"].removeprefix("Value error, ")
-        if first["type"] in ("dict_type", "model_type"):  # pydantic's message names our class
-            message = "Input should be a mapping; `{}` is one without settings"
-        raise InvalidRequest(f"{path}: {message}. Nothing was applied.", param=path) from None
+        path = ".".join(" ".join(str(part).split()) for part in first["loc"] if part not in (*FORMS, "[key]"))
+        raise InvalidRequest(f"{path}: {setting_error(first)}. Nothing was applied.", param=path) from None
+
+
+def setting_error(error: ErrorDetails) -> str:
+    """Return pydantic's message about an invalid setting, in plain English and without a full stop."""
+    message = error["msg"].removeprefix("Value error, ").replace("Tuple", "List").replace(" after validation", "")
+    return _PLAIN_WORDS.get(error["type"], message)
 
 
 def settings_lock() -> None:

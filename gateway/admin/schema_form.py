@@ -23,10 +23,9 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
+from gateway.services import setting_error
 from memories.admin.base import ServiceAdmin
 
-# The message for every pattern mismatch: the settings have no other pattern than that for names.
-_NAME_ERROR = "A name has at most 64 letters, digits, dots, hyphens and underscores, and starts with a letter or digit."
 # Fields that allow longer texts get a textarea.
 _MAX_LINE = 1000
 
@@ -76,8 +75,7 @@ def schema_errors(error: ValidationError, skip: int = 0) -> Iterable[tuple[str, 
     """Yield (field, message) for each validation error; `skip` is the number of path elements before the field."""
     for item in error.errors():
         path = [str(part) for part in item["loc"][skip:]]
-        named = item["type"] == "string_pattern_mismatch"
-        yield (path[0] if path else ""), _NAME_ERROR if named else item["msg"].removeprefix("Value error, ")
+        yield (path[0] if path else ""), f"{setting_error(item)}."
 
 
 def _model_value(part: Mapping[str, Any], value: Any) -> Any:

@@ -141,6 +141,10 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
         action_record(request, User, "", users, Action.SIGN_IN_UNLOCKED)
         self.message_user(request, "They can sign in again.", messages.SUCCESS)
 
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Return True if the permissions allow it. Django's page for adding a user demands the right to change them."""
+        return bool(super().has_add_permission(request)) and self.has_change_permission(request)
+
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Return True if the permissions allow it. Only administrators change staff and administrators."""
         return may_manage_user(request, obj) and bool(super().has_change_permission(request, obj))

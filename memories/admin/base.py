@@ -28,8 +28,8 @@ from memories.ids import parse_uuid
 from memories.limits import SHORT_LENGTH
 from memories.selectors import row_by_id
 
-# The theme leaves one link open, which must not hide those after it.
-_LINK = re.compile(r'<a\b[^>]*? href="([^"]*)"[^>]*>((?:(?!<a\b).)*?)</a>', re.DOTALL)
+# The theme leaves one link open, which must not hide those after it, and closes those of the path with `</a >`.
+_LINK = re.compile(r'<a\b[^>]*? href="([^"]*)"[^>]*>((?:(?!<a\b).)*?)</a ?>', re.DOTALL)
 _REFUSAL = "daybook.refusal"  # the META key of a refused change, until the form is shown again
 
 

@@ -150,10 +150,17 @@ def test_a_run_long_after_its_lease_is_stuck(worker: None, expired: timedelta, l
 
 def test_agents_without_a_model_are_named_with_the_default_one(worker: None, settings: Settings) -> None:
     settings.DAYBOOK_MODEL = "house-model"
+    settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:9/v1", "key": ""}}
     Agent.objects.create(name="own", settings={"model": "its-own"})
     Agent.objects.create(name="plain", settings={"model": " "})
     text = "plain: no model is named, so DAYBOOK_MODEL (house-model) answers"
     assert _found("agents") == [Finding("agents", Level.OK, text)]
+
+
+def test_the_default_model_is_not_said_to_answer_where_the_demo_model_does(worker: None) -> None:
+    Agent.objects.create(name="plain", settings={})
+    assert "demo model answers" in _found("upstream")[0].text
+    assert _found("agents") == []
 
 
 def test_pending_migrations_are_a_failure(worker: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,3 +64,10 @@ def test_a_shared_sticky_folder_is_left_alone(tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
     tighten(tmp_path)
     assert tmp_path.stat().st_mode & 0o7777 == 0o1777
+
+
+def test_a_single_path_that_is_made_private_is_counted_as_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    tmp_path.chmod(0o755)
+    with caplog.at_level(logging.WARNING, "daybook.permissions"):
+        assert tighten(tmp_path) == 1
+    assert caplog.messages == [f"1 file or folder in {tmp_path} could be read by others: now private."]

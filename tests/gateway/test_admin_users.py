@@ -1,5 +1,6 @@
 """/admin/auth/user/: one active administrator always remains, and deleting a user erases all their data"""
 
+import re
 from functools import partial
 from typing import Any
 
@@ -273,3 +274,18 @@ def test_staff_cannot_create_keys_for_users_with_a_role(staff: Client, charlie: 
     assert not ApiKey.objects.exists()
     assert staff.post("/admin/gateway/apikey/add/", {**form, "owner": str(charlie.pk)}).status_code == 200
     assert ApiKey.objects.get().owner == charlie
+
+
+@pytest.mark.parametrize("model", ["user", "agent"])
+def test_staff_who_may_only_add_rows_are_offered_no_page_that_refuses_them(model: str) -> None:
+    user = user_make("sue", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename=f"add_{model}"))
+    client = Client()
+    client.force_login(user)
+    app = "auth" if model == "user" else "gateway"
+    home = client.get("/admin/").content.decode()
+    links = set(re.findall(rf'href="(/admin/{app}/{model}/[^"]*)"', home))
+    for link in tuple(links):
+        links |= set(re.findall(rf'href="(/admin/{app}/{model}/[^"]*)"', client.get(link).content.decode()))
+    assert {link: client.get(link).status_code for link in links} == dict.fromkeys(links, 200)
+    assert links == (set() if model == "user" else {"/admin/gateway/agent/add/"})

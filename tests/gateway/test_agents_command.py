@@ -68,9 +68,24 @@ def test_other_booleans_are_no_memory_hold() -> None:
         parse("agents: {helper: {memory_hold: on}}")
 
 
-def test_an_agent_without_a_mapping_is_refused_in_plain_words() -> None:
-    with pytest.raises(InvalidRequest, match=r"agents\.helper: Input should be a mapping"):
-        parse("agents: {helper: }")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("agents: {helper: }", "agents.helper: Input should be a mapping"),
+        ("agents: {helper: {tools: memory}}", "agents.helper.tools: Input should be a list."),
+        ("agents: {helper: {modle: gpt-4o-mini}}", "agents.helper.modle: There is no such setting."),
+        ("agent: {helper: {}}", "agent: There is no such setting."),
+        ("agents: {my helper: {}}", "agents.my helper: A name has at most 64 letters"),
+        (
+            "agents: {helper: {model: [a, b, c, d, e, f]}}",
+            "agents.helper.model: List should have at most 5 items, not 6.",
+        ),
+    ],
+)
+def test_a_mistake_is_refused_in_plain_words(text: str, words: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        parse(text)
+    assert str(refused.value).startswith(words)
 
 
 def test_a_file_with_settings_only_is_applied(agent: Agent, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -105,10 +105,10 @@ def test_an_exported_file_round_trips(apply: Callable[[str], None]) -> None:
         ),
         ("{default: {dialect: vllm}}", "upstreams.default: The default upstream is not configured."),
         ("{local: {dialect: klingon}}", "upstreams.local.dialect: Input should be 'openai', 'azure',"),
-        ("{local: {options: {dorp: [seed]}}}", "upstreams.local.options.dorp: Extra inputs are not permitted"),
+        ("{local: {options: {dorp: [seed]}}}", "upstreams.local.options.dorp: There is no such setting"),
         ("{local: {options: {drop: [model]}}}", "upstreams.local.options: model can't be dropped"),
-        ("{local: {url: http://10.0.0.7/v1}}", "upstreams.local.url: Extra inputs are not permitted"),
-        ("{local: {key: sk-secret}}", "upstreams.local.key: Extra inputs are not permitted"),
+        ("{local: {url: http://10.0.0.7/v1}}", "upstreams.local.url: There is no such setting"),
+        ("{local: {key: sk-secret}}", "upstreams.local.key: There is no such setting"),
     ],
 )
 def test_an_error_in_the_file_is_named_and_nothing_is_applied(
