@@ -1,5 +1,5 @@
-// Keeps a selection within an element that is replaced by another rendering of the same text. Places are counted in
-// characters other than white space, since the renderings may differ in that.
+// Keeps the selection and the focus within an element that is replaced by another rendering of the same text. Places of
+// a selection are counted in characters other than white space, since the renderings may differ in that.
 
 function countedBefore(element, node, at) {
   const range = document.createRange();
@@ -36,5 +36,20 @@ export function selectionOf(element) {
     if (!other || (anchorNode.isConnected && focusNode.isConnected)) return; // without `other` the answer failed
     const end = Math.max(anchor, focus);
     getSelection().setBaseAndExtent(...place(other, anchor, end), ...place(other, focus, end));
+  };
+}
+
+// Returns a function that focuses, in another rendering of the same turn, what has the focus now, if it has left the page.
+// A button that is disabled has just been used: its own code knows what comes next.
+export function focusOf(ledger) {
+  const { activeElement } = document;
+  const turn = ledger.contains(activeElement) && activeElement.closest(".turn")?.dataset.turn;
+  if (!turn || activeElement.disabled) return () => {};
+  const fold = activeElement.matches("summary") ? `[data-fold="${activeElement.parentElement.dataset.fold}"] > ` : "";
+  const names = [...activeElement.attributes].map(({ name }) => name).filter((name) => name.startsWith("data-"));
+  const selector = `[data-turn="${CSS.escape(turn)}"] ${fold}${activeElement.localName}${names.map((name) => `[${name}]`).join("")}`;
+  const at = [...ledger.querySelectorAll(selector)].indexOf(activeElement);
+  return () => {
+    if (!activeElement.isConnected) ledger.querySelectorAll(selector)[at]?.focus({ preventScroll: true });
   };
 }

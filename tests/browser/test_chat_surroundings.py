@@ -122,6 +122,26 @@ def test_returning_to_a_page_shows_turns_from_other_devices(alices: Visitor, vis
     expect(chat.get_by_role("link", name="A session of the phone")).to_be_visible()
 
 
+def test_returning_to_a_page_keeps_the_place_and_what_is_open(alices: Visitor, visitor: NewVisitor) -> None:
+    turns = [(f"question {number}", "Fine. " * 50) for number in range(44)]
+    session = conversation_make(owner_of("alice"), *turns, ("a long question\n" * 40, "Fine."))
+    chat = alices.open(f"/c/{session.pk}/")
+    chat.get_by_role("button", name="Show all").click()
+    chat.get_by_role("button", name="Show 20 of 25 earlier turns").click()
+    expect(chat.locator(".turn")).to_have_count(40)
+    copying = chat.get_by_role("button", name="Copy answer").nth(30)
+    copying.focus()
+    place = chat.evaluate("document.getElementById('log').scrollTop")
+    ask(visitor("alice").open("/"), "from the phone")
+    chat.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(chat.get_by_text("from the phone")).to_have_count(1)
+    expect(chat.locator(".turn")).to_have_count(41)
+    expect(chat.get_by_role("button", name="Show less")).to_have_count(1)
+    expect(copying).to_be_focused()
+    assert chat.evaluate("document.getElementById('log').scrollTop") == place
+    expect(chat.get_by_role("button", name="New text below")).to_be_visible()
+
+
 def test_a_message_shows_the_turns_that_another_device_added_before_it(alices: Visitor, visitor: NewVisitor) -> None:
     session = conversation_make(owner_of("alice"), ("from the laptop", "Fine."))
     chat = alices.open(f"/c/{session.pk}/")
