@@ -336,6 +336,32 @@ def test_the_list_of_sessions_loads_more_at_its_end(alices: Visitor) -> None:
     expect(rows.last.get_by_role("link")).to_be_focused()
 
 
+def test_the_list_of_sessions_stays_as_it_is_while_sessions_are_opened(alices: Visitor) -> None:
+    for number in range(90):
+        conversation_make(owner_of("alice"), ("Which tree?", "A quince."), title=f"Session {number}")
+    page = alices.open("/")
+    rows, search = page.locator(".session"), page.get_by_label("Search sessions")
+    for count in (80, 90):
+        rows.last.scroll_into_view_if_needed()
+        expect(rows).to_have_count(count)
+    page.get_by_role("link", name="Session 2", exact=True).click()
+    expect(page.get_by_role("heading", name="Session 2")).to_be_visible()
+    expect(rows).to_have_count(90)
+    expect(page.get_by_role("link", name="Session 2", exact=True)).to_be_in_viewport()
+    search.fill("quince")
+    expect(page.locator(".hit").first).to_be_visible()
+    for _ in range(2):
+        page.locator(".hit").nth(3).click()
+        page.wait_for_url("**q=quince")
+        expect(search).to_have_value("quince")
+        expect(page.locator(".hit").nth(3)).to_be_in_viewport()
+    page.reload()
+    expect(search).to_have_value("quince")
+    page.get_by_role("link", name="New session").click()
+    expect(search).to_have_value("")
+    expect(rows).to_have_count(40)
+
+
 def test_an_answer_and_its_code_can_be_copied(alices: Visitor) -> None:
     alices.context.grant_permissions(["clipboard-read", "clipboard-write"])
     long = ("all of it?", "```\n" + "ls\n" * 200 + "```")
