@@ -7,7 +7,7 @@ import { addCopyButtons } from "./copy.js";
 import { refusalOf } from "./errors.js";
 import { keepOpen } from "./fold.js";
 import { placeNamed } from "./found.js";
-import { focusOf, selectionOf } from "./kept_selection.js";
+import { boxesOf, focusOf, selectionOf } from "./kept_selection.js";
 import { LiveAnswer } from "./live_answer.js";
 import { LiveSteps } from "./live_steps.js";
 import { append, liveTurn } from "./live_turn.js";
@@ -309,12 +309,14 @@ export class Conversation extends EventTarget {
     const editor = section.querySelector("[data-message-editor]");
     // Their words would count, and the new rendering has none yet.
     for (const button of section.querySelectorAll("[data-copy-code]")) button.remove();
-    const select = selectionOf(section.querySelector("[data-prose]"));
+    const prose = section.querySelector("[data-prose]");
+    const [select, scroll] = [selectionOf(prose), boxesOf(prose)];
     if (editor) replaceBelow(editor, rendered);
     else section.replaceWith(rendered);
     const shown = editor ? section : rendered;
     select(shown.querySelector("[data-prose]"));
     this.#settled(shown);
+    scroll(shown.querySelector("[data-prose]"));
     focus();
     if (following) this.toEnd();
   }
