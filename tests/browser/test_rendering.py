@@ -296,6 +296,12 @@ def test_a_long_paste_is_folded_and_can_be_unfolded(chat: Page, puppet: PuppetMo
     assert serious_findings(chat) == []
     chat.reload()
     expect(unfold).to_be_visible()
+    message.hover()
+    message.get_by_role("button", name="Edit your message").click()
+    expect(message.get_by_role("button", name="Send")).to_be_in_viewport(ratio=1)
+    assert message.get_by_role("textbox").evaluate(
+        "area => area.scrollTop + area.clientHeight >= area.scrollHeight - 20"
+    )
 
 
 def test_a_too_long_message_is_refused_before_sending_and_kept(chat: Page, puppet: PuppetModel) -> None:
