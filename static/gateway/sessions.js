@@ -60,8 +60,9 @@ export class SessionList extends EventTarget {
   async #comeBack() {
     const left = JSON.parse(recall(LEFT, TAB));
     if (!left || !this.main.dataset.session) return;
-    const isSearch = performance.getEntriesByType("navigation")[0].type !== "navigate" || new URLSearchParams(location.search).get("q") === left.q;
-    if (left.q && !isSearch) return;
+    const arrived = performance.getEntriesByType("navigation")[0]?.type; // now and then there is no entry
+    const isSame = ["reload", "back_forward"].includes(arrived) || new URLSearchParams(location.search).get("q") === left.q;
+    if (left.q && !isSame) return;
     this.search.value = left.q;
     this.tag.value = this.knownTags().includes(left.tag) ? left.tag : "";
     this.archived = left.archived;
