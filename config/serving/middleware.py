@@ -27,6 +27,7 @@ from django.middleware.csrf import CsrfViewMiddleware
 from django.middleware.gzip import GZipMiddleware
 from django.middleware.security import SecurityMiddleware
 from django.shortcuts import render
+from django.templatetags.static import static
 from django.utils.cache import add_never_cache_headers
 from django.utils.html import format_html
 
@@ -59,8 +60,11 @@ _ADMIN = content_policy(script_src="'self' 'unsafe-eval'", **_INLINE)
 _DOCS = content_policy(form_action="'none'", **_INLINE)
 
 _FAILED_PAGE = (
-    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{0} · Daybook</title></head>'
-    "<body><main><h1>{0}</h1><p>{1}</p></main></body></html>"
+    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{0} · Daybook</title>'
+    '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    '<meta name="color-scheme" content="light dark"><link rel="stylesheet" href="{2}"></head>'
+    '<body><main class="page"><div class="page__head"><h1>{0}</h1></div>'
+    '<p class="indent">{1} <a href="/">Go to Daybook</a></p></main></body></html>'
 )
 _FAILED = "The server’s log has details. Go back and try again."
 _UNREADABLE = "This request cannot be read: send forms in UTF-8, to the address of this Daybook, with fewer fields."
@@ -115,7 +119,7 @@ def page_failed(request: HttpRequest) -> HttpResponse:
         return refused_page(NotFound(GONE))
     busy = error if isinstance(error, Overloaded) else overloaded(error) if error else None
     if busy is None:
-        return HttpResponse(format_html(_FAILED_PAGE, "Something went wrong", _FAILED), status=500)
+        return _failed_page("Something went wrong", _FAILED, 500)
     logger.warning("a page was refused: %s", busy)
     page = refused_page(busy)
     page._has_been_logged = True  # type: ignore[attr-defined]  # Django would add the traceback of each refusal
@@ -153,13 +157,17 @@ def page_csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
 def refused_page(error: DomainError) -> HttpResponse:
     """Return a plain page that says why a request was refused."""
     heading = "Daybook is busy" if error.http_status == HTTPStatus.SERVICE_UNAVAILABLE else "This was not accepted"
-    response = HttpResponse(format_html(_FAILED_PAGE, heading, str(error)), status=error.http_status)
+    response = _failed_page(heading, str(error), error.http_status)
     response.headers["Content-Security-Policy"] = _STRICT
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["Cache-Control"] = "no-store"
     if wait := error.details.get("retry_after"):
         response.headers["Retry-After"] = str(wait)
     return response
+
+
+def _failed_page(heading: str, words: str, status: int) -> HttpResponse:
+    return HttpResponse(format_html(_FAILED_PAGE, heading, words, static("gateway/daybook.css")), status=status)
 
 
 class RequestBoundary:

@@ -20,6 +20,7 @@ const main = document.getElementById("main");
 const conversation = new Conversation(main, ensureSession);
 const composer = new Composer(document.getElementById("composer"), main, conversation);
 const sessions = new SessionList(main);
+const editTags = document.getElementById("edit-tags");
 
 installCommands(composer, document.getElementById("status"));
 installCopy(main);
@@ -45,6 +46,7 @@ async function ensureSession() {
   main.dataset.session = document.getElementById("current-session").value = made.id;
   if (made.temporary) rememberTemporary(made.id);
   composer.beginSession(made);
+  editTags.disabled = false;
   history.replaceState(null, "", `/c/${made.id}/`);
 }
 
@@ -107,6 +109,11 @@ main.addEventListener("click", (event) => {
 });
 
 conversation.addEventListener("sent", () => {
+  // The heading of a session that is about to be created is shown at once: later it would move the answer.
+  if (!main.dataset.session && !composer.temporary.checked) {
+    showTitle("New session");
+    editTags.disabled = true;
+  }
   composer.keepDraft();
   if (matchMedia("(hover: hover)").matches) composer.area.focus();
 });

@@ -5,10 +5,11 @@ import { from, replaceBelow, replaceFrom, takeBack } from "./branches.js";
 import { countDown, isBusy } from "./busy.js";
 import { addCopyButtons } from "./copy.js";
 import { refusalOf } from "./errors.js";
+import { keepOpen } from "./fold.js";
 import { placeNamed } from "./found.js";
-import { selectionOf } from "./kept_selection.js";
+import { boxesOf, focusOf, selectionOf } from "./kept_selection.js";
 import { LiveAnswer } from "./live_answer.js";
-import { LiveSteps, keepOpen } from "./live_steps.js";
+import { LiveSteps } from "./live_steps.js";
 import { append, liveTurn } from "./live_turn.js";
 import { followTurn, startTurn, stopTurn } from "./stream.js";
 
@@ -91,12 +92,14 @@ export class Conversation extends EventTarget {
   // Shows a running answer that this page did not start, or lost the connection to.
   async follow(turn, { replaces = null } = {}) {
     if (this.fetching || this.current?.turn === turn) return;
-    const section = (await this.#fetched(this.turnUrl(turn)))?.querySelector(".turn");
+    const nodes = await this.#fetched(this.turnUrl(turn));
+    const section = nodes?.querySelector(".turn");
     const replaced = this.#shown(replaces ?? turn);
     if (!section || this.answering || (replaced && from(replaced).some((node) => node.querySelector?.(".editor")))) return;
+    keepOpen(this.ledger, nodes);
     this.#put(section, replaced);
     this.#makeLast(section);
-    this.toEnd();
+    this.#keepPlace();
     this.#settled(section);
     this.resume();
   }
@@ -109,13 +112,20 @@ export class Conversation extends EventTarget {
 
   // After a pause, loads turns that were added to this session by another device or client.
   async catchUp() {
-    if (!this.session || this.fetching || this.answering || this.ledger.querySelector(".editor, [data-refused], [data-later]")) return;
-    const nodes = await this.#fetched(this.#turnsUrl());
+    if (!this.session || this.fetching || this.#mustStay()) return;
+    const since = this.last?.dataset.turn;
+    const nodes = await this.#fetched(this.#turnsUrl(since));
     const newest = nodes && [...nodes.querySelectorAll(".turn")].at(-1)?.dataset;
     const shown = this.last?.dataset;
-    if (this.answering || !newest || (newest.turn === shown?.turn && newest.state === shown?.state)) return;
-    this.#showAll(nodes);
+    if (!newest || this.#mustStay() || shown?.turn !== since || (newest.turn === since && newest.state === shown.state)) return;
+    this.#showFrom(since, nodes);
+    this.#keepPlace();
     this.resume();
+  }
+
+  // Whether the turns must stay as they are: an answer, what is being written, or the place of a search would be lost.
+  #mustStay() {
+    return this.answering || this.ledger.querySelector(".editor, [data-refused], [data-later]") !== null;
   }
 
   // Shows another version of a turn and the turns after it, without moving what is above.
@@ -124,13 +134,9 @@ export class Conversation extends EventTarget {
     this.choosing = true;
     try {
       await call("POST", `/api/sessions/${this.session}/turns/${turn}/choose`, {});
-      const nodes = await fragment(`${this.#turnsUrl()}?since=${turn}`);
+      const nodes = await fragment(this.#turnsUrl(turn));
       this.#takeBackRefused();
-      if (nodes.querySelector(`[data-turn="${CSS.escape(turn)}"]`)) {
-        replaceFrom(section, nodes);
-        this.#settled(this.ledger);
-        window.htmx?.process(this.ledger);
-      } else this.#showAll(nodes);
+      this.#showFrom(turn, nodes, section);
       this.#showPlace();
       this.#chosen(turn);
     } finally {
@@ -145,16 +151,20 @@ export class Conversation extends EventTarget {
     this.status.textContent = `Version ${versions.querySelector(".versions__place").textContent.replace("/", " of ")}`;
   }
 
-  #turnsUrl() {
-    return this.main.dataset.turnsUrl.replace(NO_SESSION, this.session);
+  #turnsUrl(since) {
+    const path = this.main.dataset.turnsUrl.replace(NO_SESSION, this.session);
+    return since ? `${path}?since=${since}` : path;
   }
 
-  #showAll(nodes) {
-    const { following } = this;
-    this.ledger.replaceChildren(nodes);
+  // Shows a turn and those after it, in place of a section and those after that; or all, if the server sent all.
+  #showFrom(turn, nodes, section = this.#shown(turn)) {
+    keepOpen(this.ledger, nodes);
+    const focus = focusOf(this.ledger);
+    if (turn && nodes.querySelector(`[data-turn="${CSS.escape(turn)}"]`)) replaceFrom(section, nodes);
+    else this.ledger.replaceChildren(nodes);
     this.#settled(this.ledger);
     window.htmx?.process(this.ledger);
-    if (following) this.toEnd();
+    focus();
   }
 
   // Only one check at a time, since two would both start to follow the same answer. Null if it failed: the next return to
@@ -256,7 +266,8 @@ export class Conversation extends EventTarget {
           await this.#replaceWithServers(section, this.current.turn);
           await this.#addMissing();
           const failure = this.#shown(this.current.turn)?.querySelector("[data-failure]")?.textContent ?? "No answer";
-          this.status.textContent = event.type === "done" ? "Answer complete" : failure;
+          const words = event.data.state === "stopped" ? "Answer stopped" : "Answer complete";
+          this.status.textContent = event.type === "done" ? words : failure;
           this.dispatchEvent(new CustomEvent("complete", { detail: event.data }));
           return { ...event, turn: this.current.turn };
         }
@@ -269,12 +280,14 @@ export class Conversation extends EventTarget {
     }
   }
 
-  // Shows all turns again if another device added some before the last one, unless text that was not sent would be lost.
+  // Shows turns that another device added before the last one, unless text that was not sent would be lost.
   async #addMissing() {
-    const [before, last] = [...this.ledger.querySelectorAll("[data-number]")].slice(-2).map(({ dataset }) => Number(dataset.number));
-    if (!(last > before + 1) || this.ledger.querySelector(".editor, [data-refused]")) return;
-    const nodes = await this.#fetched(this.#turnsUrl());
-    if (nodes) this.#showAll(nodes);
+    const [before, last] = [...this.ledger.querySelectorAll("[data-number]")].slice(-2).map(({ dataset }) => dataset);
+    if (!(last?.number > Number(before?.number) + 1) || this.ledger.querySelector(".editor, [data-refused]")) return;
+    const nodes = await this.#fetched(this.#turnsUrl(before.turn));
+    if (!nodes) return;
+    this.#showFrom(before.turn, nodes);
+    this.#keepPlace();
   }
 
   #keepPlace() {
@@ -291,15 +304,20 @@ export class Conversation extends EventTarget {
       return;
     }
     delete section.dataset.outdated;
-    keepOpen(section, rendered);
+    keepOpen(section, nodes);
+    const focus = focusOf(this.ledger);
     const editor = section.querySelector("[data-message-editor]");
     // Their words would count, and the new rendering has none yet.
     for (const button of section.querySelectorAll("[data-copy-code]")) button.remove();
-    const select = selectionOf(section.querySelector("[data-prose]"));
+    const prose = section.querySelector("[data-prose]");
+    const [select, scroll] = [selectionOf(prose), boxesOf(prose)];
     if (editor) replaceBelow(editor, rendered);
     else section.replaceWith(rendered);
-    select((editor ? section : rendered).querySelector("[data-prose]"));
-    this.#settled(editor ? section : rendered);
+    const shown = editor ? section : rendered;
+    select(shown.querySelector("[data-prose]"));
+    this.#settled(shown);
+    scroll(shown.querySelector("[data-prose]"));
+    focus();
     if (following) this.toEnd();
   }
 

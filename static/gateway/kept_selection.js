@@ -1,5 +1,6 @@
-// Keeps a selection within an element that is replaced by another rendering of the same text. Places are counted in
-// characters other than white space, since the renderings may differ in that.
+// Keeps the selection, the focus, and what is scrolled sideways within an element that is replaced by another rendering of
+// the same text. Places of a selection are counted in characters other than white space, since the renderings may differ in
+// that.
 
 function countedBefore(element, node, at) {
   const range = document.createRange();
@@ -36,5 +37,35 @@ export function selectionOf(element) {
     if (!other || (anchorNode.isConnected && focusNode.isConnected)) return; // without `other` the answer failed
     const end = Math.max(anchor, focus);
     getSelection().setBaseAndExtent(...place(other, anchor, end), ...place(other, focus, end));
+  };
+}
+
+// Returns a function that focuses, in another rendering of the same turn, what has the focus now, if it has left the page.
+// A button that is disabled has just been used: its own code knows what comes next.
+export function focusOf(ledger) {
+  const { activeElement } = document;
+  const turn = ledger.contains(activeElement) && activeElement.closest(".turn")?.dataset.turn;
+  if (!turn || activeElement.disabled) return () => {};
+  const fold = activeElement.matches("summary") ? `[data-fold="${activeElement.parentElement.dataset.fold}"] > ` : "";
+  const names = [...activeElement.attributes].map(({ name }) => name).filter((name) => name.startsWith("data-"));
+  const selector = `[data-turn="${CSS.escape(turn)}"] ${fold}${activeElement.localName}${names.map((name) => `[${name}]`).join("")}`;
+  const at = [...ledger.querySelectorAll(selector)].indexOf(activeElement);
+  return () => {
+    if (document.activeElement === document.body) ledger.querySelectorAll(selector)[at]?.focus({ preventScroll: true });
+  };
+}
+
+const BOXES = '[tabindex="0"]'; // code, tables and long formulas
+
+// Returns a function that scrolls the boxes of another rendering of an answer, or of this one with new nodes, as they are
+// scrolled now, and focuses the one that has the focus.
+export function boxesOf(prose) {
+  const boxes = [...(prose?.querySelectorAll(BOXES) ?? [])];
+  const places = boxes.map(({ scrollLeft }) => scrollLeft);
+  const focused = boxes.indexOf(document.activeElement);
+  return (other) => {
+    const others = other?.querySelectorAll(BOXES) ?? [];
+    places.forEach((place, index) => place && others[index] && (others[index].scrollLeft = place));
+    if (focused >= 0) others[focused]?.focus({ preventScroll: true });
   };
 }

@@ -1,7 +1,7 @@
 // Shows an answer while it is streamed: the blocks that the server renders and sanitises, the line for a running tool, and
 // the caret. The nodes of a finished block are kept.
 
-import { selectionOf } from "./kept_selection.js";
+import { boxesOf, selectionOf } from "./kept_selection.js";
 import { element, parsed } from "./parts.js";
 
 // Texts for running and finished tools, from the server's table of tools in the page's template.
@@ -60,6 +60,7 @@ export class LiveAnswer {
   draw() {
     this.frame = 0;
     const select = selectionOf(this.prose);
+    const scroll = boxesOf(this.prose);
     this.caret.remove();
     for (const { nodes } of this.blocks.splice(this.count)) for (const node of nodes) node.remove();
     let after = null;
@@ -74,6 +75,7 @@ export class LiveAnswer {
     }
     this.from = this.blocks.length;
     select(this.prose);
+    scroll(this.prose);
     this.#place().append(this.caret);
     this.onDrawn();
   }

@@ -78,10 +78,3 @@ export class LiveSteps {
     fold.querySelector("[data-words]").textContent = words;
   }
 }
-
-// Keeps opened details open when the server's rendering replaces them.
-export function keepOpen(section, rendered) {
-  for (const { dataset } of section.querySelectorAll("details[data-fold][open]")) {
-    rendered.querySelector(`details[data-fold="${dataset.fold}"]`)?.setAttribute("open", "");
-  }
-}

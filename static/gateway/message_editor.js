@@ -13,9 +13,9 @@ export function editMessage(section, send) {
   area.defaultValue = section.querySelector("[data-said]").content.textContent;
   for (const child of shown) child.hidden = true;
   body.prepend(editor);
+  area.setSelectionRange(area.value.length, area.value.length);
   area.focus();
   editor.scrollIntoView({ block: "nearest" });
-  area.setSelectionRange(area.value.length, area.value.length);
 
   const close = () => {
     editor.remove();

@@ -22,10 +22,7 @@ export function installNotes(root, refreshTurn) {
 // the turn was rendered.
 async function showOpened(details, refreshTurn) {
   requestAnimationFrame(() => details.scrollIntoView({ block: "nearest" }));
-  if (!details.matches("[data-given]")) return;
-  const { dataset, id } = details.closest(".turn");
-  const error = await refused(() => refreshTurn(dataset.turn));
-  if (!error && document.activeElement === document.body) document.querySelector(`#${id} [data-given] > summary`)?.focus();
+  if (details.matches("[data-given]")) await refused(() => refreshTurn(details.closest(".turn").dataset.turn));
 }
 
 const LINE = ".note__line, .given li";

@@ -5,7 +5,9 @@ import { call, refused } from "./api.js";
 
 const SOON = 1500;
 const LONGEST = 30000;
-const UNDER_WAY = new Set(["scheduled", "running"]);
+
+// Not a review that waits for tomorrow, since today's are used up.
+const isUnderWay = ({ state, error }) => state === "running" || (state === "scheduled" && error?.code !== "daily_limit");
 
 export class ReviewsWatch extends EventTarget {
   constructor() {
@@ -28,7 +30,7 @@ export class ReviewsWatch extends EventTarget {
       [newest, waiting] = await Promise.all([call("GET", "/api/reviews?limit=50"), call("GET", "/api/reviews?state=awaiting_approval&limit=100")]);
     });
     if (error) return; // the dot is not essential
-    this.sessions = new Set(newest.data.filter(({ state }) => UNDER_WAY.has(state)).map((review) => review.session_id));
+    this.sessions = new Set(newest.data.filter(isUnderWay).map((review) => review.session_id));
     const detail = { sessions: this.sessions, waiting: waiting.has_more ? "100+" : waiting.data.length };
     this.dispatchEvent(new CustomEvent("looked", { detail }));
     if (!this.sessions.size) return;

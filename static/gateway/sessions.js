@@ -3,8 +3,10 @@
 import { tryFragment } from "./api.js";
 import { element } from "./parts.js";
 import { SessionActions } from "./session_actions.js";
+import { TAB, keep, recall } from "./storage.js";
 
 const LIST_URL = "/fragments/sessions/";
+const LEFT = "session-list"; // how the last page of this tab left the list
 const NARROW = matchMedia("(max-width: 47.99rem)");
 
 export class SessionList extends EventTarget {
@@ -22,15 +24,16 @@ export class SessionList extends EventTarget {
     this.#installList();
     this.#installDrawer();
     this.#oneTabStop();
-    this.list.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+    this.#showCurrent();
+    this.#comeBack();
+    addEventListener("pagehide", () => keep(LEFT, JSON.stringify(this.#state), TAB));
   }
 
   // Renders the list again, with as many sessions as are shown. It stays as it is while the server is unreachable.
-  async refresh() {
+  async refresh({ q, tag, archived, n } = this.#state) {
     this.asked += 1;
     const mine = this.asked;
-    const n = this.list.querySelectorAll(".session:not([data-pinned])").length;
-    const query = new URLSearchParams({ q: this.search.value, current: this.main.dataset.session, archived: this.archived, tag: this.tag.value, n });
+    const query = new URLSearchParams({ q, tag, archived, n, current: this.main.dataset.session });
     const nodes = await tryFragment(`${LIST_URL}?${query}`);
     if (!nodes || mine !== this.asked) return;
     this.outdated = this.list.querySelector(".session input") !== null;
@@ -41,6 +44,35 @@ export class SessionList extends EventTarget {
     window.htmx?.process(this.list);
     this.#listed();
     if (session) this.focusRow(session, focused.matches("[data-session-menu]") ? "[data-session-menu]" : "a");
+  }
+
+  get #state() {
+    const n = this.list.querySelectorAll(".session:not([data-pinned])").length;
+    return { q: this.search.value, tag: this.tag.value, archived: this.archived, n, top: this.list.scrollTop };
+  }
+
+  #showCurrent() {
+    this.list.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+  }
+
+  // Shows the list as the last page of this tab left it: its filters, and the pages that were loaded. A search stays while
+  // its results are opened one after another. A new session begins with the whole list, in which it will appear.
+  async #comeBack() {
+    const left = JSON.parse(recall(LEFT, TAB));
+    if (!left || !this.main.dataset.session) return;
+    const arrived = performance.getEntriesByType("navigation")[0]?.type; // now and then there is no entry
+    const isSame = ["reload", "back_forward"].includes(arrived) || new URLSearchParams(location.search).get("q") === left.q;
+    if (left.q && !isSame) return;
+    this.search.value = left.q;
+    this.tag.value = this.knownTags().includes(left.tag) ? left.tag : "";
+    this.archived = left.archived;
+    if (left.q || left.tag || left.archived || left.n > this.#state.n) {
+      this.list.style.visibility = "hidden"; // other rows would be under the pointer first
+      await this.refresh({ ...this.#state, n: left.n });
+      this.list.style.visibility = "";
+    }
+    this.list.scrollTop = left.top;
+    this.#showCurrent();
   }
 
   // Focuses a session's link or another part of it; the first session's, if it is no longer listed.

@@ -106,6 +106,7 @@ def test_an_answer_can_be_stopped_in_either_tab_and_before_it_begins(
     expect(chat.get_by_text("Well,")).to_be_visible()
     chat.keyboard.press("Escape")
     expect(chat.get_by_text("Stopped by you.")).to_be_visible()
+    expect_status(chat, "Answer stopped")
     other = alices.open(chat.url.removeprefix(alices.address))
     send(chat, "second")
     puppet.say("Two and ")

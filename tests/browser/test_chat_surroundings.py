@@ -122,6 +122,26 @@ def test_returning_to_a_page_shows_turns_from_other_devices(alices: Visitor, vis
     expect(chat.get_by_role("link", name="A session of the phone")).to_be_visible()
 
 
+def test_returning_to_a_page_keeps_the_place_and_what_is_open(alices: Visitor, visitor: NewVisitor) -> None:
+    turns = [(f"question {number}", "Fine. " * 50) for number in range(44)]
+    session = conversation_make(owner_of("alice"), *turns, ("a long question\n" * 40, "Fine."))
+    chat = alices.open(f"/c/{session.pk}/")
+    chat.get_by_role("button", name="Show all").click()
+    chat.get_by_role("button", name="Show 20 of 25 earlier turns").click()
+    expect(chat.locator(".turn")).to_have_count(40)
+    copying = chat.get_by_role("button", name="Copy answer").nth(30)
+    copying.focus()
+    place = chat.evaluate("document.getElementById('log').scrollTop")
+    ask(visitor("alice").open("/"), "from the phone")
+    chat.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(chat.get_by_text("from the phone")).to_have_count(1)
+    expect(chat.locator(".turn")).to_have_count(41)
+    expect(chat.get_by_role("button", name="Show less")).to_have_count(1)
+    expect(copying).to_be_focused()
+    assert chat.evaluate("document.getElementById('log').scrollTop") == place
+    expect(chat.get_by_role("button", name="New text below")).to_be_visible()
+
+
 def test_a_message_shows_the_turns_that_another_device_added_before_it(alices: Visitor, visitor: NewVisitor) -> None:
     session = conversation_make(owner_of("alice"), ("from the laptop", "Fine."))
     chat = alices.open(f"/c/{session.pk}/")
@@ -314,6 +334,32 @@ def test_the_list_of_sessions_loads_more_at_its_end(alices: Visitor) -> None:
     expect(page.get_by_role("link", name="A session of the phone")).to_have_count(1)
     expect(rows).to_have_count(46)
     expect(rows.last.get_by_role("link")).to_be_focused()
+
+
+def test_the_list_of_sessions_stays_as_it_is_while_sessions_are_opened(alices: Visitor) -> None:
+    for number in range(90):
+        conversation_make(owner_of("alice"), ("Which tree?", "A quince."), title=f"Session {number}")
+    page = alices.open("/")
+    rows, search = page.locator(".session"), page.get_by_label("Search sessions")
+    for count in (80, 90):
+        rows.last.scroll_into_view_if_needed()
+        expect(rows).to_have_count(count)
+    page.get_by_role("link", name="Session 2", exact=True).click()
+    expect(page.get_by_role("heading", name="Session 2")).to_be_visible()
+    expect(rows).to_have_count(90)
+    expect(page.get_by_role("link", name="Session 2", exact=True)).to_be_in_viewport()
+    search.fill("quince")
+    expect(page.locator(".hit").first).to_be_visible()
+    for _ in range(2):
+        page.locator(".hit").nth(3).click()
+        page.wait_for_url("**q=quince")
+        expect(search).to_have_value("quince")
+        expect(page.locator(".hit").nth(3)).to_be_in_viewport()
+    page.reload()
+    expect(search).to_have_value("quince")
+    page.get_by_role("link", name="New session").click()
+    expect(search).to_have_value("")
+    expect(rows).to_have_count(40)
 
 
 def test_an_answer_and_its_code_can_be_copied(alices: Visitor) -> None:

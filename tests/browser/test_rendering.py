@@ -149,6 +149,27 @@ def test_what_is_selected_in_the_growing_paragraph_stays_selected(chat: Page, pu
     assert chat.evaluate("String(getSelection())") == "stop the service"
 
 
+def test_code_that_was_scrolled_sideways_stays_so_while_it_grows_and_when_it_is_complete(
+    chat: Page, puppet: PuppetModel
+) -> None:
+    send(chat, "go")
+    puppet.say("```text\n" + "wide " * 100 + "\n")
+    code = chat.locator(".code pre")
+    expect(code).to_contain_text("wide")
+    code.focus()
+    code.evaluate("box => { box.scrollLeft = 150; }")
+    puppet.say("second line\n")
+    expect(code).to_contain_text("second line")
+    expect(code).to_be_focused()
+    assert code.evaluate("box => box.scrollLeft") == 150
+    puppet.say("```\n\nDone.")
+    puppet.end()
+    expect_status(chat, "Answer complete")
+    expect(chat.locator(".turn")).to_have_attribute("data-state", "completed")
+    expect(code).to_be_focused()
+    assert code.evaluate("box => box.scrollLeft") == 150
+
+
 def test_each_paragraph_begins_at_the_side_where_its_language_begins(alices: Visitor) -> None:
     """Hebrew at the right edge, with its list markers; English beside it at the left edge."""
     answer = "שלום עולם!\n\nHello world!\n\n- פריט\n\n`ls -l`\n\n| שם | ערך |\n|---|---|\n| א | 1 |"
@@ -275,6 +296,12 @@ def test_a_long_paste_is_folded_and_can_be_unfolded(chat: Page, puppet: PuppetMo
     assert serious_findings(chat) == []
     chat.reload()
     expect(unfold).to_be_visible()
+    message.hover()
+    message.get_by_role("button", name="Edit your message").click()
+    expect(message.get_by_role("button", name="Send")).to_be_in_viewport(ratio=1)
+    assert message.get_by_role("textbox").evaluate(
+        "area => area.scrollTop + area.clientHeight >= area.scrollHeight - 20"
+    )
 
 
 def test_a_too_long_message_is_refused_before_sending_and_kept(chat: Page, puppet: PuppetModel) -> None:

@@ -428,3 +428,11 @@ def test_axe_finds_nothing_serious(alices: Visitor, book: Book) -> None:
     page.get_by_role("button", name="History").click()
     expect(page.locator("#document .rev")).to_have_count(1)
     assert findings_wide_and_narrow(page, 390) == []
+
+
+def test_a_review_that_waits_for_tomorrow_is_not_shown_as_under_way(alices: Visitor, book: Book) -> None:
+    review_make(book, "Reviewed now", State.SCHEDULED)
+    review_make(book, "Reviewed tomorrow", State.SCHEDULED, error={"code": "daily_limit", "message": "Used up."})
+    page = alices.open("/")
+    expect(page.get_by_role("link", name="Reviewed now Review in progress")).to_be_visible()
+    expect(page.get_by_role("link", name="Reviewed tomorrow", exact=True)).to_be_visible()

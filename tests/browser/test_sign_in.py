@@ -161,6 +161,19 @@ def test_an_unknown_address_has_a_link_back(visitor: NewVisitor) -> None:
     expect(page.get_by_label("Message to assistant")).to_be_visible()
 
 
+def test_a_refused_form_has_a_link_back_and_looks_like_the_other_pages(visitor: NewVisitor) -> None:
+    stranger = visitor()
+    stranger.expect_error("status of 403")
+    page = stranger.open("/login/")
+    stranger.context.clear_cookies()
+    sign_in_with(page, "alice", "wrong")
+    expect(page.get_by_role("heading", name="This was not accepted")).to_be_visible()
+    assert findings_wide_and_narrow(page, 320) == []
+    assert "Daybook Title" in page.evaluate("getComputedStyle(document.querySelector('h1')).fontFamily")
+    page.get_by_role("link", name="Go to Daybook").click()
+    expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+
+
 def test_axe_finds_nothing_serious(
     visitor: NewVisitor, provider: OpenIDServer, mailed_link: Callable[[], str], server: LiveServer
 ) -> None:

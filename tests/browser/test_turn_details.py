@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from gateway.models import Run
 from memories.errors import UpstreamError
 from tests.browser.axe import findings_light_and_dark
-from tests.browser.page_actions import ask, expect_status, send
+from tests.browser.page_actions import ask, expect_status, hold_back, send
 from tests.browser.puppet_model import PuppetModel
 
 pytestmark = pytest.mark.browser
@@ -22,6 +22,7 @@ def test_thinking_is_folded_during_and_after_the_answer(chat: Page, puppet: Pupp
     thinking = chat.locator("summary", has_text="Thinking…")
     thinking.click()
     thought = chat.locator(".thought")
+    expect(thought).to_be_visible()
     expect(thought).to_have_text("The person asks")
     puppet.think("about tea.")
     expect(thought).to_have_text("The person asks about tea.")
@@ -36,6 +37,35 @@ def test_thinking_is_folded_during_and_after_the_answer(chat: Page, puppet: Pupp
     expect(thought).to_be_hidden()
     summary.click()
     expect(thought).to_have_text("The person asks about tea.")
+
+
+def test_the_session_title_does_not_move_the_answer(chat: Page, puppet: PuppetModel) -> None:
+    lists = hold_back(chat, "**/fragments/sessions/**")
+    send(chat, "What do I drink?")
+    puppet.think("The person asks ")
+    thinking = chat.locator("summary", has_text="Thinking…")
+    expect(thinking).to_be_visible()
+    before = thinking.bounding_box()
+    lists.pop().continue_()
+    expect(chat.get_by_role("heading", name="What do I drink?")).to_be_visible()
+    assert thinking.bounding_box() == before
+    puppet.answer("Tea.")
+    expect_status(chat, "Answer complete")
+
+
+def test_what_is_opened_and_focused_during_an_answer_stays_so_after_it(chat: Page, puppet: PuppetModel) -> None:
+    send(chat, "What do I drink?\n" * 40)
+    chat.get_by_role("button", name="Show all (40 lines)").click()
+    puppet.think("The person asks about tea.")
+    thinking = chat.locator("summary", has_text="Thinking…")
+    expect(thinking).to_be_visible()
+    thinking.press("Enter")
+    puppet.answer("Tea.")
+    expect_status(chat, "Answer complete")
+    expect(chat.locator(".turn")).to_have_attribute("data-state", "completed")
+    expect(chat.get_by_role("button", name="Show less")).to_have_attribute("aria-expanded", "true")
+    expect(chat.locator(".thought")).to_be_visible()
+    expect(chat.locator("summary", has_text="Thought for")).to_be_focused()
 
 
 def test_a_reload_while_thinking_shows_all_of_the_thinking(chat: Page, puppet: PuppetModel) -> None:
