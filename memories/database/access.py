@@ -58,23 +58,6 @@ working_for: ContextVar[UUID | None] = ContextVar("working_for", default=None)
 """The owner whose request is being answered."""
 
 
-class _Share(asyncio.Semaphore):
-    """How many reads of one owner may be in the lane at once, and how many wait for that or run."""
-
-    users = 0
-
-    async def enter(self, seconds: float) -> None:
-        """Wait for a place. Raises DatabaseBusy."""
-        try:
-            async with asyncio.timeout(seconds if self.locked() else None):
-                await self.acquire()
-        except TimeoutError:
-            raise DatabaseBusy(BUSY) from None
-
-
-_shares: dict[UUID, _Share] = {}
-
-
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a synchronous function that writes (or may write) with the ORM, with the caller's context variables.
 
@@ -87,21 +70,9 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
 async def in_read_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a synchronous function that only reads. It never waits for a write. All reads for one owner (`working_for`)
     leave a thread to others."""
-    job, seconds, owner_id = functools.partial(function, *args, **kwargs), _busy_seconds(), working_for.get()
-    if owner_id is None or not settings.DB_THREADS:
-        return await _run(_read_lane, seconds, job)
-    share = _shares.get(owner_id) or _shares.setdefault(owner_id, _Share(max(1, settings.DB_READ_THREADS - 1)))
-    share.users += 1
-    try:
-        await share.enter(seconds)
-        try:
-            return await _run(_read_lane, seconds, job)
-        finally:
-            share.release()
-    finally:
-        share.users -= 1
-        if not share.users:
-            del _shares[owner_id]
+    return await _run(
+        _read_lane, _busy_seconds(), functools.partial(function, *args, **kwargs), for_one=working_for.get()
+    )
 
 
 async def in_patient_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -240,11 +211,13 @@ _checkpoint_lane = Lane("daybook-checkpoint", lambda: 1)
 _next_checkpoint = 0.0
 
 
-async def _run(lane: Lane, seconds: float, function: Callable[[], T], *, share: bool = False) -> T:
+async def _run(
+    lane: Lane, seconds: float, function: Callable[[], T], *, share: bool = False, for_one: UUID | None = None
+) -> T:
     loop = asyncio.get_running_loop()
     if not settings.DB_THREADS:
         return _inline(loop, function)
-    job = lane.share(seconds, function) if share else lane.submit(seconds, function)
+    job = lane.share(seconds, function) if share else lane.submit(seconds, function, for_one)
     timer = loop.call_later(seconds, job.cancel)  # does nothing once it has started
     try:
         return await asyncio.wrap_future(job)

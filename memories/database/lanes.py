@@ -3,9 +3,10 @@
 import contextlib
 import threading
 import time
-from collections import deque
-from collections.abc import Callable
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from django.db import DatabaseError, OperationalError, connections
@@ -30,6 +31,14 @@ def in_lane_thread() -> bool:
     return getattr(_thread, "here", False)
 
 
+@dataclass(slots=True)
+class _Share:
+    """One person's jobs that wait, and how many threads run some."""
+
+    waiting: deque[Job] = field(default_factory=deque)
+    threads: int = 0
+
+
 class Lane:
     """A thread pool that runs jobs in order of arrival, created at the first job."""
 
@@ -41,11 +50,22 @@ class Lane:
         self._opened: list[BaseDatabaseWrapper] = []
         self._local = threading.local()
         self._shared: deque[Job] = deque()
+        self._limited: defaultdict[Hashable, _Share] = defaultdict(_Share)
 
-    def submit(self, seconds: float, function: Callable[[], T]) -> "Future[T]":
-        """Queue a job that may wait for `seconds` from now, for a thread and for the database's lock."""
+    def submit(self, seconds: float, function: Callable[[], T], for_one: Hashable = None) -> "Future[T]":
+        """Queue a job that may wait for `seconds` from now, for a thread and for the database's lock. Jobs `for_one`
+        person leave a thread to others, if there are several."""
+        job = Job(time.monotonic() + seconds, function)
         with self._lock:
-            return self._threads().submit(self._work, Job(time.monotonic() + seconds, function))
+            threads = self._threads()
+            if for_one is None:
+                return threads.submit(self._work, job)
+            share = self._limited[for_one]
+            share.waiting.append(job)
+            if share.threads < max(1, self._size() - 1):
+                share.threads += 1
+                threads.submit(self._work_limited, for_one, share)
+        return job.future
 
     def share(self, seconds: float, function: Callable[[], T]) -> "Future[T]":
         """Queue a write that may share a transaction with other waiting writes; otherwise like `submit`."""
@@ -66,7 +86,9 @@ class Lane:
         with self._lock:
             pool, self._pool = self._pool, None
             opened, self._opened = self._opened, []
-            waiting, self._shared = self._shared, deque()
+            waiting = [*self._shared, *(job for share in self._limited.values() for job in share.waiting)]
+            self._shared.clear()
+            self._limited.clear()
         for job in waiting:
             job.future.cancel()
         if pool is not None:
@@ -105,10 +127,29 @@ class Lane:
                 if run_in_one_transaction(jobs):
                     return
         for job in jobs:
-            try:
-                job.future.set_result(self._work(job))
-            except BaseException as error:  # noqa: BLE001 - like an executor, pass it to the future
-                job.future.set_exception(error)
+            self._finish(job)
+
+    def _work_limited(self, for_one: Hashable, share: "_Share") -> None:
+        """Run one person's next waiting job, then queue behind the jobs of others for the one after it."""
+        with self._lock:
+            job = share.waiting.popleft() if share.waiting else None
+        if job is not None and job.future.set_running_or_notify_cancel():
+            self._finish(job)
+        with self._lock:
+            if share.waiting and self._pool is not None:
+                self._pool.submit(self._work_limited, for_one, share)
+                return
+            share.threads -= 1
+            if not share.threads:
+                self._limited.pop(for_one, None)
+
+    def _finish(self, job: Job) -> None:
+        future = job.future
+        try:
+            future.set_result(self._work(job))
+        except BaseException as error:  # noqa: BLE001 - like an executor, pass it to the future
+            future.set_exception(error)
+            del job.future, future  # the error refers to the frames that hold the job
 
     def _set_lock_timeout(self, seconds: float) -> None:
         """Set this thread's lock timeout, and replace an ended connection. A statement is sent only if the timeout

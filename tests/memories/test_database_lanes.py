@@ -170,8 +170,10 @@ class Text:
     """What a refused function holds, such as an unpacked file."""
 
 
+@pytest.mark.parametrize("owner_id", [None, UUID(int=1)])
 @pytest.mark.parametrize("lane", [in_thread, in_read_thread, None])
-async def test_a_refusal_frees_what_its_function_holds_without_the_collector(lane: Any) -> None:
+async def test_a_refusal_frees_what_its_function_holds_without_the_collector(lane: Any, owner_id: UUID | None) -> None:
+    working_for.set(owner_id)
     held: list[weakref.ref[Text]] = []
 
     def refused() -> Iterator[None]:
@@ -208,7 +210,37 @@ async def test_the_reads_of_one_owner_leave_a_thread_to_others(
     assert first is None
     assert [type(error) for error in others] == [DatabaseBusy, DatabaseBusy]
     assert (await alice_api.get("/api/memories"))[0] == 200
-    assert not access._shares
+
+
+async def test_a_read_that_its_client_left_still_occupies_a_thread(
+    alice: Owner, charlie_api: Api, gate: Gate, settings: Settings
+) -> None:
+    settings.DB_READ_THREADS = 2
+    before = working_for.set(alice.pk)
+    left = asyncio.create_task(in_read_thread(gate.hold))
+    await eventually_async(gate.entered.is_set, within=10)
+    left.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await left
+    again = asyncio.create_task(in_read_thread(list))
+    working_for.reset(before)
+    await asyncio.sleep(0)
+    assert (await charlie_api.get("/api/memories"))[0] == 200
+    assert not again.done()
+    gate.open.set()
+    assert await again == []
+
+
+async def test_a_long_read_of_an_owner_leaves_a_thread_to_the_same_owner(
+    alice: Owner, alice_api: Api, gate: Gate
+) -> None:
+    before = working_for.set(alice.pk)
+    slow = asyncio.create_task(in_read_thread(gate.hold))
+    working_for.reset(before)
+    await eventually_async(gate.entered.is_set, within=10)
+    assert (await alice_api.get("/api/memories"))[0] == 200
+    gate.open.set()
+    await slow
 
 
 async def test_a_request_that_waits_too_long_for_a_thread_gets_retry_after(alice_api: Api, gate: Gate) -> None:
