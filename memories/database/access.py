@@ -244,7 +244,7 @@ async def _run(lane: Lane, seconds: float, function: Callable[[], T], *, share: 
     loop = asyncio.get_running_loop()
     if not settings.DB_THREADS:
         return _inline(loop, function)
-    job = lane.share(seconds, function) if share else lane.submit(seconds, function)
+    job = lane.submit(seconds, function, working_for.get(), share=share)
     timer = loop.call_later(seconds, job.cancel)  # does nothing once it has started
     try:
         return await asyncio.wrap_future(job)

@@ -1,4 +1,6 @@
-"""Lanes: small thread pools for database work, with connections of their own (memories.database.access)."""
+"""Lanes: small thread pools for database work, with connections of their own (memories.database.access).
+
+Owners take turns: a job waits for at most one job of each other owner before it, however many jobs they have."""
 
 import contextlib
 import threading
@@ -6,7 +8,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
+from uuid import UUID
 
 from django.db import DatabaseError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -31,7 +34,7 @@ def in_lane_thread() -> bool:
 
 
 class Lane:
-    """A thread pool that runs jobs in order of arrival, created at the first job."""
+    """A thread pool, created at the first job. It runs the jobs of each owner in order of arrival."""
 
     def __init__(self, name: str, size: Callable[[], int]) -> None:
         self._name = name
@@ -40,20 +43,19 @@ class Lane:
         self._pool: ThreadPoolExecutor | None = None
         self._opened: list[BaseDatabaseWrapper] = []
         self._local = threading.local()
-        self._shared: deque[Job] = deque()
+        # The waiting jobs of each owner, and of None for work of nobody. The owner whose turn it is comes first.
+        self._waiting: dict[UUID | None, deque[Job]] = {}
 
-    def submit(self, seconds: float, function: Callable[[], T]) -> "Future[T]":
-        """Queue a job that may wait for `seconds` from now, for a thread and for the database's lock."""
-        with self._lock:
-            return self._threads().submit(self._work, Job(time.monotonic() + seconds, function))
-
-    def share(self, seconds: float, function: Callable[[], T]) -> "Future[T]":
-        """Queue a write that may share a transaction with other waiting writes; otherwise like `submit`."""
-        job = Job(time.monotonic() + seconds, function)
+    def submit(
+        self, seconds: float, function: Callable[[], T], owner_id: UUID | None = None, *, share: bool = False
+    ) -> "Future[T]":
+        """Queue a job that may wait for `seconds` from now, for a thread and for the database's lock. With `share` it
+        is a write that may share a transaction with other waiting writes."""
+        job = Job(time.monotonic() + seconds, function, owner_id, share)
         with self._lock:
             threads = self._threads()
-            self._shared.append(job)
-            threads.submit(self._work_shared)
+            self._waiting.setdefault(owner_id, deque()).append(job)
+            threads.submit(self._work_next)
         return job.future
 
     def offer(self, seconds: float, function: Callable[[], object]) -> None:
@@ -66,9 +68,10 @@ class Lane:
         with self._lock:
             pool, self._pool = self._pool, None
             opened, self._opened = self._opened, []
-            waiting, self._shared = self._shared, deque()
-        for job in waiting:
-            job.future.cancel()
+            waiting, self._waiting = self._waiting, {}
+        for jobs in waiting.values():
+            for job in jobs:
+                job.future.cancel()
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)
         for connection in opened:
@@ -86,29 +89,46 @@ class Lane:
         with self._lock:
             self._opened.append(connection)
 
-    def _work(self, job: Job) -> Any:
-        left = job.deadline - time.monotonic()
-        if left <= 0:
-            raise DatabaseBusy(BUSY)
-        self._set_lock_timeout(left)
-        return job.context.run(job.function)
-
-    def _work_shared(self) -> None:
-        """Run all waiting shared jobs, in one transaction if possible. Later calls may find none left."""
+    def _take(self) -> list[Job]:
+        """Return the first job of the owner whose turn it is. If it may share its transaction, others that may follow
+        it: the first of each owner in turn, as long as it may."""
+        jobs: list[Job] = []
         with self._lock:
-            waiting = [self._shared.popleft() for _ in range(min(len(self._shared), MAX_JOBS_PER_TRANSACTION))]
-        jobs = [job for job in waiting if job.future.set_running_or_notify_cancel()]
+            while len(jobs) < MAX_JOBS_PER_TRANSACTION:
+                queues = self._waiting.values()
+                queue = next((one for one in queues if not jobs or (jobs[0].share and one[0].share)), None)
+                if queue is None:
+                    break
+                jobs.append(job := queue.popleft())
+                del self._waiting[job.owner_id]
+                if queue:
+                    self._waiting[job.owner_id] = queue  # behind the others
+        return jobs
+
+    def _work_next(self) -> None:
+        """Run the next job, or several in one transaction. There is a call for each job, so that later calls may find
+        none left."""
+        jobs = [job for job in self._take() if job.future.set_running_or_notify_cancel()]
         left = min(job.deadline for job in jobs) - time.monotonic() if len(jobs) > 1 else 0.0
         if left > 0:
             with contextlib.suppress(DatabaseError):  # each job runs into the error again
                 self._set_lock_timeout(left)
                 if run_in_one_transaction(jobs):
                     return
-        for job in jobs:
-            try:
-                job.future.set_result(self._work(job))
-            except BaseException as error:  # noqa: BLE001 - like an executor, pass it to the future
-                job.future.set_exception(error)
+        while jobs:
+            self._work(jobs.pop(0))
+
+    def _work(self, job: Job) -> None:
+        try:
+            left = job.deadline - time.monotonic()
+            if left <= 0:
+                raise DatabaseBusy(BUSY)
+            self._set_lock_timeout(left)
+            job.future.set_result(job.context.run(job.function))
+        except BaseException as error:  # noqa: BLE001 - like an executor, pass it to the future
+            job.future.set_exception(error)
+        finally:
+            del job  # its error refers to this frame: both, and what the function holds, would wait for the collector
 
     def _set_lock_timeout(self, seconds: float) -> None:
         """Set this thread's lock timeout, and replace an ended connection. A statement is sent only if the timeout

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
+from uuid import UUID
 
 from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -26,10 +27,13 @@ _thread = threading.local()
 
 @dataclass(eq=False, slots=True)
 class Job:
-    """A function for a database thread, its deadline (time.monotonic()), and the future of its result."""
+    """A function for a database thread, its deadline (time.monotonic()), the owner whose turn it takes, whether it may
+    share a transaction, and the future of its result."""
 
     deadline: float
     function: Callable[[], Any]
+    owner_id: UUID | None
+    share: bool
     context: contextvars.Context = field(default_factory=contextvars.copy_context)
     future: "Future[Any]" = field(default_factory=Future)
 

@@ -76,11 +76,15 @@ async def busy_thread() -> AsyncIterator[None]:
     await holding
 
 
+def waiting_jobs() -> int:
+    return sum(map(len, access._write_lane._waiting.values()))
+
+
 async def run_together(*calls: Callable[[], Any]) -> list[Any]:
     """Run the calls in the write thread after all of them have waited for it. Return results and errors."""
     async with busy_thread():
         waiting = [asyncio.create_task(in_shared_thread(call)) for call in calls]
-        await eventually_async(lambda: len(access._write_lane._shared) == len(calls), within=10)
+        await eventually_async(lambda: waiting_jobs() == len(calls), within=10)
     return await asyncio.gather(*waiting, return_exceptions=True)
 
 
@@ -149,7 +153,7 @@ async def test_each_write_is_refused_while_the_database_is_locked(alice: Owner) 
 async def test_a_cancelled_write_is_not_run(alice: Owner) -> None:
     async with busy_thread():
         cancelled, waiting = (asyncio.create_task(in_shared_thread(record, alice, number)) for number in (1, 2))
-        await eventually_async(lambda: len(access._write_lane._shared) == 2, within=10)
+        await eventually_async(lambda: waiting_jobs() == 2, within=10)
         cancelled.cancel()
         await asyncio.gather(cancelled, return_exceptions=True)
     assert (await waiting, await stored()) == (2, 1)
