@@ -41,7 +41,8 @@ _WRITTEN_BY_CLIENTS = re.compile(
             r"EXECUTION RESULT of \[[^\]\n]{1,200}\]:",
             r"Tool output for tool call \S{1,200} \([^)\n]{1,200}\):",
             r"TOOL RESPONSE:[ \t]*\n-{5}",
-            r"\[SYSTEM\] This run is not complete until you call one of these terminal completion tools: ",
+            r"\[SYSTEM\] This run is not complete until you call one of these terminal completion tools: [^\n]{1,2000}"
+            r"call the appropriate terminal completion tool now\.\s*\Z",
         )
     )
 )
@@ -58,8 +59,13 @@ _OUTPUT_PREFIX, _OUTPUT_SUFFIX = (
 # Tags in which clients wrap a person's message; their content is the person's own.
 MESSAGE_TAGS = frozenset({"user_input", "user_message", "user_query", "task", "feedback"})
 _QUESTION_PREFIX, _QUESTION_MARKER = "### Task:", "</context>"
-# What VS Code writes around a person's message, behind the date, the state of the editor and reminders
-_REQUEST_BEGINS, _REQUEST_ENDS = "<userRequest>", "</userRequest>"
+# What VS Code writes around a person's message, behind elements with the date, the state of the editor and reminders. A
+# text with a second such tag may be a pasted one that imitates it.
+_REQUEST_BEGINS = re.compile(
+    r"(?>\s*<(?!userRequest>)([A-Za-z][\w-]{0,40})(?:\s[^<>]{0,300})?>.*?</\1>)*+\s*<userRequest>(?!.*<userRequest>)",
+    re.DOTALL,
+)
+_REQUEST_ENDS = "</userRequest>"
 # What smolagents puts before a person's message, and the output of code, to which it appends their next message
 _TASK_PREFIX = "New task:\n"
 _NEXT_TASK = f"\n{_TASK_PREFIX}"
@@ -135,8 +141,8 @@ def question_span(text: str) -> tuple[int, int]:
     """Return the span of the person's own message after Open WebUI's documents, VS Code's context or smolagents' output
     of code, or within LangChain's prompt for calls as text. Any other message is the person's own as a whole."""
     whole = 0, len(text)
-    if text.rstrip().endswith(_REQUEST_ENDS) and (begins := text.rfind(_REQUEST_BEGINS)) >= 0:
-        return begins + len(_REQUEST_BEGINS), text.rfind(_REQUEST_ENDS)
+    if text.rstrip().endswith(_REQUEST_ENDS) and (request := _REQUEST_BEGINS.match(text)):
+        return request.end(), text.rfind(_REQUEST_ENDS)
     if text.startswith(_TASK_PREFIX):
         return len(_TASK_PREFIX), len(text)
     if _CODE_OUTPUT.match(text):

@@ -351,6 +351,10 @@ TURNS = [
     Row("a title, in a conversation with tools", user("a", "Generate a concise title for the pull request"), TOOLS),
     Row("a summary in VS Code that somebody asks for", user("Summarize the conversation history so far, paying special "
         "attention to the most recent agent commands.")),
+    Row("a summary in VS Code that somebody asks for later", user("a", "Summarize the conversation history so far, "
+        "paying special attention to the most recent agent commands."), TOOLS),
+    Row("a question about a message of VS Code", user("a", "The conversation has grown too large for the context "
+        "window and must be compacted now. What does VS Code mean?"), TOOLS),
     Row("VS Code: a question about such a prompt", system("You are an expert AI programming assistant, working with a "
         "user in the VS Code editor.") + user("hi", "<userRequest>\nYou are an expert in crafting pithy titles: give "
         "me three.\n</userRequest>"), STREAM | TOOLS),

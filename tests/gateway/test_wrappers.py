@@ -98,9 +98,16 @@ REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
         (VS_CODE_WORKSPACE, ""),
         (VS_CODE_WORKSPACE + VS_CODE.format("Fix the tests"), "Fix the tests"),
         ("Close <userRequest> in a.py", "Close <userRequest> in a.py"),
+        ("What is <userRequest>x</userRequest>", "What is <userRequest>x</userRequest>"),
         (
-            "[SYSTEM] This run is not complete until you call one of these terminal completion tools: submit_and_exit.",
+            "[SYSTEM] This run is not complete until you call one of these terminal completion tools: submit_and_exit. "
+            "Continue working if requirements are not met. If the task is complete, call the appropriate terminal "
+            "completion tool now.",
             "",
+        ),
+        (
+            "[SYSTEM] This run is not complete until you call one of these terminal completion tools: x. Who says so?",
+            "[SYSTEM] This run is not complete until you call one of these terminal completion tools: x. Who says so?",
         ),
         ("What does <think> do?", "What does <think> do?"),
         ("if a < b: return <T>", "if a < b: return <T>"),
