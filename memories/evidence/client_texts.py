@@ -5,17 +5,19 @@ linear in the length of the text."""
 import re
 from dataclasses import dataclass
 
-# Instructions that clients append to the message: aider for edits, Open WebUI for running code.
+# Instructions that clients append to a message: aider for edits, Open WebUI for running code, Cline for calling a tool.
 _TRAILING_RULES = re.compile(
     r"^# (?:\*SEARCH/REPLACE block\*|V4A Diff Format) Rules:[ \t]*$"
     r"|^# File editing rules:\n\nReturn edits similar to unified diffs"
     r"|^To suggest changes to a file you MUST return the entire content of the updated file\.\nYou MUST use this "
-    r"|^#### Code Interpreter\n\nYou have access to a Python code interpreter via:",
+    r"|^#### Code Interpreter\n\nYou have access to a Python code interpreter via:"
+    r"|^\[SYSTEM\] This run is not complete until you call one of these terminal completion tools: [^\n]{1,2000} call "
+    r"the appropriate terminal completion tool now\.\s*\Z",
     re.MULTILINE,
 )
 # Messages that clients write themselves and send as the user: files and examples (aider), descriptions of the
 # environment (Gemini CLI, Qwen Code), command output (aider, Open Interpreter, AutoGen), a tool's pictures (Agno) or
-# result (Griptape, OpenHands, Continue, LangChain's conversational agent), and reminders of a tool (Cline).
+# result (Griptape, OpenHands, Continue, LangChain's conversational agent).
 _WRITTEN_BY_CLIENTS = re.compile(
     "|".join(
         (
@@ -41,8 +43,6 @@ _WRITTEN_BY_CLIENTS = re.compile(
             r"EXECUTION RESULT of \[[^\]\n]{1,200}\]:",
             r"Tool output for tool call \S{1,200} \([^)\n]{1,200}\):",
             r"TOOL RESPONSE:[ \t]*\n-{5}",
-            r"\[SYSTEM\] This run is not complete until you call one of these terminal completion tools: [^\n]{1,2000}"
-            r"call the appropriate terminal completion tool now\.\s*\Z",
         )
     )
 )
