@@ -113,7 +113,8 @@ def _match_in_session(
         return MatchedSession(session=session, rule=Rule.ID, regenerates=latest)
     runs = shown_runs(session)
     if latest and latest.state != Run.State.COMPLETED:
-        answered = runs.filter(state=Run.State.COMPLETED).order_by("-id").first()
+        earlier = runs.filter(state=Run.State.COMPLETED, history_hash_after=latest.history_hash_before)
+        answered = earlier.order_by("-id").first()
         if answered and conversation.matches(answered):  # the client has dropped the message that was not answered
             return MatchedSession(session=session, rule=Rule.ID, regenerates=answered)
     is_next = conversation.turns_before == 0 or session.history_hash == conversation.history_hash_before
