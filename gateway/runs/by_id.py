@@ -8,10 +8,10 @@ from gateway.runs.matching import Continuation
 from gateway.runs.requested import ComparisonNeeded, MatchedSession, Rule, SessionLookup
 from gateway.runs.session_rows import (
     UNFINISHED,
-    hidden_predecessor,
     latest_run,
     locked_sessions,
     named,
+    predecessors,
     shown_runs,
     with_agent,
 )
@@ -124,8 +124,9 @@ def _match_in_session(
     edited = runs.filter(history_hash_before=conversation.history_hash_before, state=Run.State.COMPLETED)
     if run := edited.order_by("-id").first():
         return MatchedSession(session=session, rule=Rule.ID, regenerates=run)
-    if run := hidden_predecessor(conversation, owner_id=session.owner_id, session=session):
-        return MatchedSession(session=session, rule=Rule.ID, hidden=run)
+    before = predecessors(conversation, owner_id=session.owner_id, session=session)
+    if before and all(run.superseded for run in before):  # clients keep the versions of a conversation, too
+        return MatchedSession(session=session, rule=Rule.ID, hidden=before[0])
     if continuation is None or (continuation.following and continuation.message_seq != session.message_seq):
         raise ComparisonNeeded
     again = runs.filter(pk=continuation.following).first() if continuation.following else None
