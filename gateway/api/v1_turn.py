@@ -140,6 +140,7 @@ async def _open(caller: Caller, v1_request: V1Request, attachments: AttachmentSt
             messages = await attachments.messages(v1_request.messages)
             v1_request = replace(v1_request, messages=messages, history_kept=True)
         except OtherBranchShown as refused:
+            continuation = None  # it is that of the branch shown so far
             with contextlib.suppress(SessionBusy):  # it is busy for this request, too, which then waits or is forked
                 await in_slices_to_the_end(branch_choose(caller, refused.run.session_id, refused.run.pk))
         except SameTurnRunning as running:

@@ -129,6 +129,9 @@ def _match_in_session(
         return MatchedSession(session=session, rule=Rule.ID, hidden=before[0])
     if continuation is None or (continuation.following and continuation.message_seq != session.message_seq):
         raise ComparisonNeeded
+    others = Run.objects.filter(session=session, superseded=True)
+    if continuation.hidden and (run := others.filter(pk=continuation.hidden).first()):
+        return MatchedSession(session=session, rule=Rule.ID, hidden=run)
     again = runs.filter(pk=continuation.following).first() if continuation.following else None
     through, common = continuation.through, continuation.common
     return MatchedSession(session=session, rule=Rule.ID, regenerates=again, through=through, common=common)

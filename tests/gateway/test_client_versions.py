@@ -53,6 +53,31 @@ async def test_a_client_that_returns_to_another_version_continues_its_branch(
     assert (await shown_texts(session), session.turns) == (["one", "zwei", "drei"], 3)
 
 
+async def test_a_client_that_resends_less_than_it_sent_may_return_to_another_version(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    chat = Chat(alice_api, model, headers={"x-openwebui-chat-id": "mine"})
+
+    async def say(text: str, answer: str) -> None:
+        await chat.say(f"{text} <context>What a search of documents found for this message.</context>", answer)
+        chat.messages[-2] = user(text)
+
+    await say(*CAPITAL)
+    await say(*SEE)
+    first, chat.messages = list(chat.messages), chat.messages[:2]
+    await say("What should I eat there?", OTHER)
+    edited, chat.messages = list(chat.messages), list(first)
+    await say("How long is the boat ride?", "The boat ride takes about fifty minutes.")
+    chat.messages = edited
+    await say("Where is it?", "It is in the old town, near the water.")
+    chat.messages = first
+    await say("How long is it?", "Fifty minutes, as I said.")
+    session = await in_thread(Session.objects.get)
+    shown = Run.objects.filter(superseded=False).order_by("turn").values_list("text", flat=True)
+    answers = [CAPITAL[1], SEE[1], "Fifty minutes, as I said."]
+    assert (await in_thread(lambda: list(shown)), session.turns) == (answers, 3)
+
+
 async def test_a_client_without_an_id_may_return_to_an_earlier_answer(chat: Chat) -> None:
     earlier = list(chat.messages)
     again = await chat.again(OTHER)
