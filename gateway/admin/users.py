@@ -190,8 +190,12 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
         self._delete(request, obj, DELETE_SECONDS)
 
     @transaction.atomic
+    def response_action(self, request: HttpRequest, queryset: "QuerySet[User]") -> HttpResponse | None:
+        """Run an action on all selected users, or record and do nothing if it is refused for one of them."""
+        return super().response_action(request, queryset)
+
     def delete_queryset(self, request: HttpRequest, queryset: "QuerySet[User]") -> None:
-        """Delete the selected users, or none of them if no administrator would be left."""
+        """Delete the selected users. Raises PermissionDenied if no administrator would be left."""
         users = list(queryset)
         for user in users:
             self._delete(request, user, DELETE_SECONDS / len(users))
