@@ -190,7 +190,7 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
         self._delete(request, obj, DELETE_SECONDS)
 
     @transaction.atomic
-    def response_action(self, request: HttpRequest, queryset: "QuerySet[User]") -> HttpResponse | None:
+    def response_action(self, request: HttpRequest, queryset: "QuerySet[Any]") -> HttpResponse | None:
         """Run an action on all selected users, or record and do nothing if it is refused for one of them."""
         return super().response_action(request, queryset)
 
