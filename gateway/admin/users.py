@@ -189,10 +189,8 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
         erasing takes at most DELETE_SECONDS here and is finished by the sweep."""
         self._delete(request, obj, DELETE_SECONDS)
 
-    @transaction.atomic
-    def response_action(self, request: HttpRequest, queryset: "QuerySet[Any]") -> HttpResponse | None:
-        """Run an action on all selected users, or record and do nothing if it is refused for one of them."""
-        return super().response_action(request, queryset)
+    # An action that is refused for one of the users does and records nothing.
+    response_action = transaction.atomic(DaybookAdmin.response_action)  # type: ignore[assignment]  # as the base
 
     def delete_queryset(self, request: HttpRequest, queryset: "QuerySet[User]") -> None:
         """Delete the selected users. Raises PermissionDenied if no administrator would be left."""
