@@ -189,11 +189,12 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
         erasing takes at most DELETE_SECONDS here and is finished by the sweep."""
         self._delete(request, obj, DELETE_SECONDS)
 
-    # An action that is refused for one of the users does and records nothing.
-    response_action = transaction.atomic(DaybookAdmin.response_action)  # type: ignore[assignment]  # as the base
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> None:  # type: ignore[override]  # as the base
+        """Do nothing: the list would record deletions that are refused then, so `_delete` records them."""
 
+    @transaction.atomic
     def delete_queryset(self, request: HttpRequest, queryset: "QuerySet[User]") -> None:
-        """Delete the selected users. Raises PermissionDenied if no administrator would be left."""
+        """Delete the selected users, or none of them if no administrator would be left."""
         users = list(queryset)
         for user in users:
             self._delete(request, user, DELETE_SECONDS / len(users))
@@ -202,6 +203,7 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
         """Delete a user in the transaction of the caller. Raises PermissionDenied for the last administrator."""
         if is_only_administrator(user, lock=True):
             raise PermissionDenied(ONLY_ADMINISTRATOR)
+        action_record(request, User, "", [user], Action.DELETE)
         owner = Owner.objects.filter(user=user).first()
         if owner is None:
             super().delete_model(request, user)
