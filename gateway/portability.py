@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from gateway.api.session_json import message_json, session_json
+from gateway.api.session_json import message_json, session_json, with_runs
 from gateway.attachments.reading import content_read
 from gateway.models import Message, Run, Session
 from memories.selectors import paged
@@ -21,8 +21,8 @@ def export_conversations(owner_id: UUID) -> Iterator[dict[str, Any]]:
     thinking = runs.exclude(reasoning="").only("session_id", "reasoning")
     for run in paged(thinking, "id"):
         yield {"type": "reasoning", "session_id": str(run.session_id), "turn_id": str(run.pk), "content": run.reasoning}
-    messages = Message.objects.filter(owner_id=owner_id, session__deleted_at=None).select_related("run")
-    for message in paged(messages, "session_id", "seq"):
+    messages = Message.objects.filter(owner_id=owner_id, session__deleted_at=None)
+    for message in paged(with_runs(messages), "session_id", "seq"):
         message.parts = content_read(owner_id, message.parts)
         line = {"type": "message", "session_id": str(message.session_id), **message_json(message)}
         yield {**line, "kept": message.kept}

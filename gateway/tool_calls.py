@@ -13,6 +13,7 @@ _MAX_PARSED = 20_000  # characters; longer arguments that begin and end with bra
 _STRUCTURE = re.compile(r'\\.?|["{}\[\]]', re.DOTALL)
 # A text, whose end may be missing, or a word or number outside of one.
 _WORDS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*("|\\?\Z)|[\w+.-]+', re.DOTALL)
+_WORD = re.compile(r"[\w+.-]*")
 _NESTING = {"{": 1, "[": 1, "}": -1, "]": -1}
 _CONSTANTS: Mapping[str, None] = {}  # NaN and Infinity, which are not JSON, become null
 _PARTS = {"function": ("name", "arguments"), "custom": ("name", "input")}
@@ -110,20 +111,25 @@ class ObjectEnd:
 
 class FiniteNumbers:
     """Replaces NaN, infinities and numbers that are too large with null in JSON that arrives in pieces, as `object_in`
-    does in a whole text."""
+    does in a whole text. Each piece is read once, however long a word becomes."""
 
     def __init__(self) -> None:
-        self._begun = ""  # the word, or the quotation mark of the text, that the next piece may continue
+        self._begun = ""  # the quotation mark of the text that the next piece may continue
+        self._word: list[str] = []  # the pieces of the word that the next one may continue
 
     def take(self, piece: str) -> str:
         """Return what can be sent after the next piece."""
-        sent_before = self._begun[:1] == '"'
-        text, self._begun = self._begun + piece, ""
+        if self._word and _WORD.fullmatch(piece):
+            self._word.append(piece)
+            return ""
+        sent_before = bool(self._begun)
+        text = "".join((self._begun, *self._word, piece))
+        self._begun, self._word = "", []
         return _WORDS.sub(self._replaced, text)[sent_before:]
 
     def end(self) -> str:
         """Return the rest, after the last piece."""
-        return self._begun[1:] if self._begun[:1] == '"' else _finite_word(self._begun)
+        return self._begun[1:] + _finite_word("".join(self._word))
 
     def _replaced(self, match: "re.Match[str]") -> str:
         word, end = match.group(0, 1)
@@ -131,7 +137,7 @@ class FiniteNumbers:
             self._begun = '"' + end
             return word.removesuffix(end)
         if end is None and match.end() == len(match.string):
-            self._begun = word
+            self._word = [word]
             return ""
         return word if end else _finite_word(word)
 

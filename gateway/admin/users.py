@@ -193,6 +193,9 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
         erasing takes at most DELETE_SECONDS here and is finished by the sweep."""
         self._delete(request, obj, DELETE_SECONDS)
 
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> None:  # type: ignore[override]  # as the base
+        """Do nothing: the list would record deletions that are refused then, so `_delete` records them."""
+
     @transaction.atomic
     def delete_queryset(self, request: HttpRequest, queryset: "QuerySet[User]") -> None:
         """Delete the selected users, or none of them if no administrator would be left."""
@@ -204,6 +207,7 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
         """Delete a user in the transaction of the caller. Raises PermissionDenied for the last administrator."""
         if is_only_administrator(user, lock=True):
             raise PermissionDenied(ONLY_ADMINISTRATOR)
+        action_record(request, User, "", [user], Action.DELETE)
         owner = Owner.objects.filter(user=user).first()
         if owner is None:
             super().delete_model(request, user)

@@ -12,7 +12,7 @@ from typing import Any
 from django.core.serializers.json import DjangoJSONEncoder
 from django.utils.text import slugify
 
-from gateway.api.session_json import message_json, session_json
+from gateway.api.session_json import message_json, session_json, with_runs
 from gateway.attachments.in_message import attached_parts, first_text, name_of
 from gateway.attachments.reading import content_read
 from gateway.models import Message, Run, Session
@@ -38,7 +38,7 @@ def export_name(session: Session, title: str, kind: ExportFormat) -> str:
 def export_session(session: Session, title: str, kind: ExportFormat) -> Iterator[str]:
     """Yield the file in pieces, one per message. The agent must be selected with the session."""
     rows = Message.objects.filter(owner_id=session.owner_id, session=session).exclude(run__superseded=True)
-    messages = paged(rows.select_related("run"), "seq")
+    messages = paged(with_runs(rows), "seq")
     return _json(session, messages) if kind is ExportFormat.JSON else _markdown(session, title, messages)
 
 

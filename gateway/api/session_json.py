@@ -2,10 +2,14 @@
 
 from typing import Any
 
+from django.db.models import QuerySet
+
 from gateway.api import answers
 from gateway.models import Message, Session
 from gateway.sessions.search import FoundSession
 from memories.api.answers import as_shape
+
+_LONG_COLUMNS = ("run__reasoning", "run__recalled", "run__trace", "run__injected", "run__responses")
 
 
 def session_json(session: Session) -> dict[str, Any]:
@@ -21,8 +25,13 @@ def session_json(session: Session) -> dict[str, Any]:
     )
 
 
+def with_runs(messages: "QuerySet[Message]") -> "QuerySet[Message]":
+    """Select the runs of messages with them, without their long columns: a run may have many messages."""
+    return messages.select_related("run").defer(*_LONG_COLUMNS)
+
+
 def message_json(message: Message) -> dict[str, Any]:
-    """Return a message without the bytes of its attachments. Its run must be selected with it."""
+    """Return a message without the bytes of its attachments. Its run must be selected with it (`with_runs`)."""
     return as_shape(
         answers.Message,
         message,

@@ -11,7 +11,7 @@ from gateway import services
 from gateway.agents.rows import agent_find
 from gateway.api import answers
 from gateway.api.session_export import ExportFormat, export_name, export_session
-from gateway.api.session_json import found_json, message_json, session_json
+from gateway.api.session_json import found_json, message_json, session_json, with_runs
 from gateway.attachments.reading import contents_read
 from gateway.models import Message, Session
 from gateway.runs.window import content_length
@@ -184,7 +184,7 @@ def _messages(caller: Caller, session_id: str, *, limit: int, after: str | None)
     if (cursor := parse_cursor(after, parse_number)) is not None:
         rows = rows.filter(seq__gt=cursor)
     sizes = list(rows.values_list(Length("text"), flat=True)[: limit + 1])
-    found = rows.select_related("run")[: fitting(sizes[:limit])]
+    found = with_runs(rows)[: fitting(sizes[:limit])]
     data = [message_json(row) for row in found]
     shown = data[: fitting([content_length(message["content"]) for message in data])]
     return page_json(shown, has_more=len(sizes) > len(shown))

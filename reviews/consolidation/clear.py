@@ -25,7 +25,14 @@ from memories.selectors import live_in
 from memories.services import BookWriter, Source, book_changed, book_writing, generations_raise
 from memories.services.erasing import each_page, updating
 from memories.tools import change_json
-from reviews.consolidation.read_marks import mark_read, mark_reviewed, marks_undo, pass_sessions, sessions_to_mark
+from reviews.consolidation.read_marks import (
+    extractions_of_clear,
+    mark_read,
+    mark_reviewed,
+    marks_undo,
+    pass_sessions,
+    sessions_to_mark,
+)
 from reviews.consolidation.runs import cancel_all
 from reviews.consolidation.selection import notes_in, sessions_in
 from reviews.ending import reviews_cancel, reviews_end
@@ -156,7 +163,7 @@ def _clear_rest(book: Book, source: Source, cleared: ClearResult, through: int) 
 def lock_cleared(root: ChangeSet) -> None:
     """Lock the sessions and reviews of a clear, before the book is locked to undo or redo the clear."""
     if root.kind == ChangeSet.Kind.CLEAR:
-        passed = Extraction.objects.filter(owner_id=root.owner_id, cleared_by=root.pk).values("session")
+        passed = extractions_of_clear(root).values("session")
         list(Session.objects.select_for_update(of=("self",), no_key=True).filter(pk__in=passed).order_by("pk"))
         cleared = ClearedReview.objects.filter(owner_id=root.owner_id, change_set=root.pk).values("review")
         list(ReviewRun.objects.select_for_update(of=("self",)).filter(pk__in=cleared).order_by("pk"))

@@ -298,6 +298,12 @@ def post_settings(client: Client, **changes: Any) -> Any:
     return client.post(SETTINGS, {**settings_data(client), **changes})
 
 
+def test_an_upstream_for_shared_books_that_is_not_configured_is_reported(root: Client) -> None:
+    for upstream, reported in (("gone", True), ("default", False)):
+        post_settings(root, memories_upstream=upstream)
+        assert ("memories.upstream: No upstream is called gone." in root.get(SETTINGS).content.decode()) == reported
+
+
 def test_prices_typed_in_lines_are_stored_as_from_the_file(root: Client) -> None:
     lines = "gpt-4o-mini: 0.15, 0.60\r\n\r\n  llama3:8b :0,1e-7\n"
     assert post_settings(root, prices=lines).status_code == 302

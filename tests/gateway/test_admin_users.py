@@ -123,6 +123,17 @@ def test_the_only_administrator_cannot_be_deleted(root: Client) -> None:
     assert User.objects.filter(username="bob").exists()
 
 
+def test_a_deletion_of_all_administrators_is_refused_and_not_recorded(root: Client) -> None:
+    rita = user_make("rita", is_staff=True, is_superuser=True)
+    form = {"action": "delete_selected", "_selected_action": [bob().pk, rita.pk], "post": "yes"}
+    assert root.post("/admin/auth/user/", form).status_code == 403
+    assert User.objects.filter(is_active=True).count() == 2
+    recorded = AuditEntry.objects.filter(action="delete").values_list("object_id", flat=True)
+    assert not recorded
+    root.post("/admin/auth/user/", {**form, "_selected_action": [rita.pk]})
+    assert list(recorded.all()) == [str(rita.pk)]
+
+
 @pytest.mark.parametrize("usable", ["true", "false"])
 def test_a_new_users_password_is_hashed_before_the_pages_transaction(
     transactional_db: None, root: Client, monkeypatch: pytest.MonkeyPatch, usable: str

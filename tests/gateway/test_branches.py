@@ -82,7 +82,13 @@ async def test_an_export_tells_versions_apart(talk: Talk, alice: Owner) -> None:
     second = await talk.say("Hi", "Two.", replaces=first)
     await talk.say("Go on", "Three.")
     await talk.api.call("PATCH", f"/api/sessions/{talk.session.pk}", {"pinned": True, "archived": True})
-    lines = await in_thread(lambda: list(export_conversations(alice.pk)))
+
+    def export() -> tuple[list[dict[str, Any]], list[str]]:
+        with CaptureQueriesContext(connection) as queries:
+            return list(export_conversations(alice.pk)), [query["sql"] for query in queries]
+
+    lines, queries = await in_thread(export)
+    assert (len(queries), [sql for sql in queries if "trace" in sql]) == (3, []), "long columns of runs are not read"
     answers = [line for line in lines if line["type"] == "message" and line["role"] == "assistant"]
     told = [(line["content"], line["superseded"], line["follows"] and str(line["follows"])) for line in answers]
     assert told == [("One.", True, None), ("Two.", False, None), ("Three.", False, second)]

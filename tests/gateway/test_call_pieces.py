@@ -3,12 +3,14 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway import tool_calls
 from gateway.models import Agent, Message, Run
 from gateway.tool_calls import FiniteNumbers, ObjectEnd, object_in, object_text
 from memories.database.access import in_thread
@@ -253,6 +255,19 @@ def test_numbers_that_json_lacks_become_null_in_pieces_as_in_a_whole_text(value:
     numbers = FiniteNumbers()
     pieces = [numbers.take(text[begin:end]) for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     assert json.loads("".join([*pieces, numbers.end()]), parse_constant=int) == object_in(text)
+
+
+def test_a_long_number_in_many_pieces_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, words = [], tool_calls._WORDS
+
+    def sub(replaced: Any, text: str) -> str:
+        read.append(text)
+        return words.sub(replaced, text)
+
+    monkeypatch.setattr(tool_calls, "_WORDS", SimpleNamespace(sub=sub))
+    numbers, text = FiniteNumbers(), '{"a": ' + "1" * 400 + "}"
+    assert json.loads("".join([*map(numbers.take, text), numbers.end()])) == json.loads(text)
+    assert len("".join(read)) < 2 * len(text)
 
 
 @given(

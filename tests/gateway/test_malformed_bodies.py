@@ -238,5 +238,8 @@ async def test_fields_of_operations_without_a_body_are_refused(alice_api: Api, b
     assert ("DELETE", "/api/account/memories") in operations
     for method, path in operations:
         status, answer = await alice_api.call(method, path.format_map(defaultdict(lambda: "1")), {"book": "work"})
-        assert (status, answer["error"]["param"]) == (400, "book"), path
-    assert (await alice_api.call("DELETE", "/api/account/memories", {}))[0] == 200
+        assert (status, answer["error"]["code"]) == (400, "invalid_request"), path
+    for body in ("[]", "{", '""'):
+        assert (await alice_api.call("DELETE", "/api/account/memories", body))[0] == 400
+    for body in ("", " ", "{\r\n}\r\n", "null"):
+        assert (await alice_api.call("DELETE", "/api/account/memories", body))[0] == 200

@@ -6,9 +6,10 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
 import time_machine
-from django.db import connection
+from django.db import OperationalError, connection
 from django.db.models import F
 from django.utils import timezone
 
@@ -478,6 +479,23 @@ def test_a_review_that_the_database_interrupts_is_retried(
     with time_machine.travel(waiting.not_before, tick=False):
         model.script(adds("Likes tea."), DONE)
         assert run_review(review).state == "saved"
+
+
+def test_a_review_whose_commit_was_not_confirmed_is_not_repeated(
+    alice: Owner, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    review = due_review(alice)
+
+    def finish(claim: ReviewClaim, outcome: ReviewOutcome) -> None:
+        review_finish(claim, outcome)
+        raise OperationalError from psycopg.OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr("reviews.services.review_finish", finish)
+    model.script(adds("Likes tea."), DONE)
+    done = run_review(review)
+    assert (done.state, done.error, done.attempts) == ("saved", None, 1)
+    assert run_review(review).attempts == 1
+    assert [memory.content for memory in Memory.objects.all()] == ["Likes tea."]
 
 
 def test_a_dead_workers_review_is_retried_until_its_attempts_are_used_up(alice: Owner) -> None:

@@ -2,11 +2,12 @@
 
 import json
 from datetime import timedelta
-from itertools import pairwise
+from itertools import pairwise, permutations
 from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -241,6 +242,30 @@ def test_clears_can_be_undone_in_any_order(alice: Owner, answering: AnsweringMod
         undo_changes(change_set_get(alice.pk, undone.change_set), BY_HAND)
     undo_changes(later, BY_HAND)
     assert set(notes(alice)) == (set() if redone else {str(session.pk)})
+    if not redone:
+        undo_changes(change_set_get(alice.pk, undone.change_set), BY_HAND)
+        assert not notes(alice), "the earlier clear is in effect again"
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize("order", [*permutations(range(3))])
+def test_when_all_clears_are_undone_everything_is_read_and_reviewed_as_before(
+    alice: Owner, answering: AnsweringModel, order: tuple[int, ...]
+) -> None:
+    session = talk(alice, "I like tea.")
+    consolidate(alice)
+    cleared = []
+    for _ in order:
+        session.refresh_from_db()
+        add_turns(session, "A new fact.")
+        Session.objects.update(turns_since_memory_review=F("turns_since_memory_review") + 1)
+        cleared.append(clear(alice))
+    for number in order:
+        assert not notes(alice)
+        undo_changes(cleared[number], BY_HAND)
+    row = Extraction.objects.select_related("session").get()
+    assert (row.state, row.through_seq, row.floor_seq, row.cleared_at) == ("extracted", 2, 0, None)
+    assert (row.session.reviewed_through, row.session.turns_since_memory_review) == (0, 3)
 
 
 def test_an_interrupted_clear_and_the_one_that_repeats_it_can_both_be_undone(
