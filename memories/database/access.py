@@ -70,9 +70,7 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
 async def in_read_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a synchronous function that only reads. It never waits for a write. All reads for one owner (`working_for`)
     leave a thread to others."""
-    return await _run(
-        _read_lane, _busy_seconds(), functools.partial(function, *args, **kwargs), for_one=working_for.get()
-    )
+    return await _run(_read_lane, _busy_seconds(), functools.partial(function, *args, **kwargs))
 
 
 async def in_patient_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -205,19 +203,17 @@ def _busy_seconds() -> float:
 
 
 _write_lane = Lane("daybook-db", lambda: settings.DB_THREADS)
-_read_lane = Lane("daybook-read", lambda: settings.DB_READ_THREADS)
+_read_lane = Lane("daybook-read", lambda: settings.DB_READ_THREADS, leave_one=True)
 _spare_lane = Lane("daybook-spare", lambda: 1)
 _checkpoint_lane = Lane("daybook-checkpoint", lambda: 1)
 _next_checkpoint = 0.0
 
 
-async def _run(
-    lane: Lane, seconds: float, function: Callable[[], T], *, share: bool = False, for_one: UUID | None = None
-) -> T:
+async def _run(lane: Lane, seconds: float, function: Callable[[], T], *, share: bool = False) -> T:
     loop = asyncio.get_running_loop()
     if not settings.DB_THREADS:
         return _inline(loop, function)
-    job = lane.share(seconds, function) if share else lane.submit(seconds, function, for_one)
+    job = lane.submit(seconds, function, working_for.get(), share=share and _is_sqlite())
     timer = loop.call_later(seconds, job.cancel)  # does nothing once it has started
     try:
         return await asyncio.wrap_future(job)
@@ -233,11 +229,15 @@ async def _run(
             _checkpoint_soon(loop)
 
 
+def _is_sqlite() -> bool:
+    return str(connections.settings[_DEFAULT]["ENGINE"]).endswith("sqlite3")
+
+
 def _checkpoint_soon(loop: asyncio.AbstractEventLoop) -> None:
     """Schedule a checkpoint of SQLite's WAL soon after a write, outside the write lane (docs/decisions/0056)."""
     global _next_checkpoint
     now = loop.time()
-    if now >= _next_checkpoint and connections.settings[_DEFAULT]["ENGINE"].endswith("sqlite3"):
+    if now >= _next_checkpoint and _is_sqlite():
         _next_checkpoint = now + _CHECKPOINT_SECONDS
         loop.call_later(_CHECKPOINT_SECONDS, _checkpoint_lane.submit, PATIENT_SECONDS, _checkpoint)
 

@@ -5,17 +5,19 @@ linear in the length of the text."""
 import re
 from dataclasses import dataclass
 
-# Instructions that clients append to the message: aider for edits, Open WebUI for running code.
+# Instructions that clients append to a message: aider for edits, Open WebUI for running code, Cline for calling a tool.
 _TRAILING_RULES = re.compile(
     r"^# (?:\*SEARCH/REPLACE block\*|V4A Diff Format) Rules:[ \t]*$"
     r"|^# File editing rules:\n\nReturn edits similar to unified diffs"
     r"|^To suggest changes to a file you MUST return the entire content of the updated file\.\nYou MUST use this "
-    r"|^#### Code Interpreter\n\nYou have access to a Python code interpreter via:",
+    r"|^#### Code Interpreter\n\nYou have access to a Python code interpreter via:"
+    r"|^\[SYSTEM\] This run is not complete until you call one of these terminal completion tools: [^\n]{1,2000} call "
+    r"the appropriate terminal completion tool now\.\s*\Z",
     re.MULTILINE,
 )
 # Messages that clients write themselves and send as the user: files and examples (aider), descriptions of the
 # environment (Gemini CLI, Qwen Code), command output (aider, Open Interpreter, AutoGen), a tool's pictures (Agno) or
-# result (Griptape, OpenHands, Continue, LangChain's conversational agent), and reminders of a tool (Cline).
+# result (Griptape, OpenHands, Continue, LangChain's conversational agent).
 _WRITTEN_BY_CLIENTS = re.compile(
     "|".join(
         (
@@ -41,7 +43,6 @@ _WRITTEN_BY_CLIENTS = re.compile(
             r"EXECUTION RESULT of \[[^\]\n]{1,200}\]:",
             r"Tool output for tool call \S{1,200} \([^)\n]{1,200}\):",
             r"TOOL RESPONSE:[ \t]*\n-{5}",
-            r"\[SYSTEM\] This run is not complete until you call one of these terminal completion tools: ",
         )
     )
 )
@@ -60,9 +61,13 @@ MESSAGE_TAGS = frozenset({"user_input", "user_message", "user_query", "task", "f
 # Names of tags that clients write: camelCase or with a joint, as none of HTML's, and some common words.
 CLIENT_TAG = r"[a-z]{2,20}[A-Z]\w{0,20}|[A-Za-z]{1,20}[_-][\w-]{1,20}|attachments?|context|documents?|files?"
 _QUESTION_PREFIX, _QUESTION_MARKER = "### Task:", "</context>"
-# What VS Code writes around a person's message, behind the date, the state of the editor and reminders
-_REQUEST_BEGINS, _REQUEST_ENDS = "<userRequest>", "</userRequest>"
-_VS_CODE = re.compile(rf"\s*<(?:{CLIENT_TAG})>")
+# What VS Code writes around a person's message, behind elements with the date, the state of the editor and reminders. A
+# text with a second such tag may be a pasted one that imitates it.
+_REQUEST_BEGINS = re.compile(
+    rf"(?>\s*<(?!userRequest>)({CLIENT_TAG})(?:\s[^<>]{{0,300}})?>.*?</\1>)*+\s*<userRequest>(?!.*<userRequest>)",
+    re.DOTALL,
+)
+_REQUEST_ENDS = "</userRequest>"
 # What smolagents puts before a person's message, and the output of code, to which it appends their next message
 _TASK_PREFIX = "New task:\n"
 _NEXT_TASK = f"\n{_TASK_PREFIX}"
@@ -142,8 +147,8 @@ def question_span(text: str, *, other: bool = False) -> tuple[int, int]:
     taken at the opposite end: the first one instead of the last, or in LangChain's prompt the last one."""
     whole = 0, len(text)
     latest = text.find if other else text.rfind
-    if text.rstrip().endswith(_REQUEST_ENDS) and _VS_CODE.match(text) and (begins := latest(_REQUEST_BEGINS)) >= 0:
-        return begins + len(_REQUEST_BEGINS), text.rfind(_REQUEST_ENDS)
+    if text.rstrip().endswith(_REQUEST_ENDS) and (request := _REQUEST_BEGINS.match(text)):
+        return request.end(), text.rfind(_REQUEST_ENDS)
     if text.startswith(_TASK_PREFIX):
         return len(_TASK_PREFIX), len(text)
     if _CODE_OUTPUT.match(text):
