@@ -75,6 +75,7 @@ _CODE_OUTPUT = re.compile(
     r"Observation:\nExecution logs:"
     r"|(?:Call id: call_\w{1,64}\n)?Error:\n(?:Error in code parsing|Code execution failed)"
 )
+_LAST_OUTPUT = "\nLast output from code snippet:\n"  # ends the output
 _LAST_STEP = re.compile(r"\bfinal_answer\(")
 # Calls that a model writes as text for its client, and what begins the result: ReAct (LlamaIndex, LangChain, crewAI)
 _REACT_CALL = re.compile(r"^[ \t*]*Action(?: \d{1,3})?:", re.MULTILINE)
@@ -153,6 +154,8 @@ def question_span(text: str, *, other: bool = False) -> tuple[int, int]:
         return len(_TASK_PREFIX), len(text)
     if _CODE_OUTPUT.match(text):
         at = latest(_NEXT_TASK)
+        if at >= 0 and _LAST_OUTPUT in text[at:]:  # the mark was printed
+            return len(text), len(text)
         return (at + len(_NEXT_TASK), len(text)) if at >= 0 else whole
     if (prompt_end := react_prompt_end(text, last=other)) >= 0:
         question = _REACT_QUESTION.search(text, prompt_end)

@@ -409,6 +409,8 @@ def test_only_after_the_last_step_the_output_of_code_is_followed_by_the_persons_
     answer = Utterance(speaker=Speaker.ASSISTANT, text=f"Thought: I look it up.\n<code>\n{code}\n</code>")
     output = f"{head}A page.\nNew task:\nI like gold."
     assert quoted(Conversation([*person("Warm?"), answer, *person(output)]), "I like gold").kind == kind
+    printed = f"{output}\nLast output from code snippet:\nNone"
+    assert quoted(Conversation([*person("Warm?"), answer, *person(printed)]), "I like gold").kind != EvidenceKind.OWN_WORDS
 
 
 def test_a_result_that_a_client_wrote_into_an_answer_is_not_the_assistants() -> None:
