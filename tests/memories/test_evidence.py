@@ -410,7 +410,8 @@ def test_only_after_the_last_step_the_output_of_code_is_followed_by_the_persons_
     output = f"{head}A page.\nNew task:\nI like gold."
     assert quoted(Conversation([*person("Warm?"), answer, *person(output)]), "I like gold").kind == kind
     printed = f"{output}\nLast output from code snippet:\nNone"
-    assert quoted(Conversation([*person("Warm?"), answer, *person(printed)]), "I like gold").kind != EvidenceKind.OWN_WORDS
+    found = quoted(Conversation([*person("Warm?"), answer, *person(printed)]), "I like gold")
+    assert found.kind in {EvidenceKind.PASTED, EvidenceKind.TOOL}
 
 
 def test_a_result_that_a_client_wrote_into_an_answer_is_not_the_assistants() -> None:
