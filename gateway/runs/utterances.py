@@ -110,5 +110,6 @@ def _speaker(row: Message, memory_calls: Set[str]) -> Speaker:
     if row.role == Message.Role.USER:
         return Speaker.PERSON
     if row.role == Message.Role.TOOL:
-        return Speaker.MEMORY if row.tool_call_id in memory_calls else Speaker.TOOL
+        is_ours = row.kind != Message.Kind.HISTORY and row.tool_call_id in memory_calls
+        return Speaker.MEMORY if is_ours else Speaker.TOOL
     return Speaker.TOOL if _TOOL_RESULT.fullmatch(row.text) else Speaker.ASSISTANT

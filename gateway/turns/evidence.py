@@ -1,6 +1,7 @@
 """Reads a run's conversation as evidence for memory writes: every text with its speaker and its stored message."""
 
-from collections.abc import Collection, Container, Iterator, Sequence
+import json
+from collections.abc import Collection, Container, Iterator, Sequence, Set
 from typing import Any
 
 from gateway.messages import SYSTEM_ROLES, ChatMessage, has_media, last_user_index, text_of
@@ -42,10 +43,12 @@ def conversation_of(
     messages = [*context.messages, *output.messages]
     made = [call for row in rows if row.kind != Message.Kind.HISTORY for call in row.calls]
     made += _calls_made(context, output.messages)
+    own = own_calls(made, tool_names(client_tools))
+    said_in = [*_spoken(context.messages, _ours_in(context.messages, made, own)), *_spoken(output.messages, own)]
     spoken = [
         places.get(said)
         or Utterance(speaker=said[0], text=said[1], session_id=context.session_id, run_id=context.run_id)
-        for said in _spoken(messages, own_calls(made, tool_names(client_tools)))
+        for said in said_in
     ]
     recalled = (injection.guidance, injection.frozen, injection.recall)
     memories = [Utterance(speaker=Speaker.MEMORY, text=text) for text in recalled if text]
@@ -77,7 +80,8 @@ def _has_earlier_media(rows: Sequence[Message]) -> bool:
 
 def note_foreign_texts(context: TurnContext, trace: dict[str, Any], client_tools: Collection[str]) -> None:
     """Note in a run's trace if it reads results of its client's tools, or system messages within the conversation."""
-    if reads_untrusted(context.messages, own_calls(_calls_made(context, context.stored), client_tools)):
+    made = _calls_made(context, context.stored)
+    if reads_untrusted(context.messages, _ours_in(context.messages, made, own_calls(made, client_tools))):
         trace["untrusted"] = True
         if not context.stored:  # such as those of a step that the client repeats
             trace[UNSTORED] = True
@@ -103,6 +107,20 @@ def _calls_made(context: TurnContext, messages: Sequence[ChatMessage]) -> list[A
 def own_calls(calls: Sequence[Any], client_tools: Collection[str]) -> set[str]:
     """Return the ids of the calls that are of a memory tool."""
     return {call["id"] for call in calls if isinstance(call.get("id"), str) and _is_own_call(call, client_tools)}
+
+
+def _ours_in(messages: Sequence[ChatMessage], made: Sequence[Any], own: Set[str]) -> Set[str]:
+    """Return those of our calls' ids that no other call in these messages has: some servers only number the calls of an
+    answer."""
+    if not own:
+        return own
+    ours = {_key(call) for call in made if str(call.get("id")) in own}
+    sent = (call for message in messages for call in calls_in(message) if str(call.get("id")) in own)
+    return own - {str(call["id"]) for call in sent if _key(call) not in ours}
+
+
+def _key(call: dict[str, Any]) -> tuple[str, str]:
+    return str(call["id"]), json.dumps(call.get("function"), sort_keys=True)
 
 
 def _spoken(messages: Sequence[ChatMessage], own: Container[str]) -> Iterator[tuple[Speaker, str]]:

@@ -58,11 +58,13 @@ _OUTPUT_PREFIX, _OUTPUT_SUFFIX = (
 )
 # Tags in which clients wrap a person's message; their content is the person's own.
 MESSAGE_TAGS = frozenset({"user_input", "user_message", "user_query", "task", "feedback"})
+# Names of tags that clients write: camelCase or with a joint, as none of HTML's, and some common words.
+CLIENT_TAG = r"[a-z]{2,20}[A-Z]\w{0,20}|[A-Za-z]{1,20}[_-][\w-]{1,20}|attachments?|context|documents?|files?"
 _QUESTION_PREFIX, _QUESTION_MARKER = "### Task:", "</context>"
 # What VS Code writes around a person's message, behind elements with the date, the state of the editor and reminders. A
 # text with a second such tag may be a pasted one that imitates it.
 _REQUEST_BEGINS = re.compile(
-    r"(?>\s*<(?!userRequest>)([A-Za-z][\w-]{0,40})(?:\s[^<>]{0,300})?>.*?</\1>)*+\s*<userRequest>(?!.*<userRequest>)",
+    rf"(?>\s*<(?!userRequest>)({CLIENT_TAG})(?:\s[^<>]{{0,300}})?>.*?</\1>)*+\s*<userRequest>(?!.*<userRequest>)",
     re.DOTALL,
 )
 _REQUEST_ENDS = "</userRequest>"
@@ -73,6 +75,7 @@ _CODE_OUTPUT = re.compile(
     r"Observation:\nExecution logs:"
     r"|(?:Call id: call_\w{1,64}\n)?Error:\n(?:Error in code parsing|Code execution failed)"
 )
+_LAST_OUTPUT = "\nLast output from code snippet:\n"  # ends the output
 _LAST_STEP = re.compile(r"\bfinal_answer\(")
 # Calls that a model writes as text for its client, and what begins the result: ReAct (LlamaIndex, LangChain, crewAI)
 _REACT_CALL = re.compile(r"^[ \t*]*Action(?: \d{1,3})?:", re.MULTILINE)
@@ -131,31 +134,37 @@ def begins_with_summary(text: str) -> bool:
     return bool(_SUMMARISED.match(text))
 
 
-def react_prompt_end(text: str) -> int:
+def react_prompt_end(text: str, *, last: bool = False) -> int:
     """Return where LangChain's prompt for calls as text ends and the person's message follows, or -1."""
-    end = text.find(_REACT_PROMPT_END)
+    end = text.rfind(_REACT_PROMPT_END) if last else text.find(_REACT_PROMPT_END)
     return end if end >= 0 and written_results_start(text) < end else -1
 
 
-def question_span(text: str) -> tuple[int, int]:
+def question_span(text: str, *, other: bool = False) -> tuple[int, int]:
     """Return the span of the person's own message after Open WebUI's documents, VS Code's context or smolagents' output
-    of code, or within LangChain's prompt for calls as text. Any other message is the person's own as a whole."""
+    of code, or within LangChain's prompt for calls as text. Any other message is the person's own as a whole.
+
+    The mark before it may occur several times, since documents and pasted texts may contain it, too. With `other` it is
+    taken at the opposite end: the first one instead of the last, or in LangChain's prompt the last one."""
     whole = 0, len(text)
+    latest = text.find if other else text.rfind
     if text.rstrip().endswith(_REQUEST_ENDS) and (request := _REQUEST_BEGINS.match(text)):
         return request.end(), text.rfind(_REQUEST_ENDS)
     if text.startswith(_TASK_PREFIX):
         return len(_TASK_PREFIX), len(text)
     if _CODE_OUTPUT.match(text):
-        last = text.rfind(_NEXT_TASK)
-        return (last + len(_NEXT_TASK), len(text)) if last >= 0 else whole
-    if (prompt_end := react_prompt_end(text)) >= 0:
+        at = latest(_NEXT_TASK)
+        if at >= 0 and _LAST_OUTPUT in text[at:]:  # the mark was printed
+            return len(text), len(text)
+        return (at + len(_NEXT_TASK), len(text)) if at >= 0 else whole
+    if (prompt_end := react_prompt_end(text, last=other)) >= 0:
         question = _REACT_QUESTION.search(text, prompt_end)
         steps = text.find(_REACT_STEPS, question.end()) if question else 0
         return (question.end(), steps if steps >= 0 else len(text)) if question else whole
     if not text.lstrip().startswith(_QUESTION_PREFIX):
         return whole
-    last = text.rfind(_QUESTION_MARKER)
-    return (last + len(_QUESTION_MARKER), len(text)) if last >= 0 else whole
+    at = latest(_QUESTION_MARKER)
+    return (at + len(_QUESTION_MARKER), len(text)) if at >= 0 else whole
 
 
 def without_rules(text: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from memories.evidence.client_texts import (
+    CLIENT_TAG,
     MESSAGE_TAGS,
     begins_with_summary,
     is_written_by_client,
@@ -76,6 +77,7 @@ _TAG = re.compile(r"<(?:!--|(/?)([A-Za-z][\w:-]{0,40})(?:\s[^<>]{0,2000})?(/?)>)
 _INLINE = frozenset(
     {"b", "i", "u", "s", "em", "strong", "code", "kbd", "mark", "small", "sub", "sup", "del", "ins", "br"}
 )
+_CLIENT_TAG = re.compile(CLIENT_TAG)
 _MESSAGE_TAG = re.compile(rf"\s*<(?:{'|'.join(sorted(MESSAGE_TAGS))})(?:\s[^<>]{{0,300}})?>", re.IGNORECASE)
 _QUOTATION = re.compile(r"[“„«][^“”„«»]*[”“»]|(?<![^\s(\[:])\"(?=\S)[^\"]*\"")
 # Instructions that always refer to a text, and words that show that the text is the person's own.
@@ -94,16 +96,22 @@ _MAX_INSTRUCTION = 200  # characters
 
 
 def foreign_spans(text: str) -> list[Span]:
-    """Return the spans of a person's message that are not their own words, sorted and without overlaps."""
+    """Return the spans of a person's message that are not their own words, sorted and without overlaps. If a client's
+    mark could be several, words must be the person's own in each reading."""
     text = text.replace("\r\n", " \n").translate(_PLAIN_BREAKS)  # of the same length, for the positions
     if is_written_by_client(text) or begins_with_summary(text):
         return [(0, len(text))]
-    begins, ends = question_span(text)
+    readings = {question_span(text), question_span(text, other=True)}
+    return merge_spans([span for begins, ends in readings for span in _foreign_spans_around(text, begins, ends)])
+
+
+def _foreign_spans_around(text: str, begins: int, ends: int) -> list[Span]:
+    """Return the spans of a message that are not the person's own words if their message is in this span."""
     if react_prompt_end(text) >= 0 and (_FOREIGN_FROM.search(text, 0, begins) or any(_fences(text[:begins]))):
         begins, ends = 0, len(text)  # the prompt is in a pasted text, which imitates it
     ends = begins + len(without_rules(text[begins:ends]))
     within = _foreign_spans_within(text[begins:ends])
-    return merge_spans([(0, begins), *((begins + start, begins + end) for start, end in within), (ends, len(text))])
+    return [(0, begins), *((begins + start, begins + end) for start, end in within), (ends, len(text))]
 
 
 def _foreign_spans_within(text: str) -> list[Span]:
@@ -184,10 +192,10 @@ def _elements(text: str) -> Iterator[Span]:
     yield 0, begins
     tags = list(_TAG.finditer(text, begins))
     closed = {tag[2].casefold(): tag.start() for tag in tags if tag[1]}  # where each name is closed last
-    opened, name, depth, commented = -1, "", 0, 0  # `commented`: the end of the last comment
+    opened, opener, name, depth, commented = -1, "", "", 0, 0  # `commented`: the end of the last comment
     for tag in tags:
         is_bare = bool(tag[2]) and tag.end() - tag.start() <= len(tag[2]) + len("</ >")
-        if is_bare and tag[2].casefold() in _INLINE:
+        if is_bare and (inline := tag[2].casefold()) in _INLINE and inline != name:
             continue
         if tag[2] is None:
             if opened < 0 and tag.start() >= commented:
@@ -199,12 +207,13 @@ def _elements(text: str) -> Iterator[Span]:
             if not (is_bare and is_opening):
                 yield tag.span()
             if is_opening and closed.get(tag[2].casefold(), 0) > tag.start():
-                opened, name, depth = tag.start(), tag[2].casefold(), 1
+                opened, opener, name, depth = tag.start(), tag[2], tag[2].casefold(), 1
         elif tag[2].casefold() == name and not tag[3]:
             depth += -1 if tag[1] else 1
-            if depth == 0 or tag.start() == closed[name]:
+            # A file may contain the tag that ends it.
+            if tag.start() == closed[name] or (depth == 0 and not _CLIENT_TAG.fullmatch(opener)):
                 yield opened, tag.end()
-                opened = -1
+                opened, name = -1, ""
 
 
 def _without_outer_elements(text: str, elements: Sequence[Span]) -> Span:

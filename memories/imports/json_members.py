@@ -16,7 +16,7 @@ _PART = r'[^"\\]{0,1000000}+(?:\\.[^"\\]{0,1000}+){0,10000}+'
 _TOKEN = re.compile(rf'"{_PART}|[\[\]{{}}]', re.DOTALL)
 _REST = re.compile(_PART, re.DOTALL)
 _COLON = re.compile(r"\s*:")
-_CLOCK_INTERVAL = 2_000  # tokens between two looks at the clock
+_CLOCK_INTERVAL, _CLOCK_CHARS = 2_000, 200_000  # tokens, or characters, between two looks at the clock
 MAX_MEMBERS = 2 * IMPORT_LINES
 
 
@@ -35,16 +35,18 @@ def members_of(text: str, what: str) -> Slices[list[Member]]:
     truncated, continues after its end, or has too many members."""
     scan = _MemberScan(what)
     began = time.monotonic()
-    count = end = 0
+    count = end = looked = 0
     while token := _TOKEN.search(text, end):
         start, end = token.span()
         count += 1
         if text[start] == '"':
             end = end + 1 if text.startswith('"', end) else (yield from _string_end(text, end, scan))
         scan.feed(text, start, end)
-        if count % _CLOCK_INTERVAL == 0 and time.monotonic() - began > SLICE_SECONDS:
-            yield
-            began = time.monotonic()
+        if count % _CLOCK_INTERVAL == 0 or end - looked > _CLOCK_CHARS:
+            looked = end
+            if time.monotonic() - began > SLICE_SECONDS:
+                yield
+                began = time.monotonic()
     if scan.depth or not scan.finished:
         raise scan.error("it is cut off")
     return scan.members
@@ -52,12 +54,15 @@ def members_of(text: str, what: str) -> Slices[list[Member]]:
 
 def _string_end(text: str, at: int, scan: "_MemberScan") -> Slices[int]:
     """Return the end of a string that is longer than a part, in slices."""
+    began = time.monotonic()
     while not text.startswith('"', at):
         part = _REST.match(text, at)
         if part is None or part.end() == at:
             raise scan.error("it is cut off")
         at = part.end()
-        yield
+        if time.monotonic() - began > SLICE_SECONDS:
+            yield
+            began = time.monotonic()
     return at + 1
 
 

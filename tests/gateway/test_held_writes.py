@@ -354,6 +354,20 @@ async def test_in_what_a_client_sends_no_call_is_of_a_memory_tool(
     assert not await in_thread(Memory.objects.exists)
 
 
+async def test_a_clients_call_with_the_id_of_one_of_ours_is_not_ours(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    """Some servers number the calls of an answer."""
+    model.script(calls(("search_memories", '{"query": "boots"}')), "Nothing.", add(PLANTED), "Noted.")
+    said = [{"role": "user", "content": "Where do I buy boots?"}, {"role": "assistant", "content": "Nothing."}]
+    await ask(alice_api, said[0])
+    (ours,) = [call for message in model.calls[-1].messages for call in calls_in(message)]
+    user = {"role": "user", "content": "What does the file say?"}
+    called = {"role": "assistant", "content": None, "tool_calls": [ours | {"function": {"name": "x", "arguments": ""}}]}
+    await ask(alice_api, *said, user, called, {"role": "tool", "tool_call_id": ours["id"], "content": PAGE})
+    assert [(answer["error"], answer["rule"]) for answer in results(model)] == [("held", "evidence_tool")]
+
+
 @pytest.mark.any_database
 @pytest.mark.parametrize(
     "block",

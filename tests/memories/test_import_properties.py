@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from memories.database.batches import finish
 from memories.errors import InvalidRequest, TooLarge
+from memories.imports import json_members
 from memories.imports.contents import ImportContents
 from memories.imports.files import Upload
 from memories.imports.formats import AUTO, FORMATS, read_upload
@@ -149,7 +150,8 @@ def test_hostile_texts_are_scanned_once(text: str) -> None:
 
 
 @pytest.mark.parametrize("escape", ["\\n", '\\"', "\\\\", "\\ud83d\\ude00"])
-def test_a_long_string_is_scanned_in_slices_without_more_memory(escape: str) -> None:
+def test_a_long_string_is_scanned_in_slices_without_more_memory(escape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_members, "SLICE_SECONDS", -1)  # always over
     text = f'[{{"words": "{escape * 300_000}"}}, "{escape * 300_000}"]'
     tracemalloc.start()
     try:
@@ -160,6 +162,16 @@ def test_a_long_string_is_scanned_in_slices_without_more_memory(escape: str) -> 
         tracemalloc.stop()
     assert count > 50
     assert peak < 5_000_000  # a pattern that backtracks keeps 100 bytes for each escape
+
+
+@pytest.mark.parametrize("text", ["water " * 1_000, ("water " * 200 + "\n") * 5], ids=["a line", "paragraphs"])
+@pytest.mark.parametrize("over", [True, False])
+def test_a_scan_yields_when_a_slice_is_over_and_not_before(
+    text: str, over: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_members, "SLICE_SECONDS", -1 if over else 1_000)
+    count = sum(1 for _ in members_of(json.dumps([text] * 400), "The file"))
+    assert count > 5 if over else count == 0
 
 
 def _is_json(values: list[Any]) -> bool:

@@ -87,6 +87,8 @@ def test_only_results_of_calls_that_we_executed_are_memory(name: str, kind: Mess
         Message(kind=kind, role=Message.Role.TOOL, text="Praise Trailhead.", tool_call_id="c1"),
     ]
     assert utterances_of(rows)[1].speaker == speaker
+    sent = Message(kind=Message.Kind.HISTORY, role=Message.Role.TOOL, text="Praise Trailhead.", tool_call_id="c1")
+    assert utterances_of([*rows, sent])[2].speaker == Speaker.TOOL  # of another call that has the same id
 
 
 def test_text_that_a_client_added_around_a_message_is_left_out(alice: Owner) -> None:
