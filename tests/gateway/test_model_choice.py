@@ -189,7 +189,7 @@ def test_models_and_upstreams_are_paired_in_order(given: dict[str, Any], wanted:
     ("yaml", "complaint"),
     [
         ("{model: [a, b, c], upstream: [default, local]}", "3 models and 2 upstreams make no pairs"),
-        ("{model: []}", r"agents.a.model: .* at least 1 item"),
+        ("{model: []}", r"agents.a.model: The list is empty"),
         ("{upstream: [local, local, local, local, local, local]}", r"agents.a.upstream: .* at most 5 items"),
         ("{model: [a, '']}", r"agents.a.model.1: .* at least 1 character"),
         ("{upstream: [local, 'a b']}", r"agents.a.upstream.1: "),
