@@ -72,6 +72,7 @@ def _configuration() -> Finding:
     if settings.UNKNOWN_VARIABLES:
         names = ", ".join(settings.UNKNOWN_VARIABLES)
         warnings.append(f"{names}: no such variable exists, so it is ignored")
+    warnings += settings.IGNORED_VARIABLES
     if warnings:
         return Finding("configuration", Level.WARNING, "; ".join(warnings))
     kind = "PostgreSQL" if connection.vendor == "postgresql" else "SQLite"
