@@ -87,7 +87,16 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
 async def in_read_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a synchronous function that only reads. It never waits for a write. All reads for one owner (`working_for`)
     leave a thread to others."""
-    job, seconds, owner_id = functools.partial(function, *args, **kwargs), _busy_seconds(), working_for.get()
+    return await _read(_busy_seconds(), functools.partial(function, *args, **kwargs))
+
+
+async def in_patient_read_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """`in_read_thread` for the rest of an answer that has begun: it waits up to PATIENT_SECONDS."""
+    return await _read(PATIENT_SECONDS, functools.partial(function, *args, **kwargs))
+
+
+async def _read(seconds: float, job: Callable[[], T]) -> T:
+    owner_id = working_for.get()
     if owner_id is None or not settings.DB_THREADS:
         return await _run(_read_lane, seconds, job)
     share = _shares.get(owner_id) or _shares.setdefault(owner_id, _Share(max(1, settings.DB_READ_THREADS - 1)))

@@ -21,6 +21,7 @@ from psycopg_pool import PoolTimeout
 from pytest_django.fixtures import Settings
 
 from gateway.models import ApiKey
+from memories.api.export import LONG, download
 from memories.database import access
 from memories.database.access import in_read_thread, in_thread, overloaded, working_for
 from memories.database.batches import in_slices
@@ -209,6 +210,22 @@ async def test_the_reads_of_one_owner_leave_a_thread_to_others(
     assert [type(error) for error in others] == [DatabaseBusy, DatabaseBusy]
     assert (await alice_api.get("/api/memories"))[0] == 200
     assert not access._shares
+
+
+async def test_a_download_that_has_begun_waits_longer_for_a_thread_than_a_request(
+    gate: Gate, settings: Settings
+) -> None:
+    settings.DB_READ_THREADS = 1
+    chunks = aiter(download(iter(["first\n" * LONG, "second\n"]), "lines.jsonl"))
+    assert (await anext(chunks)).startswith(b"first")
+    slow = asyncio.create_task(in_read_thread(gate.hold))
+    await eventually_async(gate.entered.is_set, within=10)
+    second = asyncio.create_task(anext(chunks))
+    with pytest.raises(DatabaseBusy):
+        await in_read_thread(Memory.objects.count)
+    gate.open.set()
+    await slow
+    assert await second == b"second\n"
 
 
 async def test_a_request_that_waits_too_long_for_a_thread_gets_retry_after(alice_api: Api, gate: Gate) -> None:
