@@ -66,14 +66,7 @@ class _Loader(yaml.SafeLoader):
 
 def parse(text: str) -> AgentsFile:
     """Parse and validate the text of a file. Raises InvalidRequest, which names the key. Nothing is applied."""
-    try:
-        data = yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader
-    except _UNREADABLE as error:
-        mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or getattr(error, "reason", None)
-        where = f" in line {mark.line + 1}" if mark else ""
-        why = f": {problem}" if problem else ""
-        raise InvalidRequest(f"This is not valid YAML{where}{why}. Nothing was applied.") from None
+    data = read_yaml(text)
     if data is None:
         data = {}
     if not isinstance(data, dict):
@@ -82,6 +75,18 @@ def parse(text: str) -> AgentsFile:
             "applied."
         )
     return settings_check(data)
+
+
+def read_yaml(text: str) -> Any:
+    """Return what a file, or a section of it, contains. Raises InvalidRequest for text that is not YAML."""
+    try:
+        return yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader
+    except _UNREADABLE as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None)
+        where = f" in line {mark.line + 1}" if mark else ""
+        why = f": {problem}" if problem else ""
+        raise InvalidRequest(f"This is not valid YAML{where}{why}. Nothing was applied.") from None
 
 
 def apply_file(path: Path) -> list[str]:
