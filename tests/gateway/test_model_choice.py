@@ -235,11 +235,13 @@ def test_white_space_around_a_model_is_no_part_of_its_name() -> None:
 
 
 @pytest.mark.django_db
-def test_the_admin_names_the_default_model(client: Client) -> None:
+def test_the_admin_names_the_default_model(client: Client, settings: Settings) -> None:
     client.force_login(User.objects.create_superuser("root"))
     agent = agent_make("assistant", model="")
     assert "house-model (default)" in client.get("/admin/gateway/agent/").content.decode()
     assert "DAYBOOK_MODEL is " in client.get(f"/admin/gateway/agent/{agent.pk}/change/").content.decode()
+    settings.DAYBOOK_UPSTREAMS = {}
+    assert "house-model" not in client.get("/admin/gateway/agent/").content.decode()
 
 
 @pytest.mark.django_db
