@@ -80,7 +80,7 @@ class Environment(AccountEnvironment):
     )
     workers: int = Field(2, ge=1, le=64, description="Worker processes of the queue.")
     db_threads: int = Field(1, ge=0, le=64, description="Database threads that write; 0 runs inline.")
-    db_read_threads: int = Field(2, ge=1, le=64, description="Database threads that only read.")
+    db_read_threads: int = Field(3, ge=1, le=64, description="Database threads that only read.")
     db_busy_seconds: float = Field(5, ge=0.1, le=60, description="How long a request waits for the database.")
     db_pool: int = Field(20, ge=4, le=1000, description="Maximum connections of one process to PostgreSQL.")
     sweep_seconds: float = Field(5.0, ge=0.05, le=3600, description="Pause between sweeps in the worker.")

@@ -47,6 +47,7 @@ _NAMES_AT_ONCE = 64
 _runner: asyncio.Runner | None = None
 _PAUSES = (60, 300, 900, 3600)  # seconds before each further attempt; greylisting takes some minutes
 _OPTIONS = {"ack_failure": True, "save": False}
+_SCHEDULER = "django_q.scheduler.scheduler"
 
 
 def enqueue(task: str, job_id: UUID | str, *more: str, timeout: int | None = None) -> None:
@@ -63,9 +64,11 @@ def enqueue(task: str, job_id: UUID | str, *more: str, timeout: int | None = Non
 
 def enqueue_kept(task: str, *arguments: str) -> None:
     """Queue a job that no sweep would find again, such as a mail, within the current transaction. With Redis, which may
-    lose jobs, it is a row in the database until a worker queues it, within half a minute."""
+    lose jobs, it is a row in the database until a worker queues it: at once, or when it next looks for such rows."""
     if settings.REDIS_URL:
         enqueue_later(task, *arguments, seconds=0)
+        look = partial(async_task, _SCHEDULER, q_options=_OPTIONS)
+        transaction.on_commit(lambda: redis_calls.submit(_SCHEDULER, look), robust=True)
     else:
         enqueue(task, *arguments)
 

@@ -17,6 +17,7 @@ from gateway.runs.wrappers import without_reminders
 from gateway.tool_calls import call_fault
 from memories.database.access import in_read_thread
 from memories.errors import InvalidRequest, TooLarge
+from memories.evidence.client_texts import without_rules
 from memories.json_input import read_json
 from memories.limits import MESSAGES, SHORT_LENGTH, TOOLS
 
@@ -148,8 +149,8 @@ def _with_result_ids(messages: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
 
 def _with_files_joined(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
     """Join user messages without text, such as pictures, to the user message directly before them, or if there is none
-    to the one directly after them; join mere reminders (AgentScope) to the one before them. Some clients send each part
-    of a message as a message, but the turn's message is the one with the person's words."""
+    to the one directly after them; join mere reminders (AgentScope, Cline) to the one before them. Some clients send
+    each part of a message as a message, but the turn's message is the one with the person's words."""
     joined: list[ChatMessage] = []
     parts: list[Any] = []  # the content of the last message, once something was joined to it
     textless = False  # whether the last message is one without text
@@ -174,8 +175,8 @@ def _is_textless(content: Any) -> bool:
 
 
 def _is_reminder(content: Any) -> bool:
-    text = text_of(content).lstrip()
-    return text.startswith("<system") and not without_reminders(text)
+    text = text_of(content).strip()
+    return bool(text) and not (without_reminders(text) if text.startswith("<system") else without_rules(text))
 
 
 def _check_message(message: Any, where: str) -> None:

@@ -1,9 +1,10 @@
 """Turns a request to /v1 into a turn: finds the session that it names and opens a run in it."""
 
 import asyncio
+import contextlib
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,13 +19,14 @@ from gateway.limits.allowances import allowed
 from gateway.messages import last_user_index
 from gateway.models import Run
 from gateway.requests import header_text, request_id
+from gateway.runs.branches import branch_choose
 from gateway.runs.by_id import MAX_EXTERNAL_ID
 from gateway.runs.candidates import find_continuation
 from gateway.runs.context import TurnContext
-from gateway.runs.fingerprint import read_conversation
+from gateway.runs.fingerprint import ResentConversation, read_conversation
 from gateway.runs.joined import ANSWERED_STATES, running_state
 from gateway.runs.opening import open_run
-from gateway.runs.requested import AttachmentsNotStored, ComparisonNeeded, SameTurnRunning, V1Request
+from gateway.runs.requested import AttachmentsNotStored, ComparisonNeeded, OtherBranchShown, SameTurnRunning, V1Request
 from gateway.runs.v1 import open_v1, split_client_notes, split_system
 from gateway.turns.engine import Turn
 from gateway.turns.events import TurnOptions
@@ -122,9 +124,7 @@ async def begin_turn(caller: Caller, v1_request: V1Request, body: CompletionBody
 
 async def _open(caller: Caller, v1_request: V1Request, attachments: AttachmentStore) -> TurnContext:
     deadline = time.monotonic() + BUSY_SECONDS
-    conversation, continuation, searches = None, None, 0
-    if _is_large(v1_request.messages):  # so that the database thread that writes is not kept waiting
-        conversation = await in_read_thread(read_conversation, caller.owner_id, v1_request.agent, v1_request.messages)
+    conversation, continuation, searches = await _read_if_large(caller, v1_request), None, 0
     while True:
         last_try = time.monotonic() >= deadline
         try:
@@ -139,6 +139,10 @@ async def _open(caller: Caller, v1_request: V1Request, attachments: AttachmentSt
         except AttachmentsNotStored:
             messages = await attachments.messages(v1_request.messages)
             v1_request = replace(v1_request, messages=messages, history_kept=True)
+        except OtherBranchShown as refused:
+            continuation = None  # it is that of the branch shown so far
+            with contextlib.suppress(SessionBusy):  # it is busy for this request, too, which then waits or is forked
+                await in_slices_to_the_end(branch_choose(caller, refused.run.session_id, refused.run.pk))
         except SameTurnRunning as running:
             if await _answers(running.context):
                 await attachments.release()
@@ -149,9 +153,13 @@ async def _open(caller: Caller, v1_request: V1Request, attachments: AttachmentSt
             await asyncio.sleep(_BUSY_POLL)
 
 
-def _is_large(messages: Sequence[dict[str, Any]]) -> bool:
+async def _read_if_large(caller: Caller, v1_request: V1Request) -> ResentConversation | None:
+    """Return the conversation of a large request, so that the database thread that writes is not kept waiting."""
+    messages = v1_request.messages
     content = messages[max(0, last_user_index(messages))].get("content") if messages else None
-    return len(messages) > _MANY or (isinstance(content, list) and len(content) > _MANY)
+    if len(messages) > _MANY or (isinstance(content, list) and len(content) > _MANY):
+        return await in_read_thread(read_conversation, caller.owner_id, v1_request.agent, messages)
+    return None
 
 
 async def _answers(context: TurnContext) -> bool:

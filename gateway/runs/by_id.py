@@ -8,10 +8,10 @@ from gateway.runs.matching import Continuation
 from gateway.runs.requested import ComparisonNeeded, MatchedSession, Rule, SessionLookup
 from gateway.runs.session_rows import (
     UNFINISHED,
-    hidden_predecessor,
     latest_run,
     locked_sessions,
     named,
+    predecessors,
     shown_runs,
     with_agent,
 )
@@ -113,7 +113,8 @@ def _match_in_session(
         return MatchedSession(session=session, rule=Rule.ID, regenerates=latest)
     runs = shown_runs(session)
     if latest and latest.state != Run.State.COMPLETED:
-        answered = runs.filter(state=Run.State.COMPLETED).order_by("-id").first()
+        earlier = runs.filter(state=Run.State.COMPLETED, history_hash_after=latest.history_hash_before)
+        answered = earlier.order_by("-id").first()
         if answered and conversation.matches(answered):  # the client has dropped the message that was not answered
             return MatchedSession(session=session, rule=Rule.ID, regenerates=answered)
     is_next = conversation.turns_before == 0 or session.history_hash == conversation.history_hash_before
@@ -123,10 +124,14 @@ def _match_in_session(
     edited = runs.filter(history_hash_before=conversation.history_hash_before, state=Run.State.COMPLETED)
     if run := edited.order_by("-id").first():
         return MatchedSession(session=session, rule=Rule.ID, regenerates=run)
-    if run := hidden_predecessor(conversation, owner_id=session.owner_id, session=session):
-        return MatchedSession(session=session, rule=Rule.ID, hidden=run)
+    before = predecessors(conversation, owner_id=session.owner_id, session=session)
+    if before and all(run.superseded for run in before):  # clients keep the versions of a conversation, too
+        return MatchedSession(session=session, rule=Rule.ID, hidden=before[0])
     if continuation is None or (continuation.following and continuation.message_seq != session.message_seq):
         raise ComparisonNeeded
+    others = Run.objects.filter(session=session, superseded=True)
+    if continuation.hidden and (run := others.filter(pk=continuation.hidden).first()):
+        return MatchedSession(session=session, rule=Rule.ID, hidden=run)
     again = runs.filter(pk=continuation.following).first() if continuation.following else None
     through, common = continuation.through, continuation.common
     return MatchedSession(session=session, rule=Rule.ID, regenerates=again, through=through, common=common)

@@ -19,7 +19,13 @@ from gateway.agents.rows import agent_find
 from gateway.models import Message, Run, Session
 from gateway.runs.alignment import Candidate, RecordedTurn
 from gateway.runs.call_ids import runs_called
-from gateway.runs.comparing import END_CHARS, comparable_message, comparable_messages
+from gateway.runs.comparing import (
+    END_CHARS,
+    ComparableMessage,
+    comparable_message,
+    comparable_messages,
+    contains_answer,
+)
 from gateway.runs.fingerprint import ResentConversation, read_conversation
 from gateway.runs.matching import Continuation, judge
 from gateway.runs.requested import Rule, V1Request
@@ -35,6 +41,7 @@ _MAX_CALLING_RUNS = 50
 _MAX_KEYS = 32
 _MAX_BY_KEY = 12
 _MAX_RECENT = 12
+_MAX_HIDDEN = 50
 _SHORTENED_TEXT = Case(
     When(size__gt=2 * END_CHARS, then=Concat(Left("text", END_CHARS), Value("\n"), Right("text", END_CHARS))),
     default=F("text"),
@@ -46,7 +53,7 @@ def find_continuation(
     caller: Caller, request: V1Request, conversation: ResentConversation | None = None
 ) -> Continuation:
     """Return where a request continues, by comparing its messages with recorded turns. If it names an existing session,
-    only that one is compared. `conversation` is the request's conversation, if it was read already. Nine queries at
+    only that one is compared. `conversation` is the request's conversation, if it was read already. Ten queries at
     most. Raises ModelNotFound, Unauthorized."""
     agent = agent_find(caller, request.agent)
     usable = Session.objects.filter(owner_id=caller.owner_id, agent=agent, state=Session.State.ACTIVE)
@@ -59,7 +66,12 @@ def find_continuation(
         sessions = _candidate_sessions(caller, request, conversation, usable.filter(temporary=request.temporary))
     before, newest = comparable_messages(request.messages)
     # A first message has no turns to compare, and what it quotes of another conversation is no summary of its own.
-    continuation = judge(before, newest, _load_turns(caller, request, sessions)) if before else Continuation()
+    candidates = _load_turns(caller, request, sessions) if before else []
+    continuation = judge(before, newest, candidates)
+    if request.session_ref and continuation.following:
+        shown = [turn.answer for candidate in candidates for turn in candidate.turns]
+        hidden = _hidden_answer(caller, continuation.session_id, before[-1], shown)
+        continuation = replace(continuation, hidden=hidden)
     if continuation.session_id is None and not request.session_ref:
         begins_with = first_sentence_hashes(request.client_system, request.messages if before else ())
         continuation = _by_summary(caller, sessions, begins_with)
@@ -74,6 +86,18 @@ def sessions_called(caller: Caller, messages: Sequence[dict[str, Any]]) -> set[U
     if not runs:
         return set()
     return set(Run.objects.filter(owner_id=caller.owner_id, pk__in=runs).values_list("session_id", flat=True))
+
+
+def _hidden_answer(
+    caller: Caller, session_id: UUID | None, given: ComparableMessage, shown: Sequence[ComparableMessage]
+) -> UUID | None:
+    """Return the newest run that is not shown whose answer is `given`, unless a shown one is."""
+    if given.from_user or any(contains_answer(answer, given) for answer in shown):
+        return None
+    runs = Run.objects.filter(owner_id=caller.owner_id, session=session_id, superseded=True, state=Run.State.COMPLETED)
+    texts = runs.annotate(size=Length("text"), shortened=_SHORTENED_TEXT).order_by("-id").values_list("pk", "shortened")
+    answers = ((pk, comparable_message("assistant", text)) for pk, text in texts[:_MAX_HIDDEN])
+    return next((pk for pk, answer in answers if contains_answer(answer, given)), None)
 
 
 def _by_summary(caller: Caller, sessions: Sequence[Session], begins_with: set[str]) -> Continuation:

@@ -25,6 +25,7 @@ class Continuation:
     following: UUID | None = None  # the recorded turn after the last one that the request contains
     through: int = 0  # the number of the last turn that the request contains
     common: dict[str, int] = field(default_factory=dict)
+    hidden: UUID | None = None  # the run on another branch with whose answer the request's earlier messages end
     message_seq: int = 0  # Session.message_seq when the session was read, before the transaction
 
 

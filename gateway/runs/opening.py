@@ -14,12 +14,11 @@ from gateway.attachments.reading import contents_read
 from gateway.errors import RunSuperseded, SessionBusy
 from gateway.models import Run
 from gateway.runs import active, closing
-from gateway.runs.branches import BranchLease, branch_choose, later_hide_slices
+from gateway.runs.branches import BranchLease, later_hide_slices
 from gateway.runs.context import TurnContext
-from gateway.runs.requested import OtherBranchShown
 from gateway.runs.rows import LaterTurnsShown
 from memories.database.access import in_shared_thread
-from memories.database.batches import in_slices, in_slices_to_the_end
+from memories.database.batches import in_slices
 from memories.errors import DomainError
 
 logger = logging.getLogger("daybook.turns")
@@ -27,17 +26,13 @@ P = ParamSpec("P")
 
 
 async def open_run(opener: Callable[P, TurnContext], *args: P.args, **kwargs: P.kwargs) -> TurnContext:
-    """Call an opening transaction in a database thread; if it replaces a turn that very many follow, hide these first,
-    and if it continues another branch of its session, show that first. Raises what it raises, and Restarting at
-    shutdown.
+    """Call an opening transaction in a database thread; if it replaces a turn that very many follow, hide these first.
+    Raises what it raises, and Restarting at shutdown.
 
     A thread cannot be cancelled: if the caller is, the run that still opens is closed as stopped."""
     opening = functools.partial(opener, *args, **kwargs)
     try:
         return await _open_shielded(opening)
-    except OtherBranchShown as refused:
-        await in_slices_to_the_end(branch_choose(refused.caller, refused.run.session_id, refused.run.pk))
-        return await open_run(opening)
     except LaterTurnsShown as refused:
         hiding = asyncio.ensure_future(in_slices(later_hide_slices(refused.replaced)))
     opened = False

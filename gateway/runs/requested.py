@@ -64,9 +64,9 @@ class OtherBranchShown(Conflict):
     """The request continues a branch of the session that is not shown: the caller has to show the branch of `run`
     (`gateway.runs.branches`) and try again. Raised before anything is stored."""
 
-    def __init__(self, caller: Caller, run: Run) -> None:
+    def __init__(self, run: Run) -> None:
         super().__init__("Another version of this conversation is shown. Send the request again.")
-        self.caller, self.run = caller, run
+        self.run = run
 
 
 class SameTurnRunning(SessionBusy):
@@ -106,8 +106,8 @@ class Rule(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedSession:
     """The session of a request (not stored yet if it is new), the run that the request regenerates, and the reason.
-    `through` is the number of the last turn of the session that the request is known to contain. If that turn is on a
-    branch that is not shown, `hidden` is its run."""
+    `through` is the number of the last turn of the session that the request is known to contain. `hidden` is a run of
+    the branch that the request continues, if that is not shown."""
 
     session: Session
     rule: Rule

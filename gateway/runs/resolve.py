@@ -20,11 +20,11 @@ from gateway.runs.requested import ComparisonNeeded, MatchedSession, Rule, Sessi
 from gateway.runs.session_rows import (
     OPEN_ENDED,
     UNFINISHED,
-    hidden_predecessor,
     idempotency_lock,
     latest_run,
     lock,
     locked_sessions,
+    predecessors,
 )
 from gateway.runs.summaries import may_contain_summary
 from memories.database.statements import Select, given
@@ -104,7 +104,9 @@ def _by_call_ids(lookup: SessionLookup, run_id: UUID | None) -> MatchedSession |
     if session is None:
         return None
     again = lookup.runs(session=session, **lookup.same_turn()).first()
-    return MatchedSession(session=session, rule=Rule.CALL_IDS, regenerates=again)
+    hidden = Run.objects.filter(session=session, superseded=True, state=Run.State.COMPLETED, **lookup.same_turn())
+    other = None if again else hidden.order_by("-id").first()
+    return MatchedSession(session=session, rule=Rule.CALL_IDS, regenerates=again, hidden=other)
 
 
 def _resent_with_answer(lookup: SessionLookup) -> MatchedSession | None:
@@ -192,19 +194,24 @@ def _same_history(lookup: SessionLookup) -> MatchedSession | None:
 
 
 def _other_version(lookup: SessionLookup) -> MatchedSession | None:
-    """Find the session in which the answer before the request's message was generated again."""
-    sessions = {
-        "session__agent": lookup.agent,
-        "session__state": Session.State.ACTIVE,
-        "session__temporary": lookup.request.temporary,
-        "session__external_id": None,  # a request would name the others
-        "session__deleted_at": None,
-    }
-    run = hidden_predecessor(lookup.conversation, owner_id=lookup.caller.owner_id, **sessions)
-    if run is None:
+    """Find the session in which the answer before the request's message was generated again. If another message
+    follows that answer, the request edits it, which starts a new session."""
+    conversation = lookup.conversation
+    before = predecessors(conversation, owner_id=lookup.caller.owner_id)
+    ids = {run.session_id for run in before}
+    sessions = list(lookup.sessions(pk__in=ids, external_id=None)) if ids else []  # a request would name the others
+    before = [run for run in before if run.session_id in {session.pk for session in sessions}]
+    if not before or not all(run.superseded for run in before):
         return None
-    common = {"turns": lookup.conversation.turns_before}
-    return MatchedSession(session=lock(run.session), rule=Rule.SAME_HISTORY, hidden=run, common=common)
+    common = {"turns": conversation.turns_before}
+    if len(sessions) > 1:
+        return lookup.new_session(Rule.SEVERAL, parent_id=before[0].session_id, common=common)
+    hidden = Run.objects.filter(session=before[0].session_id, superseded=True, state=Run.State.COMPLETED)
+    later = list(hidden.filter(follows=before[0].pk).only("session", "user_key").order_by("-id"))
+    again = next((run for run in later if run.user_key == conversation.user_key), None)
+    if later and again is None:
+        return lookup.new_session(Rule.EDITED, parent_id=before[0].session_id, common=common)
+    return MatchedSession(session=sessions[0], rule=Rule.SAME_HISTORY, hidden=again or before[0], common=common)
 
 
 def _same_turn(lookup: SessionLookup) -> MatchedSession | None:

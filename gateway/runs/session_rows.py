@@ -21,6 +21,7 @@ UNFINISHED = (Run.State.STOPPED, Run.State.FAILED)
 # Runs that may be continued by somebody who has not seen their end. A run that waits for tool results does not make an
 # equal first message a retry: agents are often started several times with the same task.
 OPEN_ENDED = (*UNFINISHED, Run.State.AWAITING_CLIENT_TOOLS)
+_MAX_ALIKE = 50
 _LATEST_RUN = Select(lambda: Run.objects.filter(**given(Run, "owner", "session"), superseded=False).order_by("-id")[:1])
 # Each state has its own index of sessions. With a single condition, or with the owner in it, SQLite would read every
 # run of the session.
@@ -104,18 +105,16 @@ def latest_run(session: Session) -> Run | None:
     return _LATEST_RUN.instance(owner=session.owner_id, session=session.pk)
 
 
-def hidden_predecessor(conversation: ResentConversation, **filters: Any) -> Run | None:
-    """Return the run whose answer ends the earlier messages of a request, if it is on a branch that is not shown:
-    clients keep the versions of a conversation too, and return to one. `filters` name the owner and the sessions."""
-    runs = Run.objects.filter(
-        **filters,
-        history_hash_before=conversation.hashes[-2],  # for the index
-        user_key=conversation.previous_user_key,
-        history_hash_after=conversation.history_hash_before,
-        state=Run.State.COMPLETED,
+def predecessors(conversation: ResentConversation, **filters: Any) -> list[Run]:
+    """Return the newest runs, shown or not, whose answer ends the earlier messages of a request. `filters` name the
+    owner, and may name the session."""
+    asked = Run.objects.filter(
+        **filters, history_hash_before=conversation.hashes[-2], user_key=conversation.previous_user_key
     )
-    run = runs.order_by("superseded", "-id").first()
-    return run if run and run.superseded else None
+    # The hash after the answer has no index, and a program may begin any number of sessions with the same message.
+    newest = asked.only("session", "superseded", "state", "history_hash_after").order_by("-id")[:_MAX_ALIKE]
+    wanted = (Run.State.COMPLETED, conversation.history_hash_before)
+    return [run for run in newest if (run.state, run.history_hash_after) == wanted]
 
 
 def open_runs(session: Session) -> list[Run]:

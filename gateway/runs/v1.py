@@ -114,7 +114,7 @@ def _open(
             raise
         match, waiting = lookup.new_session(Rule.BUSY, parent_id=match.session.pk), []
     if match.hidden:
-        raise OtherBranchShown(caller, match.hidden)
+        raise OtherBranchShown(match.hidden)
     for run in waiting:
         # The client continues without the results that this run waits for.
         results = [message for message in request.messages if message.get("role") == "tool"]

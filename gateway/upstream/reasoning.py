@@ -63,7 +63,7 @@ class ThoughtInText:
         content = part.get("content") or ""
         if self._state == "speaks" or not isinstance(content, str):
             return part
-        if self._state == "begins" and not content and part.get("tool_calls"):
+        if self._state == "begins" and not content.strip() and part.get("tool_calls"):
             last = True  # a thought would have begun before the calls; held white space belongs before them
         if not content and not (last and (self._held or self._pieces)):
             return part

@@ -58,23 +58,6 @@ working_for: ContextVar[UUID | None] = ContextVar("working_for", default=None)
 """The owner whose request is being answered."""
 
 
-class _Share(asyncio.Semaphore):
-    """How many reads of one owner may be in the lane at once, and how many wait for that or run."""
-
-    users = 0
-
-    async def enter(self, seconds: float) -> None:
-        """Wait for a place. Raises DatabaseBusy."""
-        try:
-            async with asyncio.timeout(seconds if self.locked() else None):
-                await self.acquire()
-        except TimeoutError:
-            raise DatabaseBusy(BUSY) from None
-
-
-_shares: dict[UUID, _Share] = {}
-
-
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a synchronous function that writes (or may write) with the ORM, with the caller's context variables.
 
@@ -87,30 +70,12 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
 async def in_read_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a synchronous function that only reads. It never waits for a write. All reads for one owner (`working_for`)
     leave a thread to others."""
-    return await _read(_busy_seconds(), functools.partial(function, *args, **kwargs))
+    return await _run(_read_lane, _busy_seconds(), functools.partial(function, *args, **kwargs))
 
 
 async def in_patient_read_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """`in_read_thread` for the rest of an answer that has begun: it waits up to PATIENT_SECONDS."""
-    return await _read(PATIENT_SECONDS, functools.partial(function, *args, **kwargs))
-
-
-async def _read(seconds: float, job: Callable[[], T]) -> T:
-    owner_id = working_for.get()
-    if owner_id is None or not settings.DB_THREADS:
-        return await _run(_read_lane, seconds, job)
-    share = _shares.get(owner_id) or _shares.setdefault(owner_id, _Share(max(1, settings.DB_READ_THREADS - 1)))
-    share.users += 1
-    try:
-        await share.enter(seconds)
-        try:
-            return await _run(_read_lane, seconds, job)
-        finally:
-            share.release()
-    finally:
-        share.users -= 1
-        if not share.users:
-            del _shares[owner_id]
+    return await _run(_read_lane, PATIENT_SECONDS, functools.partial(function, *args, **kwargs))
 
 
 async def in_patient_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -243,7 +208,7 @@ def _busy_seconds() -> float:
 
 
 _write_lane = Lane("daybook-db", lambda: settings.DB_THREADS)
-_read_lane = Lane("daybook-read", lambda: settings.DB_READ_THREADS)
+_read_lane = Lane("daybook-read", lambda: settings.DB_READ_THREADS, leave_one=True)
 _spare_lane = Lane("daybook-spare", lambda: 1)
 _checkpoint_lane = Lane("daybook-checkpoint", lambda: 1)
 _next_checkpoint = 0.0
@@ -253,7 +218,7 @@ async def _run(lane: Lane, seconds: float, function: Callable[[], T], *, share: 
     loop = asyncio.get_running_loop()
     if not settings.DB_THREADS:
         return _inline(loop, function)
-    job = lane.share(seconds, function) if share else lane.submit(seconds, function)
+    job = lane.submit(seconds, function, working_for.get(), share=share and _is_sqlite())
     timer = loop.call_later(seconds, job.cancel)  # does nothing once it has started
     try:
         return await asyncio.wrap_future(job)
@@ -269,11 +234,15 @@ async def _run(lane: Lane, seconds: float, function: Callable[[], T], *, share: 
             _checkpoint_soon(loop)
 
 
+def _is_sqlite() -> bool:
+    return str(connections.settings[_DEFAULT]["ENGINE"]).endswith("sqlite3")
+
+
 def _checkpoint_soon(loop: asyncio.AbstractEventLoop) -> None:
     """Schedule a checkpoint of SQLite's WAL soon after a write, outside the write lane (docs/decisions/0056)."""
     global _next_checkpoint
     now = loop.time()
-    if now >= _next_checkpoint and connections.settings[_DEFAULT]["ENGINE"].endswith("sqlite3"):
+    if now >= _next_checkpoint and _is_sqlite():
         _next_checkpoint = now + _CHECKPOINT_SECONDS
         loop.call_later(_CHECKPOINT_SECONDS, _checkpoint_lane.submit, PATIENT_SECONDS, _checkpoint)
 

@@ -1,12 +1,15 @@
-"""Lanes: small thread pools for database work, with connections of their own (memories.database.access)."""
+"""Lanes: small thread pools for database work, with connections of their own (memories.database.access).
+
+Owners take turns: a job waits for at most one job of each other owner before it, however many jobs they have."""
 
 import contextlib
 import threading
 import time
-from collections import deque
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
+from uuid import UUID
 
 from django.db import DatabaseError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -31,29 +34,31 @@ def in_lane_thread() -> bool:
 
 
 class Lane:
-    """A thread pool that runs jobs in order of arrival, created at the first job."""
+    """A thread pool, created at the first job. It runs the jobs of each owner in order of arrival. With `leave_one`,
+    the jobs of one owner leave a thread to others, if there are several."""
 
-    def __init__(self, name: str, size: Callable[[], int]) -> None:
+    def __init__(self, name: str, size: Callable[[], int], *, leave_one: bool = False) -> None:
         self._name = name
         self._size = size
+        self._leave_one = leave_one
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._opened: list[BaseDatabaseWrapper] = []
         self._local = threading.local()
-        self._shared: deque[Job] = deque()
+        # The waiting jobs of each owner, and of None for work of nobody. The owner whose turn it is comes first.
+        self._waiting: dict[UUID | None, deque[Job]] = {}
+        self._running: Counter[UUID | None] = Counter()  # the threads that each occupies
 
-    def submit(self, seconds: float, function: Callable[[], T]) -> "Future[T]":
-        """Queue a job that may wait for `seconds` from now, for a thread and for the database's lock."""
-        with self._lock:
-            return self._threads().submit(self._work, Job(time.monotonic() + seconds, function))
-
-    def share(self, seconds: float, function: Callable[[], T]) -> "Future[T]":
-        """Queue a write that may share a transaction with other waiting writes; otherwise like `submit`."""
-        job = Job(time.monotonic() + seconds, function)
+    def submit(
+        self, seconds: float, function: Callable[[], T], owner_id: UUID | None = None, *, share: bool = False
+    ) -> "Future[T]":
+        """Queue a job that may wait for `seconds` from now, for a thread and for the database's lock. With `share` it
+        is a write that may share a transaction with other waiting writes."""
+        job = Job(time.monotonic() + seconds, function, owner_id, share)
         with self._lock:
             threads = self._threads()
-            self._shared.append(job)
-            threads.submit(self._work_shared)
+            self._waiting.setdefault(owner_id, deque()).append(job)
+            threads.submit(self._work_next)
         return job.future
 
     def offer(self, seconds: float, function: Callable[[], object]) -> None:
@@ -66,9 +71,10 @@ class Lane:
         with self._lock:
             pool, self._pool = self._pool, None
             opened, self._opened = self._opened, []
-            waiting, self._shared = self._shared, deque()
-        for job in waiting:
-            job.future.cancel()
+            waiting, self._waiting = self._waiting, {}
+        for jobs in waiting.values():
+            for job in jobs:
+                job.future.cancel()
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)
         for connection in opened:
@@ -86,29 +92,69 @@ class Lane:
         with self._lock:
             self._opened.append(connection)
 
-    def _work(self, job: Job) -> Any:
-        left = job.deadline - time.monotonic()
-        if left <= 0:
-            raise DatabaseBusy(BUSY)
-        self._set_lock_timeout(left)
-        return job.context.run(job.function)
-
-    def _work_shared(self) -> None:
-        """Run all waiting shared jobs, in one transaction if possible. Later calls may find none left."""
+    def _work_next(self) -> None:
+        """Run the next job, or several in one transaction. There is a call for each job, so that later calls may find
+        none left."""
         with self._lock:
-            waiting = [self._shared.popleft() for _ in range(min(len(self._shared), MAX_JOBS_PER_TRANSACTION))]
-        jobs = [job for job in waiting if job.future.set_running_or_notify_cancel()]
+            jobs = self._take()
+            if not jobs:
+                return
+            owner_id = jobs[0].owner_id
+            self._running[owner_id] += 1
+        self._run(jobs)
+        with self._lock:
+            self._running[owner_id] -= 1
+            if not self._running[owner_id]:
+                del self._running[owner_id]
+            if self._leave_one and owner_id in self._waiting and self._pool is not None:
+                self._pool.submit(self._work_next)  # the call for it may have passed it over
+
+    def _take(self) -> list[Job]:
+        """Return the first job of the owner whose turn it is. If it may share its transaction, others that may follow
+        it: the first of each owner in turn, as long as it may. Cancelled jobs are dropped."""
+        jobs: list[Job] = []
+        while len(jobs) < MAX_JOBS_PER_TRANSACTION:
+            queue = next(
+                (queue for owner_id, queue in self._waiting.items() if self._fits(jobs, owner_id, queue)), None
+            )
+            if queue is None:
+                break
+            job = queue.popleft()
+            if job.future.set_running_or_notify_cancel():
+                jobs.append(job)
+            del self._waiting[job.owner_id]
+            if queue:
+                self._waiting[job.owner_id] = queue  # behind the others
+        return jobs
+
+    def _fits(self, jobs: Sequence[Job], owner_id: UUID | None, queue: deque[Job]) -> bool:
+        """Return True if the first job of a queue may run with these or, if there are none, by itself."""
+        if jobs:
+            return jobs[0].share and queue[0].share
+        is_limited = self._leave_one and owner_id is not None
+        return not is_limited or self._running[owner_id] < max(1, self._size() - 1)
+
+    def _run(self, jobs: list[Job]) -> None:
         left = min(job.deadline for job in jobs) - time.monotonic() if len(jobs) > 1 else 0.0
         if left > 0:
             with contextlib.suppress(DatabaseError):  # each job runs into the error again
                 self._set_lock_timeout(left)
                 if run_in_one_transaction(jobs):
                     return
-        for job in jobs:
-            try:
-                job.future.set_result(self._work(job))
-            except BaseException as error:  # noqa: BLE001 - like an executor, pass it to the future
-                job.future.set_exception(error)
+        while jobs:
+            self._work(jobs.pop(0))
+
+    def _work(self, job: Job) -> None:
+        try:
+            left = job.deadline - time.monotonic()
+            if left <= 0:
+                raise DatabaseBusy(BUSY)
+            self._set_lock_timeout(left)
+            job.future.set_result(job.context.run(job.function))
+        except BaseException as error:  # noqa: BLE001 - like an executor, pass it to the future
+            job.future.set_exception(error)
+        finally:
+            del job  # its error refers to this frame: both, and what the function holds, would wait for the collector
 
     def _set_lock_timeout(self, seconds: float) -> None:
         """Set this thread's lock timeout, and replace an ended connection. A statement is sent only if the timeout

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
+from uuid import UUID
 
 from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -26,10 +27,13 @@ _thread = threading.local()
 
 @dataclass(eq=False, slots=True)
 class Job:
-    """A function for a database thread, its deadline (time.monotonic()), and the future of its result."""
+    """A function for a database thread, its deadline (time.monotonic()), the owner whose turn it takes, whether it may
+    share a transaction, and the future of its result."""
 
     deadline: float
     function: Callable[[], Any]
+    owner_id: UUID | None
+    share: bool
     context: contextvars.Context = field(default_factory=contextvars.copy_context)
     future: "Future[Any]" = field(default_factory=Future)
 
@@ -69,8 +73,6 @@ def run_in_one_transaction(jobs: Sequence[Job]) -> bool:
     """Run the jobs in one transaction and set their results after its commit. Return False if it was rolled back, so
     that each job has to run by itself."""
     connection = connections[_DEFAULT]
-    if connection.vendor != "sqlite":
-        return False
     try:
         with transaction.atomic():
             _thread.shared = True

@@ -5,17 +5,19 @@ linear in the length of the text."""
 import re
 from dataclasses import dataclass
 
-# Instructions that clients append to the message: aider for edits, Open WebUI for running code.
+# Instructions that clients append to a message: aider for edits, Open WebUI for running code, Cline for calling a tool.
 _TRAILING_RULES = re.compile(
     r"^# (?:\*SEARCH/REPLACE block\*|V4A Diff Format) Rules:[ \t]*$"
     r"|^# File editing rules:\n\nReturn edits similar to unified diffs"
     r"|^To suggest changes to a file you MUST return the entire content of the updated file\.\nYou MUST use this "
-    r"|^#### Code Interpreter\n\nYou have access to a Python code interpreter via:",
+    r"|^#### Code Interpreter\n\nYou have access to a Python code interpreter via:"
+    r"|^\[SYSTEM\] This run is not complete until you call one of these terminal completion tools: [^\n]{1,2000} call "
+    r"the appropriate terminal completion tool now\.\s*\Z",
     re.MULTILINE,
 )
 # Messages that clients write themselves and send as the user: files and examples (aider), descriptions of the
 # environment (Gemini CLI, Qwen Code), command output (aider, Open Interpreter, AutoGen), a tool's pictures (Agno) or
-# result (Griptape, OpenHands, Continue, LangChain's conversational agent), and reminders of a tool (Cline).
+# result (Griptape, OpenHands, Continue, LangChain's conversational agent).
 _WRITTEN_BY_CLIENTS = re.compile(
     "|".join(
         (
@@ -41,7 +43,6 @@ _WRITTEN_BY_CLIENTS = re.compile(
             r"EXECUTION RESULT of \[[^\]\n]{1,200}\]:",
             r"Tool output for tool call \S{1,200} \([^)\n]{1,200}\):",
             r"TOOL RESPONSE:[ \t]*\n-{5}",
-            r"\[SYSTEM\] This run is not complete until you call one of these terminal completion tools: ",
         )
     )
 )
@@ -58,8 +59,13 @@ _OUTPUT_PREFIX, _OUTPUT_SUFFIX = (
 # Tags in which clients wrap a person's message; their content is the person's own.
 MESSAGE_TAGS = frozenset({"user_input", "user_message", "user_query", "task", "feedback"})
 _QUESTION_PREFIX, _QUESTION_MARKER = "### Task:", "</context>"
-# What VS Code writes around a person's message, behind the date, the state of the editor and reminders
-_REQUEST_BEGINS, _REQUEST_ENDS = "<userRequest>", "</userRequest>"
+# What VS Code writes around a person's message, behind elements with the date, the state of the editor and reminders. A
+# text with a second such tag may be a pasted one that imitates it.
+_REQUEST_BEGINS = re.compile(
+    r"(?>\s*<(?!userRequest>)([A-Za-z][\w-]{0,40})(?:\s[^<>]{0,300})?>.*?</\1>)*+\s*<userRequest>(?!.*<userRequest>)",
+    re.DOTALL,
+)
+_REQUEST_ENDS = "</userRequest>"
 # What smolagents puts before a person's message, and the output of code, to which it appends their next message
 _TASK_PREFIX = "New task:\n"
 _NEXT_TASK = f"\n{_TASK_PREFIX}"
@@ -135,8 +141,8 @@ def question_span(text: str) -> tuple[int, int]:
     """Return the span of the person's own message after Open WebUI's documents, VS Code's context or smolagents' output
     of code, or within LangChain's prompt for calls as text. Any other message is the person's own as a whole."""
     whole = 0, len(text)
-    if text.rstrip().endswith(_REQUEST_ENDS) and (begins := text.rfind(_REQUEST_BEGINS)) >= 0:
-        return begins + len(_REQUEST_BEGINS), text.rfind(_REQUEST_ENDS)
+    if text.rstrip().endswith(_REQUEST_ENDS) and (request := _REQUEST_BEGINS.match(text)):
+        return request.end(), text.rfind(_REQUEST_ENDS)
     if text.startswith(_TASK_PREFIX):
         return len(_TASK_PREFIX), len(text)
     if _CODE_OUTPUT.match(text):

@@ -202,7 +202,7 @@ def _elements(text: str) -> Iterator[Span]:
                 opened, name, depth = tag.start(), tag[2].casefold(), 1
         elif tag[2].casefold() == name and not tag[3]:
             depth += -1 if tag[1] else 1
-            if depth == 0:
+            if depth == 0 or tag.start() == closed[name]:
                 yield opened, tag.end()
                 opened = -1
 

@@ -6,6 +6,7 @@ import { element, some } from "../gateway/parts.js";
 const NOTHING = "Nothing is saved yet.";
 const PAUSE = 400; // milliseconds without typing before a preview is requested
 const MOST_TITLES = 20;
+const MOST_TRIES = 12; // about a minute
 
 export function openImport() {
   const dialog = document.getElementById("import");
@@ -35,29 +36,42 @@ export function installImport(dialog, list) {
   let sets = []; // what an undo has to undo yet
   let undone;
   let changed = 0;
-  let looks = 0;
+  let looking = new AbortController();
   let timer;
 
   const given = () => {
     if (file.files.length) return new Blob([file.files[0]], { type: "application/octet-stream" });
     return text.value.trim() ? new Blob([text.value], { type: "text/plain" }) : null;
   };
-  const send = (body, preview) => {
+  const send = (body, preview, signal) => {
     const name = file.files.length ? file.files[0].name : "";
     const query = new URLSearchParams({ preview, book: list.book, format: format.value, name: name.slice(-255), conversations: conversations.checked });
-    return call("POST", `/api/import?${query}`, body);
+    return call("POST", `/api/import?${query}`, body, { signal });
+  };
+  // One import runs at a time, and the server may still be ending the preview that this one replaces.
+  const preview = async (body, signal) => {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await send(body, true, signal);
+      } catch (error) {
+        if (!error.retryAfter || tries === MOST_TRIES) throw error;
+        await new Promise((resolve) => setTimeout(resolve, 1000 * error.retryAfter));
+      }
+    }
   };
   const look = () => {
     clearTimeout(timer);
     startOver(dialog);
-    const mine = ++looks;
+    looking.abort();
+    looking = new AbortController();
+    const { signal } = looking;
     const body = given();
     dialog.querySelector("[data-report]").replaceChildren(paragraph(body ? "Reading the file…" : ""));
     if (!body) return;
     attempt(dialog, null, async () => {
       try {
-        const report = await send(body, true);
-        if (mine !== looks) return; // another source was chosen meanwhile
+        const report = await preview(body, signal);
+        if (signal.aborted) return; // another source was chosen meanwhile
         say(dialog, report, NOTHING);
         sayAdded(dialog, report);
         sayChanges(dialog, report);
@@ -65,13 +79,14 @@ export function installImport(dialog, list) {
         write.textContent = count ? `Import ${count.toLocaleString("en")}` : "Import";
         write.disabled = !count;
       } catch (error) {
-        if (mine !== looks) return;
+        if (signal.aborted) return;
         dialog.querySelector("[data-report]").replaceChildren();
         throw error;
       }
     });
   };
 
+  dialog.addEventListener("close", () => looking.abort());
   file.addEventListener("change", () => {
     if (file.files.length) text.value = "";
     look();
@@ -79,6 +94,7 @@ export function installImport(dialog, list) {
   text.addEventListener("input", () => {
     if (text.value.trim()) file.value = "";
     write.disabled = true;
+    looking.abort();
     clearTimeout(timer);
     timer = setTimeout(look, PAUSE);
   });

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from django.utils import timezone
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Request, Route, expect
 
 import scanning
 from gateway.models import Agent, Run, Session
@@ -508,6 +508,31 @@ def test_an_invalid_file_is_refused_and_pasted_text_is_imported_in_the_chosen_fo
     dialog.get_by_role("button", name="Import 2").click()
     expect(dialog).to_contain_text("Saved. Each memory has its history.")
     assert set(Memory.objects.filter(category="Hobbies").values_list("content", flat=True)) == {"Keeps bees.", "Rows."}
+
+
+def test_a_preview_replaces_the_one_that_runs_and_waits_until_it_has_ended(alices: Visitor, tea: Memory) -> None:
+    alices.expect_error(REFUSED)
+    page = open_memories(alices)
+    asked: list[Route] = []
+    left: list[Request] = []
+    running = {"error": {"message": "Another import of yours is running.", "code": "rate_limited", "details": {}}}
+
+    def answer(route: Route) -> None:
+        asked.append(route)
+        if len(asked) == 2:
+            route.fulfill(status=429, headers={"Retry-After": "1"}, json=running)
+        elif len(asked) > 2:
+            route.continue_()
+
+    page.route("**/api/import?**", answer)
+    page.on("requestfailed", lambda request: left.append(request))
+    dialog = open_import(page)
+    with page.expect_request("**/api/import?**"):
+        dialog.get_by_label("Or paste it here").fill("- Keeps bees.")
+    dialog.get_by_label("Also import conversations").uncheck()
+    expect(dialog.get_by_role("button", name="Import 1")).to_be_enabled()
+    expect(dialog.get_by_role("alert")).to_be_hidden()
+    assert (len(asked), len(left)) == (3, 1)
 
 
 def test_an_import_preview_shows_changed_words_but_no_blocked_text(

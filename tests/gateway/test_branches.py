@@ -11,9 +11,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from gateway.api import v1_turn
 from gateway.errors import SessionBusy
-from gateway.models import Agent, Compaction, Message, Run, Session
+from gateway.models import Compaction, Message, Run, Session
 from gateway.portability import export_conversations
 from gateway.runs import branches, native, opening
 from gateway.runs.branches import LEASE, BranchLease, branches_sweep, later_hide_slices, path_to
@@ -30,7 +29,7 @@ from reviews.frozen import reviewable
 from tests.conftest import Api
 from tests.factories import agent_make, caller_make, session_make
 from tests.gateway.client_tools import FIRST, LOOKUP
-from tests.gateway.v1 import Chat, ask
+from tests.gateway.v1 import ask
 from tests.scripted_model import ScriptedModel, calls
 from tests.unsliced import branch_choose
 from tests.waiting import eventually_async
@@ -449,64 +448,6 @@ async def test_a_client_that_edits_an_early_message_of_a_long_session_replaces_i
     runs = await in_thread(lambda: list(Run.objects.filter(superseded=False).values_list("turn", "text")))
     assert runs == [(1, "Answer 1."), (2, "Again.")]
     assert await in_thread(lambda: Session.objects.filter(branch_until__isnull=False).count()) == 0
-
-
-@pytest.mark.any_database
-@pytest.mark.parametrize("newest", ["four", "three"])
-async def test_a_client_that_returns_to_another_version_continues_its_branch(
-    alice_api: Api, agent: Agent, model: ScriptedModel, newest: str
-) -> None:
-    chat = Chat(alice_api, model, headers={"x-openwebui-chat-id": "mine"})
-    for text in ("one", "two", "three"):
-        await chat.say(text, f"Answer to {text}.")
-    first, edited = chat.messages, chat.messages[:2]
-    chat.messages = edited
-    await chat.say("zwei", "Antwort.")
-    chat.messages = first if newest == "four" else first[:4]
-    returned = await chat.say(newest, "Here.")
-    session = await in_thread(Session.objects.get)
-    assert returned.session == str(session.pk)
-    expected = {"four": ["one", "two", "three", "four"], "three": ["one", "two", "three"]}[newest]
-    assert (await shown_texts(session), session.turns) == (expected, len(expected))
-    chat.messages = edited
-    await chat.say("drei", "Dort.")
-    session = await in_thread(Session.objects.get)
-    assert (await shown_texts(session), session.turns) == (["one", "zwei", "drei"], 3)
-
-
-@pytest.mark.any_database
-async def test_a_client_without_an_id_may_return_to_an_earlier_answer(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
-    chat = Chat(alice_api, model)
-    await chat.say("What is the capital?", "Stockholm is the capital.")
-    await chat.say("What should I see there?", "Visit the Vasa museum and take a boat.")
-    earlier = list(chat.messages)
-    again = await chat.again("Try the gallery, then drink coffee.")
-    chat.messages = earlier
-    returned = await chat.say("How long is the boat ride?", "An hour.")
-    assert returned.session == again.session
-    rows = Run.objects.filter(superseded=False).order_by("turn").values_list("text", flat=True)
-    answers = ["Stockholm is the capital.", "Visit the Vasa museum and take a boat.", "An hour."]
-    assert await in_thread(lambda: list(rows)) == answers
-
-
-@pytest.mark.any_database
-async def test_a_session_that_is_busy_with_another_version_is_forked(
-    alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(v1_turn, "BUSY_SECONDS", 0)
-    chat = Chat(alice_api, model, headers={"x-openwebui-chat-id": "mine"})
-    await chat.say("one", "1.")
-    await chat.say("two", "2.")
-    first, chat.messages = chat.messages, chat.messages[:2]
-    await chat.say("zwei", "Zwei.")
-    newest = await in_thread(Run.objects.latest, "id")
-    await in_thread(Run.objects.filter(pk=newest.pk).update, state="running", lease_expires_at=lease_end())
-    chat.messages = first
-    fork = await chat.say("three", "3.")
-    session = await in_thread(Session.objects.get, pk=fork.session)
-    assert session.parent_id == newest.session_id
 
 
 @pytest.mark.django_db

@@ -305,7 +305,8 @@ TASKS = [
     Row("codecompanion.nvim: another title", user("The conversation has evolved since the original title was "
         "generated. Based on the recent conversation below, generate a new concise title (max 5 words) …"), STREAM),
     Row("LobeChat: summary", system("You're an assistant who's good at extracting key takeaways from conversations "
-        "and summarizing them. …") + user("<chat_history>\n<user>hi</user>\n</chat_history>\n\nPlease …"), STREAM),
+        "and summarizing them. … is located in the <chat_history> </chat_history> …") + user("<chat_history>\n"
+        "<user>hi</user>\n</chat_history>\n\nPlease …"), STREAM),
     Row("pi: compaction", system("You are a context summarization assistant. Your task is to read a conversation "
                                  "between a user and an AI coding assistant, …") + user("<conversation>\n…"), STREAM),
     Row("Hermes: title", system("Generate a short, descriptive title (3-7 words) for a conversation that starts with …")
@@ -351,6 +352,12 @@ TURNS = [
     Row("a title, in a conversation with tools", user("a", "Generate a concise title for the pull request"), TOOLS),
     Row("a summary in VS Code that somebody asks for", user("Summarize the conversation history so far, paying special "
         "attention to the most recent agent commands.")),
+    Row("an assistant of one's own for summaries", system("You're an assistant who's good at extracting key takeaways "
+        "from conversations and summarizing them. Ask me if they are unclear.") + user("Tea is cold"), STREAM),
+    Row("a summary in VS Code that somebody asks for later", user("a", "Summarize the conversation history so far, "
+        "paying special attention to the most recent agent commands."), TOOLS),
+    Row("a question about a message of VS Code", user("a", "The conversation has grown too large for the context "
+        "window and must be compacted now. What does VS Code mean?"), TOOLS),
     Row("VS Code: a question about such a prompt", system("You are an expert AI programming assistant, working with a "
         "user in the VS Code editor.") + user("hi", "<userRequest>\nYou are an expert in crafting pithy titles: give "
         "me three.\n</userRequest>"), STREAM | TOOLS),

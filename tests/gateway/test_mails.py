@@ -8,9 +8,11 @@ import pytest
 import time_machine
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils.module_loading import import_string
 from django_q.models import OrmQ, Schedule
 from django_q.scheduler import scheduler
 
+from gateway import jobs
 from gateway.accounts.invitations import invitation_create, invitation_mail
 from gateway.accounts.mails import Outcome, mail_try
 from gateway.accounts.password_reset import password_mail
@@ -100,6 +102,20 @@ def test_a_mail_is_not_lost_with_a_job_that_redis_does_not_accept(settings: Any,
     assert Client().post("/password/forgotten/", {"email": "root@example.org"}).status_code == 200
     assert password_mail(*queued_later()) == 1
     assert server.recipients == ["anna@example.org", "root@example.org"]
+
+
+@pytest.mark.django_db
+def test_with_redis_a_worker_is_told_to_send_a_mail_at_once(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
+) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    told: list[str] = []
+    monkeypatch.setattr(jobs, "async_task", lambda task, **options: told.append(task))
+    with django_capture_on_commit_callbacks(execute=True):
+        jobs.enqueue_kept("gateway.tasks.invitation_mail", "1")
+        assert not told
+    assert [import_string(task) for task in told] == [scheduler]
+    assert queued_later() == ["1"]
 
 
 def queued_later() -> list[str]:

@@ -152,6 +152,15 @@ def test_a_stream_of_white_space_is_not_held_back_without_end() -> None:
     assert len("".join(passed)) > 4_000, "only what is passed on counts towards the limit of an answer"
 
 
+def test_white_space_is_not_held_back_behind_a_call() -> None:
+    call = {"index": 0, "id": "call_0", "function": {"name": "lookup", "arguments": "{}"}}
+    for part in ({"content": "\n\n", "tool_calls": [call]}, {"content": None, "tool_calls": [call]}):
+        assert ThoughtInText().moved(part) is part
+    thought = ThoughtInText()
+    passed = [thought.moved(part).get("content") for part in ({"content": "\n\n"}, {"tool_calls": [call]})]
+    assert passed == ["", "\n\n"]
+
+
 def test_a_thought_in_a_whole_message_is_added_to_that_of_the_server() -> None:
     message = {"role": "assistant", "content": "<think>So.</think>Tea.", "reasoning_content": "Hm. "}
     whole = ThoughtInText().moved(message, last=True)

@@ -405,6 +405,15 @@ async def test_a_first_message_that_is_repeated_after_a_failed_one_is_counted_on
     ]
 
 
+async def test_a_new_message_that_equals_the_one_before_a_failed_one_is_another_turn(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script("1", "2", UpstreamError("down"), "3")
+    for text in ("begin", "yes", "more", "yes"):  # the client sends only its new message
+        await ask(alice_api, text, headers={"x_daybook_session": "mine"})
+    assert (await in_thread(Session.objects.get)).turns == 3
+
+
 async def test_a_session_id_with_another_agent_is_refused(chat: Chat, session: Session) -> None:
     await in_thread(agent_make, "other")
     response = await ask(chat.api, "hi", model="other", headers={"x_daybook_session": str(session.pk)})

@@ -38,6 +38,11 @@ VS_CODE_WORKSPACE = (
     "<environment_info>\nThe user's current OS is: Linux\n</environment_info>\n<workspace_info>\nI am working in a "
     "workspace with the following folders:\n- /w\n</workspace_info>"
 )
+CLINE_REMINDER = (
+    "[SYSTEM] This run is not complete until you call one of these terminal completion tools: submit_and_exit. "
+    "Continue working if requirements are not met. If the task is complete, call the appropriate terminal completion "
+    "tool now."
+)
 REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
 
 
@@ -98,9 +103,12 @@ REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
         (VS_CODE_WORKSPACE, ""),
         (VS_CODE_WORKSPACE + VS_CODE.format("Fix the tests"), "Fix the tests"),
         ("Close <userRequest> in a.py", "Close <userRequest> in a.py"),
+        ("What is <userRequest>x</userRequest>", "What is <userRequest>x</userRequest>"),
+        (CLINE_REMINDER, ""),
+        (f"Fix the tests\n{CLINE_REMINDER}", "Fix the tests"),
         (
-            "[SYSTEM] This run is not complete until you call one of these terminal completion tools: submit_and_exit.",
-            "",
+            "[SYSTEM] This run is not complete until you call one of these terminal completion tools: x. Who says so?",
+            "[SYSTEM] This run is not complete until you call one of these terminal completion tools: x. Who says so?",
         ),
         ("What does <think> do?", "What does <think> do?"),
         ("if a < b: return <T>", "if a < b: return <T>"),
@@ -111,16 +119,17 @@ def test_own_words_removes_wrappers(text: str, words: str) -> None:
 
 
 @pytest.mark.parametrize("parts", [False, True])
+@pytest.mark.parametrize("text", [REMINDER, CLINE_REMINDER])
 async def test_a_message_that_is_only_a_reminder_belongs_to_the_message_before_it(
-    alice_api: Api, agent: Agent, model: ScriptedModel, parts: bool
+    alice_api: Api, agent: Agent, model: ScriptedModel, text: str, parts: bool
 ) -> None:
     """AgentScope sends the date so. The message of the turn is the person's, which recall and the title use."""
     model.script("Hello.")
-    reminder = [{"type": "text", "text": REMINDER}] if parts else REMINDER
+    reminder = [{"type": "text", "text": text}] if parts else text
     await ask(alice_api, {"role": "user", "content": "Fix the tests"}, {"role": "user", "content": reminder})
     assert model.calls[0].messages[-1]["content"] == [
         {"type": "text", "text": "Fix the tests"},
-        {"type": "text", "text": REMINDER},
+        {"type": "text", "text": text},
     ]
     assert (await in_thread(Session.objects.get)).title == "Fix the tests"
 

@@ -23,7 +23,7 @@ from pytest_django.fixtures import Settings
 from gateway.models import ApiKey
 from memories.api.export import LONG, download
 from memories.database import access
-from memories.database.access import in_read_thread, in_thread, overloaded, working_for
+from memories.database.access import in_read_thread, in_shared_thread, in_thread, overloaded, working_for
 from memories.database.batches import in_slices
 from memories.database.lanes import DatabaseBusy
 from memories.errors import NotFound
@@ -171,8 +171,10 @@ class Text:
     """What a refused function holds, such as an unpacked file."""
 
 
+@pytest.mark.parametrize("owner_id", [None, UUID(int=1)])
 @pytest.mark.parametrize("lane", [in_thread, in_read_thread, None])
-async def test_a_refusal_frees_what_its_function_holds_without_the_collector(lane: Any) -> None:
+async def test_a_refusal_frees_what_its_function_holds_without_the_collector(lane: Any, owner_id: UUID | None) -> None:
+    working_for.set(owner_id)
     held: list[weakref.ref[Text]] = []
 
     def refused() -> Iterator[None]:
@@ -209,7 +211,65 @@ async def test_the_reads_of_one_owner_leave_a_thread_to_others(
     assert first is None
     assert [type(error) for error in others] == [DatabaseBusy, DatabaseBusy]
     assert (await alice_api.get("/api/memories"))[0] == 200
-    assert not access._shares
+
+
+async def test_a_read_that_its_client_left_still_occupies_a_thread(
+    alice: Owner, charlie_api: Api, gate: Gate, settings: Settings
+) -> None:
+    settings.DB_READ_THREADS = 2
+    before = working_for.set(alice.pk)
+    left = asyncio.create_task(in_read_thread(gate.hold))
+    await eventually_async(gate.entered.is_set, within=10)
+    left.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await left
+    again = asyncio.create_task(in_read_thread(list))
+    working_for.reset(before)
+    await asyncio.sleep(0)
+    assert (await charlie_api.get("/api/memories"))[0] == 200
+    assert not again.done()
+    gate.open.set()
+    assert await again == []
+
+
+async def test_a_long_read_of_an_owner_leaves_a_thread_to_the_same_owner(
+    alice: Owner, alice_api: Api, gate: Gate
+) -> None:
+    before = working_for.set(alice.pk)
+    slow = asyncio.create_task(in_read_thread(gate.hold))
+    working_for.reset(before)
+    await eventually_async(gate.entered.is_set, within=10)
+    assert (await alice_api.get("/api/memories"))[0] == 200
+    gate.open.set()
+    await slow
+
+
+async def test_owners_take_turns_to_write(alice: Owner, bob: Owner, gate: Gate) -> None:
+    done: list[str] = []
+
+    def queued(owner: Owner | None, *names: str, lane: Any = in_thread) -> "list[asyncio.Task[None]]":
+        before = working_for.set(owner.pk if owner else None)
+        tasks = [asyncio.create_task(lane(done.append, name)) for name in names]
+        working_for.reset(before)
+        return tasks
+
+    holding = asyncio.create_task(in_thread(gate.hold))
+    await eventually_async(gate.entered.is_set, within=10)
+    waiting = [
+        *queued(alice, "alice 1", "alice 2", "alice 3"),
+        *queued(bob, "bob 1", lane=in_shared_thread),
+        *queued(None, "nobody 1", "nobody 2"),
+        *queued(bob, "bob 2", lane=in_shared_thread),
+        *queued(alice, "alice 4", lane=in_shared_thread),
+    ]
+    await eventually_async(lambda: sum(map(len, access._write_lane._waiting.values())) == len(waiting), within=10)
+    gate.open.set()
+    await asyncio.gather(holding, *waiting)
+    # On SQLite, Bob's second write follows his first, which may share its transaction.
+    shared = ["bob 1", "bob 2", "nobody 1", "alice 2", "nobody 2"]
+    in_turn = ["bob 1", "nobody 1", "alice 2", "bob 2", "nobody 2"]
+    assert done == ["alice 1", *(shared if SQLITE else in_turn), "alice 3", "alice 4"]
+    assert not access._write_lane._waiting
 
 
 async def test_a_download_that_has_begun_waits_longer_for_a_thread_than_a_request(

@@ -19,6 +19,7 @@ from memories.errors import Conflict
 from memories.ids import uuid7
 from memories.models import Owner, ThreadRecord
 from tests.memories.sqlite_lock import SQLITE, write_lock
+from tests.overlapping import only_postgresql
 from tests.shutdown import close_lanes
 from tests.waiting import eventually_async
 
@@ -76,11 +77,15 @@ async def busy_thread() -> AsyncIterator[None]:
     await holding
 
 
+def waiting_jobs() -> int:
+    return sum(map(len, access._write_lane._waiting.values()))
+
+
 async def run_together(*calls: Callable[[], Any]) -> list[Any]:
     """Run the calls in the write thread after all of them have waited for it. Return results and errors."""
     async with busy_thread():
         waiting = [asyncio.create_task(in_shared_thread(call)) for call in calls]
-        await eventually_async(lambda: len(access._write_lane._shared) == len(calls), within=10)
+        await eventually_async(lambda: waiting_jobs() == len(calls), within=10)
     return await asyncio.gather(*waiting, return_exceptions=True)
 
 
@@ -92,6 +97,16 @@ async def stored() -> int:
 async def test_waiting_writes_share_a_commit(alice: Owner, commits: list[str]) -> None:
     assert await run_together(*(lambda n=n: record(alice, n) for n in range(4))) == [0, 1, 2, 3]  # type: ignore[misc]
     assert (len(commits), await stored()) == (1, 4)
+
+
+@only_postgresql
+async def test_on_postgresql_waiting_writes_use_all_threads(settings: Settings) -> None:
+    settings.DB_THREADS = 2
+    met = threading.Barrier(2)
+    async with busy_thread(), busy_thread():
+        waiting = [asyncio.create_task(in_shared_thread(met.wait, 10)) for _ in range(2)]
+        await eventually_async(lambda: waiting_jobs() == 2, within=10)
+    assert sorted(await asyncio.gather(*waiting)) == [0, 1]
 
 
 async def test_a_write_alone_is_an_ordinary_transaction(alice: Owner, commits: list[str]) -> None:
@@ -149,7 +164,7 @@ async def test_each_write_is_refused_while_the_database_is_locked(alice: Owner) 
 async def test_a_cancelled_write_is_not_run(alice: Owner) -> None:
     async with busy_thread():
         cancelled, waiting = (asyncio.create_task(in_shared_thread(record, alice, number)) for number in (1, 2))
-        await eventually_async(lambda: len(access._write_lane._shared) == 2, within=10)
+        await eventually_async(lambda: waiting_jobs() == 2, within=10)
         cancelled.cancel()
         await asyncio.gather(cancelled, return_exceptions=True)
     assert (await waiting, await stored()) == (2, 1)

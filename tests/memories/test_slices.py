@@ -73,9 +73,9 @@ class Watch:
         self._submit = access._write_lane.submit
         monkeypatch.setattr(access._write_lane, "submit", self._watched_submit)
 
-    def _watched_submit(self, *args: Any) -> Any:
+    def _watched_submit(self, *args: Any, **options: Any) -> Any:
         # The length of the queue is no indication, since the gateway queues writes itself (`write_later`).
-        job = self._submit(*args)
+        job = self._submit(*args, **options)
         if threading.current_thread() is self._other:
             self._queued.set()
         return job
