@@ -1,11 +1,15 @@
 """Settings of the mail server, the OpenID provider, and password sign-in."""
 
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from config.account_environment import MAIL_SCHEMES
 from config.environment import ConfigurationError, Environment, split_list
 from gateway.accounts.settings import ROLES, OpenID
+
+# The variables that are ignored without another one, by the beginning of their names.
+_NEEDED = {"oidc_": "oidc_issuer", "mail_": "mail_url", "alerts_secret": "alerts_url"}
 
 
 def mail(env: Environment) -> dict[str, Any] | None:
@@ -53,6 +57,15 @@ def passwords_allowed(env: Environment) -> bool:
     if not env.passwords and not env.oidc_issuer:
         raise ConfigurationError("DAYBOOK_PASSWORDS is false, which needs DAYBOOK_OIDC_ISSUER; nobody could sign in.")
     return env.passwords
+
+
+def ignored_variables(env: Environment) -> Iterator[str]:
+    """Yield a sentence for variables that are given but ignored, since one that they need is not set."""
+    for prefix, needed in _NEEDED.items():
+        given = sorted(name for name in env.model_fields_set if name.startswith(prefix))
+        if given and needed not in env.model_fields_set:
+            names = ", ".join(f"DAYBOOK_{name.upper()}" for name in given)
+            yield f"{names}: ignored, since DAYBOOK_{needed.upper()} is not set"
 
 
 def _roles(given: str) -> dict[str, str]:

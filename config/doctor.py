@@ -20,7 +20,7 @@ from config.checks import FALLBACK_HINT
 from config.databases import connection_refusal, encoding_problem, error_line
 from config.findings import Finding, Level
 from config.health import newer_version, pending_migrations
-from config.secret_key import is_guessable
+from config.secret_key import guessable_key
 from gateway import heartbeat
 from gateway.agents.configuration import consolidation_settings
 from gateway.agents.contradictions import agent_contradictions
@@ -67,11 +67,12 @@ def _configuration() -> Finding:
     if serious:
         return Finding("configuration", Level.FAILED, "; ".join(f"{message.id}: {message.msg}" for message in serious))
     warnings = []
-    if any(map(is_guessable, [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS])):
-        warnings.append("DAYBOOK_SECRET_KEY (or a fallback) can be guessed: use at least 32 random characters")
+    if warning := guessable_key([settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]):
+        warnings.append(warning)
     if settings.UNKNOWN_VARIABLES:
         names = ", ".join(settings.UNKNOWN_VARIABLES)
         warnings.append(f"{names}: no such variable exists, so it is ignored")
+    warnings += settings.IGNORED_VARIABLES
     if warnings:
         return Finding("configuration", Level.WARNING, "; ".join(warnings))
     kind = "PostgreSQL" if connection.vendor == "postgresql" else "SQLite"

@@ -39,14 +39,21 @@ def secret_key(env: Environment, home: Path) -> str:
     return key
 
 
-def is_guessable(key: str) -> bool:
-    """Return True if a key is too short or repetitive. Anyone who knows the key can sign in as anybody and queue any
-    job."""
+def guessable_key(keys: list[str]) -> str:
+    """Return a warning if one of these keys can be guessed, else "". Anyone who knows a key can sign in as anybody and
+    queue any job."""
+    if not any(map(_is_guessable, keys)):
+        return ""
+    return f"DAYBOOK_SECRET_KEY (or a fallback) can be guessed: use at least {_MIN_KEY_LENGTH} random characters"
+
+
+def _is_guessable(key: str) -> bool:
+    """Return True if a key is too short or repetitive."""
     return len(key) < _MIN_KEY_LENGTH or len(set(key)) < _MIN_DISTINCT_CHARACTERS
 
 
 def _require_strong(name: str, keys: list[str]) -> None:
-    if any(map(is_guessable, keys)):
+    if any(map(_is_guessable, keys)):
         raise ConfigurationError(
             f"{name} is a value that is not shown; with DATABASE_URL or REDIS_URL it must be at least "
             f'{_MIN_KEY_LENGTH} random characters: python3 -c "import secrets; print(secrets.token_urlsafe(48))" '

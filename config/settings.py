@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from django.http.request import split_domain_port, validate_host
 
-from config.accounts import mail, oidc, passwords_allowed
+from config.accounts import ignored_variables, mail, oidc, passwords_allowed
 from config.admin_site import UNFOLD  # noqa: F401 - the theme reads it here
 from config.databases import database
 from config.environment import (
@@ -33,6 +33,7 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 ENV = load_environment()
 UNKNOWN_VARIABLES = unknown_variables()
+IGNORED_VARIABLES = list(ignored_variables(ENV))
 
 DAYBOOK_HOME = (ENV.home if ENV.home.is_absolute() else BASE_DIR / ENV.home).resolve()
 try:

@@ -1,6 +1,7 @@
 """Writes agents, configuration and sessions. gateway.runs writes runs and messages, gateway.keys writes keys."""
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
@@ -28,11 +29,11 @@ from memories.storable import storable
 from scanning import is_blank
 
 MAX_TITLE = 200
-_NO_MAPPING = "Input should be a mapping; `{}` is one without settings"
 # pydantic's messages of these types name our classes, or speak of Python.
 _PLAIN_WORDS = {
-    "dict_type": _NO_MAPPING,
-    "model_type": _NO_MAPPING,
+    "dict_type": "Input should be a mapping",
+    "model_type": "Input should be a mapping",
+    "too_short": "The list is empty; leave the setting out",
     "tuple_type": "Input should be a list",
     "extra_forbidden": "There is no such setting",
     # The settings have no other pattern than that for names.
@@ -49,14 +50,19 @@ def settings_check(values: dict[str, Any]) -> AgentsFile:
         return AgentsFile.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        path = ".".join(" ".join(str(part).split()) for part in first["loc"] if part not in (*FORMS, "[key]"))
+        path = ".".join(
+            " ".join(str(part).split())
+            for before, part in pairwise(("", *first["loc"]))
+            if part != "[key]" and not (part in FORMS and before in ("model", "upstream"))
+        )
         raise InvalidRequest(f"{path}: {setting_error(first)}. Nothing was applied.", param=path) from None
 
 
 def setting_error(error: ErrorDetails) -> str:
     """Return pydantic's message about an invalid setting, in plain English and without a full stop."""
     message = error["msg"].removeprefix("Value error, ").replace("Tuple", "List").replace(" after validation", "")
-    return _PLAIN_WORDS.get(error["type"], message)
+    is_missing = error["type"] in ("dict_type", "model_type") and error["input"] is None
+    return _PLAIN_WORDS.get(error["type"], message) + is_missing * "; `{}` is one without settings"
 
 
 def settings_lock() -> None:

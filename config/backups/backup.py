@@ -132,6 +132,8 @@ def _before_replacing() -> tuple[int, set[UUID]]:
 
 def _has_data(*, refuse: bool) -> bool:
     """Return True if the database has tables. With `refuse`, raise CommandError instead."""
+    if connection.vendor == "sqlite" and not Path(connection.settings_dict["NAME"]).exists():
+        return False  # connecting would create the file
     try:
         has_data = bool(connection.introspection.table_names())
         if has_data and refuse and heartbeat.alive():

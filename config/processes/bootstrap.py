@@ -25,6 +25,7 @@ from config.databases import encoding_problem, unusable_database
 from config.environment import ConfigurationError, refuse_quoted
 from config.health import newer_version, pending_migrations
 from config.permissions import tighten
+from config.secret_key import guessable_key
 from gateway import heartbeat
 from gateway.agents.file import bootstrap_agents
 from gateway.keys import api_key_create, plain_keys
@@ -56,6 +57,8 @@ def prepare() -> Prepared:
     """Migrate and create what is missing. Raises ConfigurationError with one line for an unusable database or invalid
     initial values."""
     tighten(settings.DAYBOOK_HOME)
+    if warning := guessable_key([settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]):
+        logger.warning("%s.", warning)
     sqlite = _sqlite_path()
     existed = sqlite is not None and sqlite.exists() and sqlite.stat().st_size > 0
     try:

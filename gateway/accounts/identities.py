@@ -2,6 +2,7 @@
 an account. Their groups determine their role."""
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 
 from django.contrib.auth.models import User
@@ -20,6 +21,7 @@ from memories.errors import Forbidden
 from memories.services import owner_for_user
 
 NAME_LENGTH = 150  # of a username
+_RETRIES = 10
 _MAX_CANDIDATES = 100  # accounts with a similar address that are compared
 _NOT_IN_NAMES = re.compile(r"[^\w.@+-]+")
 _DEACTIVATED = "This account is deactivated. Ask an administrator."
@@ -43,12 +45,7 @@ def person_sign_in(person: Person, roles: dict[str, str]) -> User:
     """Return the active user of a person, with the role of their groups. The first sign-in creates the user. Raises
     Forbidden if the account is deactivated, or if a group is required and the person is in none."""
     role = role_of_groups(person.groups, roles)
-    try:
-        with transaction.atomic():
-            user = _user_of(person)
-    except IntegrityError:  # two concurrent first sign-ins of the same person
-        with transaction.atomic():
-            user = _user_of(person)
+    user = _user_of(person)
     if not user.is_active:
         raise Forbidden(_DEACTIVATED)
     if role:
@@ -100,6 +97,16 @@ def _revoke_former_access(user: User) -> None:
 
 
 def _user_of(person: Person) -> User:
+    """Return the user of a person. Of concurrent first sign-ins, of one person or of several with the same name, one
+    succeeds at a time."""
+    for _ in range(_RETRIES):
+        with suppress(IntegrityError), transaction.atomic():
+            return _known_or_new(person)
+    with transaction.atomic():
+        return _known_or_new(person)
+
+
+def _known_or_new(person: Person) -> User:
     known = Identity.objects.filter(issuer=person.issuer, subject=person.subject).select_related("user").first()
     if known is not None:
         return known.user

@@ -28,6 +28,7 @@ from gateway.models import Agent
 from gateway.requests import request_id
 from gateway.services import agent_save
 from gateway.steps import ask
+from gateway.upstream import is_demo
 from memories.admin.access import action_record
 from memories.admin.columns import column, moment_column
 from memories.admin.forms import GuardedForm, RefusableForm
@@ -102,6 +103,10 @@ def _fieldsets() -> tuple[tuple[str | None, dict[str, Any]], ...]:
     return ((None, {"fields": ("name", "state")}), *((title, {"fields": fields}) for title, fields in sections))
 
 
+def _default_model() -> str:
+    return "demo model" if is_demo() else f"{settings.DAYBOOK_MODEL} (default)"
+
+
 @admin.register(Agent)
 class AgentAdmin(SettingsAdmin):
     """Named configurations. Only `agents delete` deletes one that has no sessions, whose transcripts refer to it."""
@@ -114,9 +119,7 @@ class AgentAdmin(SettingsAdmin):
     ordering = ("name",)
     fieldsets = _fieldsets()
     changed = moment_column("updated_at", "Changed")
-    model_name = column(
-        "Model", lambda agent: ", ".join(as_list(agent_settings(agent).model)) or f"{settings.DAYBOOK_MODEL} (default)"
-    )
+    model_name = column("Model", lambda agent: ", ".join(as_list(agent_settings(agent).model)) or _default_model())
 
     @admin.display(description="Memory")
     def memory(self, agent: Agent) -> str:

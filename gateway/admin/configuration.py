@@ -18,10 +18,10 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 
 from gateway.admin.schema_form import SettingsAdmin, schema_errors, schema_fields, schema_initial, schema_values
 from gateway.agents.contradictions import missing_shared_upstream
-from gateway.agents.file import parse, sections
+from gateway.agents.file import read_yaml, sections
 from gateway.agents.settings import AgentsFile, ConsolidationSettings, ModelRoles, Price
 from gateway.models import Configuration
-from gateway.services import configuration_save, upstream_values
+from gateway.services import configuration_save, settings_check, upstream_values
 from memories.admin.forms import GuardedForm, RefusableForm
 from memories.audit.log import Action
 from memories.errors import InvalidRequest
@@ -117,12 +117,8 @@ class UpstreamsField(forms.CharField):
 
     def clean(self, value: Any) -> dict[str, Any]:
         text = super().clean(value)
-        if not text.strip():
-            return {}
         try:
-            # Indentation turns the text into a section of the agents file.
-            lines = "\n".join(f"  {line}" for line in text.splitlines())
-            return upstream_values(parse(f"upstreams:\n{lines}\n"))
+            return upstream_values(settings_check({"upstreams": read_yaml(text)}))
         except InvalidRequest as error:
             raise ValidationError(str(error).removesuffix(" Nothing was applied.")) from None
 

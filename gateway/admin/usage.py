@@ -12,7 +12,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 
 from gateway.limits.money import dollars
-from gateway.limits.spending import COLUMNS, MAX_DAYS, first_day, is_priced, today, totals
+from gateway.limits.spending import COLUMNS, FIGURES, MAX_DAYS, first_day, is_priced, today, totals
 from gateway.models import Agent, ApiKey, UsageDay
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import viewable_url
@@ -83,6 +83,7 @@ def _context(request: HttpRequest, query: dict[str, Any]) -> dict[str, Any]:
     base = {"first": query["first"].isoformat(), "last": query["last"].isoformat(), **filters}
     return {
         "rows": list(_lines(request, by, found[:MAX_GROUPS], base)),
+        "total": _total(found) if 1 < len(found) <= MAX_GROUPS else (),
         "by": by,
         "word": LABELS[by],
         "first": base["first"],
@@ -134,6 +135,10 @@ def _lines(
 def _figures(group: dict[str, Any]) -> tuple[str, ...]:
     numbers = (group[name] for name in ("turns", "requests", "input_tokens", "output_tokens"))
     return (*(f"{number:,}" for number in numbers), dollars(group["cost"]) if is_priced(group) else "–")
+
+
+def _total(groups: list[dict[str, Any]]) -> tuple[str, ...]:
+    return _figures({name: sum(group[name] for group in groups) for name in FIGURES})
 
 
 def _name_of(by: str, values: list[Any]) -> Callable[[Any], str]:

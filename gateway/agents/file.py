@@ -24,11 +24,13 @@ _MAX_NODES = 500_000  # values of a file, each alias counted with all that it st
 # What the YAML library raises: its own errors, and those of its constructors for a value that is nested too deeply, or
 # looks like a date, a number or a boolean without being one.
 _UNREADABLE = (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError)
+_KEYS = {"tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"}
 
 
 class _Loader(yaml.SafeLoader):
-    """A YAML loader that rejects duplicate keys in a mapping, of which YAML would silently use the last, and aliases of
-    aliases that make a small file endless, and removes characters that databases cannot store."""
+    """A YAML loader that rejects duplicate keys in a mapping, of which YAML would silently use the last, keys that it
+    reads as something else than text (`yes:`), and aliases of aliases that make a small file endless. It removes
+    characters that databases cannot store."""
 
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
@@ -51,25 +53,20 @@ class _Loader(yaml.SafeLoader):
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
-        seen: set[tuple[str, str]] = set()
-        for key, _ in node.value:
-            name = (key.tag, key.value) if isinstance(key, yaml.ScalarNode) else None
-            if name and name in seen:
+        seen: set[str] = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.tag not in _KEYS:
+                problem = f"the key {key.value} must be in quotes: '{key.value}'"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+            if key.value in seen:
                 raise yaml.MarkedYAMLError(problem=f"{key.value} stands here twice", problem_mark=key.start_mark)
-            seen |= {name} if name else set()
+            seen.add(key.value)
         return node
 
 
 def parse(text: str) -> AgentsFile:
     """Parse and validate the text of a file. Raises InvalidRequest, which names the key. Nothing is applied."""
-    try:
-        data = yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader
-    except _UNREADABLE as error:
-        mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or getattr(error, "reason", None)
-        where = f" in line {mark.line + 1}" if mark else ""
-        why = f": {problem}" if problem else ""
-        raise InvalidRequest(f"This is not valid YAML{where}{why}. Nothing was applied.") from None
+    data = read_yaml(text)
     if data is None:
         data = {}
     if not isinstance(data, dict):
@@ -78,6 +75,18 @@ def parse(text: str) -> AgentsFile:
             "applied."
         )
     return settings_check(data)
+
+
+def read_yaml(text: str) -> Any:
+    """Return what a file, or a section of it, contains. Raises InvalidRequest for text that is not YAML."""
+    try:
+        return yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader
+    except _UNREADABLE as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None)
+        where = f" in line {mark.line + 1}" if mark else ""
+        why = f": {problem}" if problem else ""
+        raise InvalidRequest(f"This is not valid YAML{where}{why}. Nothing was applied.") from None
 
 
 def apply_file(path: Path) -> list[str]:

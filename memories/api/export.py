@@ -10,7 +10,7 @@ from django.db.models import F
 from django.http import StreamingHttpResponse
 
 from memories.api.serializers import memory_json, revision_json
-from memories.database.access import in_read_thread
+from memories.database.access import in_patient_read_thread
 from memories.json_output import json_line
 from memories.models import Memory, Revision
 from memories.selectors import PAGE, paged
@@ -66,7 +66,7 @@ def download(lines: Iterator[str], name: str, content_type: str = CONTENT_TYPE) 
     chunks = in_chunks(lines)
 
     async def stream() -> AsyncGenerator[bytes]:
-        while (chunk := await in_read_thread(next, chunks, "")) != "":
+        while (chunk := await in_patient_read_thread(next, chunks, "")) != "":
             yield chunk.encode()
 
     disposition = f'attachment; filename="{name}"'

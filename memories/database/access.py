@@ -73,6 +73,11 @@ async def in_read_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kw
     return await _run(_read_lane, _busy_seconds(), functools.partial(function, *args, **kwargs))
 
 
+async def in_patient_read_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """`in_read_thread` for the rest of an answer that has begun: it waits up to PATIENT_SECONDS."""
+    return await _run(_read_lane, PATIENT_SECONDS, functools.partial(function, *args, **kwargs))
+
+
 async def in_patient_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """`in_thread` for work that must not be lost: it waits up to PATIENT_SECONDS."""
     return await _run(_write_lane, PATIENT_SECONDS, functools.partial(function, *args, **kwargs))

@@ -16,6 +16,7 @@ from memories.audit.log import Action, audit_record_own
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread
 from memories.database.batches import in_slices
+from memories.errors import InvalidRequest
 from memories.ids import parse_uuid
 from memories.limits import WRITES, PageSize, ShortText
 from memories.models import WriteOrigin
@@ -139,7 +140,11 @@ def proposal_approve(request: ApiRequest, proposal_id: str, body: ProposalApprov
     held = _proposal(request.auth, proposal_id)
     index, content = held.write.index, body.content if body else None
     approve = partial(approvals.review_approve, edits={} if content is None else {index: content})
-    _decide(request.auth, held.review, [index], approve, f"Approved write {index}.")
+    try:
+        _decide(request.auth, held.review, [index], approve, f"Approved write {index}.")
+    except InvalidRequest as error:
+        error.param = "content"  # all that a client can get wrong here, not the `edits` of a whole review
+        raise
     return proposal_json(_proposal(request.auth, proposal_id))
 
 

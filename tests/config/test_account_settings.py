@@ -2,7 +2,7 @@
 
 import pytest
 
-from config.accounts import mail, oidc, passwords_allowed
+from config.accounts import ignored_variables, mail, oidc, passwords_allowed
 from config.environment import ConfigurationError, load_environment
 
 OIDC = {"DAYBOOK_OIDC_ISSUER": "https://id.example.org", "DAYBOOK_OIDC_CLIENT_ID": "daybook"}
@@ -58,6 +58,19 @@ def test_the_mail_sender_may_have_a_name(monkeypatch: pytest.MonkeyPatch, sender
     settings_read = mail(load_environment())
     assert settings_read is not None
     assert settings_read["DEFAULT_FROM_EMAIL"] == sender
+
+
+def test_variables_that_are_ignored_without_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = {"DAYBOOK_OIDC_CLIENT_ID": "daybook", "DAYBOOK_OIDC_ROLES": "people=user"}
+    set_variables(monkeypatch, client | MAIL_FROM | {"DAYBOOK_ALERTS_SECRET": f"whsec_{'A' * 32}"})
+    assert list(ignored_variables(load_environment())) == [
+        "DAYBOOK_OIDC_CLIENT_ID, DAYBOOK_OIDC_ROLES: ignored, since DAYBOOK_OIDC_ISSUER is not set",
+        "DAYBOOK_MAIL_FROM: ignored, since DAYBOOK_MAIL_URL is not set",
+        "DAYBOOK_ALERTS_SECRET: ignored, since DAYBOOK_ALERTS_URL is not set",
+    ]
+    needed = {"DAYBOOK_MAIL_URL": "smtp://mail.example.org", "DAYBOOK_ALERTS_URL": "https://example.org/alerts"}
+    set_variables(monkeypatch, OIDC | needed)
+    assert list(ignored_variables(load_environment())) == []
 
 
 def test_an_openid_provider_with_roles(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,6 +64,15 @@ def test_a_weak_password_is_used_and_reported(
     assert password not in line.split()
 
 
+@pytest.mark.parametrize(("key", "warned"), [("short", True), ("pZ3-kQ9_vT7xWc2LmN8rYb5HsJ4dGf6A", False)])
+def test_a_start_with_a_guessable_signing_key_warns(
+    settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture, key: str, warned: bool
+) -> None:
+    settings.DAYBOOK_HOME, settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = tmp_path, key, []
+    bootstrap.prepare()
+    assert any(message.startswith("DAYBOOK_SECRET_KEY (or ") for message in caplog.messages) == warned
+
+
 def test_a_password_in_quotation_marks_is_refused_and_nothing_is_created(settings: Settings) -> None:
     settings.DAYBOOK_ADMIN_USER, settings.DAYBOOK_ADMIN_PASSWORD = "administrator", '"correct horse"'
     with pytest.raises(ConfigurationError, match=r"^DAYBOOK_ADMIN_PASSWORD is a value that is not shown; [^\n]+$"):

@@ -40,6 +40,7 @@ def _settings(settings: Settings, tmp_path: Path) -> None:
     settings.DAYBOOK_UPSTREAMS = {}
     settings.SWEEP_SECONDS = 5
     settings.UNKNOWN_VARIABLES = []
+    settings.IGNORED_VARIABLES = []
     settings.SECRET_KEY = "pZ3-kQ9_vT7xWc2LmN8rYb5HsJ4dGf6A"
 
 
@@ -117,6 +118,11 @@ def test_a_variable_that_means_nothing_is_named(settings: Settings) -> None:
     settings.UNKNOWN_VARIABLES = ["DAYBOOK_ALOWED_HOSTS"]
     text = "DAYBOOK_ALOWED_HOSTS: no such variable exists, so it is ignored"
     assert _found("configuration") == [Finding("configuration", Level.WARNING, text)]
+
+
+def test_a_variable_that_is_ignored_without_another_one_is_named(settings: Settings) -> None:
+    settings.IGNORED_VARIABLES = ["DAYBOOK_MAIL_FROM: ignored, since DAYBOOK_MAIL_URL is not set"]
+    assert _found("configuration") == [Finding("configuration", Level.WARNING, *settings.IGNORED_VARIABLES)]
 
 
 def test_an_attachment_storage_that_cannot_store_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:

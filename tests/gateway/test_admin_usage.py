@@ -51,6 +51,17 @@ def test_usage_by_day_covers_everybody_newest_first(root: Client) -> None:
     assert rows(root, first="2026-09-01", last="2026-09-30") == [("2026-09-01", "1", "2", "1,000", "30", "$0.50")]
 
 
+def test_several_groups_have_a_total_unless_there_are_more(root: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage_make(owner_make("alice"))
+    assert root.get(PATH, {"by": "person"}).context["total"] == ()
+    usage_make(owner_make("charlie"), turns=2, unpriced_requests=2, cost=0)
+    page = root.get(PATH, {"by": "person"})
+    assert page.context["total"] == ("3", "4", "2,000", "60", "$0.50")
+    assert b"<tfoot>" in page.content
+    monkeypatch.setattr(usage, "MAX_GROUPS", 1)
+    assert root.get(PATH, {"by": "person"}).context["total"] == ()
+
+
 def test_usage_by_person_key_agent_and_model_has_links(root: Client) -> None:
     alice, agent = owner_make("alice"), agent_save("assistant", {})
     key, _ = api_key_create(owner=alice, name="laptop")

@@ -76,6 +76,12 @@ def test_other_booleans_are_no_memory_hold() -> None:
         ("agents: {helper: {modle: gpt-4o-mini}}", "agents.helper.modle: There is no such setting."),
         ("agent: {helper: {}}", "agent: There is no such setting."),
         ("agents: {my helper: {}}", "agents.my helper: A name has at most 64 letters"),
+        ("agents: {list: {tools: memory}}", "agents.list.tools: Input should be a list."),
+        ("agents: {yes: {}}", "This is not valid YAML in line 1: the key yes must be in quotes: 'yes'."),
+        ("yes: {}", "This is not valid YAML in line 1: the key yes must be in quotes: 'yes'."),
+        ("prices: {2024-01-01: {}}", "This is not valid YAML in line 1: the key 2024-01-01 must be in quotes:"),
+        ("agents: {helper: {model: []}}", "agents.helper.model: The list is empty; leave the setting out."),
+        ("agents: {helper: {tools: [memory]}}", "agents.helper.tools.0: Input should be a mapping."),
         (
             "agents: {helper: {model: [a, b, c, d, e, f]}}",
             "agents.helper.model: List should have at most 5 items, not 6.",

@@ -37,6 +37,13 @@ async def test_strict_holds_the_memory_until_the_person_decides(alice: Owner, al
     assert (memory.content, memory.evidence.kind, memory.write_origin) == ("Likes stamps.", "hand", "tool")
 
 
+async def test_an_empty_text_of_an_approval_is_named_as_the_client_sent_it(alice_api: Api) -> None:
+    await in_thread(lambda: agent_make(memory_hold="strict"))
+    held = await call(alice_api, "add_memory", **FACT)
+    status, refused = await alice_api.post(f"/api/proposals/{held['proposal_id']}/approve", {"content": " "})
+    assert (status, refused["error"]["param"]) == (400, "content")
+
+
 async def test_strict_holds_an_update_and_allows_a_deletion(alice: Owner, alice_api: Api) -> None:
     await in_thread(lambda: agent_make(memory_hold="strict"))
     await in_thread(memory_make, alice, "Likes tea.")

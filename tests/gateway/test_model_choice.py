@@ -189,7 +189,7 @@ def test_models_and_upstreams_are_paired_in_order(given: dict[str, Any], wanted:
     ("yaml", "complaint"),
     [
         ("{model: [a, b, c], upstream: [default, local]}", "3 models and 2 upstreams make no pairs"),
-        ("{model: []}", r"agents.a.model: .* at least 1 item"),
+        ("{model: []}", r"agents.a.model: The list is empty"),
         ("{upstream: [local, local, local, local, local, local]}", r"agents.a.upstream: .* at most 5 items"),
         ("{model: [a, '']}", r"agents.a.model.1: .* at least 1 character"),
         ("{upstream: [local, 'a b']}", r"agents.a.upstream.1: "),
@@ -235,11 +235,13 @@ def test_white_space_around_a_model_is_no_part_of_its_name() -> None:
 
 
 @pytest.mark.django_db
-def test_the_admin_names_the_default_model(client: Client) -> None:
+def test_the_admin_names_the_default_model(client: Client, settings: Settings) -> None:
     client.force_login(User.objects.create_superuser("root"))
     agent = agent_make("assistant", model="")
     assert "house-model (default)" in client.get("/admin/gateway/agent/").content.decode()
     assert "DAYBOOK_MODEL is " in client.get(f"/admin/gateway/agent/{agent.pk}/change/").content.decode()
+    settings.DAYBOOK_UPSTREAMS = {}
+    assert "house-model" not in client.get("/admin/gateway/agent/").content.decode()
 
 
 @pytest.mark.django_db

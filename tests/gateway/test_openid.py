@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from gateway.accounts import openid_http
+from gateway.accounts import identities, openid_http
 from gateway.accounts.openid import MAX_PENDING, PENDING_SECONDS
 from gateway.accounts.openid_http import ANSWER_BYTES
 from gateway.keys import valid_keys
@@ -128,6 +128,15 @@ def test_an_address_shared_by_two_accounts_opens_neither(provider: OpenIDServer)
 
 def test_a_taken_user_name_gets_a_number(provider: OpenIDServer) -> None:
     owner_make("Alice.W")
+    assert account_of(provider) == "alice.w-2"
+
+
+def test_a_user_name_that_others_take_at_the_same_time_is_tried_again(
+    provider: OpenIDServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    User.objects.create_user("alice.w")
+    found = ["alice.w-2", "alice.w", "alice.w", "alice.w"]
+    monkeypatch.setattr(identities, "_free_name", lambda person: found.pop())
     assert account_of(provider) == "alice.w-2"
 
 

@@ -21,6 +21,7 @@ from psycopg_pool import PoolTimeout
 from pytest_django.fixtures import Settings
 
 from gateway.models import ApiKey
+from memories.api.export import LONG, download
 from memories.database import access
 from memories.database.access import in_read_thread, in_shared_thread, in_thread, overloaded, working_for
 from memories.database.batches import in_slices
@@ -269,6 +270,22 @@ async def test_owners_take_turns_to_write(alice: Owner, bob: Owner, gate: Gate) 
     in_turn = ["bob 1", "nobody 1", "alice 2", "bob 2", "nobody 2"]
     assert done == ["alice 1", *(shared if SQLITE else in_turn), "alice 3", "alice 4"]
     assert not access._write_lane._waiting
+
+
+async def test_a_download_that_has_begun_waits_longer_for_a_thread_than_a_request(
+    gate: Gate, settings: Settings
+) -> None:
+    settings.DB_READ_THREADS = 1
+    chunks = aiter(download(iter(["first\n" * LONG, "second\n"]), "lines.jsonl"))
+    assert (await anext(chunks)).startswith(b"first")
+    slow = asyncio.create_task(in_read_thread(gate.hold))
+    await eventually_async(gate.entered.is_set, within=10)
+    second = asyncio.create_task(anext(chunks))
+    with pytest.raises(DatabaseBusy):
+        await in_read_thread(Memory.objects.count)
+    gate.open.set()
+    await slow
+    assert await second == b"second\n"
 
 
 async def test_a_request_that_waits_too_long_for_a_thread_gets_retry_after(alice_api: Api, gate: Gate) -> None:

@@ -1,7 +1,12 @@
-"""manage.py reviews try: how writes are printed"""
+"""manage.py reviews try: how the session is found, and how writes are printed"""
 
 from typing import Any
 
+import pytest
+from django.core.management import CommandError, call_command
+
+from gateway.models import Agent, Session
+from memories.models import Owner
 from reviews.management.commands.reviews import lines_of
 from reviews.writes import ReviewWrite
 
@@ -15,6 +20,19 @@ ADD: dict[str, Any] = {
     "keywords": [],
     "reason": "",
 }
+
+
+@pytest.mark.django_db
+def test_a_session_is_found_by_its_id_and_by_its_clients_name(alice: Owner, charlie: Owner, agent: Agent) -> None:
+    session = Session.objects.create(owner=alice, agent=agent, external_id="trip")
+    for given in (str(session.pk), "trip"):
+        with pytest.raises(CommandError, match="Nothing was said in this session"):
+            call_command("reviews", "try", session=given)
+    Session.objects.create(owner=charlie, agent=agent, external_id="trip")
+    with pytest.raises(CommandError, match="Sessions of several people have this name: give the id"):
+        call_command("reviews", "try", session="trip")
+    with pytest.raises(CommandError, match="There is no such session"):
+        call_command("reviews", "try", session="journey")
 
 
 def test_an_addition_is_printed_with_target_and_category() -> None:

@@ -176,7 +176,7 @@ def test_upstreams_are_edited_in_the_admin_as_in_the_file(
     [
         ("nobody: {dialect: vllm}", "No upstream is called nobody."),
         ("local: {dialect: klingon}", "upstreams.local.dialect: Input should be"),
-        ("local: [", "This is not valid YAML"),
+        ("local: {}\nlocal: {}", "This is not valid YAML in line 2: local stands here twice."),
         ("vllm", "upstreams: Input should be a mapping"),
     ],
 )

@@ -25,15 +25,13 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
         trial = verbs.add_parser("try", help="show what a review of a session would write now, without writing")
-        trial.add_argument("--session", required=True, metavar="ID")
+        trial.add_argument("--session", required=True, metavar="ID", help="its id, or the name that the client gave it")
         trial.add_argument("--all", action="store_true", help="read the whole session, not only new messages")
         trial.add_argument("--model", default="", help="ask this model instead of the agent's")
         trial.add_argument("--json", action="store_true", help="print JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        session = row_by_id(Session.objects.select_related("agent", "owner"), options["session"])
-        if session is None:
-            raise CommandError("There is no such session.")
+        session = _session(options["session"])
         if session.temporary:
             raise CommandError("A temporary session is never reviewed.")
         review = new_review(session, ReviewRun.Trigger.REQUEST, last_reviewable_seq(session.owner_id, session.pk))
@@ -64,6 +62,18 @@ class Command(BaseCommand):
         tokens = outcome.usage.get("total_tokens", 0)
         steps = counted(outcome.steps, "step")
         self.stdout.write(f"\n{outcome.model}, {steps}, {tokens} tokens. Nothing was written.")
+
+
+def _session(given: str) -> Session:
+    """Return the session with this id, or the only one with this name of a client. Raises CommandError."""
+    rows = Session.objects.select_related("agent", "owner")
+    session = row_by_id(rows, given)
+    found = [session] if session else list(rows.filter(external_id=given)[:2])
+    if not found:
+        raise CommandError("There is no such session.")
+    if len(found) > 1:
+        raise CommandError("Sessions of several people have this name: give the id, which the admin shows.")
+    return found[0]
 
 
 def lines_of(write: ReviewWrite) -> Iterator[str]:
