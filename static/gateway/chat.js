@@ -137,7 +137,10 @@ conversation.addEventListener("complete", ({ detail }) => {
   if (detail?.turns_since_memory_review === 0) reviews.look();
 });
 conversation.addEventListener("fill", ({ detail }) => composer.setFill(detail));
-conversation.addEventListener("taken-back", ({ detail }) => composer.putBack(detail.content, detail.attached));
+conversation.addEventListener("taken-back", ({ detail }) => {
+  document.querySelector(".chat__head .col").hidden = !main.dataset.session;
+  composer.putBack(detail.content, detail.attached);
+});
 
 sessions.addEventListener("renamed", ({ detail }) => showTitle(detail));
 sessions.addEventListener("listed", showReviews);
