@@ -510,6 +510,13 @@ def test_an_invalid_file_is_refused_and_pasted_text_is_imported_in_the_chosen_fo
     assert set(Memory.objects.filter(category="Hobbies").values_list("content", flat=True)) == {"Keeps bees.", "Rows."}
 
 
+def test_a_long_pasted_import_leaves_its_preview_on_the_screen(visitor: NewVisitor) -> None:
+    page = open_memories(visitor("alice", viewport={"width": 1280, "height": 720}))
+    dialog = open_import(page)
+    dialog.get_by_label("Or paste it here").fill("\n".join(f"- Keeps {number} bees." for number in range(80)))
+    expect(dialog.get_by_text("Nothing is saved yet.")).to_be_in_viewport()
+
+
 def test_an_import_preview_shows_changed_words_but_no_blocked_text(
     alices: Visitor, tea: Memory, tmp_path: Path
 ) -> None:
