@@ -606,6 +606,16 @@ def test_the_source_link_leads_to_the_turn(alices: Visitor, tea: Memory) -> None
     expect(page.get_by_text("Said in turn 14.").first).not_to_be_in_viewport()
 
 
+@pytest.mark.parametrize("width", [320, 390, 700])
+def test_on_a_narrow_screen_the_meters_are_side_by_side(visitor: NewVisitor, tea: Memory, width: int) -> None:
+    page = open_memories(visitor("alice", viewport={"width": width, "height": 740}))
+    first, second = (meter.bounding_box() for meter in page.get_by_role("meter").all())
+    assert first
+    assert second
+    assert first["y"] == second["y"]
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
 def test_on_a_phone_the_history_covers_an_inert_page(visitor: NewVisitor, tea: Memory) -> None:
     write(tea, content="Likes coffee.")
     size = {"width": 320, "height": 700}
