@@ -36,7 +36,7 @@ export class Conversation extends EventTarget {
     addCopyButtons(this.ledger);
     this.named = placeNamed(this.ledger);
     if (this.named) this.named.scrollIntoView({ block: this.named.matches("mark") ? "center" : "start" });
-    else this.toEnd();
+    else if (this.session) this.toEnd();
   }
 
   get session() {

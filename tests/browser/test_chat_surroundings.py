@@ -291,6 +291,12 @@ def test_on_a_phone_the_sessions_are_a_drawer_and_nothing_scrolls_sideways(
     expect(page.locator(".scrim")).to_be_hidden()
 
 
+def test_the_first_page_begins_with_its_heading_on_a_small_phone(visitor: NewVisitor) -> None:
+    page = visitor("alice", viewport={"width": 360, "height": 640}).open("/")
+    page.wait_for_load_state("load")
+    expect(page.get_by_role("heading", name="The first page is yours.")).to_be_in_viewport()
+
+
 def test_a_reader_who_scrolled_up_stays_there_and_sees_that_there_is_new_text(
     alices: Visitor, puppet: PuppetModel
 ) -> None:
