@@ -104,6 +104,22 @@ def test_adding_an_existing_memory_changes_only_the_filled_fields(alices: Visito
     expect(page.locator(".toast")).to_contain_text("Saved as #2. It is not among the memories shown.")
 
 
+def test_an_added_memory_is_found_in_the_list_that_its_own_news_has_loaded(alices: Visitor, tea: Memory) -> None:
+    page = open_memories(alices)
+    lists = hold_back(page, "**/fragments/memories/?*")
+    page.get_by_role("button", name="Add memory").click()
+    form = page.get_by_role("form", name="Add memory")
+    form.get_by_label("Memory").fill("Keeps bees.")
+    form.get_by_role("button", name="Save").click()
+    while len(lists) < 2:  # the page's own request, and that of the news of the change
+        page.wait_for_timeout(50)
+    with page.expect_response("**/fragments/memories/?*"):
+        lists[0].continue_()
+    lists[1].continue_()
+    expect(row(page, "Keeps bees.")).to_be_visible()
+    assert page.locator(".toast").all_inner_texts() == []  # that it is not shown
+
+
 def test_a_refused_memory_stays_in_the_form_with_an_error(alices: Visitor) -> None:
     alices.expect_error(REFUSED)
     page = open_memories(alices)
