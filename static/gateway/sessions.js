@@ -49,8 +49,8 @@ export class SessionList extends EventTarget {
 
   get #state() {
     const n = this.list.querySelectorAll(".session:not([data-pinned])").length;
-    const { opened, archived } = this;
-    return { q: this.search.value, tag: this.tag.value, archived, n, top: this.list.scrollTop, opened };
+    const next = this.opened || location.pathname; // the page is left for this one, or loaded again
+    return { q: this.search.value, tag: this.tag.value, archived: this.archived, n, top: this.list.scrollTop, next };
   }
 
   #showCurrent() {
@@ -62,9 +62,8 @@ export class SessionList extends EventTarget {
   async #comeBack() {
     const left = JSON.parse(recall(LEFT, TAB));
     if (!left || !this.main.dataset.session) return;
-    const arrived = performance.getEntriesByType("navigation")[0]?.type; // now and then there is no entry
-    const isSame = ["reload", "back_forward"].includes(arrived) || left.opened === location.pathname;
-    if (left.q && !isSame) return;
+    const isBack = performance.getEntriesByType("navigation")[0]?.type === "back_forward"; // now and then there is no entry
+    if (left.q && !isBack && left.next !== location.pathname) return;
     this.search.value = left.q;
     this.tag.value = this.knownTags().includes(left.tag) ? left.tag : "";
     this.archived = left.archived;
