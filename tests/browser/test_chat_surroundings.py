@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
 
-from gateway.models import Agent, Session
+from gateway.models import Agent, Run, Session
 from memories.messaging.outbox import notify
 from memories.models import Memory, Notification
 from tests.browser.conftest import NewVisitor, Visitor, owner_of, run_in_thread, sign_in
@@ -141,6 +141,17 @@ def test_returning_to_a_page_keeps_the_place_and_what_is_open(alices: Visitor, v
     expect(copying).to_be_focused()
     assert chat.evaluate("document.getElementById('log').scrollTop") == place
     expect(chat.get_by_role("button", name="New text below")).to_be_visible()
+
+
+def test_a_button_that_was_just_used_keeps_the_focus_when_its_turn_is_rendered_again(alices: Visitor) -> None:
+    chat = open_conversation(alices, ("from the laptop", "Fine."))
+    copying = chat.get_by_role("button", name="Copy answer")
+    copying.press("Enter")
+    expect(chat.get_by_role("button", name="Copied")).to_be_focused()
+    Run.objects.update(state="stopped")
+    chat.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(chat.locator(".turn")).to_have_attribute("data-state", "stopped")
+    expect(copying).to_be_focused()
 
 
 def test_a_message_shows_the_turns_that_another_device_added_before_it(alices: Visitor, visitor: NewVisitor) -> None:
