@@ -54,6 +54,15 @@ def test_the_session_title_does_not_move_the_answer(chat: Page, puppet: PuppetMo
     expect_status(chat, "Answer complete")
 
 
+def test_a_new_session_has_its_title_while_the_list_is_filtered(chat: Page, puppet: PuppetModel) -> None:
+    chat.get_by_label("Search sessions").fill("quince")
+    expect(chat.get_by_text("Nothing matches “quince”.")).to_be_visible()
+    send(chat, "What do I drink?")
+    expect(chat.get_by_role("heading", name="What do I drink?")).to_be_visible()
+    puppet.answer("Tea.")
+    expect_status(chat, "Answer complete")
+
+
 def test_the_heading_of_a_session_that_is_refused_is_removed(alices: Visitor) -> None:
     alices.expect_error("status of 503")
     chat = alices.open("/")
