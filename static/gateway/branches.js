@@ -1,4 +1,8 @@
-// Replacing a turn: it is removed from the page with all turns after it, and restored if the new turn did not start.
+// Replacing turns by other renderings of them, or by turns that are to take their place. The latter are removed from the
+// page with all turns after them, and restored if the new turn did not start.
+
+import { keepOpen } from "./fold.js";
+import { boxesOf, selectionOf } from "./kept_selection.js";
 
 // Returns a turn and the turns after it.
 export function from(section) {
@@ -12,8 +16,25 @@ export function takeBack(section) {
   section.replaceWith(...(section.leaving ?? []));
 }
 
+// Replaces a turn by another rendering of it, in which the same is open, selected, and scrolled sideways. A message that is
+// being edited stays. Returns the section that is shown now.
+export function replaceTurn(section, nodes) {
+  const rendered = nodes.querySelector(".turn");
+  const editor = section.querySelector("[data-message-editor]");
+  const prose = section.querySelector("[data-prose]");
+  keepOpen(section, nodes);
+  // Their words would count, and the new rendering has none yet.
+  for (const button of section.querySelectorAll("[data-copy-code]")) button.remove();
+  const keepers = [selectionOf(prose), boxesOf(prose)];
+  if (editor) replaceBelow(editor, rendered);
+  else section.replaceWith(rendered);
+  const shown = editor ? section : rendered;
+  for (const keep of keepers) keep(shown.querySelector("[data-prose]"));
+  return shown;
+}
+
 // Updates the content below a message that is being edited from a new rendering of its turn.
-export function replaceBelow(editor, rendered) {
+function replaceBelow(editor, rendered) {
   const message = editor.closest(".entry--you");
   rendered.querySelector(".entry--you").remove();
   while (message.nextSibling) message.nextSibling.remove();

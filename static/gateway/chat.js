@@ -34,6 +34,17 @@ function showTitle(title) {
   document.title = `${title} · Daybook`;
 }
 
+// The list does not have the session while it is filtered.
+async function showListedTitle() {
+  const listed = sessions.list.querySelector("[aria-current] span");
+  if (listed) return showTitle(listed.textContent);
+  if (composer.temporary.checked) return;
+  await refused(async () => {
+    const { title } = await call("GET", `/api/sessions/${main.dataset.session}`);
+    if (title) showTitle(title);
+  });
+}
+
 function showReviews() {
   document.getElementById("reviewing").hidden = !reviews.sessions.has(main.dataset.session) || conversation.answering;
   sessions.showReviews(reviews.sessions);
@@ -124,10 +135,7 @@ conversation.addEventListener("answering", () => {
 conversation.addEventListener("started", ({ detail }) => {
   composer.keepDraft();
   tell({ kind: "turn", session: main.dataset.session, turn: detail.id, replaces: conversation.replacing });
-  sessions.refresh().then(() => {
-    const current = sessions.list.querySelector("[aria-current] span");
-    if (current) showTitle(current.textContent);
-  });
+  sessions.refresh().then(showListedTitle);
 });
 conversation.addEventListener("idle", () => {
   composer.setAnswering(false);
@@ -137,7 +145,10 @@ conversation.addEventListener("complete", ({ detail }) => {
   if (detail?.turns_since_memory_review === 0) reviews.look();
 });
 conversation.addEventListener("fill", ({ detail }) => composer.setFill(detail));
-conversation.addEventListener("taken-back", ({ detail }) => composer.putBack(detail.content, detail.attached));
+conversation.addEventListener("taken-back", ({ detail }) => {
+  document.querySelector(".chat__head .col").hidden = !main.dataset.session;
+  composer.putBack(detail.content, detail.attached);
+});
 
 sessions.addEventListener("renamed", ({ detail }) => showTitle(detail));
 sessions.addEventListener("listed", showReviews);

@@ -1,19 +1,19 @@
 // The conversation on the page: turns as sections of the log, streamed answers, and the reader's place in it.
 
 import { ApiError, call, comesBack, fragment, tryFragment } from "./api.js";
-import { from, replaceBelow, replaceFrom, takeBack } from "./branches.js";
+import { from, replaceFrom, replaceTurn, takeBack } from "./branches.js";
 import { countDown, isBusy } from "./busy.js";
 import { addCopyButtons } from "./copy.js";
 import { refusalOf } from "./errors.js";
 import { keepOpen } from "./fold.js";
 import { placeNamed } from "./found.js";
-import { boxesOf, focusOf, selectionOf } from "./kept_selection.js";
+import { focusOf } from "./kept_selection.js";
 import { LiveAnswer } from "./live_answer.js";
 import { LiveSteps } from "./live_steps.js";
 import { append, liveTurn } from "./live_turn.js";
+import { Place } from "./place.js";
 import { followTurn, startTurn, stopTurn } from "./stream.js";
 
-const NEAR_END = 80; // pixels
 // Placeholders for ids in the URL patterns that the server writes into the page.
 const NO_SESSION = "00000000-0000-0000-0000-000000000000";
 const NO_TURN = "11111111-1111-1111-1111-111111111111";
@@ -24,19 +24,14 @@ export class Conversation extends EventTarget {
     super();
     this.main = main;
     this.ensureSession = ensureSession;
-    this.log = main.querySelector("#log");
+    this.place = new Place(main.querySelector("#log"), main.querySelector("#new-text"));
     this.ledger = main.querySelector("#ledger");
     this.status = main.querySelector("#status");
-    this.newText = main.querySelector("#new-text");
     this.current = null; // {section, turn, begun} of the answer in progress
-    this.log.addEventListener("scroll", () => this.#showPlace(), { passive: true });
-    this.newText.addEventListener("click", () => this.toEnd());
-    // A toast or a longer message shrinks the log; keep it scrolled to the end if it was.
-    new ResizeObserver(() => this.following && this.toEnd()).observe(this.log);
     addCopyButtons(this.ledger);
     this.named = placeNamed(this.ledger);
     if (this.named) this.named.scrollIntoView({ block: this.named.matches("mark") ? "center" : "start" });
-    else this.toEnd();
+    else if (this.session) this.place.toEnd();
   }
 
   get session() {
@@ -99,7 +94,7 @@ export class Conversation extends EventTarget {
     keepOpen(this.ledger, nodes);
     this.#put(section, replaced);
     this.#makeLast(section);
-    this.#keepPlace();
+    this.place.keep();
     this.#settled(section);
     this.resume();
   }
@@ -119,7 +114,7 @@ export class Conversation extends EventTarget {
     const shown = this.last?.dataset;
     if (!newest || this.#mustStay() || shown?.turn !== since || (newest.turn === since && newest.state === shown.state)) return;
     this.#showFrom(since, nodes);
-    this.#keepPlace();
+    this.place.keep();
     this.resume();
   }
 
@@ -137,7 +132,7 @@ export class Conversation extends EventTarget {
       const nodes = await fragment(this.#turnsUrl(turn));
       this.#takeBackRefused();
       this.#showFrom(turn, nodes, section);
-      this.#showPlace();
+      this.place.look();
       this.#chosen(turn);
     } finally {
       this.choosing = false;
@@ -199,20 +194,6 @@ export class Conversation extends EventTarget {
     return this.main.dataset.turnUrl.replace(NO_SESSION, this.session).replace(NO_TURN, turn);
   }
 
-  toEnd() {
-    this.log.scrollTop = this.log.scrollHeight;
-    this.#showPlace();
-  }
-
-  #atEnd() {
-    return this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < NEAR_END;
-  }
-
-  #showPlace() {
-    this.following = this.#atEnd();
-    if (this.following) this.newText.hidden = true;
-  }
-
   #liveTurn(unsent, replaces) {
     const section = liveTurn(unsent.content, unsent.attached, this.main.dataset.timeZone);
     section.unsent = unsent;
@@ -221,7 +202,7 @@ export class Conversation extends EventTarget {
     const kept = replaced && replaced.querySelector(".attached:not([hidden])");
     if (kept) section.querySelector("[data-attached]").replaceWith(kept.cloneNode(true));
     this.#put(section, replaced);
-    this.toEnd();
+    this.place.toEnd();
     return section;
   }
 
@@ -248,7 +229,7 @@ export class Conversation extends EventTarget {
     if (this.current.turn) begin();
     this.status.textContent = "Answering";
     this.dispatchEvent(new CustomEvent("answering"));
-    const answer = new LiveAnswer(section, { onDrawn: () => this.#keepPlace() });
+    const answer = new LiveAnswer(section, { onDrawn: () => this.place.keep() });
     const steps = new LiveSteps(section, (words) => answer.say(words));
     try {
       for await (const event of events) {
@@ -287,38 +268,21 @@ export class Conversation extends EventTarget {
     const nodes = await this.#fetched(this.#turnsUrl(before.turn));
     if (!nodes) return;
     this.#showFrom(before.turn, nodes);
-    this.#keepPlace();
-  }
-
-  #keepPlace() {
-    if (this.following) this.log.scrollTop = this.log.scrollHeight;
-    else this.newText.hidden = false;
+    this.place.keep();
   }
 
   async #replaceWithServers(section, turn) {
     const nodes = await this.#rendered(turn);
-    const rendered = nodes.querySelector(".turn");
-    const following = this.following;
     if (section.querySelector("[data-memory-editor]")) {
       section.dataset.outdated = ""; // rendered when the editor is closed
       return;
     }
     delete section.dataset.outdated;
-    keepOpen(section, nodes);
+    const { following } = this.place;
     const focus = focusOf(this.ledger);
-    const editor = section.querySelector("[data-message-editor]");
-    // Their words would count, and the new rendering has none yet.
-    for (const button of section.querySelectorAll("[data-copy-code]")) button.remove();
-    const prose = section.querySelector("[data-prose]");
-    const [select, scroll] = [selectionOf(prose), boxesOf(prose)];
-    if (editor) replaceBelow(editor, rendered);
-    else section.replaceWith(rendered);
-    const shown = editor ? section : rendered;
-    select(shown.querySelector("[data-prose]"));
-    this.#settled(shown);
-    scroll(shown.querySelector("[data-prose]"));
+    this.#settled(replaceTurn(section, nodes));
     focus();
-    if (following) this.toEnd();
+    if (following) this.place.toEnd();
   }
 
   // A turn may end because the server restarts; retry until the server is back.

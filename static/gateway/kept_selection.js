@@ -41,14 +41,15 @@ export function selectionOf(element) {
 }
 
 // Returns a function that focuses, in another rendering of the same turn, what has the focus now, if it has left the page.
-// A button that is disabled has just been used: its own code knows what comes next.
+// A button that is disabled has just been used: its own code knows what comes next. The first data attribute names a button;
+// others may be its state.
 export function focusOf(ledger) {
   const { activeElement } = document;
   const turn = ledger.contains(activeElement) && activeElement.closest(".turn")?.dataset.turn;
   if (!turn || activeElement.disabled) return () => {};
   const fold = activeElement.matches("summary") ? `[data-fold="${activeElement.parentElement.dataset.fold}"] > ` : "";
-  const names = [...activeElement.attributes].map(({ name }) => name).filter((name) => name.startsWith("data-"));
-  const selector = `[data-turn="${CSS.escape(turn)}"] ${fold}${activeElement.localName}${names.map((name) => `[${name}]`).join("")}`;
+  const [name] = [...activeElement.attributes].map((attribute) => attribute.name).filter((one) => one.startsWith("data-"));
+  const selector = `[data-turn="${CSS.escape(turn)}"] ${fold}${activeElement.localName}${name ? `[${name}]` : ""}`;
   const at = [...ledger.querySelectorAll(selector)].indexOf(activeElement);
   return () => {
     if (document.activeElement === document.body) ledger.querySelectorAll(selector)[at]?.focus({ preventScroll: true });

@@ -6,7 +6,7 @@ import { SessionActions } from "./session_actions.js";
 import { TAB, keep, recall } from "./storage.js";
 
 const LIST_URL = "/fragments/sessions/";
-const LEFT = "session-list"; // how the last page of this tab left the list
+const LEFT = `session-list:${document.body.dataset.owner}`; // how the last page of this tab left the list
 const NARROW = matchMedia("(max-width: 47.99rem)");
 
 export class SessionList extends EventTarget {
@@ -18,6 +18,7 @@ export class SessionList extends EventTarget {
     this.search = this.aside.querySelector("[name=q]");
     this.tag = document.getElementById("session-tag");
     this.archived = "";
+    this.opened = ""; // the path of the session whose link was clicked
     this.asked = 0;
     this.outdated = false; // not rendered again because a name is being edited
     this.actions = new SessionActions(this);
@@ -48,7 +49,8 @@ export class SessionList extends EventTarget {
 
   get #state() {
     const n = this.list.querySelectorAll(".session:not([data-pinned])").length;
-    return { q: this.search.value, tag: this.tag.value, archived: this.archived, n, top: this.list.scrollTop };
+    const next = this.opened || location.pathname; // the page is left for this one, or loaded again
+    return { q: this.search.value, tag: this.tag.value, archived: this.archived, n, top: this.list.scrollTop, next };
   }
 
   #showCurrent() {
@@ -60,9 +62,8 @@ export class SessionList extends EventTarget {
   async #comeBack() {
     const left = JSON.parse(recall(LEFT, TAB));
     if (!left || !this.main.dataset.session) return;
-    const arrived = performance.getEntriesByType("navigation")[0]?.type; // now and then there is no entry
-    const isSame = ["reload", "back_forward"].includes(arrived) || new URLSearchParams(location.search).get("q") === left.q;
-    if (left.q && !isSame) return;
+    const isBack = performance.getEntriesByType("navigation")[0]?.type === "back_forward"; // now and then there is no entry
+    if (left.q && !isBack && left.next !== location.pathname) return;
     this.search.value = left.q;
     this.tag.value = this.knownTags().includes(left.tag) ? left.tag : "";
     this.archived = left.archived;
@@ -157,6 +158,7 @@ export class SessionList extends EventTarget {
     this.list.addEventListener("click", (event) => {
       const more = event.target.closest("[data-session-menu]");
       if (more) this.actions.openMenu(more);
+      this.opened = event.target.closest("a")?.pathname ?? "";
       if (event.target.closest("[data-clear-search]")) {
         this.search.value = "";
         this.search.focus();

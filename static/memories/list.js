@@ -165,15 +165,21 @@ export class List {
     return fresh;
   }
 
-  // `whole`: load another list instead of updating this one. `news`: highlight new rows. Only the last request is shown;
-  // it loads another list if any request meanwhile asked for that.
-  async #load(query, whole = true, news = false) {
-    this.asked += 1;
+  // `whole`: load another list instead of updating this one. `news`: highlight new rows. Only the last request is shown,
+  // for which the others wait; it loads another list if any request meanwhile asked for that.
+  #load(query, whole = true, news = false) {
     this.another ||= whole;
+    this.newest = this.#loaded(query, news);
+    return this.newest;
+  }
+
+  async #loaded(query, news) {
+    this.asked += 1;
     const mine = this.asked;
     const nodes = await tryFragment(`/fragments/memories/?${query}`);
-    if (!nodes || mine !== this.asked) return;
-    whole = this.another;
+    if (mine !== this.asked) return this.newest;
+    if (!nodes) return;
+    const whole = this.another;
     this.another = false;
     this.root.querySelector(".list__more")?.remove();
     const more = nodes.querySelector(".list__more");

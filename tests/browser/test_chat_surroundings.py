@@ -4,12 +4,13 @@ import re
 from uuid import uuid4
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
 
-from gateway.models import Agent, Session
+from gateway.models import Agent, Run, Session
 from memories.messaging.outbox import notify
 from memories.models import Memory, Notification
-from tests.browser.conftest import NewVisitor, Visitor, owner_of, run_in_thread
+from tests.browser.conftest import NewVisitor, Visitor, owner_of, run_in_thread, sign_in
 from tests.browser.conversations import conversation_make
 from tests.browser.page_actions import ask, expect_status, open_conversation, send
 from tests.browser.puppet_model import PuppetModel
@@ -140,6 +141,17 @@ def test_returning_to_a_page_keeps_the_place_and_what_is_open(alices: Visitor, v
     expect(copying).to_be_focused()
     assert chat.evaluate("document.getElementById('log').scrollTop") == place
     expect(chat.get_by_role("button", name="New text below")).to_be_visible()
+
+
+def test_a_button_that_was_just_used_keeps_the_focus_when_its_turn_is_rendered_again(alices: Visitor) -> None:
+    chat = open_conversation(alices, ("from the laptop", "Fine."))
+    copying = chat.get_by_role("button", name="Copy answer")
+    copying.press("Enter")
+    expect(chat.get_by_role("button", name="Copied")).to_be_focused()
+    Run.objects.update(state="stopped")
+    chat.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(chat.locator(".turn")).to_have_attribute("data-state", "stopped")
+    expect(copying).to_be_focused()
 
 
 def test_a_message_shows_the_turns_that_another_device_added_before_it(alices: Visitor, visitor: NewVisitor) -> None:
@@ -290,6 +302,12 @@ def test_on_a_phone_the_sessions_are_a_drawer_and_nothing_scrolls_sideways(
     expect(page.locator(".scrim")).to_be_hidden()
 
 
+def test_the_first_page_begins_with_its_heading_on_a_small_phone(visitor: NewVisitor) -> None:
+    page = visitor("alice", viewport={"width": 360, "height": 640}).open("/")
+    page.wait_for_load_state("load")
+    expect(page.get_by_role("heading", name="The first page is yours.")).to_be_in_viewport()
+
+
 def test_a_reader_who_scrolled_up_stays_there_and_sees_that_there_is_new_text(
     alices: Visitor, puppet: PuppetModel
 ) -> None:
@@ -357,9 +375,30 @@ def test_the_list_of_sessions_stays_as_it_is_while_sessions_are_opened(alices: V
         expect(page.locator(".hit").nth(3)).to_be_in_viewport()
     page.reload()
     expect(search).to_have_value("quince")
+    search.fill("Session 41 ")  # its title matches, and no message
+    expect(rows).to_have_count(1)
+    page.get_by_role("link", name="Session 41", exact=True).click()
+    expect(page.get_by_role("heading", name="Session 41")).to_be_visible()
+    expect(search).to_have_value("Session 41 ")
     page.get_by_role("link", name="New session").click()
     expect(search).to_have_value("")
     expect(rows).to_have_count(40)
+
+
+def test_the_list_of_sessions_is_not_left_to_another_person(visitor: NewVisitor) -> None:
+    for name in ("alice", "bob"):
+        conversation_make(owner_of(name), ("Which tree?", "A quince."), title=f"Of {name}")
+    conversation_make(owner_of("alice"), title="Old")
+    Session.objects.filter(title="Old").update(archived_at=timezone.now())
+    shared = visitor("alice")
+    page = shared.open("/")
+    page.get_by_role("button", name="Show archived").click()
+    page.get_by_role("link", name="Old").click()
+    expect(page.get_by_role("heading", name="Archived")).to_be_visible()
+    page.goto(shared.address + "/memories/")
+    sign_in(shared, "bob")
+    page.goto(f"{shared.address}/c/{Session.objects.get(title='Of bob').pk}/")
+    expect(page.locator("#session-list").get_by_role("link", name="Of bob")).to_be_visible()
 
 
 def test_an_answer_and_its_code_can_be_copied(alices: Visitor) -> None:

@@ -104,6 +104,22 @@ def test_adding_an_existing_memory_changes_only_the_filled_fields(alices: Visito
     expect(page.locator(".toast")).to_contain_text("Saved as #2. It is not among the memories shown.")
 
 
+def test_an_added_memory_is_found_in_the_list_that_its_own_news_has_loaded(alices: Visitor, tea: Memory) -> None:
+    page = open_memories(alices)
+    lists = hold_back(page, "**/fragments/memories/?*")
+    page.get_by_role("button", name="Add memory").click()
+    form = page.get_by_role("form", name="Add memory")
+    form.get_by_label("Memory").fill("Keeps bees.")
+    form.get_by_role("button", name="Save").click()
+    while len(lists) < 2:  # the page's own request, and that of the news of the change
+        page.wait_for_timeout(50)
+    with page.expect_response("**/fragments/memories/?*"):
+        lists[0].continue_()
+    lists[1].continue_()
+    expect(row(page, "Keeps bees.")).to_be_visible()
+    assert page.locator(".toast").all_inner_texts() == []  # that it is not shown
+
+
 def test_a_refused_memory_stays_in_the_form_with_an_error(alices: Visitor) -> None:
     alices.expect_error(REFUSED)
     page = open_memories(alices)
@@ -535,6 +551,13 @@ def test_a_preview_replaces_the_one_that_runs_and_waits_until_it_has_ended(alice
     assert (len(asked), len(left)) == (3, 1)
 
 
+def test_a_long_pasted_import_leaves_its_preview_on_the_screen(visitor: NewVisitor) -> None:
+    page = open_memories(visitor("alice", viewport={"width": 1280, "height": 720}))
+    dialog = open_import(page)
+    dialog.get_by_label("Or paste it here").fill("\n".join(f"- Keeps {number} bees." for number in range(80)))
+    expect(dialog.get_by_text("Nothing is saved yet.")).to_be_in_viewport()
+
+
 def test_an_import_preview_shows_changed_words_but_no_blocked_text(
     alices: Visitor, tea: Memory, tmp_path: Path
 ) -> None:
@@ -622,6 +645,16 @@ def test_the_source_link_leads_to_the_turn(alices: Visitor, tea: Memory) -> None
     page.get_by_role("link", name="from “Tea and bees”, turn 3").click()
     expect(page.get_by_text("Said in turn 3.").first).to_be_in_viewport()
     expect(page.get_by_text("Said in turn 14.").first).not_to_be_in_viewport()
+
+
+@pytest.mark.parametrize("width", [320, 390, 700])
+def test_on_a_narrow_screen_the_meters_are_side_by_side(visitor: NewVisitor, tea: Memory, width: int) -> None:
+    page = open_memories(visitor("alice", viewport={"width": width, "height": 740}))
+    first, second = (meter.bounding_box() for meter in page.get_by_role("meter").all())
+    assert first
+    assert second
+    assert first["y"] == second["y"]
+    assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
 def test_on_a_phone_the_history_covers_an_inert_page(visitor: NewVisitor, tea: Memory) -> None:

@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 from gateway.models import Run
 from memories.errors import UpstreamError
 from tests.browser.axe import findings_light_and_dark
+from tests.browser.conftest import Visitor
 from tests.browser.page_actions import ask, expect_status, hold_back, send
 from tests.browser.puppet_model import PuppetModel
 
@@ -51,6 +52,26 @@ def test_the_session_title_does_not_move_the_answer(chat: Page, puppet: PuppetMo
     assert thinking.bounding_box() == before
     puppet.answer("Tea.")
     expect_status(chat, "Answer complete")
+
+
+def test_a_new_session_has_its_title_while_the_list_is_filtered(chat: Page, puppet: PuppetModel) -> None:
+    chat.get_by_label("Search sessions").fill("quince")
+    expect(chat.get_by_text("Nothing matches “quince”.")).to_be_visible()
+    send(chat, "What do I drink?")
+    expect(chat.get_by_role("heading", name="What do I drink?")).to_be_visible()
+    puppet.answer("Tea.")
+    expect_status(chat, "Answer complete")
+
+
+def test_the_heading_of_a_session_that_is_refused_is_removed(alices: Visitor) -> None:
+    alices.expect_error("status of 503")
+    chat = alices.open("/")
+    chat.route("**/api/sessions", lambda route: route.fulfill(status=503, json={"error": {"code": "overloaded"}}))
+    send(chat, "What do I drink?")
+    alert = chat.get_by_role("alert")
+    expect(chat.get_by_role("heading", name="New session")).to_be_visible()
+    alert.get_by_role("button", name="Edit message").click()
+    expect(chat.get_by_role("heading", level=1)).to_have_count(1)
 
 
 def test_what_is_opened_and_focused_during_an_answer_stays_so_after_it(chat: Page, puppet: PuppetModel) -> None:
