@@ -1,13 +1,17 @@
 """The viewer of a page, and the view decorators of every app."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import wraps
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
@@ -16,9 +20,25 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from memories.errors import NotFound
+from memories.database.access import release_connection
+from memories.errors import NotFound, Overloaded
 from memories.models import Owner
 from memories.services import owner_for_user
+
+PAGES_AT_ONCE = 4
+"""Pages of one owner that a process renders at once. One of a long conversation takes 30 MB and a second."""
+
+
+@dataclass(slots=True)
+class _Places:
+    """The places of one owner, and the number of requests that have one or wait for one."""
+
+    free: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(PAGES_AT_ONCE))
+    users: int = 0
+
+
+_places: dict[UUID, _Places] = {}
+_lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +92,28 @@ def zone_of(owner: Owner) -> ZoneInfo:
         return ZoneInfo("UTC")
 
 
+@contextmanager
+def _place(owner_id: UUID) -> Iterator[None]:
+    """Hold one of the owner's PAGES_AT_ONCE places. Raises Overloaded after waiting for DB_BUSY_SECONDS."""
+    with _lock:
+        places = _places.setdefault(owner_id, _Places())
+        places.users += 1
+    try:
+        if not places.free.acquire(blocking=False):
+            release_connection()
+            if not places.free.acquire(timeout=settings.DB_BUSY_SECONDS):
+                raise Overloaded("You have opened many pages at once. Try again in a moment.", retry_after=2)
+        try:
+            yield
+        finally:
+            places.free.release()
+    finally:
+        with _lock:
+            places.users -= 1
+            if not places.users:
+                del _places[owner_id]
+
+
 def _for_viewer(view: View) -> View:
     """Pass the viewer to the view and activate the viewer's time zone. NotFound becomes a 404 response."""
 
@@ -81,7 +123,7 @@ def _for_viewer(view: View) -> View:
             return HttpResponse(status=401)
         owner = owner_for_user(request.user)
         zone = zone_of(owner)
-        with timezone.override(zone):
+        with _place(owner.pk), timezone.override(zone):
             try:
                 return view(request, Viewer(owner, zone), *args, **kwargs)
             except NotFound:

@@ -77,7 +77,7 @@ async def busy_thread() -> AsyncIterator[None]:
 
 
 def waiting_jobs() -> int:
-    return sum(map(len, access._write_lane._waiting.values()))
+    return sum(job.share for jobs in list(access._write_lane._waiting.values()) for job in list(jobs))
 
 
 async def run_together(*calls: Callable[[], Any]) -> list[Any]:
