@@ -1,6 +1,7 @@
 """Uvicorn's HTTP protocol with limits that it lacks: on the time and size of a request's head, on the overhead of a
 chunked body (chunk extensions, trailers), on the rest of a body after the response, on the time until a client reads
-its response, and on the number of connections that wait for their clients. Upgrades to HTTP/2 are ignored."""
+its response, on the memory of unread responses, and on the number of connections that wait for their clients. Upgrades
+to HTTP/2 are ignored."""
 
 import asyncio
 import resource
@@ -9,7 +10,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 HEAD_SECONDS = 15.0
 HEAD_BYTES = 64_000
@@ -17,7 +19,11 @@ REST_SECONDS = 15.0
 UNREAD_SECONDS = 120.0
 MAX_WAITING = 5_000
 """Connections without a complete request: new and idle ones. Each takes a file and some memory, and needs no key."""
+MAX_UNREAD_BYTES = 256_000_000
+"""What this process holds of responses that their clients do not read. A single key can request gigabytes in two
+minutes."""
 _waiting: "OrderedDict[DeadlineProtocol, None]" = OrderedDict()  # longest waiting first
+_unread: "dict[DeadlineProtocol, int]" = {}  # the bytes of each, longest unread first
 
 
 def bound_waiting() -> None:
@@ -31,10 +37,13 @@ def bound_waiting() -> None:
 class DeadlineProtocol(HttpToolsProtocol):
     """A connection that is closed if a head takes HEAD_SECONDS or has HEAD_BYTES, if a client sends HEAD_BYTES without
     any data of the body, takes REST_SECONDS for the rest of its body after the response, or does not read its response
-    for UNREAD_SECONDS, and if it has waited the longest when there are MAX_WAITING. Trailers are dropped."""
+    for UNREAD_SECONDS, if it has waited the longest when there are MAX_WAITING, and if it has the most to read when all
+    have MAX_UNREAD_BYTES. Trailers are dropped."""
 
     _in_head = True
     _overhead_bytes = 0  # since the head began, or since the last data of the body
+
+    _answering: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
@@ -44,6 +53,7 @@ class DeadlineProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         _waiting.pop(self, None)
+        _unread.pop(self, None)
         for name in list(self._timers):
             self._stop(name)
         super().connection_lost(exc)
@@ -51,8 +61,16 @@ class DeadlineProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         self._start("reading", UNREAD_SECONDS, self._abort_unread)
+        # The application keeps what it has not sent yet of a response whose length is known, such as a page.
+        unsent = self._answering.expected_content_length if self._answering else 0
+        _unread[self] = self.transport.get_write_buffer_size() + unsent
+        while sum(_unread.values()) > MAX_UNREAD_BYTES:
+            most = max(_unread, key=_unread.__getitem__)
+            del _unread[most]
+            most._abort_unread()
 
     def resume_writing(self) -> None:
+        _unread.pop(self, None)
         self._stop("reading")
         super().resume_writing()
 
@@ -86,6 +104,7 @@ class DeadlineProtocol(HttpToolsProtocol):
 
     def handle_websocket_upgrade(self) -> None:
         self._stop("reading")  # from now on the transport notifies another protocol
+        _unread.pop(self, None)
         super().handle_websocket_upgrade()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -109,6 +128,10 @@ class DeadlineProtocol(HttpToolsProtocol):
         self._overhead_bytes = 0
         self.parser = httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._answering = cycle  # while `cycle` may be a later request
+        super()._start_asgi_task(cycle, app)
 
     def on_headers_complete(self) -> None:
         if self._ignores_upgrade():

@@ -152,7 +152,8 @@ def _new_user(person: Person) -> User:
 
 def _free_name(person: Person) -> str:
     """Return an unused username: the provider's name of the person, with a number if it is taken."""
-    preferred = person.name or person.email.partition("@")[0]
+    # As forms do, or "ａlice" would be another name than "alice".
+    preferred = User.normalize_username(person.name or person.email.partition("@")[0])
     base = _NOT_IN_NAMES.sub("-", preferred).strip("-.")[: NAME_LENGTH - 10] or "person"
     similar = User.objects.filter(username__istartswith=base).values_list("username", flat=True)[:10_000]
     taken = {name.lower() for name in similar}

@@ -12,6 +12,7 @@ from uvicorn.server import ServerState
 from config.serving import http_deadline
 from config.serving.http_deadline import HEAD_BYTES, DeadlineProtocol
 from tests.config.raw_server import TEST_SECONDS, Address, raw_server, wait_until_closed
+from tests.waiting import eventually_async
 
 
 async def answer_immediately(scope: Any, receive: Any, send: Any) -> None:
@@ -214,14 +215,15 @@ async def is_cut_off(reader: asyncio.StreamReader) -> bool:
 class UnreadTransport(asyncio.Transport):
     """A transport whose write buffer is never empty."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: int = 1) -> None:
         super().__init__()
         self.is_cut = False
+        self.size = size
 
     def write(self, data: bytes | bytearray | memoryview) -> None: ...
 
     def get_write_buffer_size(self) -> int:
-        return 1
+        return self.size
 
     def is_closing(self) -> bool:
         return self.is_cut
@@ -230,6 +232,61 @@ class UnreadTransport(asyncio.Transport):
 
     def abort(self) -> None:
         self.is_cut = True
+
+
+def connected(application: Any, transport: UnreadTransport) -> DeadlineProtocol:
+    config = Config(application, lifespan="off", log_config=None)
+    config.load()
+    protocol = DeadlineProtocol(config, ServerState(), {})
+    protocol.connection_made(transport)
+    return protocol
+
+
+async def test_the_largest_unread_answer_is_cut_off_to_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_deadline, "MAX_UNREAD_BYTES", 1000)
+    transports = [UnreadTransport(size) for size in (200, 500, 300, 100, 600)]
+    protocols = [connected(answer_immediately, transport) for transport in transports]
+    for protocol in protocols[:3]:
+        protocol.pause_writing()
+    assert not any(transport.is_cut for transport in transports)
+    protocols[3].pause_writing()
+    assert [transport.is_cut for transport in transports] == [False, True, False, False, False]
+    protocols[2].resume_writing()  # its client has read it
+    protocols[4].pause_writing()
+    assert [transport.is_cut for transport in transports] == [False, True, False, False, False]
+    for protocol in protocols:
+        protocol.connection_lost(ConnectionError())
+    assert not http_deadline._unread
+
+
+@pytest.mark.parametrize(
+    ("sizes", "limit", "piece"), [((400, 300, 300), 800, 1), ((60, 40, 40), 105, 60)], ids=["under way", "complete"]
+)
+async def test_what_is_still_to_be_sent_counts_as_unread(
+    sizes: tuple[int, ...], limit: int, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sizes are in megabytes."""
+    monkeypatch.setattr(http_deadline, "MAX_UNREAD_BYTES", limit * 1_000_000)
+
+    async def send_in_pieces(scope: Any, receive: Any, send: Any) -> None:
+        left = int(scope["path"][1:])
+        headers = [(b"content-length", b"%d" % (left * 1_000_000))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        while left:
+            size = min(left, piece)
+            left -= size
+            await send({"type": "http.response.body", "body": b"x" * (size * 1_000_000), "more_body": left > 0})
+
+    async with raw_server(send_in_pieces) as address:
+        opened = [await asyncio.open_connection(*address, limit=1) for _ in sizes]
+        for (_, writer), size in zip(opened, sizes, strict=True):
+            # The next request, which waits for the first one to be answered, changes nothing.
+            writer.write(b"GET /%d HTTP/1.1\r\nHost: x\r\n\r\nGET /1 HTTP/1.1\r\nHost: x\r\n\r\n" % size)
+        assert await wait_until_closed(opened[0][0])
+        assert len(http_deadline._unread) == 2
+        for _, writer in opened:
+            writer.transport.abort()
+        await eventually_async(lambda: not http_deadline._unread, within=TEST_SECONDS)
 
 
 @pytest.mark.parametrize("sends_another", [True, False])
@@ -244,10 +301,8 @@ async def test_a_client_that_sends_another_request_is_not_cut_off(
             await released.wait()
         await answer_immediately(scope, receive, send)
 
-    config = Config(answer_first_request, lifespan="off", log_config=None)
-    config.load()
-    protocol, transport = DeadlineProtocol(config, ServerState(), {}), UnreadTransport()
-    protocol.connection_made(transport)
+    transport = UnreadTransport()
+    protocol = connected(answer_first_request, transport)
     protocol.data_received(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     await asyncio.sleep(0.1)
     if sends_another:

@@ -126,6 +126,12 @@ def test_an_address_shared_by_two_accounts_opens_neither(provider: OpenIDServer)
     assert account_of(provider) == "alice.w"
 
 
+def test_a_user_name_that_only_looks_like_anothers_gets_a_number(provider: OpenIDServer) -> None:
+    owner_make("alice.w")
+    provider.person = {**ALICE, "preferred_username": "ａｌｉｃｅ．ｗ"}
+    assert account_of(provider) == "alice.w-2"
+
+
 def test_a_taken_user_name_gets_a_number(provider: OpenIDServer) -> None:
     owner_make("Alice.W")
     assert account_of(provider) == "alice.w-2"
