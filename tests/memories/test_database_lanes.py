@@ -191,7 +191,7 @@ async def test_a_refusal_frees_what_its_function_holds_without_the_collector(lan
             pass
         else:
             pytest.fail("it was not refused")
-        await eventually_async(lambda: held[0]() is None, within=10)  # the thread may still hold it
+        assert await eventually_async(lambda: held[0]() is None, within=10)  # the thread may still hold it
     finally:
         gc.enable()
 
