@@ -44,9 +44,7 @@ _clients: dict[str, Any] = {}
 @require_GET
 def openid_begin(request: HttpRequest) -> HttpResponse:
     """`/login/sso/`: redirect to the provider."""
-    configured: OpenID | None = settings.OIDC
-    if configured is None:
-        raise Http404
+    configured = _configured()
     next_url = request.GET.get("next", "")
     safe = url_has_allowed_host_and_scheme(next_url, {request.get_host()}, require_https=request.is_secure())
     request.session[_NEXT] = next_url if safe and len(next_url) <= _MAX_NEXT_CHARS else "/"
@@ -67,9 +65,7 @@ def openid_begin(request: HttpRequest) -> HttpResponse:
 @require_GET
 def openid_callback(request: HttpRequest) -> HttpResponse:
     """`/login/sso/callback/`: sign in a person whom the provider redirected back."""
-    configured: OpenID | None = settings.OIDC
-    if configured is None:
-        raise Http404
+    configured = _configured()
     try:
         release_connection()
         person = _person(_claims(request, configured), configured)
@@ -87,9 +83,12 @@ def openid_callback(request: HttpRequest) -> HttpResponse:
     return response
 
 
-def forget_clients() -> None:
-    """Forget the cached metadata of providers (for tests)."""
-    _clients.clear()
+def _configured() -> OpenID:
+    """Return the configured provider. Raises Http404."""
+    configured: OpenID | None = settings.OIDC
+    if configured is None:
+        raise Http404
+    return configured
 
 
 def _client(configured: OpenID) -> Any:
