@@ -104,7 +104,7 @@ def key_get(request: ApiRequest, key_id: str) -> dict[str, Any]:
 @writing
 def key_patch(request: ApiRequest, key_id: str, body: KeyPatch) -> dict[str, Any]:
     """Change a key's name or its limits. It may take a minute until every process applies the change."""
-    key = _own_key(request.auth, key_id)
+    key = _key(request.auth, key_id, to_change=True)
     api_key_update(key, by=actor_of_caller(request.auth), **body.model_dump(exclude_unset=True))
     forget_keys()
     return key_json(key)
@@ -124,7 +124,8 @@ def key_delete(request: ApiRequest, key_id: str) -> Status[Any]:
 @writing
 def key_rotate(request: ApiRequest, key_id: str, body: RotateIn | None = None) -> dict[str, Any]:
     """Replace the plain text of a key. The new one is only in this answer; the old one works for `overlap_seconds`."""
-    key, overlap = _own_key(request.auth, key_id), timedelta(seconds=body.overlap_seconds if body else 0)
+    key = _key(request.auth, key_id, to_change=True)
+    overlap = timedelta(seconds=body.overlap_seconds if body else 0)
     plain = api_key_rotate(key, overlap=overlap, by=actor_of_caller(request.auth))
     forget_keys()
     return key_json(key) | {"key": plain}
@@ -143,18 +144,13 @@ def _keys(caller: Caller) -> Any:
     return plain_keys().filter(owner_id=caller.owner_id)
 
 
-def _key(caller: Caller, key_id: str) -> ApiKey:
+def _key(caller: Caller, key_id: str, *, to_change: bool = False) -> ApiKey:
+    """Return one of the caller's keys. `to_change` raises Forbidden if the key is trusted and the caller's is not,
+    which could otherwise take it over by rotating it."""
     number = parse_uuid(key_id)
     key: ApiKey | None = _keys(caller).select_related("owner").filter(pk=number).first() if number else None
     if key is None:
         raise NotFound("There is no such key.")
-    return key
-
-
-def _own_key(caller: Caller, key_id: str) -> ApiKey:
-    """Return a key that the caller may change. Raises Forbidden if the key is trusted and the caller's is not, which
-    could otherwise take it over by rotating it."""
-    key = _key(caller, key_id)
-    if key.trusted and caller.key_id and not caller.trusted:
+    if to_change and key.trusted and caller.key_id and not caller.trusted:
         raise Forbidden("A key that may name end users can only be changed with a login, or with such a key.")
     return key
