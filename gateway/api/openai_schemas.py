@@ -48,27 +48,13 @@ _MODEL = _whole(
     display_name=_TEXT,
     created_at={"type": "string", "format": "date-time"},
 )
-MODELS = described(
-    answer=_whole(
-        object={"const": "list"},
-        data=_list(_MODEL),
-        has_more={"const": False},
-        first_id=_TEXT_OR_NOTHING,
-        last_id=_TEXT_OR_NOTHING,
-    )
-)
+_NAMES = {"first_id": _TEXT_OR_NOTHING, "last_id": _TEXT_OR_NOTHING}
+MODELS = described(answer=_whole(object={"const": "list"}, data=_list(_MODEL), has_more={"const": False}, **_NAMES))
 MODEL = described(answer=_MODEL)
 
 _LIMITED = {"description": f"A user's text has at most {settings.DAYBOOK_MAX_MESSAGE} characters."}
 _ROLE: Json = {"enum": ["system", "developer", "user", "assistant", "tool", "function"]}
-_MESSAGE = _object(
-    ("role",),
-    role=_ROLE,
-    content={
-        "anyOf": [{"type": "string"}, _list(_ANY_OBJECT), {"type": "null"}],
-        **_LIMITED,
-    },
-)
+_MESSAGE = _object(("role",), role=_ROLE, content={"anyOf": [_TEXT, _list(_ANY_OBJECT), {"type": "null"}], **_LIMITED})
 _CHAT_REQUEST = _object(
     ("model", "messages"),
     model=_AGENT,
@@ -78,11 +64,7 @@ _CHAT_REQUEST = _object(
     stream_options=_STREAM_OPTIONS,
     metadata=_object(
         (),
-        session_id={
-            "type": "string",
-            "maxLength": MAX_EXTERNAL_ID,
-            "description": "The session, if no header names it.",
-        },
+        session_id={**_TEXT, "maxLength": MAX_EXTERNAL_ID, "description": "The session, if no header names it."},
         temporary={"type": "string", "description": "`true`: memory is neither read nor written."},
     ),
 )
@@ -97,25 +79,23 @@ _CHAT_ANSWER = _object(
     choices=_list(_CHAT_CHOICE),
     usage=_USAGE,
 )
-_CHAT_CHUNK = _object(
-    ("object", "choices"),
-    id=_TEXT,
-    object={"const": "chat.completion.chunk"},
-    model=_AGENT,
-    choices=_list(_object(("index", "delta"), index=_NUMBER, delta=_ANY_OBJECT, finish_reason=_TEXT_OR_NOTHING)),
-    usage=_USAGE,
+
+
+def _with_choices(kind: str, choice: Json) -> Json:
+    choices = _list(choice)
+    return _object(("object", "choices"), id=_TEXT, object={"const": kind}, model=_AGENT, choices=choices, usage=_USAGE)
+
+
+_CHAT_CHUNK = _with_choices(
+    "chat.completion.chunk",
+    _object(("index", "delta"), index=_NUMBER, delta=_ANY_OBJECT, finish_reason=_TEXT_OR_NOTHING),
 )
 CHAT_COMPLETIONS = described(body=_CHAT_REQUEST, answer=_CHAT_ANSWER, event=_CHAT_CHUNK, parameters=_HEADERS)
 
 _TOKENS = _list(_NUMBER)
 _TEXTS: Json = {"anyOf": [_TEXT, _list(_TEXT, maxItems=INPUTS), _TOKENS, _list(_TOKENS, maxItems=INPUTS)]}
-_COMPLETION = _object(
-    ("object", "choices"),
-    id=_TEXT,
-    object={"const": "text_completion"},
-    model=_AGENT,
-    choices=_list(_object(("text",), index=_NUMBER, text=_TEXT, finish_reason=_TEXT_OR_NOTHING)),
-    usage=_USAGE,
+_COMPLETION = _with_choices(
+    "text_completion", _object(("text",), index=_NUMBER, text=_TEXT, finish_reason=_TEXT_OR_NOTHING)
 )
 COMPLETIONS = described(
     body=_object(
@@ -133,10 +113,8 @@ COMPLETIONS = described(
 EMBEDDINGS = described(
     body=_object(
         ("model", "input"),
-        model={
-            **_AGENT,
-            "description": "An agent, for the configured embedding model on its upstream, or `upstream/model`.",
-        },
+        model=_AGENT
+        | {"description": "An agent, for the configured embedding model on its upstream, or `upstream/model`."},
         input=_TEXTS,
     ),
     answer=_object(("data",), data=_list(_object(("embedding",), index=_NUMBER)), model=_TEXT, usage=_USAGE),
