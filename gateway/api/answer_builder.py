@@ -27,8 +27,7 @@ class AnswerBuilder(ABC):
     def add(self, event: Event) -> None:
         if isinstance(event, Delta) and not event.choice.get("index"):  # such an answer has only one choice
             self._begin()
-            part = event.choice.get("delta") or event.choice.get("message")
-            self._add_delta(event, part if isinstance(part, dict) else {})
+            self._add_delta(event, event.choice.get("delta") or event.choice.get("message") or {})
         elif isinstance(event, Done):
             self._begin()
             self._order.end()

@@ -146,8 +146,7 @@ class MessageBuilder(AnswerBuilder):
         """Return `stop_reason` and `stop_sequence`. The choice is the last one of a stream, or a whole completion."""
         if done.state == Run.State.AWAITING_CLIENT_TOOLS:
             return {"stop_reason": "tool_use", "stop_sequence": None}
-        choices = done.choice.get("choices")
-        last = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else done.choice
+        last = done.choice if self._body.stream else done.choice["choices"][0]
         for name in _STOP_SEQUENCE_FIELDS:
             if isinstance(last.get(name), str) and last[name] in (self._body.parameters.get("stop") or ()):
                 return {"stop_reason": "stop_sequence", "stop_sequence": last[name]}
