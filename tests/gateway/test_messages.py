@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.api.openai_body import short_name
-from gateway.models import Agent, Run, Session
+from gateway.models import Run, Session
 from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.models import Memory
@@ -17,12 +17,12 @@ from tests.gateway.client_tools import ADD, FIRST, SECOND
 from tests.gateway.messages import PATH, request_body, send, stream, tool_result
 from tests.scripted_model import Hangs, Says, ScriptedModel, calls, says
 
-pytestmark = pytest.mark.any_database
+pytestmark = [pytest.mark.any_database, pytest.mark.usefixtures("agent")]
 
 LOOKUP = {"name": "lookup", "description": "Looks up.", "input_schema": {"type": "object"}}
 
 
-async def test_a_message_is_answered(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_message_is_answered(alice_api: Api, model: ScriptedModel) -> None:
     model.script(says("Hel", "lo."))
     response = await send(alice_api, "hi", system="Be kind.", temperature=0.5, stop_sequences=["END"], top_k=3)
     assert response.status == 200
@@ -53,7 +53,7 @@ async def test_a_message_is_answered(alice_api: Api, agent: Agent, model: Script
     assert (str(run.pk), str(run.session_id), run.text) == (response.run, response.session, "Hello.")
 
 
-async def test_the_events_of_a_stream_are_in_order(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_the_events_of_a_stream_are_in_order(alice_api: Api, model: ScriptedModel) -> None:
     model.script(says("Hel", "lo."))
     events = await stream(alice_api, "hi")
     assert [event["type"] for event in events] == [
@@ -73,9 +73,7 @@ async def test_the_events_of_a_stream_are_in_order(alice_api: Api, agent: Agent,
     assert (events[-2]["usage"]["input_tokens"], events[-2]["usage"]["output_tokens"]) == (7, 3)
 
 
-async def test_a_stream_begins_with_an_estimate_of_the_input_tokens(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
+async def test_a_stream_begins_with_an_estimate_of_the_input_tokens(alice_api: Api, model: ScriptedModel) -> None:
     """Cline and similar clients read the size of a conversation from this event only."""
     model.script("Hello.", "Hello.", "A title.")
     asked: list[tuple[str, dict[str, Any]]] = [
@@ -92,9 +90,7 @@ async def test_a_stream_begins_with_an_estimate_of_the_input_tokens(
     assert all(usage["output_tokens"] == 0 for usage in starts)
 
 
-async def test_a_run_waits_for_the_tools_of_the_client_and_resumes(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
+async def test_a_run_waits_for_the_tools_of_the_client_and_resumes(alice_api: Api, model: ScriptedModel) -> None:
     model.script(Says(pieces=("One moment.",), calls=(FIRST, SECOND)), "Found it.", "Yes.")
     first = await send(alice_api, "Look it up", tools=[LOOKUP])
     text, one, two = first.json["content"]
@@ -124,7 +120,7 @@ async def test_a_run_waits_for_the_tools_of_the_client_and_resumes(
 
 
 async def test_tool_names_longer_than_64_characters_are_shortened_upstream(
-    alice_api: Api, agent: Agent, model: ScriptedModel
+    alice_api: Api, model: ScriptedModel
 ) -> None:
     name = "mcp__" + "very_" * 20 + "long"
     tools = [{**LOOKUP, "name": name}]
@@ -142,7 +138,7 @@ async def test_tool_names_longer_than_64_characters_are_shortened_upstream(
 
 
 async def test_text_beside_results_starts_a_new_turn_unless_it_is_a_reminder(
-    alice_api: Api, agent: Agent, model: ScriptedModel
+    alice_api: Api, model: ScriptedModel
 ) -> None:
     model.script(calls(FIRST), calls(SECOND), "Stopped.")
     first = await send(alice_api, "Look it up", tools=[LOOKUP])
@@ -168,7 +164,7 @@ async def test_text_beside_results_starts_a_new_turn_unless_it_is_a_reminder(
     assert (await in_thread(Session.objects.get)).turns == 2
 
 
-async def test_our_calls_are_executed_and_hidden(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_our_calls_are_executed_and_hidden(alice_api: Api, model: ScriptedModel) -> None:
     model.script(calls(ADD, FIRST), "Done.")
     first = await send(alice_api, "Look it up", tools=[LOOKUP])
     (call,) = first.json["content"]
@@ -178,7 +174,7 @@ async def test_our_calls_are_executed_and_hidden(alice_api: Api, agent: Agent, m
     assert (await send(alice_api, "Look it up", *tail, tools=[LOOKUP])).text == "Done."
 
 
-async def test_a_command_is_answered_by_the_gateway(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_command_is_answered_by_the_gateway(alice_api: Api, model: ScriptedModel) -> None:
     response = await send(alice_api, "/memory help")
     assert "/memory view" in response.text
     assert response.json["stop_reason"] == "end_turn"
@@ -189,16 +185,14 @@ async def test_a_command_is_answered_by_the_gateway(alice_api: Api, agent: Agent
     assert model.calls == []
 
 
-async def test_a_temporary_session_neither_reads_nor_writes_memory(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
+async def test_a_temporary_session_neither_reads_nor_writes_memory(alice_api: Api, model: ScriptedModel) -> None:
     model.script("Hello.")
     await send(alice_api, "I am vegetarian", metadata={"temporary": "true"})
     assert (await in_thread(Session.objects.get)).temporary
     assert model.calls[0].tools == ()
 
 
-async def test_the_x_api_key_header_is_accepted(agent: Agent, model: ScriptedModel, alice: Any) -> None:
+async def test_the_x_api_key_header_is_accepted(model: ScriptedModel, alice: Any) -> None:
     model.script("Hello.")
     api = Api("")
     api.headers = {"x-api-key": (await in_thread(key_make, alice))[1]}
@@ -227,13 +221,13 @@ async def test_the_x_api_key_header_is_accepted(agent: Agent, model: ScriptedMod
         ({"compaction": {"type": "summarize"}}, "`compaction` is not supported"),
     ],
 )
-async def test_errors_name_the_invalid_field(alice_api: Api, agent: Agent, body: dict[str, Any], words: str) -> None:
+async def test_errors_name_the_invalid_field(alice_api: Api, body: dict[str, Any], words: str) -> None:
     status, response = await alice_api.post(PATH, {**request_body("hi"), **body})
     assert (status, response["type"], response["error"]["type"]) == (400, "error", "invalid_request_error")
     assert words in response["error"]["message"]
 
 
-async def test_an_upstream_failure_is_an_api_error(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_an_upstream_failure_is_an_api_error(alice_api: Api, model: ScriptedModel) -> None:
     model.script(UpstreamError("It is down."), UpstreamError("It is down."))
     response = await send(alice_api, "hi")
     assert response.error == (502, "api_error")
@@ -241,9 +235,7 @@ async def test_an_upstream_failure_is_an_api_error(alice_api: Api, agent: Agent,
     assert (status, json.loads(text)["error"]) == (502, {"type": "api_error", "message": "It is down."})
 
 
-async def test_a_failure_during_a_stream_ends_it_with_an_error_event(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
+async def test_a_failure_during_a_stream_ends_it_with_an_error_event(alice_api: Api, model: ScriptedModel) -> None:
     model.script(calls(ADD), Says(pieces=("Well",), calls=(ADD,)), UpstreamError("It is down."))
     _, text = await alice_api.stream(PATH, request_body("hi", stream=True))
     name, data = text.strip().split("\n\n")[-1].split("\n")
@@ -257,7 +249,7 @@ async def test_a_failure_during_a_stream_ends_it_with_an_error_event(
     assert len(error_event["error"]["details"]["memory_changes"]) == 1
 
 
-async def test_a_client_that_disconnects_stops_its_run(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_client_that_disconnects_stops_its_run(alice_api: Api, model: ScriptedModel) -> None:
     model.script(Hangs(pieces=("Hel", "lo")), "Yes.")
     response = await alice_api.raw("POST", PATH, request_body("hi", stream=True))
     async with asyncio.timeout(2):
