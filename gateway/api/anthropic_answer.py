@@ -20,7 +20,6 @@ from gateway.upstream.reasoning import reasoning_in
 from memories.ids import uuid7
 
 Event = dict[str, Any]
-PING = sse.event("ping", {"type": "ping"})
 # Clients send thinking back with a signature. It is ignored, since Daybook stores the reasoning that servers need.
 _SIGNATURE = "daybook"
 _NO_USAGE = {"input_tokens": 0, "output_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
@@ -41,6 +40,8 @@ _CONTINUED: Mapping[str, Any] = {}  # for pieces of a call after the first
 class MessageBuilder(AnswerBuilder):
     """A message while it is written. Only one block is open at a time: pieces of another block wait until the open one
     is complete. `input_tokens` is an estimate, for clients that read it only in the first event."""
+
+    keep_alive = sse.event("ping", {"type": "ping"})
 
     def __init__(self, body: CompletionBody, *, input_tokens: int) -> None:
         super().__init__()
