@@ -1,7 +1,6 @@
 """/v1/messages: content blocks and events from streamed pieces in any order"""
 
 import json
-from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -9,48 +8,12 @@ import pytest
 from gateway.api.anthropic_answer import assemble
 from tests.conftest import Api
 from tests.gateway.messages import send, stream, tool_result
-from tests.scripted_model import ScriptedModel
+from tests.gateway.played import Plays, piece, plays
 
 pytestmark = [pytest.mark.any_database, pytest.mark.usefixtures("agent")]
 
 LOOKUP = {"name": "lookup", "input_schema": {"type": "object"}}
-Plays = Callable[..., list[Any]]
-
-
-def piece(index: int, arguments: str = "", name: str = "") -> dict[str, Any]:
-    named = {"id": f"up_{index}", "type": "function"} if name else {}
-    call = {"index": index, **named, "function": {"arguments": arguments, **({"name": name} if name else {})}}
-    return {"tool_calls": [call]}
-
-
-@pytest.fixture
-def plays(model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> Plays:
-    """Return a function that scripts steps as lists of deltas, ends each with `end`, and returns the model requests."""
-
-    def script(*steps: Sequence[dict[str, Any]], usage: Any = None, **end: Any) -> list[Any]:
-        waiting, requests = list(steps), []
-        last = {"finish_reason": "stop", **end}
-
-        async def stream_steps(request: Any) -> AsyncGenerator[dict[str, Any]]:
-            requests.append(request)
-            for delta in waiting.pop(0):
-                yield {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
-            yield {"choices": [{"index": 0, "delta": {}, **last}]}
-            if usage:
-                yield {"choices": [], "usage": usage}
-
-        async def complete(request: Any) -> dict[str, Any]:
-            requests.append(request)
-            message: dict[str, Any] = {"role": "assistant"}
-            for delta in waiting.pop(0):
-                message |= delta
-            return {"choices": [{"index": 0, "message": message, **last}], "usage": usage}
-
-        monkeypatch.setattr(model, "stream", stream_steps)
-        monkeypatch.setattr(model, "complete", complete)
-        return requests
-
-    return script
+__all__ = ["plays"]  # a fixture
 
 
 async def blocks(api: Api, **body: Any) -> list[dict[str, Any]]:
@@ -61,7 +24,7 @@ async def blocks(api: Api, **body: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
 async def test_thinking_is_a_block_with_a_signature(alice_api: Api, plays: Plays, name: str) -> None:
-    plays([{name: "Let me "}, {name: "see."}, {"content": "\n\n"}, {"content": "Yes."}], usage={"prompt_tokens": 7})
+    plays([{name: "Let me "}, {name: "see."}, "\n\n", "Yes."], usage={"prompt_tokens": 7})
     events = await stream(alice_api, "hi")
     assert [event["delta"] for event in events if event["type"] == "content_block_delta"] == [
         {"type": "thinking_delta", "thinking": "Let me "},
@@ -73,7 +36,7 @@ async def test_thinking_is_a_block_with_a_signature(alice_api: Api, plays: Plays
 
 
 async def test_an_unstreamed_answer_has_the_same_blocks(alice_api: Api, plays: Plays) -> None:
-    plays([{"reasoning_content": "Hm."}, {"content": "Yes."}])
+    plays([{"reasoning_content": "Hm."}, "Yes."])
     answer = await send(alice_api, "hi")
     assert answer.json["content"] == [
         {"type": "thinking", "thinking": "Hm.", "signature": "daybook"},
@@ -83,7 +46,7 @@ async def test_an_unstreamed_answer_has_the_same_blocks(alice_api: Api, plays: P
 
 async def test_an_unstreamed_answer_has_the_thinking_of_each_step(alice_api: Api, plays: Plays) -> None:
     search = piece(0, '{"query": "tea"}', name="search_memories")
-    plays([{"reasoning_content": "I look."}, search], [{"reasoning_content": "Hm."}, {"content": "Yes."}])
+    plays([{"reasoning_content": "I look."}, search], [{"reasoning_content": "Hm."}, "Yes."])
     answer = await send(alice_api, "hi")
     assert [block.get("thinking", block.get("text")) for block in answer.json["content"]] == ["I look.Hm.", "Yes."]
 
@@ -91,17 +54,17 @@ async def test_an_unstreamed_answer_has_the_thinking_of_each_step(alice_api: Api
 async def test_a_last_chunk_that_repeats_the_message_is_not_read_again(alice_api: Api, plays: Plays) -> None:
     """Some servers send the whole message beside an empty last delta."""
     whole = {"role": "assistant", "content": "Yes.", "reasoning_content": "Hm."}
-    plays([{"reasoning_content": "Hm."}, {"content": "Yes."}], message=whole)
+    plays([{"reasoning_content": "Hm."}, "Yes."], message=whole)
     assert [block["type"] for block in await blocks(alice_api)] == ["thinking", "text"]
 
 
 async def test_thinking_after_text_is_a_separate_block(alice_api: Api, plays: Plays) -> None:
-    plays([{"content": "Yes"}, {"reasoning": "Really?"}, {"content": " indeed."}])
+    plays(["Yes", {"reasoning": "Really?"}, " indeed."])
     assert [block["type"] for block in await blocks(alice_api)] == ["text", "thinking", "text"]
 
 
 async def test_whitespace_before_a_call_is_not_a_block(alice_api: Api, plays: Plays) -> None:
-    plays([{"content": ""}, {"content": "\n\n"}, piece(0, "{}", name="lookup")])
+    plays(["", "\n\n", piece(0, "{}", name="lookup")])
     (call,) = await blocks(alice_api, tools=[LOOKUP])
     assert (call["type"], call["input"]) == ("tool_use", {})
 
@@ -109,13 +72,13 @@ async def test_whitespace_before_a_call_is_not_a_block(alice_api: Api, plays: Pl
 async def test_pieces_of_several_calls_are_sorted_into_blocks(alice_api: Api, plays: Plays) -> None:
     plays(
         [
-            {"content": "So:"},
+            "So:",
             piece(0, '{"q": ', name="lookup"),
             piece(1, '{"q": ', name="lookup"),
             piece(0, '"a"}'),
             piece(1, '"b"}'),
             piece(2, name="lookup"),
-            {"content": "There."},
+            "There.",
         ],
         finish_reason="tool_calls",
     )
@@ -183,7 +146,7 @@ async def test_arguments_that_are_not_a_json_object_become_one(
 async def test_the_stop_reason_is_translated(
     alice_api: Api, plays: Plays, end: dict[str, Any], expected: tuple[str, str | None]
 ) -> None:
-    plays([{"content": "Yes."}], [{"content": "Yes."}], **end)
+    plays(["Yes."], ["Yes."], **end)
     stop = (await stream(alice_api, "hi", stop_sequences=["END"]))[-2]["delta"]
     assert (stop["stop_reason"], stop["stop_sequence"]) == expected
     answer = (await send(alice_api, "hello", stop_sequences=["END"])).json
@@ -199,7 +162,7 @@ async def test_a_refusal_sets_the_stop_reason(alice_api: Api, plays: Plays) -> N
 
 async def test_cached_tokens_are_counted_separately(alice_api: Api, plays: Plays) -> None:
     details = {"cached_tokens": 60, "cache_write_tokens": 30}
-    plays([{"content": "Yes."}], usage={"prompt_tokens": 100, "completion_tokens": 3, "prompt_tokens_details": details})
+    plays(["Yes."], usage={"prompt_tokens": 100, "completion_tokens": 3, "prompt_tokens_details": details})
     assert (await stream(alice_api, "hi"))[-2]["usage"] == {
         "input_tokens": 10,
         "output_tokens": 3,
@@ -210,7 +173,7 @@ async def test_cached_tokens_are_counted_separately(alice_api: Api, plays: Plays
 
 async def test_reasoning_sent_with_a_call_is_returned_to_the_server(alice_api: Api, plays: Plays) -> None:
     """This does not depend on the thinking block that the client sends back."""
-    requests = plays([{"reasoning_content": "Hm."}, piece(0, "{}", name="lookup")], [{"content": "Found."}])
+    requests = plays([{"reasoning_content": "Hm."}, piece(0, "{}", name="lookup")], ["Found."])
     events = await stream(alice_api, "hi", tools=[LOOKUP])
     content = json.loads(json.dumps(assemble(events)["content"]))
     message = {"role": "assistant", "content": content}

@@ -14,7 +14,7 @@ from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from tests.conftest import Api
 from tests.factories import agent_make, key_make
-from tests.gateway.test_call_pieces import Plays, custom, piece, plays
+from tests.gateway.played import Plays, custom, piece, plays
 from tests.scripted_model import Hangs, Says, ScriptedModel, calls, says
 from tests.waiting import eventually_async
 
@@ -57,21 +57,6 @@ def event_types(found: Sequence[dict[str, Any]]) -> str:
     return " ".join(event["type"].removeprefix("response.") for event in found)
 
 
-@pytest.fixture
-def deltas(model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a function that makes the model stream deltas."""
-
-    def script(*given: dict[str, Any]) -> None:
-        async def stream_deltas(request: Any) -> AsyncGenerator[dict[str, Any]]:
-            for delta in given:
-                yield {"service_tier": "flex", "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
-            yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
-
-        monkeypatch.setattr(model, "stream", stream_deltas)
-
-    return script
-
-
 async def test_the_order_of_the_events_of_a_text(alice_api: Api, model: ScriptedModel) -> None:
     model.script(says("Hel", "lo."))
     found = await events(alice_api, "Hi")
@@ -87,15 +72,11 @@ async def test_the_order_of_the_events_of_a_text(alice_api: Api, model: Scripted
     assert (await in_thread(Run.objects.get)).state == "completed"
 
 
-async def test_reasoning_refusals_and_annotations_have_events(alice_api: Api, deltas: Any) -> None:
+async def test_reasoning_refusals_and_annotations_have_events(alice_api: Api, plays: Plays) -> None:
     cited = {"url": "https://example.org", "title": "Tea", "start_index": 0, "end_index": 3}
-    deltas(
-        {"reasoning_content": "Hm"},
-        {"reasoning_content": "."},
-        {"content": "Tea."},
-        {"annotations": [{"type": "url_citation", "url_citation": cited}]},
-        {"refusal": "No more."},
-    )
+    annotations = {"annotations": [{"type": "url_citation", "url_citation": cited}]}
+    thoughts = [{"reasoning_content": "Hm"}, {"reasoning_content": "."}]
+    plays([*thoughts, "Tea.", annotations, {"refusal": "No more."}], around={"service_tier": "flex"})
     found = await events(alice_api, "Hi")
     assert event_types(found[2:-1]) == (
         "output_item.added content_part.added reasoning_text.delta reasoning_text.delta reasoning_text.done "
@@ -135,8 +116,8 @@ async def test_sealed_reasoning_is_accepted_without_being_read(alice_api: Api, m
     assert [message.get("reasoning_content") for message in sent["messages"]] == [None, None, "Let me look.", None]
 
 
-async def test_reasoning_is_sealed_in_a_stream_only_on_request(alice_api: Api, deltas: Any) -> None:
-    deltas({"reasoning": "Hm."}, {"content": "Yes."})
+async def test_reasoning_is_sealed_in_a_stream_only_on_request(alice_api: Api, plays: Plays) -> None:
+    plays(*[[{"reasoning": "Hm."}, "Yes."]] * 2)
     found = await events(alice_api, "Hi", include=["reasoning.encrypted_content"])
     (done,) = [
         event["item"]
@@ -149,8 +130,8 @@ async def test_reasoning_is_sealed_in_a_stream_only_on_request(alice_api: Api, d
     assert "encrypted_content" not in plain[-1]["response"]["output"][0]
 
 
-async def test_reasoning_is_sent_as_a_summary_on_request(alice_api: Api, deltas: Any) -> None:
-    deltas({"reasoning": "Hm"}, {"reasoning": "."}, {"tool_calls": [piece(0, "{}", name="lookup")]})
+async def test_reasoning_is_sent_as_a_summary_on_request(alice_api: Api, plays: Plays) -> None:
+    plays([{"reasoning": "Hm"}, {"reasoning": "."}, piece(0, "{}", name="lookup")])
     found = await events(alice_api, "Hi", reasoning={"summary": "auto"}, tools=TOOLS)
     assert event_types(found[2:10]) == (
         "output_item.added reasoning_summary_part.added reasoning_summary_text.delta reasoning_summary_text.delta "
@@ -185,10 +166,8 @@ async def test_an_error_lists_the_memory_writes(alice_api: Api, model: ScriptedM
     assert [change["after"] for change in error["details"]["memory_changes"]] == ["Is vegetarian."]
 
 
-async def test_malformed_deltas_are_tolerated(alice_api: Api, deltas: Any) -> None:
-    deltas(
-        {"content": "Tea."}, {"annotations": 7, "refusal": {}, "reasoning": [1]}, {"annotations": [None, {"type": {}}]}
-    )
+async def test_malformed_deltas_are_tolerated(alice_api: Api, plays: Plays) -> None:
+    plays(["Tea.", {"annotations": 7, "refusal": {}, "reasoning": [1]}, {"annotations": [None, {"type": {}}]}])
     final = (await events(alice_api, "Hi", metadata=[], user="x" * 30_000))[-1]["response"]
     assert (final["status"], final["output"][0]["content"][0]["text"]) == ("completed", "Tea.")
     _, retrieved = await alice_api.get(f"{PATH}/{final['id']}")
@@ -263,14 +242,8 @@ async def test_interleaved_calls_are_sent_one_after_the_other(alice_api: Api, pl
     assert arguments == '{"q": "a"}{"q": "b"}{}'
 
 
-async def test_a_failure_during_a_stream_is_its_last_event(
-    alice_api: Api, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def fail_midway(request: Any) -> AsyncGenerator[dict[str, Any]]:
-        yield {"choices": [{"index": 0, "delta": {"content": "Hel"}, "finish_reason": None}]}
-        raise UpstreamError("It broke off.")
-
-    monkeypatch.setattr(model, "stream", fail_midway)
+async def test_a_failure_during_a_stream_is_its_last_event(alice_api: Api, plays: Plays) -> None:
+    plays(["Hel", UpstreamError("It broke off.")])
     found = await events(alice_api, "Hi")
     assert found[-1]["type"] == "response.failed"
     final = found[-1]["response"]
