@@ -42,60 +42,43 @@ async def raw(
     return start["status"], json.loads(answer["body"]), response_headers
 
 
+JSON = "application/json"
+
+
 @pytest.mark.parametrize(
     ("method", "path", "content_type", "with_key", "expected"),
     [
-        ("POST", PATH, "application/json", False, (401, "authentication_error")),
-        ("POST", f"{PATH}/count_tokens", "application/json", False, (401, "authentication_error")),
+        ("POST", PATH, JSON, False, (401, "authentication_error")),
+        ("POST", f"{PATH}/count_tokens", JSON, False, (401, "authentication_error")),
         ("POST", PATH, "text/plain", True, (415, "invalid_request_error")),
-        ("GET", PATH, "application/json", True, (405, "invalid_request_error")),
-        ("POST", f"{PATH}/batches", "application/json", True, (404, "not_found_error")),
-        ("POST", PATH, "application/json", True, (400, "invalid_request_error")),
+        ("GET", PATH, JSON, True, (405, "invalid_request_error")),
+        ("POST", f"{PATH}/batches", JSON, True, (404, "not_found_error")),
+        ("POST", PATH, JSON, True, (400, "invalid_request_error")),
+        ("POST", PATH, JSON, True, (413, "request_too_large")),
+        # With the header of Anthropic's SDK
+        ("POST", "/v1/files", JSON, False, (401, "authentication_error")),
+        ("GET", "/v1/models", JSON, False, (401, "authentication_error")),
+        ("GET", "/v1/models/no-such-agent", JSON, True, (404, "not_found_error")),
+        ("GET", "/v1/files", JSON, True, (404, "not_found_error")),
+        ("GET", "/v1/nothing/", JSON, True, (404, "not_found_error")),
+        ("DELETE", "/v1/models", JSON, True, (405, "invalid_request_error")),
+        ("POST", "/v1/files", "text/plain", True, (404, "not_found_error")),
+        ("POST", "/v1/files", JSON, True, (413, "request_too_large")),
     ],
 )
 async def test_errors_before_the_view_have_anthropics_format(
-    alice: Owner, method: str, path: str, content_type: str, with_key: bool, expected: tuple[int, str]
-) -> None:
-    headers = {"x_api_key": (await in_thread(key_make, alice))[1]} if with_key else {}
-    status, body, response_headers = await raw(method, path, content_type=content_type, x_request_id="mine", **headers)
-    assert (status, body["error"]["type"]) == expected
-    assert (body["type"], body["request_id"]) == ("error", "mine")
-    assert body["error"].keys() == {"type", "message"}
-    assert (response_headers["request-id"], response_headers["x-request-id"]) == ("mine", "mine")
-
-
-async def test_a_too_large_body_has_anthropics_error_format(alice: Owner, settings: Any) -> None:
-    settings.DAYBOOK_MAX_BODY = 1000
-    headers = {"x_api_key": (await in_thread(key_make, alice))[1], "x_request_id": "mine"}
-    status, body, response_headers = await raw("POST", PATH, b" " * 2000, **headers)
-    assert (status, body["error"]["type"], body["request_id"]) == (413, "request_too_large", "mine")
-    assert response_headers["request-id"] == "mine"
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "content_type", "with_key", "expected"),
-    [
-        ("POST", "/v1/files", "application/json", False, (401, "authentication_error")),
-        ("GET", "/v1/models", "application/json", False, (401, "authentication_error")),
-        ("GET", "/v1/models/no-such-agent", "application/json", True, (404, "not_found_error")),
-        ("GET", "/v1/files", "application/json", True, (404, "not_found_error")),
-        ("GET", "/v1/nothing/", "application/json", True, (404, "not_found_error")),
-        ("DELETE", "/v1/models", "application/json", True, (405, "invalid_request_error")),
-        ("POST", "/v1/files", "text/plain", True, (404, "not_found_error")),
-        ("POST", "/v1/files", "application/json", True, (413, "request_too_large")),
-    ],
-)
-async def test_errors_elsewhere_have_anthropics_format_for_its_sdk(
     alice: Owner, settings: Any, method: str, path: str, content_type: str, with_key: bool, expected: tuple[int, str]
 ) -> None:
     settings.DAYBOOK_MAX_BODY = 1000
     headers = {"x_api_key": (await in_thread(key_make, alice))[1]} if with_key else {}
+    if not path.startswith(PATH):
+        headers["anthropic_version"] = "2023-06-01"
     content = b" " * 2000 if expected[0] == 413 else b"{}"
-    status, body, response_headers = await raw(
-        method, path, content, content_type, x_request_id="mine", anthropic_version="2023-06-01", **headers
-    )
+    status, body, response_headers = await raw(method, path, content, content_type, x_request_id="mine", **headers)
     assert (status, body["error"]["type"]) == expected
-    assert (body["type"], body["request_id"], response_headers["request-id"]) == ("error", "mine", "mine")
+    assert (body["type"], body["request_id"]) == ("error", "mine")
+    assert body["error"].keys() == {"type", "message"}
+    assert (response_headers["request-id"], response_headers["x-request-id"]) == ("mine", "mine")
 
 
 @pytest.mark.parametrize("path", ["/api/nothing", "/mcp"])

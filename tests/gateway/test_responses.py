@@ -14,10 +14,8 @@ from gateway.models import Agent, Message, Run, Session
 from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.limits import TOOLS
-from memories.models import Memory
 from tests.conftest import Api
 from tests.gateway.attachments import LARGE, picture
-from tests.gateway.v1 import as_message, ask
 from tests.scripted_model import Says, ScriptedModel, calls, says
 
 PATH = "/v1/responses"
@@ -422,64 +420,6 @@ async def test_a_truncated_answer_is_incomplete(sdk: openai.AsyncOpenAI, model: 
     assert model.calls[0].parameters["max_completion_tokens"] == 1
     for response in (answer, await sdk.responses.retrieve(answer.id)):
         assert (response.status, response.incomplete_details.reason) == ("incomplete", "max_output_tokens")
-
-
-@pytest.mark.parametrize("chained", [False, True])
-async def test_the_same_conversation_in_both_apis(
-    sdk: openai.AsyncOpenAI, alice_api: Api, charlie_api: Api, model: ScriptedModel, chained: bool
-) -> None:
-    """One person uses chat completions and another responses. Model requests, turns and memories must be equal."""
-    script = (calls(ADD), "Noted.", calls(("lookup", "{}")), "Dal.", "Yes.")
-    chat_tool = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
-    model.script(*script)
-    system = {"role": "system", "content": "Be kind."}
-    conversation: list[Any] = [system, as_message("I'm vegetarian", 0)]
-    for text in ("A dish?", "Sure?"):
-        response = await ask(charlie_api, *conversation, tools=[chat_tool])
-        conversation += [response.json["choices"][0]["message"], as_message(text, 0)]
-        if text == "Sure?":
-            break
-        response = await ask(charlie_api, *conversation, tools=[chat_tool])
-        made = response.json["choices"][0]["message"]
-        conversation += [made, {"role": "tool", "tool_call_id": made["tool_calls"][0]["id"], "content": "A"}]
-    await ask(charlie_api, *conversation, tools=[chat_tool])
-
-    model.script(*script)
-    whole: Any = []
-    last: Any = None
-    for text in ("I'm vegetarian", "A dish?", "", "Sure?"):
-        new: Any = [{"role": "user", "content": text}] if text else outputs(last, "A")
-        whole += new
-        more = {"input": new, "previous_response_id": last.id} if chained and last else {"input": whole}
-        last = await sdk.responses.create(model="assistant", instructions="Be kind.", tools=[LOOKUP], **more)
-        whole += [item.model_dump(exclude_none=True) for item in last.output]
-
-    requests = [with_numbered_calls(call) for call in model.calls]
-    if not chained:  # a stored transcript also holds the calls of our own tools
-        assert requests[:5] == requests[5:]
-    assert [request["tools"] for request in requests[:5]] == [request["tools"] for request in requests[5:]]
-    theirs, ours = await in_thread(lambda: [stored(session) for session in Session.objects.order_by("pk")])
-    assert theirs == ours
-    assert await in_thread(Memory.objects.filter(content="Is vegetarian.").count) == 2
-
-
-def with_numbered_calls(call: Any) -> dict[str, Any]:
-    """Return a model request whose call IDs are replaced by their order."""
-    ids: dict[str, str] = {}
-    body = call.body(stream=False)
-    for message in body["messages"]:
-        for made in message.get("tool_calls") or ():
-            made["id"] = ids.setdefault(made["id"], f"call {len(ids)}")
-        if "tool_call_id" in message:
-            message["tool_call_id"] = ids[message["tool_call_id"]]
-    return dict(body)
-
-
-def stored(session: Session) -> list[Any]:
-    """Return the stored messages, runs and counters of a session."""
-    messages = [(row.role, row.text, bool(row.tool_calls), row.kind) for row in session.messages.order_by("seq")]
-    turns = [(run.turn, run.state, run.counted, run.text, run.usage) for run in session.runs.order_by("pk")]
-    return [messages, turns, session.turns, session.turns_since_memory_review]
 
 
 async def test_the_input_tokens_of_a_request_are_counted(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:

@@ -53,19 +53,27 @@ async def by_messages(api: Api) -> list[str]:
     return texts
 
 
-async def by_responses(api: Api) -> list[str]:
+async def by_responses(api: Api, *, chained: bool = False) -> list[str]:
     tool = {"type": "function", "name": "lookup", "description": "Looks up.", "parameters": SCHEMA}
     more = {"model": "assistant", "instructions": "Be kind.", "tools": [tool], "max_output_tokens": 500}
     conversation: list[Any] = [{"role": "user", "content": QUESTION}]
     texts = []
     for _ in range(3):
-        output = (await post(api, "/v1/responses", {**more, "input": conversation}))["output"]
-        parts = [part for item in output if item["type"] == "message" for part in item["content"]]
+        answer = await post(api, "/v1/responses", {**more, "input": conversation})
+        parts = [part for item in answer["output"] if item["type"] == "message" for part in item["content"]]
         texts.append("".join(part["text"] for part in parts))
-        made = [item["call_id"] for item in output if item["type"] == "function_call"]
+        made = [item["call_id"] for item in answer["output"] if item["type"] == "function_call"]
         results = [{"type": "function_call_output", "call_id": call_id, "output": RESULT} for call_id in made]
-        conversation += [*output, *(results or [{"role": "user", "content": THANKS}])]
+        new = results or [{"role": "user", "content": THANKS}]
+        if chained:
+            more["previous_response_id"], conversation = answer["id"], new
+        else:
+            conversation += [*answer["output"], *new]
     return texts
+
+
+async def by_chained_responses(api: Api) -> list[str]:
+    return await by_responses(api, chained=True)
 
 
 async def post(api: Api, path: str, body: dict[str, Any]) -> Any:
@@ -74,7 +82,7 @@ async def post(api: Api, path: str, body: dict[str, Any]) -> Any:
     return json.loads(response.content)
 
 
-APIS: tuple[Callable[[Api], Awaitable[list[str]]], ...] = (by_chat, by_messages, by_responses)
+APIS: tuple[Callable[[Api], Awaitable[list[str]]], ...] = (by_chat, by_messages, by_responses, by_chained_responses)
 
 
 @pytest.fixture
@@ -92,8 +100,13 @@ async def test_a_conversation_is_equal_in_every_api(people: list[tuple[Owner, Ap
         texts = await by(api)
         requests = [request.body(stream=False) for request in model.calls[before:]]
         found.append((texts, await in_thread(without_ids, requests, owner), await in_thread(stored, owner)))
-    assert [result == found[0] for result in found] == [True] * len(APIS)
-    texts, requests, (_, runs, *_) = found[0]
+    texts, requests, rows = found[0]
+    assert [result == found[0] for result in found[:-1]] == [True] * 3
+    chained_texts, chained_requests, chained_rows = found[-1]
+    assert (chained_texts, chained_rows) == (texts, rows)
+    # A stored transcript also has the calls of our own tools.
+    assert [request["tools"] for request in chained_requests] == [request["tools"] for request in requests]
+    _, runs, *_ = rows
     assert texts == ["One moment.", "Found it.", "As I said."]
     assert len(requests) == len(STEPS)
     assert [run[0] for run in runs] == [1, 2]
