@@ -1,5 +1,6 @@
 """The same conversation in each of the three APIs of /v1: model requests, stored rows and memories are equal"""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -11,7 +12,9 @@ from memories.database.access import in_thread
 from memories.models import Memory, Owner, ThreadRecord
 from tests.conftest import Api
 from tests.factories import key_make, owner_make
-from tests.scripted_model import Says, ScriptedModel, calls
+from tests.gateway.v1 import ask
+from tests.scripted_model import Hangs, Says, ScriptedModel, calls
+from tests.waiting import eventually_async
 
 SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}}
 ADD = ("add_memory", '{"content": "Is vegetarian.", "target": "user"}')
@@ -148,7 +151,7 @@ async def test_fields_required_by_strict_clients_are_present(
     assert dict(model.calls[1].parameters)["presence_penalty"] == 0.5
 
 
-@pytest.mark.parametrize(
+in_every_api = pytest.mark.parametrize(
     ("path", "body"),
     [
         ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}]}),
@@ -156,6 +159,29 @@ async def test_fields_required_by_strict_clients_are_present(
         ("/v1/responses", {"input": "Hi"}),
     ],
 )
+
+
+@pytest.mark.any_database
+@in_every_api
+async def test_a_client_that_disconnects_stops_its_run(
+    alice_api: Api, agent: Agent, model: ScriptedModel, path: str, body: dict[str, Any]
+) -> None:
+    model.script(Hangs(pieces=("Hel", "lo")), "Yes.")
+    response = await alice_api.raw("POST", path, {"model": "assistant", "stream": True, **body})
+    async with asyncio.timeout(2):
+        while b'"lo"' not in await anext(response.source):
+            pass
+        await response.source.aclose()
+
+    async def stopped() -> bool:
+        return await in_thread(Run.objects.filter(state="stopped", text="Hello").exists)
+
+    await eventually_async(stopped, within=5)
+    again = await ask(alice_api, "Hi", "Hello", "Go on")
+    assert again.session == str((await in_thread(Session.objects.get)).pk)
+
+
+@in_every_api
 async def test_every_line_of_a_stream_stays_whole_however_a_client_splits_lines(
     alice_api: Api, agent: Agent, model: ScriptedModel, path: str, body: dict[str, Any]
 ) -> None:
