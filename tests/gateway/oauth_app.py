@@ -75,11 +75,15 @@ class App:
             grant_type="refresh_token", refresh_token=refresh_token or self.tokens["refresh_token"], **form
         )
 
-    async def connect(self, owner: Owner, **consent: Any) -> "App":
-        """Go through the whole flow up to the tokens."""
+    async def code(self, owner: Owner, **consent: Any) -> str:
+        """Return the authorization code that a person's consent gives."""
         answer = await self.consent(owner, **consent)
         assert answer.status_code == 302, answer.content
-        status, self.tokens = await self.exchange(callback_parameters(answer)["code"])
+        return callback_parameters(answer)["code"]
+
+    async def connect(self, owner: Owner, **consent: Any) -> "App":
+        """Go through the whole flow up to the tokens."""
+        status, self.tokens = await self.exchange(await self.code(owner, **consent))
         assert status == 200, self.tokens
         return self
 

@@ -47,10 +47,7 @@ def listed(client: Client) -> str:
     [
         (FIREFOX, "Firefox on Linux"),
         (IPHONE, "Safari on iPhone"),
-        (
-            "Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chrome/138.0 Safari/537.36",
-            "Chrome on Windows",
-        ),
+        ("Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chrome/138.0 Safari/537.36", "Chrome on Windows"),
         ("Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chrome/138.0 Safari/537.36 Edg/138.0", "Edge on Windows"),
         ("Mozilla/5.0 (Linux; Android 15) Chrome/138.0 Mobile Safari/537.36", "Chrome on Android"),
         ("curl/8.0", "A browser"),

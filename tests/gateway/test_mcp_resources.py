@@ -118,20 +118,7 @@ async def test_pages_contain_every_resource_once(
     assert len((await listed(alice_api))["resources"]) <= 4
 
 
-@pytest.mark.parametrize(
-    "cursor",
-    [
-        7,
-        "",
-        "x",
-        "€",
-        "bm9uZQ",
-        "A" * 300,
-        "else:1",
-        "memories:one",
-        "documents:a\x01",
-    ],
-)
+@pytest.mark.parametrize("cursor", [7, "", "x", "€", "bm9uZQ", "A" * 300, "else:1", "memories:one", "documents:a\x01"])
 async def test_an_invalid_cursor_is_error_code(alice_api: Api, cursor: Any) -> None:
     _, answer = await alice_api.post("/mcp", rpc("resources/list", cursor=cursor))
     assert answer["error"]["code"] == -32602

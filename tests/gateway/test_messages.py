@@ -151,10 +151,7 @@ async def test_text_beside_results_starts_a_new_turn_unless_it_is_a_reminder(
     assert model.calls[1].messages[-1]["content"] == f"42\n\n{reminder['text']}"
     tail += [
         {"role": "assistant", "content": second.json["content"]},
-        {
-            "role": "user",
-            "content": [tool_result(second.json["content"][0]), {"type": "text", "text": "Enough."}],
-        },
+        {"role": "user", "content": [tool_result(second.json["content"][0]), {"type": "text", "text": "Enough."}]},
     ]
     tail[-1]["content"].append(reminder)
     third = await send(alice_api, "Look it up", *tail, tools=[LOOKUP])

@@ -166,8 +166,7 @@ async def test_an_error_body_with_status_200_is_an_error(alice_api: Api, server:
 
 
 @pytest.mark.parametrize(
-    ("path", "fields", "answer"),
-    [(EMBEDDINGS, {"input": "x"}, VECTORS), (COMPLETIONS, {"prompt": "x"}, COMPLETED)],
+    ("path", "fields", "answer"), [(EMBEDDINGS, {"input": "x"}, VECTORS), (COMPLETIONS, {"prompt": "x"}, COMPLETED)]
 )
 async def test_a_fault_is_retried_and_a_refused_parameter_is_dropped(
     alice_api: Api, server: Server, path: str, fields: dict[str, Any], answer: dict[str, Any]

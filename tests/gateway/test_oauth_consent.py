@@ -80,8 +80,7 @@ def test_a_person_signs_in_first_and_returns(alice: Owner, app: App) -> None:
     assert form.headers["Cross-Origin-Opener-Policy"] == "unsafe-none"
     wrong = person.post(sent.headers["Location"], {"username": "alice", "password": "no", "next": form.context["next"]})
     back = person.post(
-        sent.headers["Location"],
-        {"username": "alice", "password": "alice knows it", "next": wrong.context["next"]},
+        sent.headers["Location"], {"username": "alice", "password": "alice knows it", "next": wrong.context["next"]}
     )
     assert back.headers["Location"] == app.address()
     assert person.get(app.address()).status_code == 200

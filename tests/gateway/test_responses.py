@@ -324,25 +324,6 @@ async def test_a_finished_response_cannot_be_cancelled(alice_api: Api, agent: Ag
     assert answer["error"]["message"] == "Cannot cancel a completed response."
 
 
-@pytest.mark.parametrize(
-    "invalid",
-    [
-        {"tools": "zz"},
-        {"tools": [7]},
-        {"tools": [{"type": "function"}]},
-        {"tools": [{"type": "custom", "name": ["x"]}]},
-        {"store": "false"},
-        {"reasoning": "low"},
-        {"text": "json"},
-        {"truncation": "zz"},
-    ],
-)
-async def test_fields_of_the_wrong_type_are_refused(alice_api: Api, agent: Agent, invalid: dict[str, Any]) -> None:
-    status, answer = await alice_api.post(PATH, {"model": "assistant", "input": "Hi", **invalid})
-    assert (status, answer["error"]["code"]) == (400, "invalid_request")
-    assert answer["error"]["param"].startswith(*invalid)
-
-
 async def test_a_deleted_response_is_not_found_and_its_session_stays(
     sdk: openai.AsyncOpenAI, model: ScriptedModel
 ) -> None:

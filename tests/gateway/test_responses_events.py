@@ -380,9 +380,15 @@ ANSWERED = {"type": "function_call_output", "call_id": "c"}
         ({"conversation": "conv_1"}, "conversation"),
         ({"prompt": {"id": "pmpt_1"}}, "prompt"),
         ({"max_tool_calls": 3}, "max_tool_calls"),
-        ({"input": None}, "input"),
         ({"input": [1]}, "input"),
-        ({"input": []}, "input"),
+        ({"tools": "zz"}, "tools"),
+        ({"tools": [7]}, "tools[0]"),
+        ({"tools": [{"type": "function"}]}, "tools[0].name"),
+        ({"tools": [{"type": "custom", "name": ["x"]}]}, "tools[0].name"),
+        ({"store": "false"}, "store"),
+        ({"reasoning": "low"}, "reasoning"),
+        ({"text": "json"}, "text"),
+        ({"truncation": "zz"}, "truncation"),
         ({"instructions": [1]}, "instructions"),
         ({"model": None}, "model"),
         ({"tools": [{"type": "web_search"}], "tool_choice": "required"}, "tool_choice"),
@@ -402,7 +408,7 @@ ANSWERED = {"type": "function_call_output", "call_id": "c"}
     ],
     ids=str,
 )
-async def test_unsupported_fields_are_refused_by_name(
+async def test_unsupported_and_malformed_fields_are_refused_by_name(
     alice_api: Api, model: ScriptedModel, asked: dict[str, Any], param: str
 ) -> None:
     status, answer = await alice_api.post(PATH, {"model": "assistant", "input": "Hi", **asked})
