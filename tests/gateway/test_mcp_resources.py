@@ -119,7 +119,7 @@ async def test_pages_contain_every_resource_once(
 
 
 @pytest.mark.parametrize("cursor", [7, "", "x", "€", "bm9uZQ", "A" * 300, "else:1", "memories:one", "documents:a\x01"])
-async def test_an_invalid_cursor_is_error_code(alice_api: Api, cursor: Any) -> None:
+async def test_an_invalid_cursor_is_refused(alice_api: Api, cursor: Any) -> None:
     _, answer = await alice_api.post("/mcp", rpc("resources/list", cursor=cursor))
     assert answer["error"]["code"] == -32602
 
@@ -151,7 +151,7 @@ async def test_an_unknown_resource_is_not_found(alice: Owner, alice_api: Api, ur
 
 
 @pytest.mark.parametrize("uri", [None, 7, "memory://" + "x" * 255])
-async def test_an_invalid_uri_is_error_code(alice_api: Api, uri: Any) -> None:
+async def test_an_invalid_uri_is_refused(alice_api: Api, uri: Any) -> None:
     assert await error_code(alice_api, uri) == -32602
 
 
