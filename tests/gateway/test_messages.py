@@ -11,7 +11,6 @@ from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.models import Memory
 from tests.conftest import Api
-from tests.factories import key_make
 from tests.gateway.client_tools import ADD, FIRST, SECOND
 from tests.gateway.messages import PATH, request_body, send, stream, tool_result
 from tests.scripted_model import Says, ScriptedModel, calls, says
@@ -186,13 +185,6 @@ async def test_a_temporary_session_neither_reads_nor_writes_memory(alice_api: Ap
     await send(alice_api, "I am vegetarian", metadata={"temporary": "true"})
     assert (await in_thread(Session.objects.get)).temporary
     assert model.calls[0].tools == ()
-
-
-async def test_the_x_api_key_header_is_accepted(model: ScriptedModel, alice: Any) -> None:
-    model.script("Hello.")
-    api = Api("")
-    api.headers = {"x-api-key": (await in_thread(key_make, alice))[1]}
-    assert (await send(api, "hi")).text == "Hello."
 
 
 @pytest.mark.parametrize(
