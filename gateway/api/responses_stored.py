@@ -23,6 +23,7 @@ def stored_response(run: Run, part: int) -> dict[str, Any]:
     is_last = part >= len(parts) - 1
     status = _STATUS.get(Run.State(run.state), "completed") if is_last else "completed"
     finish_reason = str(run.trace.get("finish_reason", "")) if is_last else ""
+    is_whole = status == "completed" and finish_reason not in shapes.INCOMPLETE
     request = stored.get(str(part)) or {}
     usage_before, names = request.get("usage_before", {}), request.get("names", {})
     output = parts[part].output if part < len(parts) else []
@@ -39,7 +40,7 @@ def stored_response(run: Run, part: int) -> dict[str, Any]:
             run.pk,
             part,
             output,
-            status=_message_status(status, finish_reason),
+            status=status if is_whole or status == "in_progress" else "incomplete",
             refused=int(run.trace.get("refused", 0)) if is_last else 0,
             thinking_part=shapes.reasoning_part(request),
             names=names,
@@ -49,12 +50,6 @@ def stored_response(run: Run, part: int) -> dict[str, Any]:
         finish_reason=finish_reason,
         echo={name: request.get(name, default) for name, default in ECHOED.items()},
     )
-
-
-def _message_status(status: str, finish_reason: str) -> str:
-    if status == "in_progress":
-        return status
-    return "completed" if status == "completed" and finish_reason not in shapes.INCOMPLETE else "incomplete"
 
 
 def output_items(
