@@ -43,8 +43,8 @@ _MODEL = whole(
     display_name=_TEXT,
     created_at={"type": "string", "format": "date-time"},
 )
-_NAMES = {"first_id": _TEXT_OR_NOTHING, "last_id": _TEXT_OR_NOTHING}
-MODELS = described(answer=whole(object={"const": "list"}, data=_list(_MODEL), has_more={"const": False}, **_NAMES))
+_IDS = {"first_id": _TEXT_OR_NOTHING, "last_id": _TEXT_OR_NOTHING}
+MODELS = described(answer=whole(object={"const": "list"}, data=_list(_MODEL), has_more={"const": False}, **_IDS))
 MODEL = described(answer=_MODEL)
 
 _LIMITED = {"description": f"A user's text has at most {settings.DAYBOOK_MAX_MESSAGE} characters."}
@@ -105,13 +105,9 @@ COMPLETIONS = described(
     event=_COMPLETION,
 )
 
+_EMBEDDING_MODEL = "An agent, for the configured embedding model on its upstream, or `upstream/model`."
 EMBEDDINGS = described(
-    body=_object(
-        ("model", "input"),
-        model=_AGENT
-        | {"description": "An agent, for the configured embedding model on its upstream, or `upstream/model`."},
-        input=_TEXTS,
-    ),
+    body=_object(("model", "input"), model={**_AGENT, "description": _EMBEDDING_MODEL}, input=_TEXTS),
     answer=_object(("data",), data=_list(_object(("embedding",), index=_NUMBER)), model=_TEXT, usage=_USAGE),
 )
 
