@@ -187,42 +187,6 @@ async def test_a_temporary_session_neither_reads_nor_writes_memory(alice_api: Ap
     assert model.calls[0].tools == ()
 
 
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ({"messages": []}, "messages"),
-        ({"model": ""}, "model"),
-        ({"messages": [{"role": "robot", "content": "hi"}]}, "messages[0]"),
-        ({"messages": [{"role": "user", "content": 3}]}, "messages[0].content"),
-        ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "without text"),
-        ({"messages": [{"role": "user", "content": " "}]}, "empty"),
-        (
-            {
-                "messages": [
-                    {"role": "user", "content": [{"type": "image", "source": {"type": "file", "file_id": "f"}}]}
-                ]
-            },
-            "base64 or url",
-        ),
-        ({"tools": [{"input_schema": {}}]}, "tools[0].name"),
-        ({"tool_choice": {"type": "some"}}, "auto, any, tool, none"),
-        ({"compaction": {"type": "summarize"}}, "`compaction` is not supported"),
-    ],
-)
-async def test_errors_name_the_invalid_field(alice_api: Api, body: dict[str, Any], words: str) -> None:
-    status, response = await alice_api.post(PATH, {**request_body("hi"), **body})
-    assert (status, response["type"], response["error"]["type"]) == (400, "error", "invalid_request_error")
-    assert words in response["error"]["message"]
-
-
-async def test_an_upstream_failure_is_an_api_error(alice_api: Api, model: ScriptedModel) -> None:
-    model.script(UpstreamError("It is down."), UpstreamError("It is down."))
-    response = await send(alice_api, "hi")
-    assert response.error == (502, "api_error")
-    status, text = await alice_api.stream(PATH, request_body("hi", stream=True))
-    assert (status, json.loads(text)["error"]) == (502, {"type": "api_error", "message": "It is down."})
-
-
 async def test_a_failure_during_a_stream_ends_it_with_an_error_event(alice_api: Api, model: ScriptedModel) -> None:
     model.script(calls(ADD), Says(pieces=("Well",), calls=(ADD,)), UpstreamError("It is down."))
     _, text = await alice_api.stream(PATH, request_body("hi", stream=True))
