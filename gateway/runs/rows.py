@@ -1,6 +1,6 @@
 """Stores the rows of a turn's transactions, and reads the context of the turn."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -16,6 +16,7 @@ from gateway.runs import fingerprint
 from gateway.runs.context import AgentConfig, RunOutput, TurnContext, agent_config
 from gateway.runs.instructions import hashes_copy
 from gateway.runs.leases import lease_end, this_process
+from gateway.runs.participants import is_from_other, name_of
 from gateway.runs.session_rows import from_run, shown_runs
 from gateway.runs.wrappers import own_words
 from gateway.upstream.kept import kept_of
@@ -153,11 +154,12 @@ def message_rows(
     messages: Sequence[dict[str, Any]],
     *,
     history: int = 0,
+    others: Set[str] = frozenset(),
     kind: Message.Kind = Message.Kind.CHAT,
     created_at: datetime | None = None,
 ) -> list[Message]:
-    """Return rows for `messages_append`. The first `history` messages are the client's history and belong to no run.
-    Needs no transaction."""
+    """Return rows for `messages_append`. The first `history` messages are the client's history and belong to no run;
+    `others` are the names of other participants than the person. Needs no transaction."""
     created_at = created_at or timezone.now()
     called = any(message.get("tool_calls") for message in messages)
     return [
@@ -170,6 +172,7 @@ def message_rows(
             parts=content if isinstance(content, list) else None,
             tool_calls=message.get("tool_calls") if message["role"] == Message.Role.ASSISTANT else None,
             tool_call_id=str(message.get("tool_call_id", ""))[:MAX_CALL_ID],
+            participant=name_of(message) if is_from_other(message, others) else None,
             # No server requires the reasoning of a turn without tools.
             kept=kept.as_json() if called and (kept := kept_of(message)) else None,
             created_at=created_at,

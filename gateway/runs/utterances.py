@@ -108,7 +108,7 @@ def is_memory_tool(name: Any) -> bool:
 
 def _speaker(row: Message, memory_calls: Set[str]) -> Speaker:
     if row.role == Message.Role.USER:
-        return Speaker.PERSON
+        return Speaker.TOOL if row.participant else Speaker.PERSON
     if row.role == Message.Role.TOOL:
         is_ours = row.kind != Message.Kind.HISTORY and row.tool_call_id in memory_calls
         return Speaker.MEMORY if is_ours else Speaker.TOOL

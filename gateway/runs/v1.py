@@ -25,6 +25,7 @@ from gateway.runs.context import SystemContent, TurnContext
 from gateway.runs.ending import end_waiting, release_lapsed
 from gateway.runs.joined import require_not_running
 from gateway.runs.matching import Continuation
+from gateway.runs.participants import name_of, other_participants
 from gateway.runs.renamed_calls import with_our_ids
 from gateway.runs.requested import (
     AttachmentsNotStored,
@@ -158,7 +159,9 @@ def _open_in(match: MatchedSession, lookup: SessionLookup) -> TurnContext:
         responses=None if request.response is None else {"0": request.response},
         trace={"session": match.as_trace()},
     )
-    stored = messages_insert(session, run.pk, [*history, request.messages[last_user]], history=len(history))
+    others = _other_participants(session, request.messages)
+    said = [*history, request.messages[last_user]]
+    stored = messages_insert(session, run.pk, said, history=len(history), others=others)
     if history:
         session.reviewed_through = _known_message_count(session, history)
     if not session.title:
@@ -167,6 +170,16 @@ def _open_in(match: MatchedSession, lookup: SessionLookup) -> TurnContext:
     messages, user = (*with_kept_fields(caller.owner_id, request.messages), *request.notes), stored[-1]
     context = turn_context(session, run, user=user, user_canonical=conversation.user, replaced=match.regenerates)
     return replace(context, messages=messages, client_system=request.client_system, answer_prefix=conversation.answer)
+
+
+def _other_participants(session: Session, messages: Sequence[dict[str, Any]]) -> frozenset[str]:
+    """Return the names of the participants other than the person. A client may send only the last messages of a group
+    chat, so names of earlier ones stay what they were. At most one query, none without names."""
+    others = other_participants(messages)
+    if others or session._state.adding or not any(map(name_of, messages)):
+        return others
+    rows = Message.objects.filter(owner_id=session.owner_id, session=session).order_by("-seq")
+    return frozenset(filter(None, rows.values_list("participant", flat=True)[:INGEST_MESSAGES]))
 
 
 def _known_message_count(session: Session, history: Sequence[dict[str, Any]]) -> int:
