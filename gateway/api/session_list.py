@@ -14,6 +14,7 @@ from gateway.api.session_export import ExportFormat, export_name, export_session
 from gateway.api.session_json import found_json, message_json, session_json, with_runs
 from gateway.attachments.reading import contents_read
 from gateway.models import Message, Session
+from gateway.runs.ending import complete_waiting_of
 from gateway.runs.window import content_length
 from gateway.sessions import keeping
 from gateway.sessions.search import MAX_QUERY, search_sessions
@@ -145,8 +146,10 @@ def session_restored(request: ApiRequest, session_id: str) -> dict[str, Any]:
 @without_fields
 @writing
 def session_end(request: ApiRequest, session_id: str) -> dict[str, Any]:
-    """End a session and drop its snapshot."""
-    return session_json(services.session_end(_session(request.auth, session_id)))
+    """End a session and drop its snapshot. A turn that waits for results of tools ends as it is."""
+    session = services.session_end(_session(request.auth, session_id))
+    complete_waiting_of(session)
+    return session_json(session)
 
 
 @router.get("/sessions/{session_id}/export", openapi_extra=_FILE)
