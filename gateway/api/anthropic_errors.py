@@ -3,7 +3,7 @@
 from collections.abc import Container
 from typing import Any
 
-from gateway.errors import RequestRefused
+from gateway.errors import RequestRefused, UpstreamRefused
 from gateway.requests import request_id
 from memories.errors import DomainError, ModelNotFound, Overloaded
 
@@ -19,6 +19,7 @@ _TYPES = {
     529: "overloaded_error",
 }
 _OVERLOADED = 529
+_OVERLOADED_THERE = frozenset({503, 529})  # statuses of model servers; clients then retry, or use another model
 _DETAILS = ("memory_changes", "error_code", "unsupported")
 # Clients look for these words and then shorten the conversation.
 _TOO_LONG = "prompt is too long"
@@ -32,8 +33,10 @@ def is_anthropic(path: str, headers: Container[str] = ()) -> bool:
 
 
 def anthropic_status(error: DomainError) -> int:
-    """Return the HTTP status of an error, which is 529 for an overload and otherwise that of the other APIs."""
-    return _OVERLOADED if isinstance(error, Overloaded) else error.http_status
+    """Return the HTTP status of an error: 529 for an overload, also of the model server, otherwise that of the other
+    APIs."""
+    there = isinstance(error, UpstreamRefused) and error.details.get("status") in _OVERLOADED_THERE
+    return _OVERLOADED if there or isinstance(error, Overloaded) else error.http_status
 
 
 def anthropic_error(error: DomainError) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from asgiref.testing import ApplicationCommunicator
 
 from config.asgi import application
 from gateway import sse
-from gateway.errors import RequestRefused
+from gateway.errors import RequestRefused, UpstreamRefused
 from gateway.models import Agent
 from memories.database.access import in_thread
 from memories.errors import Overloaded, RateLimited, UpstreamError
@@ -100,6 +100,8 @@ async def test_other_paths_keep_openais_error_format(alice: Owner) -> None:
         (RateLimited("Too much.", retry_after=7), (429, "rate_limit_error"), "Too much."),
         (Overloaded("Busy."), (529, "overloaded_error"), "Busy."),
         (UpstreamError("It is down."), (502, "api_error"), "It is down."),
+        (UpstreamRefused("It is overloaded.", status=529), (529, "overloaded_error"), "It is overloaded."),
+        (UpstreamRefused("It has failed.", status=500), (502, "api_error"), "It has failed."),
         (
             RequestRefused("It has 9 tokens.", upstream_code="context_length_exceeded"),
             (400, "invalid_request_error"),
