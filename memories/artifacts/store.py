@@ -129,7 +129,9 @@ def artifacts_remove(writer: BookWriter, paths: Collection[str] | None = None) -
     return [artifact.path for artifact in rows]
 
 
-def artifacts_undo(writer: BookWriter, change_set: ChangeSet, family: Collection[UUID]) -> tuple[list[str], list[str]]:
+def artifacts_undo(
+    writer: BookWriter, change_set: ChangeSet, family: Collection[UUID]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Undo a change set's changes of documents and return the paths of `(undone, left alone)` ones. Documents whose
     latest revision is not in the set's `family` (itself, its undos, their undos) are left alone."""
     undone: list[str] = []
@@ -152,7 +154,7 @@ def artifacts_undo(writer: BookWriter, change_set: ChangeSet, family: Collection
         artifact.scan_rule = _rule(artifact.content)
         _store(writer, artifact, before, Action.UNDO, origin=WriteOrigin(state["write_origin"]))
         undone.append(artifact.path)
-    return undone, left
+    return tuple(undone), tuple(left)
 
 
 def artifact_read(artifact: Artifact) -> None:
