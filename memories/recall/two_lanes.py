@@ -96,7 +96,8 @@ async def recall(
         seconds = limits.lane_seconds * (1 if view.index_ready else BUILD_FACTOR)
         add_lane("long_term", search, view.index_ready and len(view.entries) <= SMALL_INDEX, seconds)
     if scope is not None:
-        slow |= {provider.name: _provider_lane(provider, scope, query, limits, trace) for provider in _providers(trace)}
+        with contained("providers", trace):
+            slow |= {provider.name: _provider_lane(provider, scope, query, limits, trace) for provider in providers()}
     found = {name: await lane for name, lane in quick.items()}
     if slow:
         found |= zip(slow, await asyncio.gather(*slow.values()), strict=True)
@@ -111,23 +112,15 @@ def _injection(
 ) -> Injection:
     blocks = ""
     with contained("blocks", trace):
-        blocks = _blocks(short, long)
+        snippets = [Snippet(turn=item.turn or 0, text=item.text) for item in short]
+        lines = [
+            MemoryLine(number=item.number or item.source, category=item.category, content=item.text) for item in long
+        ]
+        blocks = "\n\n".join(block for block in (thread_block(snippets), memory_block(lines)) if block)
     if not blocks:
         short, long = [], []
     frozen = snapshot.frozen
     return Injection(frozen=frozen.text, recall=blocks, recalled=(*frozen.items, *short, *long), trace=trace)
-
-
-def _blocks(short: Sequence[RecallItem], long: Sequence[RecallItem]) -> str:
-    snippets = [Snippet(turn=item.turn or 0, text=item.text) for item in short]
-    lines = [MemoryLine(number=item.number or item.source, category=item.category, content=item.text) for item in long]
-    return "\n\n".join(block for block in (thread_block(snippets), memory_block(lines)) if block)
-
-
-def _providers(trace: dict[str, Any]) -> Sequence[MemoryProvider]:
-    with contained("providers", trace):
-        return providers()
-    return ()
 
 
 def fit_lanes(short: Sequence[RecallItem], long: Sequence[RecallItem]) -> tuple[list[RecallItem], list[RecallItem]]:
