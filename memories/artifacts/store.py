@@ -102,7 +102,7 @@ def artifacts_replace(writer: BookWriter, documents: Mapping[str, str]) -> Repla
         if before is not None and corrected == artifact.content and not artifact.deleted_at and not artifact.kept:
             continue
         artifact.content, artifact.kept, artifact.deleted_at = corrected, False, None
-        artifact.scan_rule = "" if corrected == content else _rule(corrected)
+        artifact.scan_rule = "" if corrected == content else verdict_of_document(corrected).rule
         _store(writer, artifact, before, Action.WRITE)
         written.append(artifact.path)
     named = {path.casefold() for path in documents}
@@ -151,7 +151,7 @@ def artifacts_undo(
         for name in _STATE:
             setattr(artifact, name, state[name])
         artifact.deleted_at = datetime.fromisoformat(state["deleted_at"]) if state["deleted_at"] else None
-        artifact.scan_rule = _rule(artifact.content)
+        artifact.scan_rule = verdict_of_document(artifact.content).rule
         _store(writer, artifact, before, Action.UNDO, origin=WriteOrigin(state["write_origin"]))
         undone.append(artifact.path)
     return tuple(undone), tuple(left)
@@ -174,7 +174,7 @@ def blocking_rule(artifact: Artifact) -> str:
     """Return the rule that blocks a document, or "". The stored verdict is used, which is renewed in the background
     (memories.sweep); without one, the document is scanned. Nothing is written."""
     known = is_verdict_for(artifact.scan_hash, artifact.content, (), older_rules())
-    return artifact.scan_rule if known else _rule(artifact.content)
+    return artifact.scan_rule if known else verdict_of_document(artifact.content).rule
 
 
 def artifact_state(artifact: Artifact) -> dict[str, Any]:
@@ -231,10 +231,6 @@ def _lines_of(content: str) -> list[str]:
     """Return the distinct lines with letters or digits; horizontal rules and blank lines do not count as edits."""
     lines = [line.rstrip() for line in content.splitlines() if any(c.isalnum() for c in line)]
     return list(dict.fromkeys(line for line in lines if line.strip() != KEPT_HEADING))
-
-
-def _rule(content: str) -> str:
-    return verdict_of_document(content).rule
 
 
 def _open(writer: BookWriter, path: str) -> tuple[Artifact, dict[str, Any] | None]:

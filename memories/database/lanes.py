@@ -56,9 +56,10 @@ class Lane:
         is a write that may share a transaction with other waiting writes."""
         job = Job(time.monotonic() + seconds, function, owner_id, share)
         with self._lock:
-            threads = self._threads()
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self._size(), self._name, initializer=self._begin)
             self._waiting.setdefault(owner_id, deque()).append(job)
-            threads.submit(self._work_next)
+            self._pool.submit(self._work_next)
         return job.future
 
     def offer(self, seconds: float, function: Callable[[], object]) -> None:
@@ -79,11 +80,6 @@ class Lane:
             pool.shutdown(wait=True, cancel_futures=True)
         for connection in opened:
             connection.close()
-
-    def _threads(self) -> ThreadPoolExecutor:
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._size(), thread_name_prefix=self._name, initializer=self._begin)
-        return self._pool
 
     def _begin(self) -> None:
         _thread.here = True

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from django.conf import settings
+from django.contrib.humanize.templatetags.humanize import ordinal
 from django.db.models import OuterRef, QuerySet, Subquery, UUIDField
 from django.utils import timezone
 
@@ -148,12 +149,6 @@ def used_words(count: int, last: datetime | None, viewer: Viewer) -> str:
     if not count:
         return "Not recalled yet"
     return f"Recalled {times(count)}" + (f", last {viewer.near_day(last)}" if last else "")
-
-
-def ordinal(place: int) -> str:
-    """Return `1st`, `2nd`, …"""
-    ending = "th" if 10 <= place % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
-    return f"{place}{ending}"
 
 
 def _why(hit: Hit, memory: Memory) -> str:

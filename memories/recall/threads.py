@@ -239,12 +239,14 @@ def outside_window(turns: Sequence[ThreadTurn], window: Sequence[tuple[str, Sequ
     outside, end = [], len(turns)
     for place, turn in enumerate(turns, start=1):
         user_in_window, answer_in_window = turn.user_key in users, not answers.isdisjoint(turn.answer_keys)
-        if not (user_in_window or answer_in_window):
-            outside.append(turn)
-        elif not (user_in_window and answer_in_window):
-            outside.append(replace(turn, user="") if user_in_window else replace(turn, assistant=""))
-        if not (user_in_window and answer_in_window):
-            end = place
+        if user_in_window and answer_in_window:
+            continue
+        end = place
+        if user_in_window:
+            turn = replace(turn, user="")
+        elif answer_in_window:
+            turn = replace(turn, assistant="")
+        outside.append(turn)
     return ThreadView(outside, ahead=turns[end : end + INDEXED_AHEAD])
 
 
