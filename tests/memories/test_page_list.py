@@ -52,6 +52,7 @@ def test_the_list_is_sorted_by_name_of_the_order(page: Client, alice: Owner) -> 
     }
     for name, memories in orders.items():
         assert rows_in(html_of(page, f"/memories/?sort={name}")) == [m.number for m in memories], name
+    assert "3 memories, newest first" in html_of(page, "/memories/")
     assert "3 memories, most recalled first" in html_of(page, "/memories/?sort=recalled")
 
 
