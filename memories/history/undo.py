@@ -65,7 +65,7 @@ class UndoListener:
     writes are now undone, False if they are in effect again."""
 
     undone: Callable[[ChangeSet, UndoResult, bool], None]
-    lock: Callable[[ChangeSet], None] | None = None
+    lock: Callable[[ChangeSet], None] = lambda root: None
 
 
 _listeners: list[UndoListener] = []
@@ -133,8 +133,7 @@ class _Undoing:
     def revert(self, memories: Sequence[UUID], *, last: bool) -> None:
         """Revert the changes to these memories and, with the last ones, to documents."""
         for listener in _listeners:
-            if listener.lock is not None:
-                listener.lock(self.root)
+            listener.lock(self.root)
         with book_writing(self.change_set.book, self.source, change_set=self.new, silent=True) as writer:
             steps = undo_steps(self.change_set.owner_id, [self.change_set.pk])
             family = {self.change_set.pk, *(undo.pk for _, undo, _ in steps)}

@@ -55,21 +55,16 @@ def progress(run: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     done, total = int(run["sessions_done"]), int(run["sessions_total"])
     read = f"{done} of {counted(total, 'session')} read"
-    if run["phase"] == "synthesis":
-        words = "Consolidation writes the documents" + (f", {read}." if total else ".")
-    elif not total:
-        words = "Consolidation chooses the sessions it reads."
-    else:
-        words = f"Consolidation is running: {read}."
     if run["state"] == "paused":
         words = f"Consolidation is paused{f': {read}' if total else ''}. It resumes by itself."
-    reading = total and run["phase"] != "synthesis"
-    return {
-        "words": words,
-        "done": done,
-        "total": total,
-        "fill": round(_BAR_WIDTH * done / total, 1) if reading else None,
-    }
+    elif run["phase"] == "synthesis":
+        words = f"Consolidation writes the documents{f', {read}' if total else ''}."
+    elif total:
+        words = f"Consolidation is running: {read}."
+    else:
+        words = "Consolidation chooses the sessions it reads."
+    fill = round(_BAR_WIDTH * done / total, 1) if total and run["phase"] != "synthesis" else None
+    return {"words": words, "done": done, "total": total, "fill": fill}
 
 
 def meter(target: Target, number: int, used: int, limit: int) -> dict[str, Any]:
@@ -78,14 +73,13 @@ def meter(target: Target, number: int, used: int, limit: int) -> dict[str, Any]:
     if not limit:
         return {"label": target.label, "words": f"{used:,}", "used": used, "limit": 0, "hint": "No limit"}
     share = min(1.0, used / limit)
-    look = "full" if used >= limit else "near" if share >= NEARLY_FULL else ""
-    if look == "full":
-        hint = "Full. Edit or delete something to make room."
-    elif look == "near":
-        hint = f"Almost full. Past {limit:,} a new memory is refused, and you are told."
+    if used >= limit:
+        look, hint = "full", "Full. Edit or delete something to make room."
+    elif share >= NEARLY_FULL:
+        look, hint = "near", f"Almost full. Past {limit:,} a new memory is refused, and you are told."
     else:
         typical = used / number if number else _TYPICAL_CHARACTERS
-        hint = f"Room for about {max(1, int((limit - used) / max(typical, 1)))} more."
+        look, hint = "", f"Room for about {max(1, int((limit - used) / max(typical, 1)))} more."
     return {
         "label": target.label,
         "words": f"{used:,} of {limit:,}",

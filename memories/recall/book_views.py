@@ -55,8 +55,7 @@ class _ConvertedRow(NamedTuple):
     still apply."""
 
     row_hash: int
-    entry: ViewEntry
-    blocked: bool
+    entry: ViewEntry | None  # None if the scan blocks it
     expires_at: datetime | None
 
 
@@ -142,7 +141,7 @@ def load_view(state: BookState, earlier: BookView | None = None) -> BookView:
     rows = _converted(stored, convert, earlier.rows if earlier else {})
     summary_text = summary.content if summary and not blocking_rule(summary) else ""
     expires_at = min((row.expires_at for row in rows.values() if row.expires_at), default=None)
-    entries = tuple([row.entry for row in rows.values() if not row.blocked])
+    entries = tuple([row.entry for row in rows.values() if row.entry])
     return BookView(BookState.of(book), entries, summary_text, vectors, expires_at, rows)
 
 
@@ -207,11 +206,6 @@ class _Row(NamedTuple):
     allowed_hash: str
     expires_at: datetime | None
 
-    @property
-    def blocked(self) -> bool:
-        """See `Memory.blocked`."""
-        return bool(self.scan_rule) and self.allowed_hash != self.scan_hash
-
 
 _NUMBER = _Row._fields.index("number")
 _LIVE_ROWS = Select(
@@ -230,6 +224,8 @@ def _convert_row(columns: RawRow, row_hash: int, older: Sequence[str]) -> _Conve
     if not is_verdict_for(row.scan_hash, row.content, row.keywords, older, row.metadata, row.category):
         verdict = verdict_of(row.content, row.keywords, row.metadata, row.category)
         row = row._replace(scan_hash=verdict.scan_hash, scan_rule=verdict.rule)
+    if row.scan_rule and row.allowed_hash != row.scan_hash:  # as in Memory.blocked
+        return _ConvertedRow(row_hash, None, row.expires_at)
     entry = ViewEntry(
         number=row.number,
         target=row.target,
@@ -239,4 +235,4 @@ def _convert_row(columns: RawRow, row_hash: int, older: Sequence[str]) -> _Conve
         pinned=row.pinned,
         said_at=row.content_changed_at,
     )
-    return _ConvertedRow(row_hash, entry, row.blocked, row.expires_at)
+    return _ConvertedRow(row_hash, entry, row.expires_at)

@@ -188,8 +188,7 @@ class ThreadCache(SessionCache[CachedThread, ThreadView]):
         superseded."""
         watch()
         forgettings = self._forgettings
-        read_turns = thread_reader()
-        turns = tuple(read_turns(owner_id, session_id))
+        turns = tuple(thread_reader()(owner_id, session_id))
         with self._lock:
             if forgettings == self._forgettings:
                 self._keep(session_id, CachedThread(owner_id, newest, turns))
