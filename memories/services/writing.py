@@ -134,7 +134,8 @@ class BookWriter:
         """Restore an earlier state of a memory. Budgets are ignored, and blocked text is marked instead of refused. A
         past expiry is dropped, since the memory would expire again at once. One query if the content changes."""
         before, state = memory_state(memory), stored_state(state)
-        if not state["deleted_at"] and _expired(state):
+        expiry = state["expires_at"]
+        if expiry and not state["deleted_at"] and datetime.fromisoformat(expiry) <= timezone.now():
             state["expires_at"] = None
         if state == before:
             return WriteResult(memory)
@@ -228,10 +229,6 @@ def _earlier_evidence(memory: Memory) -> Evidence:
     revisions = Revision.objects.filter(owner_id=memory.owner_id, memory=memory, after__content=memory.content)
     revision = revisions.order_by("-version").first()
     return revision.evidence if revision else Evidence()
-
-
-def _expired(state: Mapping[str, Any]) -> bool:
-    return bool(state["expires_at"]) and datetime.fromisoformat(state["expires_at"]) <= timezone.now()
 
 
 @contextmanager
