@@ -136,12 +136,7 @@ def highlighted(content: str, hit: Hit) -> tuple[Piece, ...]:
     words = [word for reason in hit.reasons if reason.kind in {"words", "near_words"} for word in reason.words]
     wanted = {token.term for word in words for token in tokens_of(word, language)}
     surfaces = {token.surface for token in tokens_of(content, language) if token.term in wanted}
-    pieces: list[Piece] = []
-    for text in _WORD.split(content):
-        kind = "ins" if text in surfaces else "same"
-        if text:
-            pieces.append(Piece(kind, text))  # type: ignore[arg-type]  # one of the two
-    return tuple(pieces)
+    return tuple(Piece("ins" if text in surfaces else "same", text) for text in _WORD.split(content) if text)
 
 
 def used_words(count: int, last: datetime | None, viewer: Viewer) -> str:
