@@ -112,7 +112,7 @@ def test_a_text_that_almost_matches_everywhere_takes_no_longer_to_find(alice: Ow
         return time.perf_counter() - began
 
     ordinary, hostile = (min(seconds(text) for _ in range(3)) for text in ("b" * 2_000, "b" + "a" * 1_999))
-    assert hostile < 3 * ordinary
+    assert hostile < 20 * ordinary  # compared character by character, a hundred times as long
 
 
 async def test_a_time_copied_from_a_response_excludes_its_memory(alice: Owner, alice_api: Api) -> None:
