@@ -96,7 +96,10 @@ def undo_slices(
             batch = memories[at : at + size.rows]
             at += len(batch)
             with size.measured():
-                undoing.revert(batch, last=at >= len(memories))
+                undoing.revert(batch, last=at >= len(memories) and not undoing.postponed)
+            if at >= len(memories) and undoing.postponed:
+                # Backwards: each was given a text that a later one has returned by now.
+                memories, at, undoing.postponed = undoing.postponed[::-1], 0, None
             if not undoing.finished:
                 yield
     finally:
@@ -120,6 +123,7 @@ class _Undoing:
     depth: int
     new: ChangeSet | None = None
     result: UndoResult = field(default_factory=UndoResult)
+    postponed: list[UUID] | None = field(default_factory=list)  # whose text a later memory has; None: not any more
     finished: bool = False
 
     def memories(self) -> list[UUID]:
@@ -137,7 +141,7 @@ class _Undoing:
         with book_writing(self.change_set.book, self.source, change_set=self.new, silent=True) as writer:
             steps = undo_steps(self.change_set.owner_id, [self.change_set.pk])
             family = {self.change_set.pk, *(undo.pk for _, undo, _ in steps)}
-            self._revert(writer, memories, family)
+            self._revert(writer, memories, family, last=last)
             if last and self.only is None:
                 documents = artifacts_undo(writer, self.change_set, family)
                 self.result.documents, self.result.documents_skipped = documents
@@ -150,7 +154,7 @@ class _Undoing:
             for listener in _listeners:
                 listener.undone(self.root, self.result, self.depth % 2 == 0)
 
-    def _revert(self, writer: BookWriter, memories: Sequence[UUID], family: set[UUID]) -> None:
+    def _revert(self, writer: BookWriter, memories: Sequence[UUID], family: set[UUID], *, last: bool) -> None:
         revisions = Revision.objects.filter(
             owner_id=self.change_set.owner_id, change_set=self.change_set, memory_id__in=memories
         )
@@ -171,10 +175,13 @@ class _Undoing:
                 earlier.append((memory, state))
         repeated = _repeated(writer.book, earlier)
         for memory, state in earlier:
-            if memory.pk in repeated:
+            if memory.pk not in repeated:
+                if writer.gather_restored(memory, state, Revision.Action.UNDO).changed:
+                    undone.append(memory.number)
+            elif last or self.postponed is None:
                 skipped.append(memory.number)
-            elif writer.gather_restored(memory, state, Revision.Action.UNDO).changed:
-                undone.append(memory.number)
+            else:
+                self.postponed.append(memory.pk)
         self.result.undone += tuple(undone)
         self.result.skipped += tuple(skipped)
 
