@@ -101,15 +101,17 @@ async def recall(
     found = {name: await lane for name, lane in quick.items()}
     if slow:
         found |= zip(slow, await asyncio.gather(*slow.values()), strict=True)
+    return await _injection(snapshot, found, max(0, left), trace)
+
+
+async def _injection(
+    snapshot: SessionSnapshot, found: dict[str, list[RecallItem]], limit: int, trace: dict[str, Any]
+) -> Injection:
+    """Fit the results of the lanes into the limits. `limit` is the number of long-term ones."""
     short, long = found.pop("short_term", []), found.pop("long_term", [])
     others = (item for items in found.values() for item in items)
-    short, long = fit_lanes(short, [*long, *others][: max(0, left)])
-    return _injection(snapshot, short, await _without_blocked(long, trace), trace)
-
-
-def _injection(
-    snapshot: SessionSnapshot, short: Sequence[RecallItem], long: Sequence[RecallItem], trace: dict[str, Any]
-) -> Injection:
+    short, long = fit_lanes(short, [*long, *others][:limit])
+    long = await _without_blocked(long, trace)
     blocks = ""
     with contained("blocks", trace):
         snippets = [Snippet(turn=item.turn or 0, text=item.text) for item in short]
@@ -163,7 +165,7 @@ async def _provider_lane(
     return await _guarded(provider.name, search(), limits.lane_seconds, trace)
 
 
-async def _without_blocked(items: Sequence[RecallItem], trace: dict[str, Any]) -> Sequence[RecallItem]:
+async def _without_blocked(items: list[RecallItem], trace: dict[str, Any]) -> list[RecallItem]:
     """Return the entries without those of other providers that the scan blocks; ours were scanned before."""
     if not (blocked := [item for item in items if item.source]):
         return items
