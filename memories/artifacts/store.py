@@ -173,7 +173,7 @@ def artifact_usage(owner_id: UUID, artifacts: Iterable[Artifact]) -> dict[UUID, 
 def blocking_rule(artifact: Artifact) -> str:
     """Return the rule that blocks a document, or "". The stored verdict is used, which is renewed in the background
     (memories.sweep); without one, the document is scanned. Nothing is written."""
-    known = is_verdict_for(artifact.scan_hash, artifact.content, (), older_rules())
+    known = is_verdict_for(artifact.scan_hash, older_rules(), artifact.content, ())
     return artifact.scan_rule if known else verdict_of_document(artifact.content).rule
 
 

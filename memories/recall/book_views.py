@@ -221,8 +221,9 @@ _LIVE_ROWS = Select(
 
 def _convert_row(columns: RawRow, row_hash: int, older: Sequence[str]) -> _ConvertedRow:
     row = _Row._make(columns)
-    if not is_verdict_for(row.scan_hash, row.content, row.keywords, older, row.metadata, row.category):
-        verdict = verdict_of(row.content, row.keywords, row.metadata, row.category)
+    words = row.content, row.keywords, row.metadata, row.category
+    if not is_verdict_for(row.scan_hash, older, *words):
+        verdict = verdict_of(*words)
         row = row._replace(scan_hash=verdict.scan_hash, scan_rule=verdict.rule)
     if row.scan_rule and row.allowed_hash != row.scan_hash:  # as in Memory.blocked
         return _ConvertedRow(row_hash, None, row.expires_at)
