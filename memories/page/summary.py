@@ -104,9 +104,9 @@ def last_clear(book: Book, viewer: Viewer) -> dict[str, Any] | None:
     if clear is None:
         return None
     number = Revision.objects.filter(owner_id=book.owner_id, change_set=clear).count()
-    deleted = counted(number, "memory was", "memories were")
+    what = f"{counted(number, 'memory was', 'memories were')} deleted" if number else "This book was cleared"
     return {
         "change_set": clear.pk,
-        "words": f"{deleted} deleted by /memory clear on {viewer.minute(clear.created_at)}.",
+        "words": f"{what} by /memory clear on {viewer.minute(clear.created_at)}.",
         "until": viewer.day(clear.created_at + days),
     }
