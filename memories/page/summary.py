@@ -15,9 +15,9 @@ from memories.models import Book, ChangeSet, Revision, Target
 from memories.number_words import counted
 from memories.selectors import book_named, count_by, live_in
 from memories.services import book_limits
+from memories.services.books import NEARLY_FULL
 from memories.viewers import Viewer
 
-NEARLY_FULL = 0.9
 _TYPICAL_CHARACTERS = 80
 _BAR_WIDTH = 99.6
 

@@ -19,6 +19,7 @@ from memories.services.owners import owner_lock
 
 # The defaults of an agent's settings, which also apply to books that no agent names.
 DEFAULT_LIMITS = {Target.USER: 1375, Target.MEMORY: 2200}
+NEARLY_FULL = 0.9  # the share of a limit from which people and models are warned
 
 
 def book_get_or_create(owner_id: UUID, name: str) -> Book:

@@ -16,9 +16,9 @@ from memories.models import ChangeSet, Memory, Revision, Target, WriteOrigin
 from memories.pagination import parse_number
 from memories.selectors import blocked_condition, live_in
 from memories.services import BookWriter, Budgets, MemoryFields, WriteResult, proposal_of
+from memories.services.books import NEARLY_FULL
 from memories.tools.tool import Arguments, BoundedKeywords, BoundedQuote, Stage, Tool, ToolRun, Words, failure
 
-NEARLY_FULL = 0.9
 HELD = "{reason} It waits until the person has decided about it. Do not try again; go on."
 _MAX_CHANGES = 50
 HELD_PER_TURN = 20
