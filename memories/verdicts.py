@@ -89,8 +89,7 @@ def older_rules() -> tuple[str, ...]:
 
 
 def is_verdict_for(scan_hash: str, older: Sequence[str], *words: Any) -> bool:
-    """Return True if a stored verdict is of exactly these words, given as to `words_hash`, under the current rules or
-    one of `older`."""
+    """Return True if a verdict is of exactly these arguments of `words_hash`, by the current rules or `older` ones."""
     return any(scan_hash == words_hash(*words, rules=rules) for rules in (scanning.RULES_VERSION, *older))
 
 

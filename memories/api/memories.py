@@ -1,5 +1,4 @@
-"""/api/memories, /api/changes, /api/notifications: memories, their history, and undo. Search is in
-memories.api.search."""
+"""/api/memories (the search is in memories.api.search), /api/changes and /api/notifications."""
 
 from datetime import datetime
 from typing import Annotated, Any

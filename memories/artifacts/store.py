@@ -200,8 +200,7 @@ def with_person_lines(artifact: Artifact, content: str) -> str:
 
 
 def text_of_people(artifact: Artifact) -> str:
-    """Return the lines of a document that people wrote; the whole document, with its blank lines and fences, if it has
-    no others."""
+    """Return the lines that people wrote; the whole document, with blank lines and fences, if it has no others."""
     theirs = {line.strip() for line in artifact.person_lines}
     if all(line.strip() in theirs for line in _lines_of(artifact.content)):
         return artifact.content
@@ -234,8 +233,7 @@ def _lines_of(content: str) -> list[str]:
 
 
 def _open(writer: BookWriter, path: str) -> tuple[Artifact, dict[str, Any] | None]:
-    """Return the artifact with this path, ignoring case, even if it was removed, and its state; else a new one and
-    None."""
+    """Return the artifact with this path, ignoring case, even a removed one, and its state; else a new one and None."""
     unique = {"owner_id": writer.book.owner_id, "book": writer.book, "path_key": path.casefold()}
     artifact = Artifact.objects.select_for_update().filter(**unique).first()
     if artifact is not None:

@@ -89,8 +89,7 @@ class Lane:
             self._opened.append(connection)
 
     def _work_next(self) -> None:
-        """Run the next job, or several in one transaction. There is a call for each job, so that later calls may find
-        none left."""
+        """Run the next job, or several in one transaction; as there is a call for each, later ones may find none."""
         with self._lock:
             jobs = self._take()
             if not jobs:

@@ -1,5 +1,4 @@
-"""Rows of the memories page, with everything shown of a memory as text, and its history. The number of queries does not
-depend on the number of rows."""
+"""Rows of the memories page, and the history of a memory. The number of queries does not grow with the rows."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -102,8 +101,7 @@ def _row(memory: Memory, viewer: Viewer, names: Names, ranked: tuple[int, Hit] |
 
 
 def history_of(memory: Memory, viewer: Viewer) -> list[dict[str, Any]]:
-    """Return the newest revisions of a memory, newest first, each with its author, time and source. At most three
-    queries."""
+    """Return the newest revisions, newest first, each with its author, time and source. At most three queries."""
     shown = revisions_of(memory, Wording(targets=TARGET_WORDS, day=viewer.day), limit=MAX_REVISIONS)
     sets = [entry.revision.change_set for entry in shown]
     names = names_of(viewer.owner.pk, sets)

@@ -1,5 +1,4 @@
-"""The head of the memories page for one book: its health line, its budgets, and the last `/memory clear` while it can
-be undone."""
+"""The head of the memories page for a book: its health line, its budgets, and a clear that can be undone."""
 
 from collections.abc import Mapping
 from datetime import timedelta

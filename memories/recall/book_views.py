@@ -51,8 +51,7 @@ class BookState:
 
 
 class _ConvertedRow(NamedTuple):
-    """A row converted for a view. `row_hash` is the hash of the row as stored and of the older rules whose verdicts
-    still apply."""
+    """A row converted for a view; `row_hash` is of the stored row and of the older rules whose verdicts still apply."""
 
     row_hash: int
     entry: ViewEntry | None  # None if the scan blocks it
@@ -82,8 +81,7 @@ class BookView:
         return self.state.owner_id, self.state.book_id
 
     def analyse(self) -> None:
-        """Cache the text analyses of the entries under this book, so that they are dropped when the book is
-        forgotten."""
+        """Cache the text analyses of the entries under this book, with which they are forgotten."""
         PROCESS_CACHE.analyse(self.entries, self._key)
 
     def is_fresh_for(self, state: BookState) -> bool:

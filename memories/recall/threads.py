@@ -172,8 +172,7 @@ class ThreadCache(SessionCache[CachedThread, ThreadView]):
         return None if cached is None else cached.turns
 
     def view(self, session_id: UUID, view: ThreadView) -> ThreadView:
-        """Return the view, with the index of the session's last turn if that has all of its parts, and keep it for the
-        next turn."""
+        """Return the view, with the last turn's index if that has all of its parts, and keep it for the next turn."""
         with self._lock:
             kept = self._views.peek(session_id)
             if kept is not None:
@@ -184,8 +183,7 @@ class ThreadCache(SessionCache[CachedThread, ThreadView]):
             return view
 
     def read(self, owner_id: UUID, session_id: UUID, newest: UUID) -> tuple[ThreadTurn, ...]:
-        """Read all recorded turns from the database. `newest` is the session's newest record, even if its run was
-        superseded."""
+        """Read all recorded turns. `newest` is the session's newest record, even if its run was superseded."""
         watch()
         forgettings = self._forgettings
         turns = tuple(thread_reader()(owner_id, session_id))

@@ -87,8 +87,7 @@ class Budgets:
 
     @classmethod
     def of(cls, book: Book | None, name: str) -> "Budgets":
-        """Return the current budgets of a book, which may not exist yet. Characters are counted only if there is a
-        limit."""
+        """Return the budgets of a book, which may not exist yet. Characters are only counted if there is a limit."""
         limits = book_limits(name)
         return cls(limits, characters_used(book) if book and any(limits.values()) else {})
 

@@ -277,8 +277,7 @@ def book_touch(book: Book, *, written: bool = True) -> None:
 
 @transaction.atomic
 def book_expiry_note(book: Book) -> Book:
-    """Raise the generation of a book if a memory has expired meanwhile. The sweep turns the memory into a tombstone
-    later (memories.sweep)."""
+    """Raise the generation of a book if a memory has expired, which the sweep later turns into a tombstone."""
     locked = Book.objects.select_for_update(no_key=True).get(pk=book.pk)
     if locked.next_expiry_at and locked.next_expiry_at <= timezone.now():
         book_touch(locked, written=False)

@@ -112,8 +112,7 @@ class ToolScope:
 
 @dataclass(slots=True)
 class ToolResults:
-    """The results of the calls of one model step, as JSON text by call id, the changes that they made, and the number
-    of writes that were held."""
+    """The results of a step's calls as JSON text by call id, their changes, and the number of held writes."""
 
     results: dict[str, str] = field(default_factory=dict)
     changes: list[dict[str, Any]] = field(default_factory=list)
