@@ -19,8 +19,8 @@ MAX_UNDO_CHAIN = 100  # undos of undos that are followed
 PAGE = 500  # rows of a page of `paged`
 
 
-def row_by_id(rows: QuerySet[Row], given: str) -> Row | None:
-    """Return the row with this UUID, or None if there is none or the text is not a UUID."""
+def row_by_id(rows: QuerySet[Row], given: str | UUID | None) -> Row | None:
+    """Return the row with this UUID, or None if there is none or the value is not a UUID."""
     key = parse_uuid(given)
     return rows.filter(pk=key).first() if key else None
 
