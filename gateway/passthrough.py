@@ -244,8 +244,7 @@ def _tokens_of(given: Any) -> int:
 
 def _text_in(choice: dict[str, Any]) -> str:
     message = choice.get("message") or choice.get("delta") or {}
-    content = message.get("content") if isinstance(message, dict) else ""
-    return content_text(content) or content_text(choice.get("text"))
+    return content_text(message.get("content")) or content_text(choice.get("text"))
 
 
 def usage_in(answer: bytes) -> Any:

@@ -185,8 +185,7 @@ async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[
                 step.model = _name_in(chunk.get("model")) or step.model
                 step.usage = newer_usage(step.usage, usage_of(chunk))
                 for choice in choices_of(chunk):
-                    delta = choice.get("delta")
-                    delta = delta if isinstance(delta, dict) else {}
+                    delta: dict[str, Any] = choice.get("delta") or {}
                     if choice.get("index"):
                         yield choice, ""  # further choices are only passed on
                         continue
@@ -212,10 +211,9 @@ async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerato
         step.usage = usage_of(answer)
     step.choice = answer
     choice = answer["choices"][0]
-    message = choice.get("message")
-    if isinstance(message, dict):
-        choice["message"] = message = dict(step.thought.moved(message, last=True))
-    yield choice, step.take(choice, message if isinstance(message, dict) else {}, whole=True)
+    if message := choice.get("message"):
+        choice["message"] = dict(step.thought.moved(message, last=True))
+    yield choice, step.take(choice, choice.get("message") or {}, whole=True)
 
 
 async def ask(
@@ -254,9 +252,8 @@ async def ask(
 
 def has_other_content(choice: Mapping[str, Any]) -> bool:
     """Return True if a choice contains more than text and tool calls: reasoning, a refusal, audio, …"""
-    part = choice.get("delta", choice.get("message"))  # some servers repeat the message beside an empty last delta
-    other = isinstance(part, dict) and any(value for key, value in part.items() if key not in _MESSAGE_FIELDS)
-    return other or bool(choice.get("logprobs"))
+    part = choice.get("delta", choice.get("message")) or {}  # some servers repeat the message beside an empty last delta
+    return bool(choice.get("logprobs")) or any(value for key, value in part.items() if key not in _MESSAGE_FIELDS)
 
 
 def _name_in(value: Any) -> str:

@@ -237,8 +237,7 @@ def has_content(chunk: Chunk) -> bool:
     """Return True if a chunk holds text, reasoning, a tool call or a finish reason. Some servers send only a role
     before the model begins to answer."""
     for choice in choices_of(chunk):
-        delta = choice.get("delta")
-        filled = isinstance(delta, dict) and any(value for name, value in delta.items() if name != "role")
+        filled = any(value for name, value in (choice.get("delta") or {}).items() if name != "role")
         if filled or choice.get("text") or choice.get("finish_reason"):
             return True
     return False

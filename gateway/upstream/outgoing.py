@@ -152,9 +152,8 @@ def _call(call: ChatMessage, extra: Mapping[str, Any], sent_id: str, tools: Coll
     not valid JSON, or invented a name that is too long or has other characters than letters, digits, `_` and `-`."""
     sent = {**{key: value for key, value in call.items() if key != "index"}, **extra, "id": sent_id}
     if isinstance(function := call.get("function"), dict):
-        extra_function = extra.get("function")
-        sent["function"] = {**(extra_function if isinstance(extra_function, dict) else {}), **function}
-        sent["function"]["arguments"] = object_text(function.get("arguments"))
+        arguments = object_text(function.get("arguments"))
+        sent["function"] = {**extra.get("function", {}), **function, "arguments": arguments}
         sent.setdefault("type", "function")
     kind = "custom" if sent.get("type") == "custom" else "function"
     part = sent.get(kind)

@@ -32,8 +32,7 @@ class SurrogateJoiner:
     def _release(self, choice: dict[str, Any]) -> None:
         """Add what is held of a choice that ends, of fields that its last delta does not have."""
         for key in [key for key in self._held if key[0] == _index(choice) and not key[2]]:
-            delta = choice.get("delta")
-            choice["delta"] = {**(delta if isinstance(delta, dict) else {}), key[1]: self._held.pop(key)}
+            choice["delta"] = {**(choice.get("delta") or {}), key[1]: self._held.pop(key)}
 
 
 def _index(item: dict[str, Any]) -> int:
@@ -43,10 +42,7 @@ def _index(item: dict[str, Any]) -> int:
 
 def _texts(choice: dict[str, Any]) -> Iterator[tuple[_TextKey, dict[str, Any], str]]:
     """Yield a key, the object and the name of each text in a delta: its fields, and the arguments of its calls."""
-    delta = choice.get("delta")
-    if not isinstance(delta, dict):
-        return
-    index = _index(choice)
+    delta, index = choice.get("delta") or {}, _index(choice)
     for name, value in delta.items():
         if isinstance(value, str):
             yield (index, name, ""), delta, name
