@@ -111,24 +111,20 @@ class ModelStep:
         self.thought = ThoughtInText(self.answered_by, request.parameters)
         self._message.calls.custom_names = custom_names(request.tools)
         attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": request.model}
-        span = begin("daybook.model_step", {**attributes, "daybook.upstream": request.upstream}, parent=self.part_of)
+        attributes["daybook.upstream"] = request.upstream
         seconds = max(self.deadline - asyncio.get_running_loop().time(), 0.001)
-        failure: Exception | None = None
-        try:
-            yield replace(request, seconds=seconds, span=span)
-            self.answered_by = request.answered_by
-        except Exception as error:
-            failure = error
-            raise
-        finally:
-            span.note(
-                {
-                    "gen_ai.response.model": self.model,
-                    "gen_ai.usage.input_tokens": int(self.usage.get("prompt_tokens") or 0),
-                    "gen_ai.usage.output_tokens": int(self.usage.get("completion_tokens") or 0),
-                }
-            )
-            span.end(failure)
+        with begin("daybook.model_step", attributes, parent=self.part_of) as span:
+            try:
+                yield replace(request, seconds=seconds, span=span)
+                self.answered_by = request.answered_by
+            finally:
+                span.note(
+                    {
+                        "gen_ai.response.model": self.model,
+                        "gen_ai.usage.input_tokens": int(self.usage.get("prompt_tokens") or 0),
+                        "gen_ai.usage.output_tokens": int(self.usage.get("completion_tokens") or 0),
+                    }
+                )
 
     def result(self) -> ModelStepResult:
         """Return the result of the finished step."""
@@ -252,7 +248,8 @@ async def ask(
 
 def has_other_content(choice: Mapping[str, Any]) -> bool:
     """Return True if a choice contains more than text and tool calls: reasoning, a refusal, audio, …"""
-    part = choice.get("delta", choice.get("message")) or {}  # some servers repeat the message beside an empty last delta
+    # Some servers repeat the message beside an empty last delta.
+    part = choice.get("delta", choice.get("message")) or {}
     return bool(choice.get("logprobs")) or any(value for key, value in part.items() if key not in _MESSAGE_FIELDS)
 
 

@@ -207,8 +207,7 @@ def _split_media(content: Any) -> tuple[list[Any], list[Any]]:
     """Return the pictures, sounds and files of a content, and all other parts."""
     split: tuple[list[Any], list[Any]] = [], []
     for part in content if isinstance(content, list) else ():
-        is_media = isinstance(part, dict) and str(part.get("type")) in _MEDIA_TYPES
-        split[0 if is_media else 1].append(part)
+        split[0 if str(part.get("type")) in _MEDIA_TYPES else 1].append(part)
     return split
 
 
