@@ -15,14 +15,13 @@ from gateway.limits.spending import ModelUse
 from gateway.messages import content_text
 from gateway.telemetry import NOTHING, Span, begin
 from gateway.upstream import ModelRequest, ModelTarget, model
-from gateway.upstream.answer import choices_of
+from gateway.upstream.answer import choices_of, max_body_bytes
 from gateway.upstream.calls import PartialCall, StepCall
 from gateway.upstream.collected import MessageAccumulator
 from gateway.upstream.custom_tools import custom_names
 from gateway.upstream.kept import KeptFields, SizeBudget, with_kept
 from gateway.upstream.reasoning import ThoughtInText, reasoning_in
 from gateway.upstream.usage import newer_usage, usage_of
-from memories.errors import TooLarge
 from memories.storable import storable_text
 
 ENDED = frozenset({"stop", "tool_calls"})
@@ -81,7 +80,7 @@ class ModelStep:
     _message: MessageAccumulator = field(init=False)
 
     def __post_init__(self) -> None:
-        self._message = MessageAccumulator(SizeBudget(), self._count)
+        self._message = MessageAccumulator(SizeBudget(max_body_bytes()), SizeBudget(self.bytes_left).spend)
 
     @property
     def texts(self) -> Sequence[str]:
@@ -154,11 +153,6 @@ class ModelStep:
                 calls={call_id: {**call.extra.result(), "id": call.id} for call_id, call in named.items()},
             ),
         )
-
-    def _count(self, text: str) -> None:
-        self.bytes_left -= len(text.encode())
-        if self.bytes_left < 0:
-            raise TooLarge("The answer exceeds the gateway's size limit and was cut off.")
 
 
 def step_use(request: ModelRequest, step: ModelStep) -> ModelUse | None:

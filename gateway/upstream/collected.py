@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gateway.messages import content_text
-from gateway.upstream.answer import Chunk, choices_of
+from gateway.upstream.answer import Chunk, choices_of, max_body_bytes
 from gateway.upstream.calls import CallAccumulator, PartialCall, call_json
 from gateway.upstream.kept import FieldAccumulator, PartAccumulator, SizeBudget
 from gateway.upstream.usage import newer_usage
@@ -75,7 +75,7 @@ class CompletionBuilder:
     def __init__(self) -> None:
         self._fields: dict[str, Any] = {}
         self._choices: dict[int, _Choice] = {}
-        self._budget = SizeBudget()
+        self._budget = SizeBudget(max_body_bytes())
 
     def add(self, chunk: Chunk) -> None:
         """Add a chunk. Raises TooLarge."""

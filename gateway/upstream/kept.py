@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gateway.upstream.answer import max_body_bytes
 from memories.errors import TooLarge
 from memories.storable import storable
 
@@ -64,14 +63,14 @@ def with_kept(message: Mapping[str, Any], kept: KeptFields | None) -> dict[str, 
 
 
 class SizeBudget:
-    """The number of characters that may still be kept of one answer."""
+    """The number of bytes that an answer may still have."""
 
-    def __init__(self) -> None:
-        self._left = max_body_bytes()
+    def __init__(self, left: int) -> None:
+        self._left = left
 
     def spend(self, text: str) -> None:
-        """Subtract the length of a text. Raises TooLarge."""
-        self._left -= len(text)
+        """Subtract the size of a text. Raises TooLarge."""
+        self._left -= len(text.encode(errors="surrogatepass"))
         if self._left < 0:
             raise TooLarge("The answer exceeds the gateway's size limit and was cut off.")
 

@@ -116,7 +116,7 @@ def test_a_server_that_supports_custom_tools_gets_them() -> None:
 
 def collected(*pieces: dict[str, Any]) -> list[tuple[bool, str, str]]:
     """Return the calls in a stream of these pieces as (custom, name, arguments)."""
-    calls = CallAccumulator(SizeBudget(), lambda _: None)
+    calls = CallAccumulator(SizeBudget(1000), lambda _: None)
     calls.custom_names = frozenset({"patch"})
     for piece in pieces:
         calls.add([piece], whole=False)
