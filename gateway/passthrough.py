@@ -27,7 +27,7 @@ from gateway.runs.client_tools import ClientCalls
 from gateway.runs.context import RunOutput
 from gateway.runs.requested import V1Request
 from gateway.runs.summaries import may_be_summary, summary_store
-from gateway.steps import ModelStep, complete_step, step_use, stream_step
+from gateway.steps import ModelStep, complete_step, name_in, step_use, stream_step
 from gateway.tool_calls import tool_names
 from gateway.turns.events import Delta, Done
 from gateway.upstream import CHAT, COMPLETIONS, EMBEDDINGS, ModelRequest, ModelTarget, is_demo, model
@@ -227,11 +227,10 @@ async def plain_events(call: PlainCall, *, stream: bool) -> AsyncGenerator[Delta
 def _model_use(request: ModelRequest, answer: dict[str, Any], texts: Iterable[str]) -> ModelUse:
     """Return the usage in an answer or, if it has none, an estimate from the request and the answer's texts."""
     usage, (_, requested), text = usage_of(answer), request.answered_by, "".join(texts)
-    name = answer.get("model")
-    model = name if isinstance(name, str) else ""
     if not usage and request.path != CHAT:
         prompt = request.parameters.get("prompt" if request.path == COMPLETIONS else "input")
         usage = {"prompt_tokens": _tokens_of(prompt), "completion_tokens": text_tokens(text)}
+    model = name_in(answer.get("model"))
     return ModelUse(requested=requested, model=model, usage=usage, messages=request.messages, text=text)
 
 

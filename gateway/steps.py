@@ -94,7 +94,7 @@ class ModelStep:
 
     def take(self, choice: dict[str, Any], part: dict[str, Any], *, whole: bool = False) -> str:
         """Add a choice's delta or, with `whole`, its complete message, and return the text in it. Raises TooLarge."""
-        self.finish_reason = _name_in(choice.get("finish_reason")) or self.finish_reason
+        self.finish_reason = name_in(choice.get("finish_reason")) or self.finish_reason
         refusal = refusal_in(part)
         if refusal:
             part = {name: value for name, value in part.items() if name != "refusal"}
@@ -172,7 +172,7 @@ async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[
                 around = {name: value for name, value in chunk.items() if name not in _IN_CHUNK and value is not None}
                 if around and not around.items() <= step.around.items():
                     step.around = dict(islice({**step.around, **around}.items(), MAX_AROUND))
-                step.model = _name_in(chunk.get("model")) or step.model
+                step.model = name_in(chunk.get("model")) or step.model
                 step.usage = newer_usage(step.usage, usage_of(chunk))
                 for choice in choices_of(chunk):
                     delta: dict[str, Any] = choice.get("delta") or {}
@@ -197,7 +197,7 @@ async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerato
     fields. Until the answer begins only the request's own deadline applies. Raises DomainErrors."""
     with step.within_span(request) as timed:
         answer = await model().complete(timed)
-        step.model = _name_in(answer.get("model"))
+        step.model = name_in(answer.get("model"))
         step.usage = usage_of(answer)
     step.choice = answer
     choice = answer["choices"][0]
@@ -247,7 +247,7 @@ def has_other_content(choice: Mapping[str, Any]) -> bool:
     return bool(choice.get("logprobs")) or any(value for key, value in part.items() if key not in _MESSAGE_FIELDS)
 
 
-def _name_in(value: Any) -> str:
+def name_in(value: Any) -> str:
     """Return an upstream's name for something in storable form; "" for anything but text."""
     return storable_text(value)[:_MAX_NAME] if isinstance(value, str) else ""
 
