@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gateway.messages import content_text
+from gateway.tool_calls import calls_in
 from gateway.upstream.answer import Chunk, choices_of, max_body_bytes
 from gateway.upstream.calls import CallAccumulator, PartialCall, call_json
 from gateway.upstream.kept import FieldAccumulator, PartAccumulator, SizeBudget
@@ -28,7 +29,8 @@ class MessageAccumulator:
 
     def add(self, piece: Mapping[str, Any], *, whole: bool = False) -> str:
         """Add a delta or, with `whole`, a complete message, and return the text in it. Raises TooLarge."""
-        self.calls.add(piece.get("tool_calls"), whole=whole)
+        for call in calls_in(piece):
+            self.calls.add(call, whole=whole)
         if whole:
             self.extra.add_whole_message(piece)
         else:

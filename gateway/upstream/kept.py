@@ -119,8 +119,8 @@ class FieldAccumulator:
 
     def result(self) -> dict[str, Any]:
         """Return the fields merged so far."""
-        joined = _joined(self._fields)
-        return joined if isinstance(joined, dict) else {}
+        joined: dict[str, Any] = _joined(self._fields)
+        return joined
 
     def _merge(self, into: dict[str, Any], name: str, value: Any, *, append: bool, depth: int = 0) -> None:
         if value is None or depth > _MAX_DEPTH:
@@ -188,7 +188,7 @@ class PartAccumulator(FieldAccumulator):
 
     def parts(self) -> list[dict[str, Any]]:
         """Return the parts, or an empty list if all of the content is text."""
-        return [part for part in map(_joined, self._parts) if isinstance(part, dict)]
+        return list(map(_joined, self._parts))
 
 
 def _joined(value: Any) -> Any:

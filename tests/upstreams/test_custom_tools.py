@@ -119,7 +119,7 @@ def collected(*pieces: dict[str, Any]) -> list[tuple[bool, str, str]]:
     calls = CallAccumulator(SizeBudget(1000), lambda _: None)
     calls.custom_names = frozenset({"patch"})
     for piece in pieces:
-        calls.add([piece], whole=False)
+        calls.add(piece, whole=False)
     assert all(call.held for call in calls.calls if call.name == "patch")
     calls.by_id()
     return [(call.custom, call.name, "".join(call.arguments)) for call in calls.calls]
