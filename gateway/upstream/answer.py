@@ -12,6 +12,7 @@ import httpx2
 from django.conf import settings
 
 from gateway.errors import RequestRefused, UpstreamUnreachable
+from gateway.tool_calls import calls_in
 from gateway.upstream.error_body import is_error
 from gateway.upstream.fault_classes import BOTCHED_CALL
 from gateway.upstream.faults import BROKE_OFF, fault_in_answer
@@ -181,8 +182,8 @@ def chunk_of_completion(answer: dict[str, Any]) -> Chunk:
     for choice in given:
         message = choice.get("message")
         delta = dict(message) if isinstance(message, dict) else {}
-        if isinstance(calls := delta.get("tool_calls"), list):
-            delta["tool_calls"] = [call | {"index": at} for at, call in enumerate(calls) if isinstance(call, dict)]
+        if calls := calls_in(delta):
+            delta["tool_calls"] = [call | {"index": at} for at, call in enumerate(calls)]
         rest = {name: value for name, value in choice.items() if name != "message"}
         content = delta.get("content")
         parts = content if isinstance(content, list) else [{"text": content}]

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from gateway.tool_calls import calls_in
+
 _MAX_HALVES = 32  # characters of one answer whose second half is awaited
 _TextKey = tuple[int, str, str]  # choice, field, call
 
@@ -46,8 +48,7 @@ def _texts(choice: dict[str, Any]) -> Iterator[tuple[_TextKey, dict[str, Any], s
     for name, value in delta.items():
         if isinstance(value, str):
             yield (index, name, ""), delta, name
-    calls = delta.get("tool_calls")
-    for call in calls if isinstance(calls, list) else ():
-        function = call.get("function") if isinstance(call, dict) else None
+    for call in calls_in(delta):
+        function = call.get("function")
         if isinstance(function, dict) and isinstance(function.get("arguments"), str):
             yield (index, "arguments", f"call {_index(call)}"), function, "arguments"

@@ -206,13 +206,11 @@ async def _pieces(response: httpx2.Response, deadlines: Deadlines) -> AsyncGener
                 data = await anext(body, None)
             if deadlines.over:  # a body that always has data ready never times out
                 raise TimeoutError
-        except TimeoutError:
+        except (TimeoutError, *WIRE_ERRORS) as error:
             if deadlines.finished:
                 return
-            raise deadlines.fault() from None
-        except WIRE_ERRORS:
-            if deadlines.finished:
-                return
+            if isinstance(error, TimeoutError):
+                raise deadlines.fault() from None
             raise
         if data is None:
             deadlines.ended = True
