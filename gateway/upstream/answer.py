@@ -182,8 +182,8 @@ def chunk_of_completion(answer: dict[str, Any]) -> Chunk:
     for choice in given:
         message = choice.get("message")
         delta = dict(message) if isinstance(message, dict) else {}
-        if calls := calls_in(delta):
-            delta["tool_calls"] = [call | {"index": at} for at, call in enumerate(calls)]
+        if delta.get("tool_calls"):
+            delta["tool_calls"] = [call | {"index": at} for at, call in enumerate(calls_in(delta))]
         rest = {name: value for name, value in choice.items() if name != "message"}
         content = delta.get("content")
         parts = content if isinstance(content, list) else [{"text": content}]
