@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import re
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -42,6 +43,7 @@ from memories.tokens import text_tokens
 
 logger = logging.getLogger("daybook.usage")
 _USAGE_BYTES = 2_000  # bytes at both ends of an answer that are searched for the usage
+_USAGE = re.compile(rb'"usage"\s*:\s*(?=\{)')
 # An agent's default parameters that mean the same in text completions as in chats
 _TEXT_PARAMETERS = frozenset(
     {
@@ -249,8 +251,7 @@ def _text_in(choice: dict[str, Any]) -> str:
 def usage_in(answer: bytes) -> Any:
     """Return the usage near the beginning or the end of a JSON answer, which is not parsed as a whole, or {}."""
     for piece in (answer[-_USAGE_BYTES:], answer[:_USAGE_BYTES]):
-        if (at := piece.rfind(b'"usage"')) >= 0 and (begin := piece.find(b"{", at)) >= 0:
-            text = piece[begin:].decode(errors="replace")
+        for found in reversed([*_USAGE.finditer(piece)]):
             with contextlib.suppress(ValueError, RecursionError):
-                return json.JSONDecoder().raw_decode(text)[0]
+                return json.JSONDecoder().raw_decode(piece[found.end() :].decode(errors="replace"))[0]
     return {}
