@@ -144,7 +144,7 @@ def _signs(
         if message.get("role") == "user" or (message.get("role") == "assistant" and not message.get("tool_calls"))
     )
     count = len(list(islice(spoken, 2)))
-    names = {_tool_name(tool) for tool in tools}
+    names = {(tool.get("function") or {}).get("name") for tool in tools}
     signs = {
         "single": count == 1,
         "history": count > 1,
@@ -157,11 +157,6 @@ def _signs(
         "whole": True,
     }
     return frozenset(name for name, present in signs.items() if present)
-
-
-def _tool_name(tool: ChatMessage) -> str:
-    function = tool.get("function")
-    return str(function.get("name", "")) if isinstance(function, dict) else ""
 
 
 def _folded(text: str) -> str:
