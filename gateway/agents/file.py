@@ -67,8 +67,7 @@ class _Loader(yaml.SafeLoader):
 def parse(text: str) -> AgentsFile:
     """Parse and validate the text of a file. Raises InvalidRequest, which names the key. Nothing is applied."""
     data = read_yaml(text)
-    if data is None:
-        data = {}
+    data = {} if data is None else data
     if not isinstance(data, dict):
         raise InvalidRequest(
             "The file is a mapping with `agents`, `memories`, `model_roles`, `prices` and `upstreams`. Nothing was "
@@ -95,7 +94,10 @@ def apply_file(path: Path) -> list[str]:
 
 
 def _apply(content: bytes) -> list[str]:
-    file = parse(_text(content))
+    try:
+        file = parse(content.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"The file is not UTF-8 text (at byte {error.start}). Nothing was applied.") from None
     names = agents_apply(file)
     for name, agent in file.agents.items():
         for sentence in agent_warnings(agent):
@@ -114,13 +116,6 @@ def _bytes(path: Path) -> bytes:
     if len(content) > _MAX_BYTES:
         raise InvalidRequest(f"{path} is larger than {_MAX_BYTES} bytes. Nothing was applied.")
     return content
-
-
-def _text(content: bytes) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidRequest(f"The file is not UTF-8 text (at byte {error.start}). Nothing was applied.") from None
 
 
 @transaction.atomic
