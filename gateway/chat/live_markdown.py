@@ -7,7 +7,6 @@ how often to render (gateway.chat.live_html)."""
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -35,15 +34,6 @@ _UNFINISHED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class BlockUpdate:
-    """An update of a block: keep the first `keep` UTF-16 units of its current HTML and append `html`."""
-
-    block: int
-    keep: int
-    html: str
-
-
 class LiveMarkdown:
     """The HTML of a growing text. Not thread-safe."""
 
@@ -69,8 +59,9 @@ class LiveMarkdown:
         self._marks += count_marks(text)
         self._open += text
 
-    def changes(self, *, complete: bool = False) -> tuple[list[BlockUpdate], int]:
-        """Return the changes since the last call and the number of blocks. If `complete`, no more text follows and
+    def changes(self, *, complete: bool = False) -> tuple[list[dict[str, Any]], int]:
+        """Return the changes since the last call and the number of blocks. A change is `{block, keep, html}`: keep the
+        first `keep` UTF-16 units of the block's current HTML and append `html`. If `complete`, no more text follows and
         nothing is held back."""
         if self._too_slow or self._length > MAX_CHARS or self._marks > MAX_MARKS:
             return self._unrendered_changes()
@@ -98,7 +89,7 @@ class LiveMarkdown:
             self._finish(blocks, ended, env)
         return changed
 
-    def _unrendered_changes(self) -> tuple[list[BlockUpdate], int]:
+    def _unrendered_changes(self) -> tuple[list[dict[str, Any]], int]:
         if self._finished:
             self._finished, self._shown = 0, []
         return self._changed([unrendered("".join(self._pieces))])
@@ -112,13 +103,13 @@ class LiveMarkdown:
             self._open = text + pending
         return text
 
-    def _changed(self, html: list[str]) -> tuple[list[BlockUpdate], int]:
+    def _changed(self, html: list[str]) -> tuple[list[dict[str, Any]], int]:
         changes = []
         for number, now in enumerate(html):
             before = self._shown[number] if number < len(self._shown) else None
             if now != before:
                 same = common_prefix(before or "", now)
-                changes.append(BlockUpdate(self._finished + number, _utf16(now[:same]), now[same:]))
+                changes.append({"block": self._finished + number, "keep": _utf16(now[:same]), "html": now[same:]})
         self._shown = html
         return changes, self._finished + len(html)
 

@@ -1,10 +1,9 @@
 """Formats stored tool calls for people: name, arguments and result, for the transcript and the admin."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-Pairs = Sequence[tuple[str, str]]
 _TRUNCATED = "… (cut here)"
 
 
