@@ -190,13 +190,7 @@ class AgentSettings(_Strict):
 class ConsolidationSettings(_Strict):
     """Consolidation of past sessions into durable documents."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        strict=True,
-        populate_by_name=True,
-        alias_generator=AliasGenerator(validation_alias=to_camel),
-    )
+    model_config = ConfigDict(populate_by_name=True, alias_generator=AliasGenerator(validation_alias=to_camel))
 
     enabled: bool = Field(False, description="Consolidate past sessions; off: nothing runs and nothing is injected.")
     upstream: OptionalName = Field(
