@@ -7,6 +7,7 @@ how often to render (gateway.chat.live_html)."""
 
 import re
 from collections.abc import Sequence
+from copy import copy
 from html import escape
 from typing import Any
 
@@ -69,8 +70,7 @@ class LiveMarkdown:
         if complete:
             self._env.pop("live", None)
         shown = text if complete else text[: len(text) - _held_back(text, self._in_code)]
-        env = self._env | {"references": dict(self._env["references"]), "footnotes": set(self._env["footnotes"])}
-        env["numbered"] = set(self._env["numbered"])
+        env = self._env | {name: copy(self._env[name]) for name in ("references", "footnotes", "numbered")}
         try:
             blocks = _blocks(MARKDOWN.parse(shown, env))
         except TooManySteps:
@@ -121,10 +121,7 @@ class LiveMarkdown:
                 self._env["references"].setdefault(label, reference)
         for block in blocks[:ended]:
             self._env["footnotes"].update(token.info for token in block if token.type == "footnote_open")
-        start = 0
-        for _ in range(line):
-            start = self._open.index("\n", start) + 1
-        self._open = self._open[start:]
+        self._open = self._open.split("\n", line)[-1]
         self._shown = self._shown[ended:]
         self._finished += ended
         self._coloured.clear()
@@ -158,12 +155,10 @@ def _first_line(block: Sequence[Token]) -> int:
 
 def _ended(blocks: Sequence[Sequence[Token]], lines: int) -> int:
     """Return how many blocks cannot change any more: those before the last block whose first line is complete."""
-    begun = [
-        number
-        for number, block in enumerate(blocks)
-        if _first_line(block) < lines and block[0].type != "formula_pending"
-    ]
-    return begun[-1] if begun else 0
+    return max(
+        (at for at, block in enumerate(blocks) if _first_line(block) < lines and block[0].type != "formula_pending"),
+        default=0,
+    )
 
 
 def _held_back(text: str, in_code: bool) -> int:
