@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from memories.storable import storable
+
 _TRUNCATED = "… (cut here)"
 
 
@@ -32,10 +34,10 @@ def _pairs(text: str, max_chars: int) -> list[tuple[str, str]]:
     if not text.startswith("{") or len(text) > max_chars:
         return []
     try:
-        found = json.loads(text)
+        found = storable(json.loads(text))
+        return [(name.replace("_", " "), _value(value)) for name, value in found.items() if value not in (None, "")]
     except (ValueError, RecursionError):
         return []
-    return [(str(name).replace("_", " "), _value(value)) for name, value in found.items() if value not in (None, "")]
 
 
 def _value(value: Any) -> str:
