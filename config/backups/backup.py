@@ -98,7 +98,7 @@ def restore(folder: Path, *, force: bool = False) -> Restored:
     verify(folder, manifest)
     if has_data and manifest.engine == "sqlite":
         sqlite_tools.refuse_damaged(Path(connection.settings_dict["NAME"]))
-    replaced, known = (backup(_default_folder("replaced"))[0], attachments_known()) if has_data else (None, set())
+    replaced, known = (backup(_default_folder("replaced"))[0], attachments_known()) if has_data else (None, {})
     newest, owners = _before_replacing() if has_data else (0, set())
     with attachments_added(folder) as added:
         connections.close_all()
