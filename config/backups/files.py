@@ -11,7 +11,16 @@ from django.core.management.base import CommandError
 from django.db import connection
 
 from config.backups.sqlite_tools import rows_of, sync
-from gateway.attachments.files import file_delete, file_is_gone, file_load, file_name, file_store, is_local, sha256_of
+from gateway.attachments.files import (
+    ReadFailure,
+    file_delete,
+    file_is_gone,
+    file_load,
+    file_name,
+    file_store,
+    is_local,
+    sha256_of,
+)
 from gateway.models import Attachment
 
 FOLDER = "attachments"
@@ -29,14 +38,16 @@ def attachments_known() -> dict[FileKey, int]:
 
 def attachments_copy(folder: Path, database: Path) -> int | None:
     """Copy attachments into a backup, after the database was copied. Returns their number, or None if they are in
-    another storage."""
+    another storage. Raises CommandError if one cannot be read."""
     if not is_local():
         return None
     count = 0
     for (owner_id, sha256), size in sorted(_known_in(database).items()):
-        data = file_load(owner_id, sha256, size)
+        data, name = file_load(owner_id, sha256, size), file_name(owner_id, sha256)
+        if data is ReadFailure.UNAVAILABLE:
+            raise CommandError(f"{FOLDER}/{name} cannot be read. Nothing was backed up.")
         if isinstance(data, bytes):  # it may have been deleted in the meantime
-            path = folder / FOLDER / file_name(owner_id, sha256)
+            path = folder / FOLDER / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
             sync(path)
