@@ -25,8 +25,7 @@ from pytest_rerunfailures import ClientStatusDB, StatusDB
 
 from config.serving.assets import prepare_assets
 from gateway import authentication, upstream
-from gateway.accounts.logins import forget_recent_logins
-from gateway.accounts.openid import forget_clients
+from gateway.accounts import logins, openid
 from gateway.models import Agent, Session
 from gateway.upstream import reasoning, wire
 from gateway.upstream.cache import upstream_cache
@@ -217,8 +216,8 @@ def fresh_process() -> Generator[None]:
     counters.unstored_take()
     forget_sweep_state()
     clocks._set_forward_at = -math.inf
-    forget_recent_logins()
-    forget_clients()
+    logins._recent.clear()
+    openid._clients.clear()
 
 
 @pytest.fixture(scope="session", autouse=True)

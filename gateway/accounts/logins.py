@@ -25,25 +25,14 @@ SEEN_SECONDS = 300.0
 """How often the time of a browser's last use is updated."""
 _MAX_RECENT = 10_000
 # The first match counts, since browsers also claim to be the ones they derive from.
-_BROWSERS = (
-    ("Edg", "Edge"),
-    ("OPR/", "Opera"),
-    ("SamsungBrowser/", "Samsung Internet"),
-    ("Firefox/", "Firefox"),
-    ("FxiOS/", "Firefox"),
-    ("CriOS/", "Chrome"),
-    ("Chrome/", "Chrome"),
-    ("Safari/", "Safari"),
-)
-_SYSTEMS = (
-    ("iPhone", "iPhone"),
-    ("iPad", "iPad"),
-    ("Android", "Android"),
-    ("CrOS", "ChromeOS"),
-    ("Windows", "Windows"),
-    ("Mac OS X", "macOS"),
-    ("Linux", "Linux"),
-)
+_BROWSERS = {
+    "Edg": "Edge", "OPR/": "Opera", "SamsungBrowser/": "Samsung Internet", "Firefox/": "Firefox", "FxiOS/": "Firefox",
+    "CriOS/": "Chrome", "Chrome/": "Chrome", "Safari/": "Safari",
+}  # fmt: skip
+_SYSTEMS = {
+    "iPhone": "iPhone", "iPad": "iPad", "Android": "Android", "CrOS": "ChromeOS", "Windows": "Windows",
+    "Mac OS X": "macOS", "Linux": "Linux",
+}  # fmt: skip
 _MAX_HEADER_CHARS = 1_000
 _lock = threading.Lock()
 _recent: LRUCache[str, bool] = LRUCache()
@@ -72,12 +61,6 @@ def login_seen(request: HttpRequest) -> None:
             logger.info("The last use of a browser was not recorded: the database is busy.")
 
     write_later(store)
-
-
-def forget_recent_logins() -> None:
-    """Clear the cache of recently recorded browsers (for tests)."""
-    with _lock:
-        _recent.clear()
 
 
 def logins_of(user: AbstractBaseUser) -> "QuerySet[Login]":
@@ -127,6 +110,6 @@ def _store(key: str, user_id: int, device: str) -> None:
 def device_words(user_agent: str) -> str:
     """Return a description of a User-Agent header; “A browser” if it is not recognised."""
     header = user_agent[:_MAX_HEADER_CHARS]
-    browser = next((name for token, name in _BROWSERS if token in header), "A browser")
-    system = next((name for token, name in _SYSTEMS if token in header), "")
+    browser = next((name for token, name in _BROWSERS.items() if token in header), "A browser")
+    system = next((name for token, name in _SYSTEMS.items() if token in header), "")
     return f"{browser} on {system}" if system else browser

@@ -9,7 +9,6 @@ from authlib.common.errors import AuthlibBaseError
 from authlib.integrations.django_client import OAuth
 from django.conf import settings
 from django.contrib.auth import login
-from django.contrib.sessions.backends.base import SessionBase
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -44,13 +43,13 @@ _clients: dict[str, Any] = {}
 @require_GET
 def openid_begin(request: HttpRequest) -> HttpResponse:
     """`/login/sso/`: redirect to the provider."""
-    configured: OpenID | None = settings.OIDC
-    if configured is None:
-        raise Http404
+    configured = _configured()
     next_url = request.GET.get("next", "")
     safe = url_has_allowed_host_and_scheme(next_url, {request.get_host()}, require_https=request.is_secure())
     request.session[_NEXT] = next_url if safe and len(next_url) <= _MAX_NEXT_CHARS else "/"
-    _drop_oldest(request.session)
+    pending = [key for key in request.session.keys() if key.startswith(_PENDING)]  # noqa: SIM118 - not a dictionary
+    for key in pending[: max(0, len(pending) - MAX_PENDING + 1)]:  # make room for this one
+        del request.session[key]
     if not request.user.is_authenticated:
         request.session.set_expiry(PENDING_SECONDS)
     try:
@@ -67,9 +66,7 @@ def openid_begin(request: HttpRequest) -> HttpResponse:
 @require_GET
 def openid_callback(request: HttpRequest) -> HttpResponse:
     """`/login/sso/callback/`: sign in a person whom the provider redirected back."""
-    configured: OpenID | None = settings.OIDC
-    if configured is None:
-        raise Http404
+    configured = _configured()
     try:
         release_connection()
         person = _person(_claims(request, configured), configured)
@@ -87,9 +84,12 @@ def openid_callback(request: HttpRequest) -> HttpResponse:
     return response
 
 
-def forget_clients() -> None:
-    """Forget the cached metadata of providers (for tests)."""
-    _clients.clear()
+def _configured() -> OpenID:
+    """Return the configured provider. Raises Http404."""
+    configured: OpenID | None = settings.OIDC
+    if configured is None:
+        raise Http404
+    return configured
 
 
 def _client(configured: OpenID) -> Any:
@@ -164,13 +164,6 @@ def _person(claims: dict[str, Any], configured: OpenID) -> Person:
 def _text(claims: dict[str, Any], name: str) -> str:
     value = claims.get(name)
     return value.strip() if isinstance(value, str) and value.isprintable() else ""
-
-
-def _drop_oldest(session: SessionBase) -> None:
-    """Make room for another unfinished sign-in."""
-    pending = [key for key in session.keys() if key.startswith(_PENDING)]  # noqa: SIM118 - not a dictionary
-    for key in pending[: max(0, len(pending) - MAX_PENDING + 1)]:
-        del session[key]
 
 
 def _failure_page(request: HttpRequest, error: Exception) -> HttpResponse:

@@ -66,7 +66,8 @@ def _mails_queue(form: PasswordResetForm, origin: str) -> None:
     so that simultaneous requests keep to the limit."""
     matching = [user.pk for user in form.get_users(form.cleaned_data["email"])]
     locked = User.objects.select_for_update(no_key=True).filter(pk__in=matching).order_by("pk")
-    users = [user for user in locked if _requests_for(user) < MAX_PER_ACCOUNT][:_MAX_ACCOUNTS]
+    counts = {user: _recent_requests().filter(kind="user", object_id=str(user.pk)).count() for user in locked}
+    users = [user for user, count in counts.items() if count < MAX_PER_ACCOUNT][:_MAX_ACCOUNTS]
     for user in users:
         owner = Owner.objects.filter(user=user).select_related("user").first()
         audit_record(Action.PASSWORD_FORGOTTEN, actor=NOBODY, kind="user", object_id=user.pk, owner=owner)
@@ -136,10 +137,6 @@ def _mail(user: User, origin: str) -> Outcome:
     link = reverse("password_reset_confirm", kwargs={"uidb64": uid, "token": default_token_generator.make_token(user)})
     name = user.get_username()
     return mail_try(user.email, "Reset your Daybook password", "password", name=name, address=f"{origin}{link}")
-
-
-def _requests_for(user: Any) -> int:
-    return _recent_requests().filter(kind="user", object_id=str(user.pk)).count()
 
 
 def _requests_from(network: str) -> int:

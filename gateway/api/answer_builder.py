@@ -19,6 +19,8 @@ from gateway.turns.events import Delta, Done, Event
 class AnswerBuilder(ABC):
     """Collects the events of an answer's stream."""
 
+    keep_alive = sse.KEEP_ALIVE  # sent while the stream is silent
+
     def __init__(self) -> None:
         self._events: list[dict[str, Any]] = []
         self._begun = False
@@ -27,8 +29,7 @@ class AnswerBuilder(ABC):
     def add(self, event: Event) -> None:
         if isinstance(event, Delta) and not event.choice.get("index"):  # such an answer has only one choice
             self._begin()
-            part = event.choice.get("delta") or event.choice.get("message")
-            self._add_delta(event, part if isinstance(part, dict) else {})
+            self._add_delta(event, event.choice.get("delta") or event.choice.get("message") or {})
         elif isinstance(event, Done):
             self._begin()
             self._order.end()
@@ -69,16 +70,11 @@ class AnswerBuilder(ABC):
 
 
 async def respond_built(
-    events: AsyncGenerator[Event],
-    builder: AnswerBuilder,
-    *,
-    stream: bool,
-    context: TurnContext | None = None,
-    keep_alive: bytes = sse.KEEP_ALIVE,
+    events: AsyncGenerator[Event], builder: AnswerBuilder, *, stream: bool, context: TurnContext | None = None
 ) -> HttpResponseBase:
     """Run a turn and return its answer like `respond`."""
     whole, pieces = partial(_whole, events, builder), partial(_pieces, events, builder)
-    return await respond(whole, pieces, builder.fail, stream=stream, context=context, keep_alive=keep_alive)
+    return await respond(whole, pieces, builder.fail, stream=stream, context=context, keep_alive=builder.keep_alive)
 
 
 async def _whole(events: AsyncGenerator[Event], builder: AnswerBuilder) -> dict[str, Any]:

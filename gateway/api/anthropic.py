@@ -6,7 +6,7 @@ from django.http import HttpResponse, HttpResponseBase
 from ninja import Router
 
 from gateway.api.answer_builder import respond_built
-from gateway.api.anthropic_answer import PING, MessageBuilder
+from gateway.api.anthropic_answer import MessageBuilder
 from gateway.api.anthropic_body import read_messages, session_in
 from gateway.api.counting import estimate_request, estimate_with_memory
 from gateway.api.openai_body import CompletionBody, parse_async
@@ -35,7 +35,7 @@ async def messages(request: ApiRequest) -> HttpResponseBase:
         events, context = turn.events(), turn.context
     else:
         events = plain_events(await open_plain(caller, body), stream=body.stream)
-    return await respond_built(events, builder, stream=body.stream, context=context, keep_alive=PING)
+    return await respond_built(events, builder, stream=body.stream, context=context)
 
 
 @router.post("/messages/count_tokens", openapi_extra=COUNT_TOKENS)

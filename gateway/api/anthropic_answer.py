@@ -20,7 +20,6 @@ from gateway.upstream.reasoning import reasoning_in
 from memories.ids import uuid7
 
 Event = dict[str, Any]
-PING = sse.event("ping", {"type": "ping"})
 # Clients send thinking back with a signature. It is ignored, since Daybook stores the reasoning that servers need.
 _SIGNATURE = "daybook"
 _NO_USAGE = {"input_tokens": 0, "output_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
@@ -41,6 +40,8 @@ _CONTINUED: Mapping[str, Any] = {}  # for pieces of a call after the first
 class MessageBuilder(AnswerBuilder):
     """A message while it is written. Only one block is open at a time: pieces of another block wait until the open one
     is complete. `input_tokens` is an estimate, for clients that read it only in the first event."""
+
+    keep_alive = sse.event("ping", {"type": "ping"})
 
     def __init__(self, body: CompletionBody, *, input_tokens: int) -> None:
         super().__init__()
@@ -146,8 +147,7 @@ class MessageBuilder(AnswerBuilder):
         """Return `stop_reason` and `stop_sequence`. The choice is the last one of a stream, or a whole completion."""
         if done.state == Run.State.AWAITING_CLIENT_TOOLS:
             return {"stop_reason": "tool_use", "stop_sequence": None}
-        choices = done.choice.get("choices")
-        last = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else done.choice
+        last = done.choice if self._body.stream else done.choice["choices"][0]
         for name in _STOP_SEQUENCE_FIELDS:
             if isinstance(last.get(name), str) and last[name] in (self._body.parameters.get("stop") or ()):
                 return {"stop_reason": "stop_sequence", "stop_sequence": last[name]}

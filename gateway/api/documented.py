@@ -24,21 +24,21 @@ def header_parameter(name: str, description: str, **schema: Any) -> dict[str, An
     return {"name": name, "in": "header", "required": False, "schema": text, "description": description}
 
 
-def _exact_object(**properties: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of an object with exactly these properties."""
-    return {"type": "object", "required": [*properties], "additionalProperties": False, "properties": properties}
+def whole(**properties: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object that has all of these properties."""
+    return {"type": "object", "required": [*properties], "properties": properties}
 
 
 _SCHEMA = "Error"
-_ERROR = _exact_object(
-    error=_exact_object(
-        message={"type": "string", "description": "What is wrong, for people."},
-        type={"type": "string", "description": "The kind of error."},
-        param={"type": ["string", "null"], "description": "The field or parameter that is wrong."},
-        code={"type": "string", "description": "What is wrong, for programs; codes do not change."},
-        details={"type": "object", "description": "Figures and names that belong to the code."},
-    )
-) | {"title": "Error"}
+_ERROR_FIELDS = whole(
+    message={"type": "string", "description": "What is wrong, for people."},
+    type={"type": "string", "description": "The kind of error."},
+    param={"type": ["string", "null"], "description": "The field or parameter that is wrong."},
+    code={"type": "string", "description": "What is wrong, for programs; codes do not change."},
+    details={"type": "object", "description": "Figures and names that belong to the code."},
+)
+_ONLY_THESE = {"additionalProperties": False}
+_ERROR = whole(error=_ERROR_FIELDS | _ONLY_THESE) | {**_ONLY_THESE, "title": "Error"}
 _MEANING = {
     400: "The request is not valid.",
     401: "There is no key and no login, or the key is unknown.",

@@ -9,18 +9,9 @@ from typing import Annotated, Any
 from ninja import Router, Status
 from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints
 
+from gateway import keys
 from gateway.api import answers
 from gateway.authentication import forget_keys
-from gateway.keys import (
-    MAX_MONEY,
-    MAX_OVERLAP,
-    api_key_revoke,
-    api_key_rotate,
-    api_key_update,
-    own_key_create,
-    plain_keys,
-    rate_words,
-)
 from gateway.models import ApiKey
 from memories.api.answers import as_shape, documented, list_of
 from memories.api.bodies import Body, BookName
@@ -60,7 +51,7 @@ class KeyIn(
     requests_per_minute: int = Field(0, ge=0, le=1_000_000, description="0 = no limit.")
     tokens_per_day: int = Field(0, ge=0, le=10**15, description="Input and output, a UTC day; 0 = no limit.")
     money_per_day: float = Field(
-        0.0, ge=0, le=MAX_MONEY, allow_inf_nan=False, description="In the currency of the prices; 0 = no limit."
+        0.0, ge=0, le=keys.MAX_MONEY, allow_inf_nan=False, description="In the currency of the prices; 0 = no limit."
     )
     streams_at_once: int = Field(0, ge=0, le=100_000, description="Concurrent answers, streamed or not; 0 = no limit.")
     expires_at: AwareDatetime | None = Field(None, description="When the key expires.")
@@ -72,7 +63,7 @@ class KeyPatch(KeyIn, json_schema_extra={"examples": [{"name": "my old laptop"}]
 
 class RotateIn(Body, json_schema_extra={"examples": [{"overlap_seconds": 3600}]}):
     overlap_seconds: Annotated[
-        int, Field(ge=0, le=int(MAX_OVERLAP.total_seconds()), description="How long the old key still works.")
+        int, Field(ge=0, le=int(keys.MAX_OVERLAP.total_seconds()), description="How long the old key still works.")
     ] = 0
 
 
@@ -89,7 +80,7 @@ def key_create(request: ApiRequest, body: KeyIn) -> Status[Any]:
     """Create a key. Its plain text, `key`, is only in this answer."""
     _keys(request.auth)
     owner = Owner.objects.get(pk=request.auth.owner_id)
-    key, plain = own_key_create(owner=owner, by=actor_of_caller(request.auth), **body.model_dump())
+    key, plain = keys.own_key_create(owner=owner, by=actor_of_caller(request.auth), **body.model_dump())
     return Status(201, key_json(key) | {"key": plain})
 
 
@@ -104,8 +95,8 @@ def key_get(request: ApiRequest, key_id: str) -> dict[str, Any]:
 @writing
 def key_patch(request: ApiRequest, key_id: str, body: KeyPatch) -> dict[str, Any]:
     """Change a key's name or its limits. It may take a minute until every process applies the change."""
-    key = _own_key(request.auth, key_id)
-    api_key_update(key, by=actor_of_caller(request.auth), **body.model_dump(exclude_unset=True))
+    key = _key(request.auth, key_id, to_change=True)
+    keys.api_key_update(key, by=actor_of_caller(request.auth), **body.model_dump(exclude_unset=True))
     forget_keys()
     return key_json(key)
 
@@ -115,7 +106,7 @@ def key_patch(request: ApiRequest, key_id: str, body: KeyPatch) -> dict[str, Any
 @writing
 def key_delete(request: ApiRequest, key_id: str) -> Status[Any]:
     """Revoke a key immediately, in every process."""
-    api_key_revoke(_key(request.auth, key_id), by=actor_of_caller(request.auth))
+    keys.api_key_revoke(_key(request.auth, key_id), by=actor_of_caller(request.auth))
     forget_keys()
     return Status(204, None)
 
@@ -124,8 +115,9 @@ def key_delete(request: ApiRequest, key_id: str) -> Status[Any]:
 @writing
 def key_rotate(request: ApiRequest, key_id: str, body: RotateIn | None = None) -> dict[str, Any]:
     """Replace the plain text of a key. The new one is only in this answer; the old one works for `overlap_seconds`."""
-    key, overlap = _own_key(request.auth, key_id), timedelta(seconds=body.overlap_seconds if body else 0)
-    plain = api_key_rotate(key, overlap=overlap, by=actor_of_caller(request.auth))
+    key = _key(request.auth, key_id, to_change=True)
+    overlap = timedelta(seconds=body.overlap_seconds if body else 0)
+    plain = keys.api_key_rotate(key, overlap=overlap, by=actor_of_caller(request.auth))
     forget_keys()
     return key_json(key) | {"key": plain}
 
@@ -138,23 +130,18 @@ def _keys(caller: Caller) -> Any:
     """Return the caller's keys. Raises Forbidden if the caller uses a limited key."""
     if caller.key_id:
         own = ApiKey.objects.filter(pk=caller.key_id, owner_id=caller.owner_id).first()
-        if own is None or own.read_only or own.agents or own.books or own.expires_at or rate_words(own):
+        if own is None or own.read_only or own.agents or own.books or own.expires_at or keys.rate_words(own):
             raise Forbidden("Keys are managed with a login, or with a key without limits.")
-    return plain_keys().filter(owner_id=caller.owner_id)
+    return keys.plain_keys().filter(owner_id=caller.owner_id)
 
 
-def _key(caller: Caller, key_id: str) -> ApiKey:
+def _key(caller: Caller, key_id: str, *, to_change: bool = False) -> ApiKey:
+    """Return one of the caller's keys. `to_change` raises Forbidden if the key is trusted and the caller's is not,
+    which could otherwise take it over by rotating it."""
     number = parse_uuid(key_id)
     key: ApiKey | None = _keys(caller).select_related("owner").filter(pk=number).first() if number else None
     if key is None:
         raise NotFound("There is no such key.")
-    return key
-
-
-def _own_key(caller: Caller, key_id: str) -> ApiKey:
-    """Return a key that the caller may change. Raises Forbidden if the key is trusted and the caller's is not, which
-    could otherwise take it over by rotating it."""
-    key = _key(caller, key_id)
-    if key.trusted and caller.key_id and not caller.trusted:
+    if to_change and key.trusted and caller.key_id and not caller.trusted:
         raise Forbidden("A key that may name end users can only be changed with a login, or with such a key.")
     return key

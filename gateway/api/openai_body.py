@@ -157,7 +157,7 @@ def _with_files_joined(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
     for message in messages:
         before, content = joined[-1] if joined else {}, message.get("content")
         of_user = message["role"] == before.get("role") == "user" and before.get("content") and content
-        alone = _is_textless(content)
+        alone = isinstance(content, list) and bool(content) and not text_of(content).strip()
         if not (of_user and (alone or textless or _is_reminder(content))):
             joined.append(message)
             # A picture directly after a tool's result is the tool's, whose message cannot hold it.
@@ -168,10 +168,6 @@ def _with_files_joined(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
         joined[-1] = {**(message if textless else before), "content": parts}
         textless = textless and alone
     return joined
-
-
-def _is_textless(content: Any) -> bool:
-    return isinstance(content, list) and bool(content) and not text_of(content).strip()
 
 
 def _is_reminder(content: Any) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.conf import settings
 
-from gateway.api.documented import described, header_parameter
+from gateway.api.documented import described, header_parameter, whole
 from gateway.runs.by_id import MAX_EXTERNAL_ID
 from memories.limits import INPUTS, MESSAGES, SHORT_LENGTH, TOOLS
 
@@ -14,11 +14,6 @@ Json = dict[str, Any]
 
 def _object(required: tuple[str, ...], **properties: Json) -> Json:
     return {"type": "object", "required": list(required), "properties": properties}
-
-
-def _whole(**properties: Json) -> Json:
-    """Return the schema of an object that has all of these properties."""
-    return _object(tuple(properties), **properties)
 
 
 def _list(items: Json, **more: Any) -> Json:
@@ -39,7 +34,7 @@ _HEADERS = (
     header_parameter("X-Daybook-User", "The end user, with a trusted key.", maxLength=SHORT_LENGTH),
 )
 
-_MODEL = _whole(
+_MODEL = whole(
     id=_TEXT,
     object={"const": "model"},
     created=_NUMBER,
@@ -48,27 +43,13 @@ _MODEL = _whole(
     display_name=_TEXT,
     created_at={"type": "string", "format": "date-time"},
 )
-MODELS = described(
-    answer=_whole(
-        object={"const": "list"},
-        data=_list(_MODEL),
-        has_more={"const": False},
-        first_id=_TEXT_OR_NOTHING,
-        last_id=_TEXT_OR_NOTHING,
-    )
-)
+_IDS = {"first_id": _TEXT_OR_NOTHING, "last_id": _TEXT_OR_NOTHING}
+MODELS = described(answer=whole(object={"const": "list"}, data=_list(_MODEL), has_more={"const": False}, **_IDS))
 MODEL = described(answer=_MODEL)
 
 _LIMITED = {"description": f"A user's text has at most {settings.DAYBOOK_MAX_MESSAGE} characters."}
 _ROLE: Json = {"enum": ["system", "developer", "user", "assistant", "tool", "function"]}
-_MESSAGE = _object(
-    ("role",),
-    role=_ROLE,
-    content={
-        "anyOf": [{"type": "string"}, _list(_ANY_OBJECT), {"type": "null"}],
-        **_LIMITED,
-    },
-)
+_MESSAGE = _object(("role",), role=_ROLE, content={"anyOf": [_TEXT, _list(_ANY_OBJECT), {"type": "null"}], **_LIMITED})
 _CHAT_REQUEST = _object(
     ("model", "messages"),
     model=_AGENT,
@@ -78,11 +59,7 @@ _CHAT_REQUEST = _object(
     stream_options=_STREAM_OPTIONS,
     metadata=_object(
         (),
-        session_id={
-            "type": "string",
-            "maxLength": MAX_EXTERNAL_ID,
-            "description": "The session, if no header names it.",
-        },
+        session_id={**_TEXT, "maxLength": MAX_EXTERNAL_ID, "description": "The session, if no header names it."},
         temporary={"type": "string", "description": "`true`: memory is neither read nor written."},
     ),
 )
@@ -97,25 +74,23 @@ _CHAT_ANSWER = _object(
     choices=_list(_CHAT_CHOICE),
     usage=_USAGE,
 )
-_CHAT_CHUNK = _object(
-    ("object", "choices"),
-    id=_TEXT,
-    object={"const": "chat.completion.chunk"},
-    model=_AGENT,
-    choices=_list(_object(("index", "delta"), index=_NUMBER, delta=_ANY_OBJECT, finish_reason=_TEXT_OR_NOTHING)),
-    usage=_USAGE,
+
+
+def _with_choices(kind: str, choice: Json) -> Json:
+    choices = _list(choice)
+    return _object(("object", "choices"), id=_TEXT, object={"const": kind}, model=_AGENT, choices=choices, usage=_USAGE)
+
+
+_CHAT_CHUNK = _with_choices(
+    "chat.completion.chunk",
+    _object(("index", "delta"), index=_NUMBER, delta=_ANY_OBJECT, finish_reason=_TEXT_OR_NOTHING),
 )
 CHAT_COMPLETIONS = described(body=_CHAT_REQUEST, answer=_CHAT_ANSWER, event=_CHAT_CHUNK, parameters=_HEADERS)
 
 _TOKENS = _list(_NUMBER)
 _TEXTS: Json = {"anyOf": [_TEXT, _list(_TEXT, maxItems=INPUTS), _TOKENS, _list(_TOKENS, maxItems=INPUTS)]}
-_COMPLETION = _object(
-    ("object", "choices"),
-    id=_TEXT,
-    object={"const": "text_completion"},
-    model=_AGENT,
-    choices=_list(_object(("text",), index=_NUMBER, text=_TEXT, finish_reason=_TEXT_OR_NOTHING)),
-    usage=_USAGE,
+_COMPLETION = _with_choices(
+    "text_completion", _object(("text",), index=_NUMBER, text=_TEXT, finish_reason=_TEXT_OR_NOTHING)
 )
 COMPLETIONS = described(
     body=_object(
@@ -130,15 +105,9 @@ COMPLETIONS = described(
     event=_COMPLETION,
 )
 
+_EMBEDDING_MODEL = "An agent, for the configured embedding model on its upstream, or `upstream/model`."
 EMBEDDINGS = described(
-    body=_object(
-        ("model", "input"),
-        model={
-            **_AGENT,
-            "description": "An agent, for the configured embedding model on its upstream, or `upstream/model`.",
-        },
-        input=_TEXTS,
-    ),
+    body=_object(("model", "input"), model={**_AGENT, "description": _EMBEDDING_MODEL}, input=_TEXTS),
     answer=_object(("data",), data=_list(_object(("embedding",), index=_NUMBER)), model=_TEXT, usage=_USAGE),
 )
 
@@ -169,27 +138,27 @@ _RESPONSES_REQUEST = _object(
     truncation={"enum": ["auto", "disabled", None]},
 )
 RESPONSES = described(
-    body=_RESPONSES_REQUEST, answer=_RESPONSE, event=_whole(type=_TEXT, sequence_number=_NUMBER), parameters=_HEADERS
+    body=_RESPONSES_REQUEST, answer=_RESPONSE, event=whole(type=_TEXT, sequence_number=_NUMBER), parameters=_HEADERS
 )
 RESPONSE = described(answer=_RESPONSE)
 INPUT_TOKENS = described(
-    body=_RESPONSES_REQUEST, answer=_whole(object={"const": "response.input_tokens"}, input_tokens=_NUMBER)
+    body=_RESPONSES_REQUEST, answer=whole(object={"const": "response.input_tokens"}, input_tokens=_NUMBER)
 )
-RESPONSE_DELETED = described(answer=_whole(id=_TEXT, deleted={"const": True}))
-INPUT_ITEMS = described(answer=_whole(object={"const": "list"}, data=_list(_ANY_OBJECT)))
+RESPONSE_DELETED = described(answer=whole(id=_TEXT, deleted={"const": True}))
+INPUT_ITEMS = described(answer=whole(object={"const": "list"}, data=_list(_ANY_OBJECT)))
 
 _ANTHROPIC_ERROR = _object(
-    ("type", "error"), type={"const": "error"}, error=_whole(type=_TEXT, message=_TEXT), request_id=_TEXT
+    ("type", "error"), type={"const": "error"}, error=whole(type=_TEXT, message=_TEXT), request_id=_TEXT
 )
 _MESSAGES_REQUEST = _object(
     ("model", "messages"),
     model=_AGENT,
     messages=_list(
-        _whole(role={"enum": ["user", "assistant"]}, content={"anyOf": [_TEXT, _list(_whole(type=_TEXT))], **_LIMITED}),
+        whole(role={"enum": ["user", "assistant"]}, content={"anyOf": [_TEXT, _list(whole(type=_TEXT))], **_LIMITED}),
         minItems=1,
         maxItems=MESSAGES,
     ),
-    system={"anyOf": [_TEXT, _list(_whole(type=_TEXT))]},
+    system={"anyOf": [_TEXT, _list(whole(type=_TEXT))]},
     max_tokens={"type": "integer", "minimum": 1},
     stop_sequences=_list(_TEXT),
     tools=_list(_ANY_OBJECT, maxItems=TOOLS),
@@ -198,17 +167,17 @@ _MESSAGES_REQUEST = _object(
 )
 ANTHROPIC_MESSAGES = described(
     body=_MESSAGES_REQUEST,
-    answer=_whole(
+    answer=whole(
         id=_TEXT,
         type={"const": "message"},
         role={"const": "assistant"},
-        content=_list(_whole(type=_TEXT)),
+        content=_list(whole(type=_TEXT)),
         stop_reason=_TEXT_OR_NOTHING,
         usage=_ANY_OBJECT,
     ),
-    event=_whole(type=_TEXT),
+    event=whole(type=_TEXT),
     error=_ANTHROPIC_ERROR,
 )
-COUNT_TOKENS = described(body=_MESSAGES_REQUEST, answer=_whole(input_tokens=_NUMBER), error=_ANTHROPIC_ERROR)
+COUNT_TOKENS = described(body=_MESSAGES_REQUEST, answer=whole(input_tokens=_NUMBER), error=_ANTHROPIC_ERROR)
 for _operation in (ANTHROPIC_MESSAGES, COUNT_TOKENS):
     _operation["responses"][529] = _operation["responses"].pop(503)  # Anthropic's status for an overload

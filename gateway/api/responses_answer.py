@@ -6,23 +6,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from gateway.api import responses_json as shapes
 from gateway.api.answer_builder import AnswerBuilder
 from gateway.api.errors import as_domain_error
 from gateway.api.responses_body import ResponsesBody
-from gateway.api.responses_json import (
-    ARGUMENTS,
-    INCOMPLETE,
-    INPUT,
-    REFUSAL,
-    TEXT,
-    Part,
-    call_item,
-    message_item,
-    reasoning_item,
-    reasoning_part,
-    response_error,
-    response_object,
-)
 from gateway.errors import RunStopped
 from gateway.runs.context import TurnContext
 from gateway.runs.responses import part_of, response_id
@@ -42,11 +29,11 @@ class OpenItem:
 
     index: int
     data: dict[str, Any]
-    part: Part | None = None
+    part: shapes.Part | None = None
     pieces: list[str] = field(default_factory=list)
     lists: dict[str, list[Any]] = field(default_factory=dict)
 
-    def begin(self, part: Part) -> None:
+    def begin(self, part: shapes.Part) -> None:
         self.part, self.pieces, self.lists = part, [], {name: [] for name in part.lists}
 
     def current_part(self) -> dict[str, Any]:
@@ -79,7 +66,7 @@ class ResponseBuilder(AnswerBuilder):
         self._request = request
         self._id_suffix = f"{run_id.hex}_{part}"
         self._created_at = int(context.started_at.timestamp() if context else time.time())
-        self._reasoning_part = reasoning_part(request.echo)
+        self._reasoning_part = shapes.reasoning_part(request.echo)
         self._number = 0
         self._items: list[OpenItem] = []
         self._open: dict[str, OpenItem] = {}  # items being written, by "reasoning", "message" and "call"
@@ -92,10 +79,10 @@ class ResponseBuilder(AnswerBuilder):
         if reasoning := reasoning_in(part):
             self._order.add("reasoning", partial(self._write_reasoning, reasoning))
         if refusal := refusal_in(part):
-            self._order.add("message", partial(self._write_message, REFUSAL, refusal))
+            self._order.add("message", partial(self._write_message, shapes.REFUSAL, refusal))
         elif delta.text:
             logprobs = _list(_object(delta.choice.get("logprobs")).get("content"))
-            self._order.add("message", partial(self._write_message, TEXT, delta.text, logprobs=logprobs))
+            self._order.add("message", partial(self._write_message, shapes.TEXT, delta.text, logprobs=logprobs))
         for annotation in _list(part.get("annotations")):
             self._order.add("message", partial(self._annotate, annotation))
         for call in delta.calls:
@@ -103,7 +90,7 @@ class ResponseBuilder(AnswerBuilder):
             self._order.add(f"call {call['index']}", partial(self._write_call, call, arguments), arguments)
 
     def _finish(self, done: Done) -> None:
-        status = "incomplete" if done.finish_reason in INCOMPLETE and not self._has_calls else "completed"
+        status = "incomplete" if done.finish_reason in shapes.INCOMPLETE and not self._has_calls else "completed"
         self._close("reasoning", status)
         self._close("message", status)
         self._close("call")
@@ -121,12 +108,12 @@ class ResponseBuilder(AnswerBuilder):
             message.data["status"] = "incomplete"
         self._items = [item for item in self._items if item.data["status"] != "in_progress"]
         status = "cancelled" if isinstance(error, RunStopped) else "failed"
-        self._final = self._response(status, error=response_error(as_domain_error(error).as_json()["error"]))
+        self._final = self._response(status, error=shapes.response_error(as_domain_error(error).as_json()["error"]))
         self._emit("response.failed", response=self._final)
         return self.take_events()
 
     def _response(self, status: str, **more: Any) -> dict[str, Any]:
-        return response_object(
+        return shapes.response_object(
             id=self.id,
             created_at=self._created_at,
             model=self._request.chat["model"],
@@ -157,21 +144,21 @@ class ResponseBuilder(AnswerBuilder):
         self._close("call")
         item = self._open.get("reasoning")
         if item is None:
-            data = reasoning_item(self._item_id("rs", "reasoning"), status="in_progress")
+            data = shapes.reasoning_item(self._item_id("rs", "reasoning"), status="in_progress")
             item = self._add_item("reasoning", data)
         self._write(item, self._reasoning_part, text)
 
-    def _write_message(self, part: Part, text: str, **lists: list[Any]) -> None:
+    def _write_message(self, part: shapes.Part, text: str, **lists: list[Any]) -> None:
         self._close("call")
         self._close("reasoning")
         item = self._open.get("message")
         if item is None:
-            item = self._add_item("message", message_item(self._item_id("msg", "message"), [], "in_progress"))
+            item = self._add_item("message", shapes.message_item(self._item_id("msg", "message"), [], "in_progress"))
         self._write(item, part, text, **lists)
 
     def _annotate(self, given: Any) -> None:
         item = self._open.get("message")
-        if item is None or item.part is not TEXT or not isinstance(given, dict):
+        if item is None or item.part is not shapes.TEXT or not isinstance(given, dict):
             return
         inner = given.get(str(given.get("type")))  # {"type": "url_citation", "url_citation": {…}} in chat completions
         annotation = {"type": given.get("type"), **inner} if isinstance(inner, dict) else given
@@ -184,14 +171,14 @@ class ResponseBuilder(AnswerBuilder):
         if piece.get("id"):  # the first piece
             for kind in ("call", "reasoning", "message"):
                 self._close(kind)
-            data = call_item(piece, self._request.names, "in_progress")
-            part = ARGUMENTS if "arguments" in data else INPUT
+            data = shapes.call_item(piece, self._request.names, "in_progress")
+            part = shapes.ARGUMENTS if "arguments" in data else shapes.INPUT
             self._add_item("call", {**data, part.field: ""}).begin(part)
             self._has_calls = True
         if arguments and (item := self._open.get("call")) and item.part:
             self._write(item, item.part, arguments)
 
-    def _write(self, item: OpenItem, part: Part, text: str, **lists: list[Any]) -> None:
+    def _write(self, item: OpenItem, part: shapes.Part, text: str, **lists: list[Any]) -> None:
         """Append text to an item's current part, or begin a new part if that is another kind of part."""
         if item.part is not part:
             self._end_part(item)
@@ -206,8 +193,8 @@ class ResponseBuilder(AnswerBuilder):
         if (part := item.part) is None:
             return
         position, written = item.position(), item.current_part()
-        more = {"name": item.data["name"]} if part is ARGUMENTS else {}
-        if part is TEXT:
+        more = {"name": item.data["name"]} if part is shapes.ARGUMENTS else {}
+        if part is shapes.TEXT:
             more = {"logprobs": written["logprobs"]}
         self._emit(f"response.{part.text_event}.done", **position, **more, **{part.field: written[part.field]})
         if part.container:
@@ -217,8 +204,8 @@ class ResponseBuilder(AnswerBuilder):
     def _close(self, kind: str, status: str = "completed") -> None:
         if (item := self._open.get(kind)) is None:
             return
-        if item.part is ARGUMENTS and not item.pieces:
-            self._write(item, ARGUMENTS, "{}")
+        if item.part is shapes.ARGUMENTS and not item.pieces:
+            self._write(item, shapes.ARGUMENTS, "{}")
         self._end_part(item)
         item.data["status"] = status
         if kind == "reasoning" and self._request.encrypted_reasoning:
@@ -237,6 +224,5 @@ def _list(value: Any) -> list[Any]:
 
 def _arguments_in(piece: Mapping[str, Any]) -> str:
     """Return the text that a piece of a call adds to its arguments, or to the input of a custom tool."""
-    custom = piece.get("custom")
-    text = custom.get("input") if isinstance(custom, dict) else (piece.get("function") or {}).get("arguments")
-    return text or ""
+    tool = piece.get("custom") or piece.get("function") or {}
+    return tool.get("input") or tool.get("arguments") or ""

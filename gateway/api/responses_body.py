@@ -116,6 +116,7 @@ def read_responses_body(raw: bytes) -> ResponsesBody:
     if len(body.get("previous_response_id") or "") > SHORT_LENGTH:
         raise InvalidRequest("`previous_response_id` must be the id of a response.", param="previous_response_id")
     has_previous = bool(body.get("previous_response_id"))
+    sent = body["client_metadata"] if isinstance(body.get("client_metadata"), dict) else {}
     tools, names = _tools(body.get("tools"))
     return ResponsesBody(
         items=[] if has_previous and not body.get("input") else read_items(body.get("input")),
@@ -127,7 +128,7 @@ def read_responses_body(raw: bytes) -> ResponsesBody:
         echo=ECHOED | {name: body[name] for name in ECHOED if body.get(name) is not None},
         names=names,
         encrypted_reasoning=_includes(body, _ENCRYPTED_REASONING),
-        client_metadata=_client_metadata(body.get("client_metadata")),
+        client_metadata={CODEX_METADATA: sent[CODEX_METADATA]} if CODEX_METADATA in sent else {},
     )
 
 
@@ -149,10 +150,6 @@ def _translated(body: dict[str, Any], tools: list[dict[str, Any]]) -> dict[str, 
 def _includes(body: dict[str, Any], name: str) -> bool:
     include = body.get("include")
     return isinstance(include, list) and name in include
-
-
-def _client_metadata(given: Any) -> dict[str, Any]:
-    return {CODEX_METADATA: given[CODEX_METADATA]} if isinstance(given, dict) and CODEX_METADATA in given else {}
 
 
 def _response_format(given: Any) -> dict[str, Any] | None:

@@ -4,20 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
+from gateway.api import responses_json as shapes
 from gateway.api.responses_body import ECHOED, Names
-from gateway.api.responses_json import (
-    INCOMPLETE,
-    REASONING,
-    REFUSAL,
-    TEXT,
-    Part,
-    call_item,
-    message_item,
-    reasoning_item,
-    reasoning_part,
-    response_error,
-    response_object,
-)
 from gateway.attachments.reading import contents_read
 from gateway.models import Message, Run
 from gateway.runs.call_ids import call_prefix, run_of_call
@@ -35,13 +23,14 @@ def stored_response(run: Run, part: int) -> dict[str, Any]:
     is_last = part >= len(parts) - 1
     status = _STATUS.get(Run.State(run.state), "completed") if is_last else "completed"
     finish_reason = str(run.trace.get("finish_reason", "")) if is_last else ""
+    is_whole = status == "completed" and finish_reason not in shapes.INCOMPLETE
     request = stored.get(str(part)) or {}
     usage_before, names = request.get("usage_before", {}), request.get("names", {})
     output = parts[part].output if part < len(parts) else []
     completed_at = output[-1].created_at if output else run.finished_at
     later_parts = (str(later) for later in range(part + 1, len(parts)))
     usage_after = next((stored[later]["usage_before"] for later in later_parts if later in stored), run.usage)
-    return response_object(
+    return shapes.response_object(
         id=response_id(run.pk, part),
         created_at=int(run.started_at.timestamp()),
         completed_at=int(completed_at.timestamp()) if completed_at else None,
@@ -51,22 +40,16 @@ def stored_response(run: Run, part: int) -> dict[str, Any]:
             run.pk,
             part,
             output,
-            status=_message_status(status, finish_reason),
+            status=status if is_whole or status == "in_progress" else "incomplete",
             refused=int(run.trace.get("refused", 0)) if is_last else 0,
-            thinking_part=reasoning_part(request),
+            thinking_part=shapes.reasoning_part(request),
             names=names,
         ),
         usage=None if status == "in_progress" else usage_since(usage_after, usage_before),
-        error=response_error(run.error) if status == "failed" and run.error else None,
+        error=shapes.response_error(run.error) if status == "failed" and run.error else None,
         finish_reason=finish_reason,
         echo={name: request.get(name, default) for name, default in ECHOED.items()},
     )
-
-
-def _message_status(status: str, finish_reason: str) -> str:
-    if status == "in_progress":
-        return status
-    return "completed" if status == "completed" and finish_reason not in INCOMPLETE else "incomplete"
 
 
 def output_items(
@@ -76,7 +59,7 @@ def output_items(
     *,
     status: str = "completed",
     refused: int = 0,
-    thinking_part: Part = REASONING,
+    thinking_part: shapes.Part = shapes.REASONING,
     names: Names = _NO_NAMES,
 ) -> list[dict[str, Any]]:
     """Return the items of a response, with the ids and in the order that they had in its stream. Only reasoning that
@@ -90,16 +73,16 @@ def output_items(
         if row.role != Message.Role.ASSISTANT:
             continue
         if thinking := reasoning_in((row.kept or {}).get("fields") or {}):
-            reasoning.append(reasoning_item(f"rs_{id_suffix}_{len(reasoning)}", thinking, thinking_part))
+            reasoning.append(shapes.reasoning_item(f"rs_{id_suffix}_{len(reasoning)}", thinking, thinking_part))
         if not text:
             before_text = len(reasoning)
         if text and row.text and not (text[-1].isspace() or row.text[0].isspace()):
             text += "\n\n"
         text += row.text
-        calls += [call_item(call, names) for call in row.calls if str(call.get("id", "")).startswith(prefix)]
+        calls += [shapes.call_item(call, names) for call in row.calls if str(call.get("id", "")).startswith(prefix)]
     said, refusal = (text[:-refused].rstrip(), text[-refused:]) if refused else (text, "")
-    content = [part.as_json(written) for part, written in ((TEXT, said), (REFUSAL, refusal)) if written]
-    message = [message_item(f"msg_{id_suffix}_0", content, status)] if content else []
+    content = [part.as_json(written) for part, written in ((shapes.TEXT, said), (shapes.REFUSAL, refusal)) if written]
+    message = [shapes.message_item(f"msg_{id_suffix}_0", content, status)] if content else []
     return [*reasoning[:before_text], *message, *reasoning[before_text:], *calls]
 
 
@@ -131,15 +114,15 @@ def _as_input(rows: Iterable[Message | SystemMessage], names: Names, *, forked: 
         if isinstance(row, SystemMessage):
             content = row.message["content"]
             parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
-            yield {**message_item(row.id, parts), "role": row.message["role"]}
+            yield {**shapes.message_item(row.id, parts), "role": row.message["role"]}
             continue
         calls = [call for call in row.calls if _is_shown(str(call.get("id", "")), row, forked=forked)]
         id = f"msg_{row.pk.hex}"
         if row.role == Message.Role.USER:
             parts = row.parts or [{"type": "text", "text": row.text}]
-            yield {**message_item(id, parts), "role": "user"}
+            yield {**shapes.message_item(id, parts), "role": "user"}
         elif row.role == Message.Role.ASSISTANT and row.text:
-            yield message_item(id, [TEXT.as_json(row.text)])
+            yield shapes.message_item(id, [shapes.TEXT.as_json(row.text)])
         elif row.role == Message.Role.TOOL and _is_shown(row.tool_call_id, row, forked=forked):
             yield {
                 "id": f"fco_{row.pk.hex}",
@@ -149,7 +132,7 @@ def _as_input(rows: Iterable[Message | SystemMessage], names: Names, *, forked: 
                 "status": "completed",
             }
         custom.update(str(call.get("id", "")) for call in calls if call.get("type") == "custom")
-        yield from (call_item(call, names) for call in calls)
+        yield from (shapes.call_item(call, names) for call in calls)
 
 
 def _is_shown(call_id: str, row: Message, *, forked: bool) -> bool:

@@ -15,16 +15,7 @@ from gateway.api.session_json import found_json, message_json, session_json, wit
 from gateway.attachments.reading import contents_read
 from gateway.models import Message, Session
 from gateway.runs.window import content_length
-from gateway.sessions.keeping import (
-    MAX_TAGS,
-    TAG_LENGTH,
-    session_change,
-    session_delete_slices,
-    session_discard,
-    session_get_to_delete,
-    session_restore,
-    tagged,
-)
+from gateway.sessions import keeping
 from gateway.sessions.search import MAX_QUERY, search_sessions
 from memories.api.answers import documented, list_of
 from memories.api.bodies import Body
@@ -40,7 +31,7 @@ from memories.pagination import DEFAULT_LIMIT, fitting, list_json, page_json, pa
 
 router = Router(tags=["Sessions"])
 Title = Annotated[str, Field(max_length=services.MAX_TITLE)]
-Tag = Annotated[str, Field(max_length=TAG_LENGTH)]
+Tag = Annotated[str, Field(max_length=keeping.TAG_LENGTH)]
 _CONTENT = {"text/markdown": {"schema": {"type": "string"}}, "application/json": {"schema": {"type": "object"}}}
 _FILE: dict[str, Any] = {"responses": {200: {"content": _CONTENT}}}
 
@@ -57,7 +48,7 @@ class SessionPatch(Body, json_schema_extra={"examples": [{"title": "Kitchen"}]})
     archived: bool | None = None
     tags: Annotated[
         list[Annotated[Tag, Field(json_schema_extra={"pattern": "^[^,]*$"})]] | None,
-        Field(max_length=MAX_TAGS, description="Replaces all tags."),
+        Field(max_length=keeping.MAX_TAGS, description="Replaces all tags."),
     ] = None
 
 
@@ -95,7 +86,7 @@ def session_list(request: ApiRequest, query: Query[SessionQuery]) -> dict[str, A
     if query.archived is not None:
         rows = rows.filter(archived_at__isnull=not query.archived)
     if query.tag:
-        rows = tagged(rows, query.tag)
+        rows = keeping.tagged(rows, query.tag)
     if not (query.search or "").strip():
         return list_json(rows, limit=query.limit, after=query.after, show=session_json)
     found, more = search_sessions(
@@ -121,9 +112,7 @@ def session_get(request: ApiRequest, session_id: str) -> dict[str, Any]:
 @writing
 def session_patch(request: ApiRequest, session_id: str, body: SessionPatch) -> dict[str, Any]:
     """Rename, tag, pin or archive a session. Fields that are left out do not change."""
-    session = _session(request.auth, session_id)
-    session = session_change(session, title=body.title, pinned=body.pinned, archived=body.archived, tags=body.tags)
-    return session_json(session)
+    return session_json(keeping.session_change(_session(request.auth, session_id), **body.model_dump()))
 
 
 @router.delete("/sessions/{session_id}", response={204: None})
@@ -133,11 +122,11 @@ async def session_delete(request: ApiRequest, session_id: str, restorable: bool 
     caller = request.auth
     if restorable:
         session = await in_thread(_session, caller, session_id)
-        await in_thread(session_discard, session)
+        await in_thread(keeping.session_discard, session)
     else:
         key = parse_uuid(session_id)
-        session = await in_thread(session_get_to_delete, caller.owner_id, key, limits=caller.limits)
-        await in_slices_to_the_end(session_delete_slices(session))
+        session = await in_thread(keeping.session_get_to_delete, caller.owner_id, key, limits=caller.limits)
+        await in_slices_to_the_end(keeping.session_delete_slices(session))
     return Status(204, None)
 
 
@@ -147,7 +136,7 @@ async def session_delete(request: ApiRequest, session_id: str, restorable: bool 
 def session_restored(request: ApiRequest, session_id: str) -> dict[str, Any]:
     """Restore a session that was deleted as restorable less than a minute ago."""
     caller = request.auth
-    return session_json(session_restore(caller.owner_id, parse_uuid(session_id), limits=caller.limits))
+    return session_json(keeping.session_restore(caller.owner_id, parse_uuid(session_id), limits=caller.limits))
 
 
 @router.post("/sessions/{session_id}/end", response=documented(answers.Session))

@@ -52,6 +52,12 @@ _EVENT = {
         "data": {"type": "string", "contentMediaType": "application/json"},
     },
 }
+_LastEventId = Annotated[
+    int,
+    Header(
+        0, alias="Last-Event-ID", ge=0, le=MAX_NUMBER, description="Takes precedence over `after`. Browsers send it."
+    ),
+]
 _EVENTS: dict[str, Any] = {"responses": {200: {"content": {"text/event-stream": {"schema": _EVENT}}}}}
 
 
@@ -113,16 +119,7 @@ async def turn_events(
     request: ApiRequest,
     session_id: str,
     turn_id: str,
-    last_event_id: Annotated[
-        int,
-        Header(
-            0,
-            alias="Last-Event-ID",
-            ge=0,
-            le=MAX_NUMBER,
-            description="Takes precedence over `after`. Browsers send it.",
-        ),
-    ],
+    last_event_id: _LastEventId,
     after: AfterNumber = 0,
     render: Render = "text",
 ) -> HttpResponseBase:

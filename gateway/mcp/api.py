@@ -71,18 +71,14 @@ install_handlers(mcp)
 
 
 @mcp.exception_handler(Unauthorized)
-def unauthorized(request: HttpRequest, error: Unauthorized) -> HttpResponse:
-    """Return a 401 that tells the client where to sign in."""
-    response = error_response(error, request.path_info)
-    response["WWW-Authenticate"] = challenge(request, "invalid_token" if given_key(request.headers.get) else "")
-    return response
-
-
 @mcp.exception_handler(InsufficientScope)
-def insufficient_scope(request: HttpRequest, error: InsufficientScope) -> HttpResponse:
-    """Return a 403 with the required scopes."""
+def challenged(request: HttpRequest, error: Unauthorized | InsufficientScope) -> HttpResponse:
+    """Return a 401 or 403 that tells the client where to sign in, and which scopes it needs."""
+    reason = "invalid_token" if given_key(request.headers.get) else ""
     response = error_response(error, request.path_info)
-    response["WWW-Authenticate"] = challenge(request, "insufficient_scope")
+    response["WWW-Authenticate"] = challenge(
+        request, "insufficient_scope" if isinstance(error, InsufficientScope) else reason
+    )
     return response
 
 

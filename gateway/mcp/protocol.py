@@ -29,6 +29,7 @@ _VERSION_KEY = f"{_NAMESPACE}protocolVersion"
 _CAPABILITIES_KEY = f"{_NAMESPACE}clientCapabilities"
 _SERVER_KEY = f"{_NAMESPACE}serverInfo"
 _CAPABILITIES: dict[str, Any] = {"tools": {}, "resources": {}, "prompts": {}}
+_SERVER = {"name": "daybook", "title": "Daybook", "version": settings.VERSION}
 _CACHE_MS = 60_000  # how long clients may cache lists, which depend on the key
 # By method, the parameter that is mirrored in the header Mcp-Name.
 _MIRRORED_PARAMS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
@@ -123,7 +124,7 @@ def initialize(params: dict[str, Any]) -> dict[str, Any]:
     return {
         "protocolVersion": version if version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
         "capabilities": _CAPABILITIES,
-        "serverInfo": server_info(),
+        "serverInfo": _SERVER,
         "instructions": INSTRUCTIONS,
     }
 
@@ -149,11 +150,7 @@ def wrong_cursor() -> RpcError:
 
 def in_envelope(result: dict[str, Any]) -> dict[str, Any]:
     """Return a result with the fields that version 2026-07-28 requires."""
-    return {**result, "resultType": "complete", "_meta": {_SERVER_KEY: server_info()}}
-
-
-def server_info() -> dict[str, str]:
-    return {"name": "daybook", "title": "Daybook", "version": settings.VERSION}
+    return {**result, "resultType": "complete", "_meta": {_SERVER_KEY: _SERVER}}
 
 
 def unsupported(version: str) -> RpcError:

@@ -109,21 +109,15 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the library ships no 
     def _check_and_set_request_resource(self, request: Any) -> None:
         """Set the resource of the new token to that of its code or refresh token. Raises CustomOAuth2Error
         (`invalid_target`) if the request has another one."""
-        bound = self._bound_resource(request)
+        used = getattr(request, "refresh_token_instance", None)
+        used = used or Grant.objects.filter(code=request.code, application=request.client).first()
+        bound = list(used.resource) if used else []
         requested = [value for key, value in request.decoded_body or [] if key == "resource"]
         if not bound or not all(same_resource(value, bound[0]) for value in requested):
             raise errors.CustomOAuth2Error(
                 error="invalid_target", description="This token is not for that resource.", request=request
             )
         request.resource = bound
-
-    @staticmethod
-    def _bound_resource(request: Any) -> list[str]:
-        used = getattr(request, "refresh_token_instance", None)
-        if used is not None:
-            return list(used.resource)
-        code = Grant.objects.filter(code=request.code, application=request.client).first()
-        return list(code.resource) if code else []
 
 
 def _has_successor(used: Any) -> bool:

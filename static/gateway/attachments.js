@@ -25,10 +25,15 @@ export class Attachments extends EventTarget {
       this.add([...event.clipboardData.files]);
     });
     // Anywhere: beside the composer, the browser would open the file in place of the page.
+    const dropping = (isDropping) => form.classList.toggle("composer--dropping", isDropping);
     document.addEventListener("dragover", (event) => {
-      if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
+      if (!event.dataTransfer?.types.includes("Files")) return;
+      event.preventDefault();
+      dropping(true);
     });
+    document.addEventListener("dragleave", ({ relatedTarget }) => relatedTarget || dropping(false)); // left the window
     document.addEventListener("drop", (event) => {
+      dropping(false);
       if (!event.dataTransfer?.files.length) return;
       event.preventDefault();
       this.add([...event.dataTransfer.files]);

@@ -34,8 +34,3 @@ addEventListener("pagehide", () => {
   keep(keyOf(""), [...leftDrafts(), own].join(BETWEEN));
   keepDraft("", "");
 });
-
-// Deletes all drafts of a person.
-export function forgetDrafts(owner) {
-  forget(new RegExp(`^draft:${owner}:`));
-}

@@ -1,12 +1,11 @@
 // Features of every page: theme, shortcuts, dialogs, the connection, toasts, and the number of waiting reviews.
 
 import { refused, request } from "./api.js";
-import { forgetDrafts } from "./drafts.js";
 import { showHelp } from "./help.js";
 import { Notifications } from "./notifications.js";
 import { ReviewsWatch } from "./reviews_watch.js";
 import { onTold, tell } from "./tabs.js";
-import { keep } from "./storage.js";
+import { forgetWordsOf, keep } from "./storage.js";
 import { leaveTemporary } from "./temporary.js";
 import { Toasts } from "./toasts.js";
 
@@ -116,10 +115,10 @@ if ("noTimeZone" in document.body.dataset && timeZone !== "UTC") {
 
 const { formerOwner } = document.getElementById("deletion")?.dataset ?? {};
 if (formerOwner) {
-  forgetDrafts(formerOwner);
+  forgetWordsOf(formerOwner);
   tell({ kind: "forgotten", owner: formerOwner }); // other tabs have drafts of their own
 }
-onTold(({ kind, owner }) => kind === "forgotten" && forgetDrafts(owner));
+onTold(({ kind, owner }) => kind === "forgotten" && forgetWordsOf(owner));
 
 if (notifications) {
   // The login has ended. The page's unsaved text stays while the person signs in in another tab.

@@ -25,6 +25,11 @@ export function forget(pattern) {
   }
 }
 
+// Removes what a person wrote or searched for. Their choices, such as the theme, stay.
+export function forgetWordsOf(owner) {
+  forget(new RegExp(`^(?:draft:${owner}:.*|session-list:${owner})$`, "s"));
+}
+
 export function keep(key, value, place = BROWSER) {
   try {
     if (value === null || value === "") window[place].removeItem(PREFIX + key);

@@ -2,10 +2,11 @@
 
 import { attempt, call } from "../gateway/api.js";
 import { element, some } from "../gateway/parts.js";
-import { installImport, openImport } from "./importing.js";
+import { installImport } from "./importing.js";
 
 export function installBook(list) {
   const menu = document.getElementById("book-menu");
+  const openImport = installImport(document.getElementById("import"), list);
   place(menu);
   menu.querySelector("[data-export]").addEventListener("click", () => menu.hidePopover());
   document.querySelector("[data-import]").addEventListener("click", () => {
@@ -16,7 +17,6 @@ export function installBook(list) {
     menu.hidePopover();
     openForget(list);
   });
-  installImport(document.getElementById("import"), list);
   installForget(document.getElementById("forget"), list);
 }
 

@@ -8,14 +8,6 @@ const PAUSE = 400; // milliseconds without typing before a preview is requested
 const MOST_TITLES = 20;
 const MOST_TRIES = 12; // about a minute
 
-export function openImport() {
-  const dialog = document.getElementById("import");
-  dialog.querySelector("form").reset();
-  startOver(dialog);
-  dialog.querySelector("[data-report]").replaceChildren();
-  dialog.showModal();
-}
-
 function startOver(dialog) {
   dialog.querySelector("[data-error]").hidden = true;
   const write = dialog.querySelector("[data-write]");
@@ -26,7 +18,9 @@ function startOver(dialog) {
   dialog.querySelector("[data-done]").textContent = "Cancel";
 }
 
+// Returns a function that opens the dialog. What was given there stays until it is imported or cancelled.
 export function installImport(dialog, list) {
+  const form = dialog.querySelector("form");
   const file = dialog.querySelector("#import-file");
   const text = dialog.querySelector("#import-text");
   const format = dialog.querySelector("#import-format");
@@ -86,7 +80,15 @@ export function installImport(dialog, list) {
     });
   };
 
-  dialog.addEventListener("close", () => looking.abort());
+  dialog.addEventListener("close", () => {
+    looking.abort();
+    clearTimeout(timer);
+    if (write.hidden || dialog.returnValue === "cancel") {
+      text.defaultValue = "";
+      form.reset();
+    }
+    dialog.returnValue = "";
+  });
   file.addEventListener("change", () => {
     if (file.files.length) text.value = "";
     look();
@@ -133,6 +135,10 @@ export function installImport(dialog, list) {
       await list.refresh();
     }),
   );
+  return () => {
+    look();
+    dialog.showModal();
+  };
 }
 
 // “31 lines: 24 new, 5 already there, 1 changed, 1 blocked by the scan. 12 conversations with 140 messages.”

@@ -128,6 +128,8 @@ def test_everything_is_deleted_after_typing_the_confirmation(visitor: NewVisitor
     keys = [f"daybook:draft:{owner_of(name).pk}:new" for name in ("alice", "charlie")]
     page = open_account(alice)
     page.evaluate("keys => keys.map(key => localStorage.setItem(key, 'I keep'))", [*keys, "daybook:draft:new"])
+    search = f"daybook:session-list:{owner_of('alice').pk}"
+    page.evaluate("key => sessionStorage.setItem(key, '{}')", search)
     button = page.get_by_role("button", name="Delete everything")
     expect(button).to_be_disabled()
     page.get_by_label("Type delete everything to continue").fill("delete everything")
@@ -137,6 +139,7 @@ def test_everything_is_deleted_after_typing_the_confirmation(visitor: NewVisitor
     expect(page.get_by_role("heading", name="Everything is deleted.")).to_be_visible()
     expect(page.locator(".receipt")).to_contain_text("memories")
     page.wait_for_function("keys => Object.keys(localStorage).join() === keys.join()", arg=keys[1:])  # drafts of others
+    assert page.evaluate("key => sessionStorage.getItem(key)", search) is None
     assert not User.objects.filter(username="alice").exists()
     page.goto(f"{alice.address}/memories/")
     expect(page.get_by_role("button", name="Sign in")).to_be_visible()

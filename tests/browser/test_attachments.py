@@ -109,6 +109,30 @@ def test_a_damaged_picture_and_a_folder_are_refused_without_losing_the_other_fil
     assert chat.evaluate("window.handled")  # otherwise the browser would open the file in place of the page
 
 
+def test_the_composer_shows_that_files_may_be_dropped(chat: Page) -> None:
+    def drag(event: str, kind: str = "Files") -> None:
+        chat.evaluate(
+            """([name, kind]) => {
+              const event = new Event(name, { bubbles: true, cancelable: true });
+              event.dataTransfer = { types: [kind], files: [new File(["y"], "notes.txt", { type: "text/plain" })] };
+              document.querySelector(".topbar").dispatchEvent(event);
+            }""",
+            [event, kind],
+        )
+
+    box = chat.locator(".composer__box")
+    drag("dragover", "text/plain")
+    expect(box).to_have_css("outline-style", "none")
+    drag("dragover")
+    expect(box).to_have_css("outline-style", "dashed")
+    drag("dragleave")
+    expect(box).to_have_css("outline-style", "none")
+    drag("dragover")
+    drag("drop")
+    expect(box).to_have_css("outline-style", "none")
+    expect(chat.get_by_role("button", name="Remove notes.txt")).to_be_visible()
+
+
 def test_too_many_files_are_refused_once(chat: Page) -> None:
     attach(chat, *({"name": f"{n}.txt", "mimeType": "text/plain", "buffer": b"x"} for n in range(13)))
     expect(chat.get_by_text("A message can have at most 10 attachments.")).to_be_visible()

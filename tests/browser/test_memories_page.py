@@ -526,6 +526,26 @@ def test_an_invalid_file_is_refused_and_pasted_text_is_imported_in_the_chosen_fo
     assert set(Memory.objects.filter(category="Hobbies").values_list("content", flat=True)) == {"Keeps bees.", "Rows."}
 
 
+def test_what_was_given_stays_after_escape_until_it_is_imported_or_cancelled(alices: Visitor, tea: Memory) -> None:
+    page = open_memories(alices)
+    dialog = open_import(page)
+    area = dialog.get_by_label("Or paste it here")
+    area.fill("- Keeps bees.")
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    dialog = open_import(page)
+    expect(area).to_have_value("- Keeps bees.")
+    dialog.get_by_role("button", name="Import 1").click()
+    expect(dialog).to_contain_text("Saved.")
+    page.keyboard.press("Escape")
+    open_import(page)
+    expect(area).to_have_value("")
+    area.fill("- Rows.")
+    dialog.get_by_role("button", name="Cancel").click()
+    open_import(page)
+    expect(area).to_have_value("")
+
+
 def test_a_preview_replaces_the_one_that_runs_and_waits_until_it_has_ended(alices: Visitor, tea: Memory) -> None:
     alices.expect_error(REFUSED)
     page = open_memories(alices)

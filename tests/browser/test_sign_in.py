@@ -10,9 +10,8 @@ from django.core import mail
 from django.urls import reverse
 from playwright.sync_api import expect
 
-from gateway.accounts import password_reset
+from gateway.accounts import logins, password_reset
 from gateway.accounts.invitations import invitation_create
-from gateway.accounts.logins import forget_recent_logins
 from gateway.models import Login
 from tests.browser.axe import findings_wide_and_narrow, serious_findings
 from tests.browser.conftest import NewVisitor, Visitor, owner_of
@@ -129,7 +128,7 @@ def test_another_browser_can_be_signed_out(visitor: NewVisitor) -> None:
     elsewhere = visitor("alice", user_agent="Mozilla/5.0 (iPhone; like Mac OS X) Version/18.5 Safari/604.1")
     elsewhere.expect_error("401")
     elsewhere.expect_error("403")  # its socket may reconnect before the page has changed
-    forget_recent_logins()  # the fixture set the cookie without a request
+    logins._recent.clear()  # the fixture set the cookie without a request
     other = elsewhere.open("/memories/")
     expect(other.get_by_role("heading", name="Memories")).to_be_visible()
     # The device is stored shortly after the response.

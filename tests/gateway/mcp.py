@@ -7,10 +7,7 @@ from tests.conftest import Api
 
 WRITING = {"add_memory", "update_memory", "delete_memory"}
 READING = {"search_memories", "get_memories", "read"}
-ENVELOPE = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
+ENVELOPE = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
 
 
 def rpc(method: str, id: int | None = 1, **params: Any) -> dict[str, Any]:

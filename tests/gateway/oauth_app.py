@@ -6,13 +6,13 @@ import json
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from django.contrib.auth.models import User
-from django.test import AsyncClient, Client
+from django.test import AsyncClient
 
 from gateway.oauth.registration import client_register
 from memories.database.access import in_thread
 from memories.models import Owner
 from tests.gateway.mcp import rpc
+from tests.pages import client_of
 
 RESOURCE = "http://testserver/mcp"
 CALLBACK = "https://claude.example/api/mcp/auth_callback"
@@ -56,7 +56,7 @@ class App:
     async def consent(self, owner: Owner, *, book: str = "main", rights: str = "write", **changed: str | None) -> Any:
         """Return the response to a person's decision."""
         chosen = {"decision": "connect", "book": book, "rights": rights}
-        return await in_thread(lambda: browser_of(owner).post(self.address(**changed), chosen))
+        return await in_thread(lambda: client_of(owner).post(self.address(**changed), chosen))
 
     async def token(self, **form: str) -> tuple[int, Any]:
         response = await self.form("/oauth/token", form)
@@ -75,11 +75,15 @@ class App:
             grant_type="refresh_token", refresh_token=refresh_token or self.tokens["refresh_token"], **form
         )
 
-    async def connect(self, owner: Owner, **consent: Any) -> "App":
-        """Go through the whole flow up to the tokens."""
+    async def code(self, owner: Owner, **consent: Any) -> str:
+        """Return the authorization code that a person's consent gives."""
         answer = await self.consent(owner, **consent)
         assert answer.status_code == 302, answer.content
-        status, self.tokens = await self.exchange(callback_parameters(answer)["code"])
+        return callback_parameters(answer)["code"]
+
+    async def connect(self, owner: Owner, **consent: Any) -> "App":
+        """Go through the whole flow up to the tokens."""
+        status, self.tokens = await self.exchange(await self.code(owner, **consent))
         assert status == 200, self.tokens
         return self
 
@@ -94,13 +98,6 @@ class App:
         if self.tokens:
             headers["authorization"] = f"Bearer {self.tokens['access_token']}"
         return await self.client.post(path, json.dumps(body), content_type="application/json", headers=headers)
-
-
-def browser_of(owner: Owner) -> Client:
-    """Return the browser of a signed-in person."""
-    browser = Client()
-    browser.force_login(User.objects.get(pk=owner.user_id))
-    return browser
 
 
 def callback_parameters(response: Any) -> dict[str, str]:

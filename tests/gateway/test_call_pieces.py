@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +17,7 @@ from memories.database.access import in_thread
 from memories.models import Memory
 from tests.conftest import Api
 from tests.gateway.client_tools import LOOKUP, USER
+from tests.gateway.played import Plays, custom, piece, plays
 from tests.gateway.v1 import PATH, ask, stream
 from tests.scripted_model import ScriptedModel
 
@@ -25,41 +26,7 @@ pytestmark = pytest.mark.any_database
 SHELL = {"type": "custom", "custom": {"name": "shell"}}
 TOOLS = [LOOKUP, SHELL]
 ADD = '{"content": "Is vegetarian.", "target": "user"}'
-Plays = Callable[..., list[Any]]
-
-
-def piece(index: int, arguments: str = "", name: str = "", **more: Any) -> dict[str, Any]:
-    named = {"id": f"up_{index}", "type": "function"} if name else {}
-    function = {"arguments": arguments, **({"name": name} if name else {})}
-    return {"index": index, **named, "function": function, **more}
-
-
-def custom(index: int, given: str = "", name: str = "") -> dict[str, Any]:
-    named = {"id": f"up_{index}", "type": "custom"} if name else {}
-    return {"index": index, **named, "custom": {"input": given, **({"name": name} if name else {})}}
-
-
-@pytest.fixture
-def plays(model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> Plays:
-    """Return a function that scripts streams of deltas and of events to wait for, and returns the model requests."""
-
-    def script(*steps: Sequence[Any]) -> list[Any]:
-        waiting, requests = list(steps), []
-
-        async def stream_steps(request: Any) -> AsyncGenerator[dict[str, Any]]:
-            requests.append(request)
-            for item in waiting.pop(0):
-                if isinstance(item, asyncio.Event):
-                    await item.wait()
-                    continue
-                delta = {"content": item} if isinstance(item, str) else {"tool_calls": [item]}
-                yield {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
-            yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
-
-        monkeypatch.setattr(model, "stream", stream_steps)
-        return requests
-
-    return script
+__all__ = ["plays"]  # a fixture
 
 
 def pieces_of(chunks: Sequence[Any]) -> list[dict[str, Any]]:

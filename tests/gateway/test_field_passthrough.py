@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pytest_django.fixtures import Settings
 
-from gateway.models import Agent, Message
+from gateway.models import Message
 from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
@@ -15,7 +15,7 @@ from tests.gateway.client_tools import LOOKUP
 from tests.gateway.v1 import ask, stream
 from tests.scripted_model import Says, ScriptedModel, calls
 
-pytestmark = pytest.mark.any_database
+pytestmark = [pytest.mark.any_database, pytest.mark.usefixtures("agent")]
 
 SHELL = {"type": "custom", "custom": {"name": "shell", "format": {"type": "text"}}}
 NULLED = {**SHELL, "function": None}
@@ -38,9 +38,7 @@ def names(request: Any) -> list[str]:
     ],
     ids=lambda fields: next(iter(fields)),
 )
-async def test_parameters_reach_the_model(
-    alice_api: Api, agent: Agent, model: ScriptedModel, fields: dict[str, Any]
-) -> None:
+async def test_parameters_reach_the_model(alice_api: Api, model: ScriptedModel, fields: dict[str, Any]) -> None:
     model.script("Fine.")
     assert (await ask(alice_api, "Hi", **fields)).status == 200
     body = model.calls[0].body(stream=False)
@@ -50,7 +48,7 @@ async def test_parameters_reach_the_model(
     assert body["tools"][: len(fields.get("tools", []))] == fields.get("tools", [])
 
 
-async def test_metadata_keys_for_daybook_are_not_passed_on(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_metadata_keys_for_daybook_are_not_passed_on(alice_api: Api, model: ScriptedModel) -> None:
     model.script("Fine.", "Fine.")
     await ask(alice_api, "Hi", metadata={"session_id": "s", "temporary": "true"})
     await ask(alice_api, "Hi", metadata={"session_id": "s", "project": "tea"})
@@ -70,13 +68,7 @@ async def test_metadata_keys_for_daybook_are_not_passed_on(alice_api: Api, agent
     ],
 )
 async def test_openai_receives_metadata_only_with_store(
-    alice_api: Api,
-    agent: Agent,
-    model: ScriptedModel,
-    settings: Settings,
-    url: str,
-    dialect: str | None,
-    without_store: bool,
+    alice_api: Api, model: ScriptedModel, settings: Settings, url: str, dialect: str | None, without_store: bool
 ) -> None:
     upstream = {"url": url, "key": "", **({"dialect": dialect} if dialect else {})}
     settings.DAYBOOK_UPSTREAMS = {"default": upstream}
@@ -113,7 +105,7 @@ async def test_cache_control_survives_injection(alice_api: Api, alice: Owner, mo
     ids=lambda part: part["type"],
 )
 async def test_content_parts_of_every_type_reach_the_model(
-    alice_api: Api, agent: Agent, model: ScriptedModel, part: dict[str, Any]
+    alice_api: Api, model: ScriptedModel, part: dict[str, Any]
 ) -> None:
     parts = [{"type": "text", "text": "What is this?"}, part]
     model.script("A dot.")
@@ -133,7 +125,7 @@ async def test_content_parts_of_every_type_reach_the_model(
     ids=str,
 )
 async def test_with_a_forced_tool_choice_our_tools_are_not_offered(
-    alice_api: Api, agent: Agent, model: ScriptedModel, choice: Any
+    alice_api: Api, model: ScriptedModel, choice: Any
 ) -> None:
     model.script(calls(("lookup", "{}")), "Found.")
     first = await ask(alice_api, "Look it up", tools=[LOOKUP, SHELL], tool_choice=choice)
@@ -144,7 +136,7 @@ async def test_with_a_forced_tool_choice_our_tools_are_not_offered(
     assert "add_memory" in names(model.calls[1])
 
 
-async def test_beside_functions_our_tools_are_not_offered(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_beside_functions_our_tools_are_not_offered(alice_api: Api, model: ScriptedModel) -> None:
     """OpenAI answers 400: 'functions' and 'tools' cannot both be provided."""
     model.script("Fine.")
     await ask(alice_api, "Look it up", functions=[LOOKUP["function"]], function_call="auto")
@@ -152,7 +144,7 @@ async def test_beside_functions_our_tools_are_not_offered(alice_api: Api, agent:
     assert (body["functions"], "tools" in body) == ([LOOKUP["function"]], False)
 
 
-async def test_tool_choice_is_dropped_if_there_are_no_tools(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_tool_choice_is_dropped_if_there_are_no_tools(alice_api: Api, model: ScriptedModel) -> None:
     model.script("Fine.")
     assert (await ask(alice_api, "Hi", tool_choice="required")).text == "Fine."
     body = model.calls[0].body(stream=False)
@@ -184,7 +176,7 @@ SUMMED = {
 
 
 async def test_unstreamed_answers_are_returned_unchanged(
-    alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+    alice_api: Api, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     logprobs = {"content": [{"token": half, "logprob": -1} for half in "\ud83d\ude00"]}  # a character in two tokens
     steps: list[Any] = [
@@ -205,7 +197,7 @@ async def test_unstreamed_answers_are_returned_unchanged(
 
 
 async def test_streamed_answers_are_returned_unchanged(
-    alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+    alice_api: Api, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     extra_fields = {name: value for name, value in MESSAGE.items() if name not in {"role", "content"}}
     logprobs = {"content": [{"token": "\\xf0", "bytes": [240], "logprob": -1, "top_logprobs": []}]}
@@ -239,7 +231,7 @@ async def test_streamed_answers_are_returned_unchanged(
 
 
 async def test_further_choices_are_returned(
-    alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+    alice_api: Api, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     choices = [
         {"index": at, "message": {"role": "assistant", "content": f"{at}"}, "finish_reason": "stop"} for at in (0, 1)
@@ -252,9 +244,7 @@ async def test_further_choices_are_returned(
     assert (await ask(alice_api, "Hi", n=2)).json["choices"] == choices
 
 
-async def test_the_finish_reason_of_a_truncated_answer_is_returned(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
+async def test_the_finish_reason_of_a_truncated_answer_is_returned(alice_api: Api, model: ScriptedModel) -> None:
     model.script(Says(pieces=("Half an",), finish_reason="length"), Says(pieces=("H",), finish_reason="content_filter"))
     assert (await ask(alice_api, "Hi")).json["choices"][0]["finish_reason"] == "length"
     assert (await stream(alice_api, "Hi there"))[-1]["choices"][0]["finish_reason"] == "content_filter"

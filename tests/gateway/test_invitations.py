@@ -14,12 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from gateway.accounts import invitations
-from gateway.accounts.invitations import (
-    invitation_accept,
-    invitation_find,
-    invitation_mail,
-    invitations_purge,
-)
+from gateway.accounts.invitations import invitation_accept, invitation_find, invitation_mail, invitations_purge
 from gateway.models import Invitation
 from memories.audit.auditors import AUDITORS
 from memories.errors import Conflict

@@ -14,7 +14,7 @@ from django.utils import timezone
 from pytest_django.fixtures import DjangoCaptureOnCommitCallbacks
 
 from gateway import sockets
-from gateway.accounts.logins import device_words, forget_recent_logins
+from gateway.accounts import logins
 from gateway.authentication import find_caller
 from gateway.keys import key_hash
 from gateway.models import ApiKey, Login
@@ -47,10 +47,7 @@ def listed(client: Client) -> str:
     [
         (FIREFOX, "Firefox on Linux"),
         (IPHONE, "Safari on iPhone"),
-        (
-            "Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chrome/138.0 Safari/537.36",
-            "Chrome on Windows",
-        ),
+        ("Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chrome/138.0 Safari/537.36", "Chrome on Windows"),
         ("Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chrome/138.0 Safari/537.36 Edg/138.0", "Edge on Windows"),
         ("Mozilla/5.0 (Linux; Android 15) Chrome/138.0 Mobile Safari/537.36", "Chrome on Android"),
         ("curl/8.0", "A browser"),
@@ -59,7 +56,7 @@ def listed(client: Client) -> str:
     ],
 )
 def test_the_device_is_named_from_its_user_agent(agent: str, words: str) -> None:
-    assert device_words(agent) == words
+    assert logins.device_words(agent) == words
 
 
 def test_the_account_page_lists_the_logins(alice: Owner, charlie: Owner) -> None:
@@ -75,7 +72,7 @@ def test_the_last_use_of_a_login_is_stored_every_few_minutes(alice: Owner) -> No
     before = Login.objects.get().seen_at
     html_of(client, "/account/")
     assert Login.objects.get().seen_at == before
-    forget_recent_logins()
+    logins._recent.clear()
     with time_machine.travel(timezone.now() + timedelta(minutes=6)):
         html_of(client, "/memories/")
     assert Login.objects.get().seen_at - before > timedelta(minutes=5)
@@ -84,7 +81,7 @@ def test_the_last_use_of_a_login_is_stored_every_few_minutes(alice: Owner) -> No
 def test_an_old_login_without_a_row_is_listed_when_it_is_used(alice: Owner) -> None:
     client = sign_in()
     Login.objects.all().delete()
-    forget_recent_logins()
+    logins._recent.clear()
     html_of(client, "/memories/")
     assert Login.objects.get().device == "Firefox on Linux"
 

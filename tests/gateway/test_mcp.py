@@ -64,7 +64,6 @@ async def test_every_memory_tool_is_listed_with_its_schema(alice_api: Api) -> No
     tools = {tool["name"]: tool for tool in answer["result"]["tools"]}
     assert set(tools) == WRITING | READING
     assert tools["add_memory"]["inputSchema"]["required"] == ["content"]
-    assert {name for name, tool in tools.items() if tool["annotations"]["readOnlyHint"]} == READING
 
 
 async def test_a_tool_write_is_attributed_to_the_key(alice: Owner, alice_api: Api) -> None:
@@ -139,7 +138,8 @@ async def test_a_revoked_key_is_refused_at_once(alice: Owner) -> None:
     key, plain = await in_thread(key_make, alice)
     assert await tool_names(Api(plain))
     await in_thread(api_key_revoke, key)
-    for message in (rpc("tools/call", name="get_memories", arguments={}), rpc("tools/list"), rpc("ping")):
+    calls = (rpc("tools/call", name="get_memories", arguments={}), rpc("prompts/get", name="review_my_memory"))
+    for message in (*calls, rpc("resources/list"), rpc("tools/list"), rpc("ping")):
         status, body = await Api(plain).post("/mcp", message)
         assert (status, body["error"]["code"]) == (401, "unauthorized")
 
@@ -201,16 +201,6 @@ async def test_streams_and_sessions_are_not_supported(alice_api: Api, verb: str)
     assert (response.status_code, response.headers["Allow"]) == (405, "POST")
 
 
-async def test_an_unknown_method_is_a_json_rpc_error(alice_api: Api) -> None:
-    status, answer = await alice_api.post("/mcp", rpc("resources/subscribe", id=7))
-    assert (status, answer["id"], answer["error"]["code"]) == (200, 7, -32601)
-
-
-async def test_an_unknown_tool_is_a_json_rpc_error(alice_api: Api) -> None:
-    _, answer = await alice_api.post("/mcp", rpc("tools/call", name="shell", arguments={}))
-    assert answer["error"]["code"] == -32602
-
-
 @pytest.mark.parametrize(
     ("body", "code"),
     [
@@ -244,29 +234,30 @@ async def test_a_request_with_its_own_envelope_needs_no_handshake(alice_api: Api
     assert answer["result"]["resultType"] == "complete"
 
 
+NEWEST = {"mcp-protocol-version": "2026-07-28"}
+
+
 @pytest.mark.parametrize(
-    ("headers", "code"),
+    ("message", "headers", "expected"),
     [
-        ({"mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call"}, -32020),
-        ({"mcp-protocol-version": "2025-11-25", "mcp-method": "tools/list"}, -32020),
-        ({"mcp-method": "tools/list"}, -32020),
+        (rpc("resources/subscribe"), {}, (200, -32601)),
+        (rpc("tools/call", name="shell", arguments={}), {}, (200, -32602)),
+        (rpc("tools/list"), {"mcp-protocol-version": "2031-01-01"}, (400, -32022)),
+        (rpc("logging/setLevel", _meta=ENVELOPE), {**NEWEST, "mcp-method": "logging/setLevel"}, (404, -32601)),
+        (rpc("tools/list", _meta=ENVELOPE), {**NEWEST, "mcp-method": "tools/call"}, (400, -32020)),
+        (rpc("tools/list", _meta=ENVELOPE), {"mcp-method": "tools/list"}, (400, -32020)),
+        (
+            rpc("tools/list", _meta=ENVELOPE),
+            {"mcp-protocol-version": "2025-11-25", "mcp-method": "tools/list"},
+            (400, -32020),
+        ),
     ],
 )
-async def test_an_envelope_that_contradicts_its_headers_is_refused(
-    alice_api: Api, headers: dict[str, str], code: int
+async def test_a_request_that_is_not_supported_or_contradicts_its_headers_is_refused(
+    alice_api: Api, message: dict[str, Any], headers: dict[str, str], expected: tuple[int, int]
 ) -> None:
-    status, answer = await alice_api.post("/mcp", rpc("tools/list", _meta=ENVELOPE), **headers)
-    assert (status, answer["error"]["code"]) == (400, code)
-
-
-async def test_an_unsupported_version_is_answered_with_the_supported_ones(alice_api: Api) -> None:
-    headers = {"mcp-protocol-version": "2031-01-01"}
-    status, answer = await alice_api.post("/mcp", rpc("tools/list"), **headers)
-    assert (status, answer["error"]["code"]) == (400, -32022)
-    assert "2025-11-25" in answer["error"]["data"]["supported"]
-
-
-async def test_an_unknown_method_in_an_envelope_is_not_found(alice_api: Api) -> None:
-    headers = {"mcp-protocol-version": "2026-07-28", "mcp-method": "logging/setLevel"}
-    status, answer = await alice_api.post("/mcp", rpc("logging/setLevel", _meta=ENVELOPE), **headers)
-    assert (status, answer["error"]["code"]) == (404, -32601)
+    status, answer = await alice_api.post("/mcp", message | {"id": 7}, **headers)
+    assert (status, answer["error"]["code"]) == expected
+    assert answer["id"] == 7
+    if expected[1] == -32022:
+        assert "2025-11-25" in answer["error"]["data"]["supported"]

@@ -99,11 +99,12 @@ async def test_idempotent_tools_are_idempotent(alice: Owner, alice_api: Api) -> 
     assert [revision["action"] for revision in history["data"]] == ["update", "add"]
 
 
-async def test_the_tool_list_has_one_page(alice_api: Api) -> None:
-    _, answer = await alice_api.post("/mcp", rpc("tools/list", cursor="bW9yZTox"))
-    assert answer["error"]["code"] == -32602
-    _, answer = await alice_api.post("/mcp", rpc("tools/list", cursor=None))
-    assert "nextCursor" not in answer["result"]
+async def test_lists_of_what_does_not_change_have_one_page(alice_api: Api) -> None:
+    for method in ("tools/list", "prompts/list", "resources/templates/list"):
+        _, answer = await alice_api.post("/mcp", rpc(method, cursor="bW9yZTox"))
+        assert answer["error"]["code"] == -32602
+        _, answer = await alice_api.post("/mcp", rpc(method, cursor=None))
+        assert "nextCursor" not in answer["result"]
 
 
 async def test_the_server_reports_the_version_of_the_package(alice_api: Api) -> None:

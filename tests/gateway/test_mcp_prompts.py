@@ -100,9 +100,3 @@ async def test_the_newest_version_requires_the_prompt_name_in_the_header(alice_a
     headers["mcp-name"] = "other"
     status, answer = await alice_api.post("/mcp", message, **headers)
     assert (status, answer["error"]["code"]) == (400, -32020)
-
-
-async def test_the_lists_of_prompts_and_templates_have_one_page(alice_api: Api) -> None:
-    for method in ("prompts/list", "resources/templates/list"):
-        _, answer = await alice_api.post("/mcp", rpc(method, cursor="bW9yZTox"))
-        assert answer["error"]["code"] == -32602

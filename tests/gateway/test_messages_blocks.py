@@ -200,10 +200,7 @@ def parameters(**body: Any) -> dict[str, Any]:
         ({"type": "any"}, {"tool_choice": "required"}),
         ({"type": "none"}, {"tool_choice": "none"}),
         ({"type": "tool", "name": "lookup"}, {"tool_choice": {"type": "function", "function": {"name": "lookup"}}}),
-        (
-            {"type": "auto", "disable_parallel_tool_use": True},
-            {"tool_choice": "auto", "parallel_tool_calls": False},
-        ),
+        ({"type": "auto", "disable_parallel_tool_use": True}, {"tool_choice": "auto", "parallel_tool_calls": False}),
     ],
 )
 def test_tool_choice_is_translated(choice: dict[str, Any], expected: dict[str, Any]) -> None:

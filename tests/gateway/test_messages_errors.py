@@ -12,7 +12,7 @@ from gateway import sse
 from gateway.errors import RequestRefused
 from gateway.models import Agent
 from memories.database.access import in_thread
-from memories.errors import Overloaded, RateLimited
+from memories.errors import Overloaded, RateLimited, UpstreamError
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import agent_make, key_make
@@ -42,60 +42,43 @@ async def raw(
     return start["status"], json.loads(answer["body"]), response_headers
 
 
+JSON = "application/json"
+
+
 @pytest.mark.parametrize(
     ("method", "path", "content_type", "with_key", "expected"),
     [
-        ("POST", PATH, "application/json", False, (401, "authentication_error")),
-        ("POST", f"{PATH}/count_tokens", "application/json", False, (401, "authentication_error")),
+        ("POST", PATH, JSON, False, (401, "authentication_error")),
+        ("POST", f"{PATH}/count_tokens", JSON, False, (401, "authentication_error")),
         ("POST", PATH, "text/plain", True, (415, "invalid_request_error")),
-        ("GET", PATH, "application/json", True, (405, "invalid_request_error")),
-        ("POST", f"{PATH}/batches", "application/json", True, (404, "not_found_error")),
-        ("POST", PATH, "application/json", True, (400, "invalid_request_error")),
+        ("GET", PATH, JSON, True, (405, "invalid_request_error")),
+        ("POST", f"{PATH}/batches", JSON, True, (404, "not_found_error")),
+        ("POST", PATH, JSON, True, (400, "invalid_request_error")),
+        ("POST", PATH, JSON, True, (413, "request_too_large")),
+        # With the header of Anthropic's SDK
+        ("POST", "/v1/files", JSON, False, (401, "authentication_error")),
+        ("GET", "/v1/models", JSON, False, (401, "authentication_error")),
+        ("GET", "/v1/models/no-such-agent", JSON, True, (404, "not_found_error")),
+        ("GET", "/v1/files", JSON, True, (404, "not_found_error")),
+        ("GET", "/v1/nothing/", JSON, True, (404, "not_found_error")),
+        ("DELETE", "/v1/models", JSON, True, (405, "invalid_request_error")),
+        ("POST", "/v1/files", "text/plain", True, (404, "not_found_error")),
+        ("POST", "/v1/files", JSON, True, (413, "request_too_large")),
     ],
 )
 async def test_errors_before_the_view_have_anthropics_format(
-    alice: Owner, method: str, path: str, content_type: str, with_key: bool, expected: tuple[int, str]
-) -> None:
-    headers = {"x_api_key": (await in_thread(key_make, alice))[1]} if with_key else {}
-    status, body, response_headers = await raw(method, path, content_type=content_type, x_request_id="mine", **headers)
-    assert (status, body["error"]["type"]) == expected
-    assert (body["type"], body["request_id"]) == ("error", "mine")
-    assert body["error"].keys() == {"type", "message"}
-    assert (response_headers["request-id"], response_headers["x-request-id"]) == ("mine", "mine")
-
-
-async def test_a_too_large_body_has_anthropics_error_format(alice: Owner, settings: Any) -> None:
-    settings.DAYBOOK_MAX_BODY = 1000
-    headers = {"x_api_key": (await in_thread(key_make, alice))[1], "x_request_id": "mine"}
-    status, body, response_headers = await raw("POST", PATH, b" " * 2000, **headers)
-    assert (status, body["error"]["type"], body["request_id"]) == (413, "request_too_large", "mine")
-    assert response_headers["request-id"] == "mine"
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "content_type", "with_key", "expected"),
-    [
-        ("POST", "/v1/files", "application/json", False, (401, "authentication_error")),
-        ("GET", "/v1/models", "application/json", False, (401, "authentication_error")),
-        ("GET", "/v1/models/no-such-agent", "application/json", True, (404, "not_found_error")),
-        ("GET", "/v1/files", "application/json", True, (404, "not_found_error")),
-        ("GET", "/v1/nothing/", "application/json", True, (404, "not_found_error")),
-        ("DELETE", "/v1/models", "application/json", True, (405, "invalid_request_error")),
-        ("POST", "/v1/files", "text/plain", True, (404, "not_found_error")),
-        ("POST", "/v1/files", "application/json", True, (413, "request_too_large")),
-    ],
-)
-async def test_errors_elsewhere_have_anthropics_format_for_its_sdk(
     alice: Owner, settings: Any, method: str, path: str, content_type: str, with_key: bool, expected: tuple[int, str]
 ) -> None:
     settings.DAYBOOK_MAX_BODY = 1000
     headers = {"x_api_key": (await in_thread(key_make, alice))[1]} if with_key else {}
+    if not path.startswith(PATH):
+        headers["anthropic_version"] = "2023-06-01"
     content = b" " * 2000 if expected[0] == 413 else b"{}"
-    status, body, response_headers = await raw(
-        method, path, content, content_type, x_request_id="mine", anthropic_version="2023-06-01", **headers
-    )
+    status, body, response_headers = await raw(method, path, content, content_type, x_request_id="mine", **headers)
     assert (status, body["error"]["type"]) == expected
-    assert (body["type"], body["request_id"], response_headers["request-id"]) == ("error", "mine", "mine")
+    assert (body["type"], body["request_id"]) == ("error", "mine")
+    assert body["error"].keys() == {"type", "message"}
+    assert (response_headers["request-id"], response_headers["x-request-id"]) == ("mine", "mine")
 
 
 @pytest.mark.parametrize("path", ["/api/nothing", "/mcp"])
@@ -116,6 +99,7 @@ async def test_other_paths_keep_openais_error_format(alice: Owner) -> None:
     [
         (RateLimited("Too much.", retry_after=7), (429, "rate_limit_error"), "Too much."),
         (Overloaded("Busy."), (529, "overloaded_error"), "Busy."),
+        (UpstreamError("It is down."), (502, "api_error"), "It is down."),
         (
             RequestRefused("It has 9 tokens.", upstream_code="context_length_exceeded"),
             (400, "invalid_request_error"),
@@ -126,30 +110,51 @@ async def test_other_paths_keep_openais_error_format(alice: Owner) -> None:
 async def test_errors_of_a_turn_have_anthropics_format(
     alice_api: Api, agent: Agent, model: ScriptedModel, error: Exception, expected: tuple[int, str], words: str
 ) -> None:
-    model.script(error)
+    model.script(error, error)
     response = await send(alice_api, "hi")
     assert (response.error, response.json["error"]["message"]) == (expected, words)
     if response.status == 429:
         assert response.headers["retry-after"] == "7"
+    status, text = await alice_api.stream(PATH, request_body("hi", stream=True))
+    assert (status, json.loads(text)["error"]) == (expected[0], {"type": expected[1], "message": words})
 
 
 @pytest.mark.parametrize(
-    "invalid",
+    ("body", "words"),
     [
-        {"stream": "false"},
-        {"max_tokens": "9"},
-        {"max_tokens": 0},
-        {"max_tokens": True},
-        {"tools": "zz"},
-        {"tools": [7]},
-        {"tool_choice": "auto"},
-        {"tool_choice": {"type": "tool"}},
-        {"stop_sequences": "END"},
-        {"messages": [{"role": "user", "content": [{"text": "hi"}, {"type": "text", "text": "there"}]}]},
+        ({"messages": []}, "messages"),
+        ({"model": ""}, "model"),
+        ({"messages": [{"role": "robot", "content": "hi"}]}, "messages[0]"),
+        ({"messages": [{"role": "user", "content": 3}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "without text"),
+        ({"messages": [{"role": "user", "content": " "}]}, "empty"),
+        (
+            {
+                "messages": [
+                    {"role": "user", "content": [{"type": "image", "source": {"type": "file", "file_id": "f"}}]}
+                ]
+            },
+            "base64 or url",
+        ),
+        ({"tools": [{"input_schema": {}}]}, "tools[0].name"),
+        ({"tool_choice": {"type": "some"}}, "auto, any, tool, none"),
+        ({"compaction": {"type": "summarize"}}, "`compaction` is not supported"),
+        ({"messages": [{"role": "user", "content": [{"text": "hi"}, {"type": "text", "text": "there"}]}]}, "its type"),
+        ({"stream": "false"}, "`stream`"),
+        ({"max_tokens": "9"}, "`max_tokens`"),
+        ({"max_tokens": 0}, "`max_tokens`"),
+        ({"max_tokens": True}, "`max_tokens`"),
+        ({"tools": "zz"}, "`tools`"),
+        ({"tools": [7]}, "tools[0]"),
+        ({"tool_choice": "auto"}, "`tool_choice`"),
+        ({"tool_choice": {"type": "tool"}}, "no name of a tool"),
+        ({"stop_sequences": "END"}, "`stop_sequences`"),
     ],
 )
-async def test_fields_of_the_wrong_type_are_refused(alice_api: Api, agent: Agent, invalid: dict[str, Any]) -> None:
-    assert (await send(alice_api, "hi", **invalid)).error == (400, "invalid_request_error")
+async def test_errors_name_the_invalid_field(alice_api: Api, agent: Agent, body: dict[str, Any], words: str) -> None:
+    status, response = await alice_api.post(PATH, {**request_body("hi"), **body})
+    assert (status, response["type"], response["error"]["type"]) == (400, "error", "invalid_request_error")
+    assert words in response["error"]["message"]
 
 
 async def test_an_unknown_agent_is_not_found(alice_api: Api, agent: Agent) -> None:

@@ -1,57 +1,19 @@
 """/v1/messages: content blocks and events from streamed pieces in any order"""
 
 import json
-from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
 
 import pytest
 
 from gateway.api.anthropic_answer import assemble
-from gateway.models import Agent
 from tests.conftest import Api
 from tests.gateway.messages import send, stream, tool_result
-from tests.scripted_model import ScriptedModel
+from tests.gateway.played import Plays, piece, plays
 
-pytestmark = pytest.mark.any_database
+pytestmark = [pytest.mark.any_database, pytest.mark.usefixtures("agent")]
 
 LOOKUP = {"name": "lookup", "input_schema": {"type": "object"}}
-Plays = Callable[..., list[Any]]
-
-
-def piece(index: int, arguments: str = "", name: str = "") -> dict[str, Any]:
-    named = {"id": f"up_{index}", "type": "function"} if name else {}
-    call = {"index": index, **named, "function": {"arguments": arguments, **({"name": name} if name else {})}}
-    return {"tool_calls": [call]}
-
-
-@pytest.fixture
-def plays(model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> Plays:
-    """Return a function that scripts steps as lists of deltas, ends each with `end`, and returns the model requests."""
-
-    def script(*steps: Sequence[dict[str, Any]], usage: Any = None, **end: Any) -> list[Any]:
-        waiting, requests = list(steps), []
-        last = {"finish_reason": "stop", **end}
-
-        async def stream_steps(request: Any) -> AsyncGenerator[dict[str, Any]]:
-            requests.append(request)
-            for delta in waiting.pop(0):
-                yield {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
-            yield {"choices": [{"index": 0, "delta": {}, **last}]}
-            if usage:
-                yield {"choices": [], "usage": usage}
-
-        async def complete(request: Any) -> dict[str, Any]:
-            requests.append(request)
-            message: dict[str, Any] = {"role": "assistant"}
-            for delta in waiting.pop(0):
-                message |= delta
-            return {"choices": [{"index": 0, "message": message, **last}], "usage": usage}
-
-        monkeypatch.setattr(model, "stream", stream_steps)
-        monkeypatch.setattr(model, "complete", complete)
-        return requests
-
-    return script
+__all__ = ["plays"]  # a fixture
 
 
 async def blocks(api: Api, **body: Any) -> list[dict[str, Any]]:
@@ -61,8 +23,8 @@ async def blocks(api: Api, **body: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
-async def test_thinking_is_a_block_with_a_signature(alice_api: Api, agent: Agent, plays: Plays, name: str) -> None:
-    plays([{name: "Let me "}, {name: "see."}, {"content": "\n\n"}, {"content": "Yes."}], usage={"prompt_tokens": 7})
+async def test_thinking_is_a_block_with_a_signature(alice_api: Api, plays: Plays, name: str) -> None:
+    plays([{name: "Let me "}, {name: "see."}, "\n\n", "Yes."], usage={"prompt_tokens": 7})
     events = await stream(alice_api, "hi")
     assert [event["delta"] for event in events if event["type"] == "content_block_delta"] == [
         {"type": "thinking_delta", "thinking": "Let me "},
@@ -73,8 +35,8 @@ async def test_thinking_is_a_block_with_a_signature(alice_api: Api, agent: Agent
     assert events[1]["content_block"] == {"type": "thinking", "thinking": "", "signature": ""}
 
 
-async def test_an_unstreamed_answer_has_the_same_blocks(alice_api: Api, agent: Agent, plays: Plays) -> None:
-    plays([{"reasoning_content": "Hm."}, {"content": "Yes."}])
+async def test_an_unstreamed_answer_has_the_same_blocks(alice_api: Api, plays: Plays) -> None:
+    plays([{"reasoning_content": "Hm."}, "Yes."])
     answer = await send(alice_api, "hi")
     assert answer.json["content"] == [
         {"type": "thinking", "thinking": "Hm.", "signature": "daybook"},
@@ -82,43 +44,41 @@ async def test_an_unstreamed_answer_has_the_same_blocks(alice_api: Api, agent: A
     ]
 
 
-async def test_an_unstreamed_answer_has_the_thinking_of_each_step(alice_api: Api, agent: Agent, plays: Plays) -> None:
+async def test_an_unstreamed_answer_has_the_thinking_of_each_step(alice_api: Api, plays: Plays) -> None:
     search = piece(0, '{"query": "tea"}', name="search_memories")
-    plays([{"reasoning_content": "I look."}, search], [{"reasoning_content": "Hm."}, {"content": "Yes."}])
+    plays([{"reasoning_content": "I look."}, search], [{"reasoning_content": "Hm."}, "Yes."])
     answer = await send(alice_api, "hi")
     assert [block.get("thinking", block.get("text")) for block in answer.json["content"]] == ["I look.Hm.", "Yes."]
 
 
-async def test_a_last_chunk_that_repeats_the_message_is_not_read_again(
-    alice_api: Api, agent: Agent, plays: Plays
-) -> None:
+async def test_a_last_chunk_that_repeats_the_message_is_not_read_again(alice_api: Api, plays: Plays) -> None:
     """Some servers send the whole message beside an empty last delta."""
     whole = {"role": "assistant", "content": "Yes.", "reasoning_content": "Hm."}
-    plays([{"reasoning_content": "Hm."}, {"content": "Yes."}], message=whole)
+    plays([{"reasoning_content": "Hm."}, "Yes."], message=whole)
     assert [block["type"] for block in await blocks(alice_api)] == ["thinking", "text"]
 
 
-async def test_thinking_after_text_is_a_separate_block(alice_api: Api, agent: Agent, plays: Plays) -> None:
-    plays([{"content": "Yes"}, {"reasoning": "Really?"}, {"content": " indeed."}])
+async def test_thinking_after_text_is_a_separate_block(alice_api: Api, plays: Plays) -> None:
+    plays(["Yes", {"reasoning": "Really?"}, " indeed."])
     assert [block["type"] for block in await blocks(alice_api)] == ["text", "thinking", "text"]
 
 
-async def test_whitespace_before_a_call_is_not_a_block(alice_api: Api, agent: Agent, plays: Plays) -> None:
-    plays([{"content": ""}, {"content": "\n\n"}, piece(0, "{}", name="lookup")])
+async def test_whitespace_before_a_call_is_not_a_block(alice_api: Api, plays: Plays) -> None:
+    plays(["", "\n\n", piece(0, "{}", name="lookup")])
     (call,) = await blocks(alice_api, tools=[LOOKUP])
     assert (call["type"], call["input"]) == ("tool_use", {})
 
 
-async def test_pieces_of_several_calls_are_sorted_into_blocks(alice_api: Api, agent: Agent, plays: Plays) -> None:
+async def test_pieces_of_several_calls_are_sorted_into_blocks(alice_api: Api, plays: Plays) -> None:
     plays(
         [
-            {"content": "So:"},
+            "So:",
             piece(0, '{"q": ', name="lookup"),
             piece(1, '{"q": ', name="lookup"),
             piece(0, '"a"}'),
             piece(1, '"b"}'),
             piece(2, name="lookup"),
-            {"content": "There."},
+            "There.",
         ],
         finish_reason="tool_calls",
     )
@@ -127,7 +87,7 @@ async def test_pieces_of_several_calls_are_sorted_into_blocks(alice_api: Api, ag
     assert len({block["id"] for block in found if "id" in block}) == 3
 
 
-async def test_a_complete_call_does_not_hold_back_the_next(alice_api: Api, agent: Agent, plays: Plays) -> None:
+async def test_a_complete_call_does_not_hold_back_the_next(alice_api: Api, plays: Plays) -> None:
     plays([piece(0, '{"q": "a"}', name="lookup"), piece(1, '{"q": ', name="lookup"), piece(1, '"b"}')])
     events = await stream(alice_api, "hi", tools=[LOOKUP])
     arguments = [event["delta"]["partial_json"] for event in events if event["type"] == "content_block_delta"]
@@ -150,7 +110,7 @@ async def test_a_complete_call_does_not_hold_back_the_next(alice_api: Api, agent
     ],
 )
 async def test_a_stream_and_a_whole_answer_agree_on_the_arguments(
-    alice_api: Api, agent: Agent, plays: Plays, pieces: list[str], expected: dict[str, Any]
+    alice_api: Api, plays: Plays, pieces: list[str], expected: dict[str, Any]
 ) -> None:
     deltas = [piece(0, name="lookup"), *(piece(0, text) for text in pieces)]
     plays(deltas, [piece(0, "".join(pieces), "lookup")])
@@ -165,7 +125,7 @@ async def test_a_stream_and_a_whole_answer_agree_on_the_arguments(
     ("arguments", "expected"), [("[1", {"arguments": "[1"}), ('{"a": NaN, "b": 1e999}', {"a": None, "b": None})]
 )
 async def test_arguments_that_are_not_a_json_object_become_one(
-    alice_api: Api, agent: Agent, plays: Plays, arguments: str, expected: dict[str, Any]
+    alice_api: Api, plays: Plays, arguments: str, expected: dict[str, Any]
 ) -> None:
     plays([piece(0, arguments, name="lookup")])
     (call,) = (await send(alice_api, "hi", tools=[LOOKUP])).json["content"]
@@ -184,25 +144,25 @@ async def test_arguments_that_are_not_a_json_object_become_one(
     ],
 )
 async def test_the_stop_reason_is_translated(
-    alice_api: Api, agent: Agent, plays: Plays, end: dict[str, Any], expected: tuple[str, str | None]
+    alice_api: Api, plays: Plays, end: dict[str, Any], expected: tuple[str, str | None]
 ) -> None:
-    plays([{"content": "Yes."}], [{"content": "Yes."}], **end)
+    plays(["Yes."], ["Yes."], **end)
     stop = (await stream(alice_api, "hi", stop_sequences=["END"]))[-2]["delta"]
     assert (stop["stop_reason"], stop["stop_sequence"]) == expected
     answer = (await send(alice_api, "hello", stop_sequences=["END"])).json
     assert (answer["stop_reason"], answer["stop_sequence"]) == expected
 
 
-async def test_a_refusal_sets_the_stop_reason(alice_api: Api, agent: Agent, plays: Plays) -> None:
+async def test_a_refusal_sets_the_stop_reason(alice_api: Api, plays: Plays) -> None:
     plays([{"refusal": "I will not "}, {"refusal": "do that."}], [{"refusal": "I will not do that."}])
     assert (await stream(alice_api, "hi"))[-2]["delta"]["stop_reason"] == "refusal"
     answer = (await send(alice_api, "hello")).json
     assert (answer["stop_reason"], answer["content"][0]["text"]) == ("refusal", "I will not do that.")
 
 
-async def test_cached_tokens_are_counted_separately(alice_api: Api, agent: Agent, plays: Plays) -> None:
+async def test_cached_tokens_are_counted_separately(alice_api: Api, plays: Plays) -> None:
     details = {"cached_tokens": 60, "cache_write_tokens": 30}
-    plays([{"content": "Yes."}], usage={"prompt_tokens": 100, "completion_tokens": 3, "prompt_tokens_details": details})
+    plays(["Yes."], usage={"prompt_tokens": 100, "completion_tokens": 3, "prompt_tokens_details": details})
     assert (await stream(alice_api, "hi"))[-2]["usage"] == {
         "input_tokens": 10,
         "output_tokens": 3,
@@ -211,9 +171,9 @@ async def test_cached_tokens_are_counted_separately(alice_api: Api, agent: Agent
     }
 
 
-async def test_reasoning_sent_with_a_call_is_returned_to_the_server(alice_api: Api, agent: Agent, plays: Plays) -> None:
+async def test_reasoning_sent_with_a_call_is_returned_to_the_server(alice_api: Api, plays: Plays) -> None:
     """This does not depend on the thinking block that the client sends back."""
-    requests = plays([{"reasoning_content": "Hm."}, piece(0, "{}", name="lookup")], [{"content": "Found."}])
+    requests = plays([{"reasoning_content": "Hm."}, piece(0, "{}", name="lookup")], ["Found."])
     events = await stream(alice_api, "hi", tools=[LOOKUP])
     content = json.loads(json.dumps(assemble(events)["content"]))
     message = {"role": "assistant", "content": content}

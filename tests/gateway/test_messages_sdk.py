@@ -60,20 +60,7 @@ async def test_thinking_is_sent_upstream_as_an_effort(client: Any, model: Script
     assert [dict(call.parameters)["reasoning_effort"] for call in model.calls] == ["medium", "none"]
 
 
-async def test_the_tool_runner_of_the_sdk_works(client: Any, model: ScriptedModel) -> None:
-    @anthropic.beta_async_tool
-    async def lookup(q: str) -> str:
-        """Look it up."""
-        return f"{q} is 42"
-
-    model.script(calls(FIRST), "Found it.")
-    body = {**BODY, "tools": [lookup], "messages": [{"role": "user", "content": "Look it up"}]}
-    last = await client.beta.messages.tool_runner(**body).until_done()
-    assert last.content[0].text == "Found it."
-    assert model.calls[1].messages[-1]["content"] == "a is 42"
-
-
-async def test_the_tool_runner_continues_without_threads(client: Any, model: ScriptedModel) -> None:
+async def test_the_tool_runner_of_the_sdk_works_without_threads(client: Any, model: ScriptedModel) -> None:
     """With threads the SDK would send new messages only, without instructions and tools."""
 
     @anthropic.beta_async_tool
@@ -85,6 +72,7 @@ async def test_the_tool_runner_continues_without_threads(client: Any, model: Scr
     body = {**BODY, "tools": [lookup], "system": "Be brief.", "messages": [{"role": "user", "content": "Look it up"}]}
     last = await client.beta.messages.tool_runner(**body).until_done()
     assert last.content[0].text == "Found it."
+    assert [call.messages[-1]["content"] for call in model.calls[1:]] == ["a is 42"] * 2
     assert all("Be brief." in call.messages[0]["content"] for call in model.calls)
     assert all("lookup" in {tool["function"]["name"] for tool in call.tools} for call in model.calls)
     assert (await in_thread(Session.objects.get)).turns == 1

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.api.anthropic_answer import assemble
-from gateway.models import Agent, Message, Run, Session
+from gateway.models import Message, Run, Session
 from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
@@ -14,7 +14,7 @@ from tests.factories import agent_make, memory_make
 from tests.gateway.messages import PATH, request_body, send, stream, tool_result
 from tests.scripted_model import ScriptedModel, calls
 
-pytestmark = pytest.mark.any_database
+pytestmark = [pytest.mark.any_database, pytest.mark.usefixtures("agent")]
 
 ID = "0f1e2d3c-4b5a-4978-8877-665544332211"
 LOOKUP = {"name": "lookup", "input_schema": {"type": "object"}}
@@ -29,7 +29,7 @@ LOOKUP = {"name": "lookup", "input_schema": {"type": "object"}}
     ],
 )
 async def test_a_session_of_claude_code_is_a_session_here(
-    alice_api: Api, agent: Agent, model: ScriptedModel, headers: dict[str, str], user_id: str | None
+    alice_api: Api, model: ScriptedModel, headers: dict[str, str], user_id: str | None
 ) -> None:
     model.script("One.", "Two.")
     metadata = {"user_id": user_id} if user_id else {}
@@ -41,7 +41,7 @@ async def test_a_session_of_claude_code_is_a_session_here(
     assert "metadata" not in model.calls[0].parameters
 
 
-async def test_subagents_and_agents_have_separate_sessions(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_subagents_and_agents_have_separate_sessions(alice_api: Api, model: ScriptedModel) -> None:
     await in_thread(agent_make, "small")
     model.script("One.", "Two.", "Three.", "Four.")
     headers = {"x_claude_code_session_id": ID}
@@ -54,13 +54,13 @@ async def test_subagents_and_agents_have_separate_sessions(alice_api: Api, agent
 
 
 @pytest.mark.parametrize("user_id", ["somebody", "{", "[1]", '{"session_id": 3}', f"_session_{'a' * 300}", 5])
-async def test_other_user_ids_name_no_session(alice_api: Api, agent: Agent, model: ScriptedModel, user_id: Any) -> None:
+async def test_other_user_ids_name_no_session(alice_api: Api, model: ScriptedModel, user_id: Any) -> None:
     model.script("One.")
     await send(alice_api, "hi", metadata={"user_id": user_id})
     assert (await in_thread(Session.objects.get)).external_id is None
 
 
-async def test_the_daybook_header_takes_precedence(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_the_daybook_header_takes_precedence(alice_api: Api, model: ScriptedModel) -> None:
     model.script("One.")
     await send(alice_api, "hi", headers={"x_daybook_session": "mine", "x_claude_code_session_id": ID})
     assert (await in_thread(Session.objects.get)).external_id == "mine"
@@ -71,7 +71,7 @@ def with_reminder(words: str) -> dict[str, Any]:
     return {"role": "user", "content": [reminder, {"type": "text", "text": words}]}
 
 
-async def test_reminders_are_not_part_of_the_message(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_reminders_are_not_part_of_the_message(alice_api: Api, model: ScriptedModel) -> None:
     model.script("Hello.", "Fine.")
     first = await send(alice_api, with_reminder("hi"))
     assert "at hi" in model.calls[0].messages[0]["content"]
@@ -84,7 +84,7 @@ async def test_reminders_are_not_part_of_the_message(alice_api: Api, agent: Agen
     assert texts == ["hi", "Hello.", "How are you?", "Fine."]
 
 
-async def test_a_reminder_alone_is_a_message(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_reminder_alone_is_a_message(alice_api: Api, model: ScriptedModel) -> None:
     model.script("Hello.")
     message = with_reminder("hi")
     await send(alice_api, {**message, "content": message["content"][:1]})
@@ -108,12 +108,7 @@ TASKS: list[tuple[list[Any], dict[str, Any], dict[str, str]]] = [
 
 @pytest.mark.parametrize(("messages", "body", "headers"), TASKS)
 async def test_background_tasks_of_claude_code_are_not_turns(
-    alice_api: Api,
-    agent: Agent,
-    model: ScriptedModel,
-    messages: list[Any],
-    body: dict[str, Any],
-    headers: dict[str, str],
+    alice_api: Api, model: ScriptedModel, messages: list[Any], body: dict[str, Any], headers: dict[str, str]
 ) -> None:
     model.script("Yes.")
     headers = {**headers, "x_claude_code_session_id": ID}
@@ -136,14 +131,14 @@ async def test_background_tasks_of_claude_code_are_not_turns(
     ],
 )
 async def test_a_turn_that_resembles_a_task_is_a_turn(
-    alice_api: Api, agent: Agent, model: ScriptedModel, messages: list[Any], body: dict[str, Any]
+    alice_api: Api, model: ScriptedModel, messages: list[Any], body: dict[str, Any]
 ) -> None:
     model.script("Yes.")
     assert (await send(alice_api, *messages, **body)).session
     assert await in_thread(Run.objects.count) == 1
 
 
-async def test_a_task_with_tool_calls_is_streamed(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_task_with_tool_calls_is_streamed(alice_api: Api, model: ScriptedModel) -> None:
     model.script(calls(("lookup", '{"q": "a"}')))
     events = await stream(alice_api, "[SUGGESTION MODE: now]", tools=[LOOKUP])
     assert events[1]["content_block"]["name"] == "lookup"
@@ -161,7 +156,7 @@ async def count(api: Api, *messages: Any, **body: Any) -> int:
     return int(answer["input_tokens"])
 
 
-async def test_token_counts_include_what_daybook_adds(alice_api: Api, alice: Owner, agent: Agent) -> None:
+async def test_token_counts_include_what_daybook_adds(alice_api: Api, alice: Owner) -> None:
     few = await count(alice_api, "hi")
     assert few > 0
     assert await count(alice_api, "hi " * 400) >= few + 250
@@ -174,6 +169,6 @@ async def test_token_counts_include_what_daybook_adds(alice_api: Api, alice: Own
     assert not await in_thread(Run.objects.exists)
 
 
-async def test_counting_tokens_for_an_unknown_agent_is_not_found(alice_api: Api, agent: Agent) -> None:
+async def test_counting_tokens_for_an_unknown_agent_is_not_found(alice_api: Api) -> None:
     status, answer = await alice_api.post(f"{PATH}/count_tokens", request_body("hi", model="other"))
     assert (status, answer["error"]["type"]) == (404, "not_found_error")

@@ -10,7 +10,7 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from gateway import upstream as upstreams
-from gateway.models import Agent, Message, Run, Session
+from gateway.models import Message, Run, Session
 from gateway.upstream import OpenAIModel, ResilientModel
 from gateway.upstream.attempts import outcomes
 from memories.database.access import in_thread
@@ -20,7 +20,7 @@ from tests.conftest import Api
 from tests.factories import agent_make, key_make
 from tests.upstreams.server import connect_to
 
-pytestmark = pytest.mark.any_database
+pytestmark = [pytest.mark.any_database, pytest.mark.usefixtures("agent")]
 
 EMBEDDINGS, COMPLETIONS = "/v1/embeddings", "/v1/completions"
 USAGE = {"prompt_tokens": 4, "total_tokens": 4}
@@ -91,9 +91,7 @@ def set_options(settings: Settings, **options: Any) -> None:
         {"input": [[1, 2], [3]], "never_heard_of": {"x": 1}},
     ],
 )
-async def test_embeddings_are_passed_through_unchanged(
-    alice_api: Api, agent: Agent, server: Server, fields: dict[str, Any]
-) -> None:
+async def test_embeddings_are_passed_through_unchanged(alice_api: Api, server: Server, fields: dict[str, Any]) -> None:
     server.answers = [(200, VECTORS)]
     status, answer = await alice_api.post(EMBEDDINGS, {"model": "assistant", **fields})
     assert (status, answer) == (200, VECTORS)
@@ -107,22 +105,20 @@ async def test_embeddings_use_the_first_upstream_of_the_agent(alice_api: Api, al
     assert server.requests == [("http://127.0.0.2:1/v1/embeddings", {"model": "embed-1", "input": "x"})]
 
 
-async def test_embeddings_accept_an_upstream_and_model_name(alice_api: Api, agent: Agent, server: Server) -> None:
+async def test_embeddings_accept_an_upstream_and_model_name(alice_api: Api, server: Server) -> None:
     server.answers = [(200, VECTORS)]
     assert (await alice_api.post(EMBEDDINGS, {"model": "local/org/embed", "input": "x"}))[0] == 200
     assert server.requests == [("http://127.0.0.2:1/v1/embeddings", {"model": "org/embed", "input": "x"})]
 
 
 @pytest.mark.parametrize("name", ["elsewhere/embed", "local/", "/embed", "nobody"])
-async def test_embeddings_of_an_unknown_model_are_not_found(
-    alice_api: Api, agent: Agent, server: Server, name: str
-) -> None:
+async def test_embeddings_of_an_unknown_model_are_not_found(alice_api: Api, server: Server, name: str) -> None:
     status, answer = await alice_api.post(EMBEDDINGS, {"model": name, "input": "x"})
     assert (status, answer["error"]["code"], answer["error"]["param"]) == (404, "model_not_found", "model")
     assert server.requests == []
 
 
-async def test_a_limited_key_may_name_agents_only(alice: Owner, agent: Agent, server: Server) -> None:
+async def test_a_limited_key_may_name_agents_only(alice: Owner, server: Server) -> None:
     api = Api((await in_thread(lambda: key_make(alice, agents=["assistant"])))[1])
     server.answers = [(200, VECTORS)]
     status, answer = await api.post(EMBEDDINGS, {"model": "default/embed-1", "input": "x"})
@@ -131,14 +127,14 @@ async def test_a_limited_key_may_name_agents_only(alice: Owner, agent: Agent, se
 
 
 @pytest.mark.parametrize(("path", "name"), [(EMBEDDINGS, "input"), (COMPLETIONS, "prompt")])
-async def test_a_read_only_key_is_refused(alice: Owner, agent: Agent, server: Server, path: str, name: str) -> None:
+async def test_a_read_only_key_is_refused(alice: Owner, server: Server, path: str, name: str) -> None:
     api = Api((await in_thread(lambda: key_make(alice, read_only=True)))[1])
     status, answer = await api.post(path, {"model": "assistant", name: "x"})
     assert (status, answer["error"]["code"], server.requests) == (403, "forbidden", [])
 
 
 async def test_without_an_embedding_model_the_error_names_the_setting(
-    alice_api: Api, agent: Agent, server: Server, settings: Settings
+    alice_api: Api, server: Server, settings: Settings
 ) -> None:
     settings.EMBEDDING_MODEL = ""
     status, answer = await alice_api.post(EMBEDDINGS, {"model": "assistant", "input": "x"})
@@ -147,15 +143,13 @@ async def test_without_an_embedding_model_the_error_names_the_setting(
 
 
 @pytest.mark.parametrize("fields", [["x"] * (INPUTS + 1), [[1]] * (INPUTS + 1), "", [], None, {"a": 1}, 5])
-async def test_the_size_of_the_input_is_limited(alice_api: Api, agent: Agent, server: Server, fields: Any) -> None:
+async def test_the_size_of_the_input_is_limited(alice_api: Api, server: Server, fields: Any) -> None:
     status, answer = await alice_api.post(EMBEDDINGS, {"model": "assistant", "input": fields})
     assert (status, answer["error"]["param"], server.requests) == (400, "input", [])
 
 
 @pytest.mark.parametrize(("path", "name"), [(EMBEDDINGS, "input"), (COMPLETIONS, "prompt")])
-async def test_a_refusal_keeps_its_code_and_param(
-    alice_api: Api, agent: Agent, server: Server, path: str, name: str
-) -> None:
+async def test_a_refusal_keeps_its_code_and_param(alice_api: Api, server: Server, path: str, name: str) -> None:
     said = {"message": "dimensions is not supported for this model", "code": "unsupported", "param": "dimensions"}
     server.answers = [(400, {"error": said})]
     status, answer = await alice_api.post(path, {"model": "assistant", name: "x", "dimensions": 7})
@@ -163,7 +157,7 @@ async def test_a_refusal_keeps_its_code_and_param(
     assert (status, error["code"], error["param"], len(server.requests)) == (400, "unsupported", "dimensions", 1)
 
 
-async def test_an_error_body_with_status_200_is_an_error(alice_api: Api, agent: Agent, server: Server) -> None:
+async def test_an_error_body_with_status_200_is_an_error(alice_api: Api, server: Server) -> None:
     server.answers = [(200, {"error": {"message": "too long", "code": "context_length_exceeded"}})]
     status, answer = await alice_api.post(EMBEDDINGS, {"model": "assistant", "input": "x"})
     assert (status, answer["error"]["code"]) == (400, "context_length_exceeded")
@@ -172,11 +166,10 @@ async def test_an_error_body_with_status_200_is_an_error(alice_api: Api, agent: 
 
 
 @pytest.mark.parametrize(
-    ("path", "fields", "answer"),
-    [(EMBEDDINGS, {"input": "x"}, VECTORS), (COMPLETIONS, {"prompt": "x"}, COMPLETED)],
+    ("path", "fields", "answer"), [(EMBEDDINGS, {"input": "x"}, VECTORS), (COMPLETIONS, {"prompt": "x"}, COMPLETED)]
 )
 async def test_a_fault_is_retried_and_a_refused_parameter_is_dropped(
-    alice_api: Api, agent: Agent, server: Server, path: str, fields: dict[str, Any], answer: dict[str, Any]
+    alice_api: Api, server: Server, path: str, fields: dict[str, Any], answer: dict[str, Any]
 ) -> None:
     refused = {"message": "Unrecognized request argument supplied: user", "param": "user"}
     server.answers = [(503, {}), (400, {"error": refused}), (200, answer)]
@@ -186,9 +179,7 @@ async def test_a_fault_is_retried_and_a_refused_parameter_is_dropped(
         assert ["user" in body for _, body in server.requests[-3:]] == [True, True, False]
 
 
-async def test_the_options_of_the_upstream_apply(
-    alice_api: Api, agent: Agent, server: Server, settings: Settings
-) -> None:
+async def test_the_options_of_the_upstream_apply(alice_api: Api, server: Server, settings: Settings) -> None:
     set_options(settings, drop=["user"], rename={"seed": "random_seed"}, set={"top_p": 1}, headers={"x-team": "tea"})
     fields = {"model": "assistant", "user": "u1", "seed": 7}
     server.answers = [(200, COMPLETED)]
@@ -218,7 +209,7 @@ async def test_a_completion_is_passed_through_unchanged(alice_api: Api, server: 
 
 
 @pytest.mark.parametrize("include_usage", [True, False])
-async def test_a_completion_is_streamed(alice_api: Api, agent: Agent, server: Server, include_usage: bool) -> None:
+async def test_a_completion_is_streamed(alice_api: Api, server: Server, include_usage: bool) -> None:
     last = {**COMPLETED, "choices": [], "usage": USAGE}
     end = {**COMPLETED, "choices": [{**CHOICE, "text": "", "finish_reason": "stop"}]}
     server.answers = [(200, [COMPLETED, end, last, "[DONE]"])]
@@ -235,15 +226,13 @@ async def test_a_completion_is_streamed(alice_api: Api, agent: Agent, server: Se
 
 
 @pytest.mark.parametrize("messages", ["hello", [{"role": "user", "content": "hello"}], {"a": 1}, [1]])
-async def test_messages_of_a_completion_are_ignored(
-    alice_api: Api, agent: Agent, server: Server, messages: Any
-) -> None:
+async def test_messages_of_a_completion_are_ignored(alice_api: Api, server: Server, messages: Any) -> None:
     server.answers = [(200, COMPLETED)]
     status, _ = await alice_api.post(COMPLETIONS, {"model": "assistant", "prompt": "a", "messages": messages})
     assert (status, "messages" in server.body) == (200, False)
 
 
-async def test_an_unstreamed_completion_is_sent_as_one_chunk(alice_api: Api, agent: Agent, server: Server) -> None:
+async def test_an_unstreamed_completion_is_sent_as_one_chunk(alice_api: Api, server: Server) -> None:
     server.answers = [(200, COMPLETED)]
     _, text = await alice_api.stream(COMPLETIONS, {"model": "assistant", "prompt": "x", "stream": True})
     first, *_ = [line.removeprefix("data: ") for line in text.split("\n") if line]
@@ -273,7 +262,7 @@ async def test_a_server_without_completions_is_still_used_for_chat(
     assert [body["model"] for _, body in server.requests] == ["a", "b", "a"]
 
 
-async def test_model_names_made_up_by_clients_are_not_kept(alice_api: Api, agent: Agent, server: Server) -> None:
+async def test_model_names_made_up_by_clients_are_not_kept(alice_api: Api, server: Server) -> None:
     server.answers = [(200, VECTORS)]
     for number in range(3):
         assert (await alice_api.post(EMBEDDINGS, {"model": f"local/x{number}", "input": "x"}))[0] == 200
@@ -283,7 +272,7 @@ async def test_model_names_made_up_by_clients_are_not_kept(alice_api: Api, agent
     assert not any("x1" in model for _, model, _ in outcomes)
 
 
-async def test_a_broken_stream_ends_with_an_error(alice_api: Api, agent: Agent, server: Server) -> None:
+async def test_a_broken_stream_ends_with_an_error(alice_api: Api, server: Server) -> None:
     server.answers = [(200, [COMPLETED])]
     _, text = await alice_api.stream(COMPLETIONS, {"model": "assistant", "prompt": "x", "stream": True})
     last = [line for line in text.split("\n") if line][-1]
@@ -291,18 +280,18 @@ async def test_a_broken_stream_ends_with_an_error(alice_api: Api, agent: Agent, 
 
 
 @pytest.mark.parametrize("model", ["nobody", "default/small"])
-async def test_completions_need_an_agent(alice_api: Api, agent: Agent, server: Server, model: str) -> None:
+async def test_completions_need_an_agent(alice_api: Api, server: Server, model: str) -> None:
     status, answer = await alice_api.post(COMPLETIONS, {"model": model, "prompt": "x"})
     assert (status, answer["error"]["code"], server.requests) == (404, "model_not_found", [])
 
 
 @pytest.mark.parametrize("prompt", [5, {"a": 1}, ["x"] * (INPUTS + 1)])
-async def test_the_size_of_the_prompt_is_limited(alice_api: Api, agent: Agent, server: Server, prompt: Any) -> None:
+async def test_the_size_of_the_prompt_is_limited(alice_api: Api, server: Server, prompt: Any) -> None:
     status, answer = await alice_api.post(COMPLETIONS, {"model": "assistant", "prompt": prompt})
     assert (status, answer["error"]["param"], server.requests) == (400, "prompt", [])
 
 
-async def test_requests_count_against_the_rate_limit_of_the_key(alice: Owner, agent: Agent, server: Server) -> None:
+async def test_requests_count_against_the_rate_limit_of_the_key(alice: Owner, server: Server) -> None:
     api = Api((await in_thread(lambda: key_make(alice, requests_per_minute=1)))[1])
     server.answers = [(200, VECTORS)]
     send: Callable[[], Any] = lambda: api.post(EMBEDDINGS, {"model": "assistant", "input": "x"})  # noqa: E731

@@ -15,7 +15,8 @@ from gateway.oauth.registration import client_register
 from memories.audit.log import audit_sentence
 from memories.models import AuditEntry, Owner
 from tests.factories import memory_make
-from tests.gateway.oauth_app import CALLBACK, App, browser_of, callback_parameters
+from tests.gateway.oauth_app import CALLBACK, App, callback_parameters
+from tests.pages import client_of
 
 CONNECT = {"decision": "connect", "book": "main", "rights": "write"}
 
@@ -42,7 +43,7 @@ def text(response: Any) -> str:
 
 def test_the_page_shows_the_app_its_redirect_the_books_and_the_rights(alice: Owner, app: App) -> None:
     memory_make(alice, "Tests with pytest.", book="code")
-    page = browser_of(alice).get(app.address())
+    page = client_of(alice).get(app.address())
     assert page.status_code == 200
     for words in ("Claude", "claude.example", "alice", ">main<", ">code<", "Read and write"):
         assert words in text(page), words
@@ -50,7 +51,7 @@ def test_the_page_shows_the_app_its_redirect_the_books_and_the_rights(alice: Own
 
 
 def test_the_page_cannot_be_framed_or_cached_and_has_no_inline_script(alice: Owner, app: App) -> None:
-    page = browser_of(alice).get(app.address())
+    page = client_of(alice).get(app.address())
     policy = page.headers["Content-Security-Policy"]
     assert "frame-ancestors 'none'" in policy
     assert "form-action 'self' https://claude.example;" in policy
@@ -79,8 +80,7 @@ def test_a_person_signs_in_first_and_returns(alice: Owner, app: App) -> None:
     assert form.headers["Cross-Origin-Opener-Policy"] == "unsafe-none"
     wrong = person.post(sent.headers["Location"], {"username": "alice", "password": "no", "next": form.context["next"]})
     back = person.post(
-        sent.headers["Location"],
-        {"username": "alice", "password": "alice knows it", "next": wrong.context["next"]},
+        sent.headers["Location"], {"username": "alice", "password": "alice knows it", "next": wrong.context["next"]}
     )
     assert back.headers["Location"] == app.address()
     assert person.get(app.address()).status_code == 200
@@ -99,7 +99,7 @@ def test_sign_ins_on_the_way_are_throttled(alice: Owner, app: App) -> None:
 
 
 def test_cancelling_returns_an_error_to_the_app_and_connects_nothing(alice: Owner, app: App) -> None:
-    answer = browser_of(alice).post(app.address(), {**CONNECT, "decision": "cancel"})
+    answer = client_of(alice).post(app.address(), {**CONNECT, "decision": "cancel"})
     assert callback_parameters(answer) == {"error": "access_denied", "state": "s1", "iss": "http://testserver"}
     assert not ApiKey.objects.exists()
     assert not Grant.objects.exists()
@@ -122,7 +122,7 @@ def test_cancelling_returns_an_error_to_the_app_and_connects_nothing(alice: Owne
 def test_an_unknown_app_or_redirect_is_never_redirected_to(
     alice: Owner, app: App, changed: dict[str, str | None]
 ) -> None:
-    for send in (browser_of(alice).get, lambda address: browser_of(alice).post(address, CONNECT)):
+    for send in (client_of(alice).get, lambda address: client_of(alice).post(address, CONNECT)):
         answer = send(app.address(**changed))
         assert answer.status_code == 400
         assert "was not connected" in text(answer)
@@ -147,7 +147,7 @@ def test_an_unknown_app_or_redirect_is_never_redirected_to(
 def test_other_errors_are_returned_to_the_app(
     alice: Owner, app: App, changed: dict[str, str | None], error: str
 ) -> None:
-    for send in (browser_of(alice).get, lambda address: browser_of(alice).post(address, CONNECT)):
+    for send in (client_of(alice).get, lambda address: client_of(alice).post(address, CONNECT)):
         answer = send(app.address(**changed))
         assert answer.headers["Location"].startswith(f"{CALLBACK}?")
         parameters = callback_parameters(answer)
@@ -157,13 +157,13 @@ def test_other_errors_are_returned_to_the_app(
 
 @pytest.mark.parametrize("resource", [None, "http://testserver/mcp/", "HTTP://TESTSERVER/mcp"])
 def test_every_code_is_for_mcp_at_this_address(alice: Owner, app: App, resource: str | None) -> None:
-    assert browser_of(alice).post(app.address(resource=resource), CONNECT).status_code == 302
+    assert client_of(alice).post(app.address(resource=resource), CONNECT).status_code == 302
     assert Grant.objects.get().resource == ["http://testserver/mcp"]
 
 
 def test_parameters_of_openid_are_not_stored(alice: Owner, app: App) -> None:
     address = app.address(nonce="n" * 300, claims='{"id_token": {}}')
-    assert browser_of(alice).post(address, CONNECT).status_code == 302
+    assert client_of(alice).post(address, CONNECT).status_code == 302
     code = Grant.objects.get()
     assert (code.nonce, code.claims) == ("", "{}")
 
@@ -172,18 +172,18 @@ def test_parameters_of_openid_are_not_stored(alice: Owner, app: App) -> None:
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
 def test_a_loopback_redirect_may_use_any_port(alice: Owner, register: Callable[..., App], host: str) -> None:
     app = register(f"http://{host}:1234/callback")
-    answer = browser_of(alice).post(app.address(redirect_uri=f"http://{host}:50123/callback"), CONNECT)
+    answer = client_of(alice).post(app.address(redirect_uri=f"http://{host}:50123/callback"), CONNECT)
     assert answer.headers["Location"].startswith(f"http://{host}:50123/callback?")
-    page = browser_of(alice).get(app.address(redirect_uri=f"http://{host}:50123/callback"))
+    page = client_of(alice).get(app.address(redirect_uri=f"http://{host}:50123/callback"))
     assert "an app on this computer" in text(page)
-    assert browser_of(alice).get(app.address(redirect_uri=f"http://{host}:50123/other")).status_code == 400
+    assert client_of(alice).get(app.address(redirect_uri=f"http://{host}:50123/other")).status_code == 400
 
 
 def test_a_redirect_with_a_custom_scheme_is_supported(alice: Owner, register: Callable[..., App]) -> None:
     callback = "cursor://anysphere.cursor-mcp/oauth/callback"
     app = register(callback)
-    assert "the app that opens cursor: addresses" in text(browser_of(alice).get(app.address()))
-    answer = browser_of(alice).post(app.address(), CONNECT)
+    assert "the app that opens cursor: addresses" in text(client_of(alice).get(app.address()))
+    answer = client_of(alice).post(app.address(), CONNECT)
     assert answer.headers["Location"].startswith(f"{callback}?")
     assert dict(parse_qsl(urlsplit(answer.headers["Location"]).query))["code"]
 
@@ -193,26 +193,26 @@ def test_only_own_books_and_known_rights_are_accepted(
     alice: Owner, charlie: Owner, app: App, chosen: dict[str, str]
 ) -> None:
     memory_make(charlie, "Likes rum.", book="charlies")
-    answer = browser_of(alice).post(app.address(), CONNECT | chosen)
+    answer = client_of(alice).post(app.address(), CONNECT | chosen)
     assert (answer.status_code, "Choose" in text(answer)) == (400, True)
     assert not ApiKey.objects.exists()
 
 
 def test_an_app_that_asked_to_read_gets_read_only_rights(alice: Owner, app: App) -> None:
     reading = app.address(scope="memory:read")
-    assert "Read and write" not in text(browser_of(alice).get(reading))
-    assert browser_of(alice).post(reading, CONNECT).status_code == 400
-    assert browser_of(alice).post(reading, CONNECT | {"rights": "read"}).status_code == 302
+    assert "Read and write" not in text(client_of(alice).get(reading))
+    assert client_of(alice).post(reading, CONNECT).status_code == 400
+    assert client_of(alice).post(reading, CONNECT | {"rights": "read"}).status_code == 302
     assert ApiKey.objects.get().read_only is True
 
 
 def test_unknown_scopes_are_ignored(alice: Owner, app: App) -> None:
-    assert browser_of(alice).post(app.address(scope="openid offline_access"), CONNECT).status_code == 302
+    assert client_of(alice).post(app.address(scope="openid offline_access"), CONNECT).status_code == 302
     assert Grant.objects.get().scope == "memory:read memory:write"
 
 
 def test_consent_and_disconnection_are_audited(alice: Owner, app: App) -> None:
-    person = browser_of(alice)
+    person = client_of(alice)
     person.post(app.address(), CONNECT)
     key = ApiKey.objects.get()
     assert person.post(f"/account/apps/{key.pk}/disconnect/").status_code == 302
@@ -228,21 +228,21 @@ def test_the_number_of_connections_is_limited(
     alice: Owner, register: Callable[..., App], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "MAX_CONNECTIONS", 3)
-    person = browser_of(alice)
+    person = client_of(alice)
     apps = [register() for _ in range(4)]
     assert [person.post(app.address(), CONNECT).status_code for app in apps] == [302] * 3 + [409]
     assert person.post(apps[0].address(), CONNECT | {"rights": "read"}).status_code == 302
 
 
 def test_the_name_of_an_app_is_escaped(alice: Owner, register: Callable[..., App]) -> None:
-    page = text(browser_of(alice).get(register(name="<script>alert(1)</script>").address()))
+    page = text(client_of(alice).get(register(name="<script>alert(1)</script>").address()))
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert" in page
 
 
 def test_a_client_that_was_swept_meanwhile_is_refused(alice: Owner, app: App) -> None:
     Application.objects.all().delete()
-    assert browser_of(alice).post(app.address(), CONNECT).status_code == 400
+    assert client_of(alice).post(app.address(), CONNECT).status_code == 400
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_a_client_that_was_swept_meanwhile_is_refused(alice: Owner, app: App) ->
     ],
 )
 def test_malformed_queries_are_refused_with_a_page(alice: Owner, query: str) -> None:
-    person = browser_of(alice)
+    person = client_of(alice)
     for answer in (person.get(f"/oauth/authorize?{query}"), person.post(f"/oauth/authorize?{query}", CONNECT)):
         assert answer.status_code == 400
 
@@ -279,5 +279,5 @@ def test_malformed_queries_are_refused_with_a_page(alice: Owner, query: str) -> 
     ],
 )
 def test_malformed_values_never_cause_a_server_error(alice: Owner, app: App, changed: dict[str, str | None]) -> None:
-    assert browser_of(alice).get(app.address(**changed)).status_code in {200, 302, 400}
-    assert browser_of(alice).post(app.address(**changed), CONNECT).status_code in {302, 400}
+    assert client_of(alice).get(app.address(**changed)).status_code in {200, 302, 400}
+    assert client_of(alice).post(app.address(**changed), CONNECT).status_code in {302, 400}

@@ -215,7 +215,7 @@ async def test_a_refresh_token_lasts_thirty_days_without_use(alice: Owner) -> No
 
 async def test_a_code_works_once_with_its_verifier_and_redirect(alice: Owner) -> None:
     app = await App().registered()
-    code = callback_parameters(await app.consent(alice))["code"]
+    code = await app.code(alice)
     assert (await app.exchange(code, code_verifier="w" * 64))[1]["error"] == "invalid_grant"
     assert (await app.exchange(code, redirect_uri="https://evil.example/"))[0] == 400
     assert (await app.exchange(code, resource="https://other.example/mcp"))[1]["error"] == "invalid_target"
@@ -226,7 +226,7 @@ async def test_a_code_works_once_with_its_verifier_and_redirect(alice: Owner) ->
 @pytest.mark.any_database
 async def test_a_replayed_code_revokes_the_tokens_it_gave(alice: Owner) -> None:
     app = await App().registered()
-    code = callback_parameters(await app.consent(alice))["code"]
+    code = await app.code(alice)
     _, app.tokens = await app.exchange(code)
     for wrong in ({"code_verifier": "w" * 64}, {"redirect_uri": "https://evil.example/"}):
         assert (await app.exchange(code, **wrong))[0] == 400
@@ -240,7 +240,7 @@ async def test_a_replayed_code_revokes_the_tokens_it_gave(alice: Owner) -> None:
 @pytest.mark.any_database
 async def test_replaying_an_earlier_code_keeps_later_tokens(alice: Owner) -> None:
     app = await App().registered()
-    earlier = callback_parameters(await app.consent(alice))["code"]
+    earlier = await app.code(alice)
     assert (await app.exchange(earlier))[0] == 200
     await app.connect(alice)
     assert (await app.exchange(earlier))[1]["error"] == "invalid_grant"
@@ -249,13 +249,13 @@ async def test_replaying_an_earlier_code_keeps_later_tokens(alice: Owner) -> Non
 
 async def test_a_code_belongs_to_the_app_that_requested_it(alice: Owner) -> None:
     app, other = await App().registered(), await App().registered()
-    code = callback_parameters(await app.consent(alice))["code"]
+    code = await app.code(alice)
     assert (await other.exchange(code))[1]["error"] == "invalid_grant"
 
 
 async def test_a_code_lasts_a_minute(alice: Owner) -> None:
     app = await App().registered()
-    code = callback_parameters(await app.consent(alice))["code"]
+    code = await app.code(alice)
     with time_machine.travel(timezone.now() + timedelta(seconds=61)):
         assert (await app.exchange(code))[1]["error"] == "invalid_grant"
 
@@ -331,7 +331,7 @@ async def test_a_disconnected_app_is_refused_at_once(alice: Owner) -> None:
 
 async def test_a_code_of_an_ended_connection_is_refused(alice: Owner) -> None:
     app = await App().registered()
-    code = callback_parameters(await app.consent(alice))["code"]
+    code = await app.code(alice)
     await in_thread(ApiKey.objects.update, revoked_at=timezone.now())
     assert (await app.exchange(code))[1]["error"] == "invalid_grant"
 
@@ -348,7 +348,7 @@ async def test_of_two_simultaneous_requests_one_gets_tokens_for_a_code_and_both_
     alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = await App().registered()
-    code = callback_parameters(await app.consent(alice))["code"]
+    code = await app.code(alice)
     given = {"redirect_uri": CALLBACK, "code_verifier": VERIFIER, "client_id": app.client_id}
     by_code = {"grant_type": "authorization_code", "code": code, **given}
     first, app.tokens = await in_thread(send_twice, monkeypatch, "validate_code", by_code)

@@ -35,14 +35,18 @@ def provider(settings: Any) -> Generator[OpenIDServer]:
     server.close()
 
 
-def sign_in(provider: OpenIDServer, client: Client | None = None, after: str = "") -> Any:
-    """Go through the whole sign-in. Return the response to the provider's callback."""
-    client = client or Client()
+def begin(provider: OpenIDServer, client: Client, after: str = "") -> str:
+    """Begin to sign in. Return the path to which the provider redirects the browser."""
     start = client.get(reverse("openid-begin"), {"next": after} if after else {})
     assert start.status_code == 302, start.content
     assert start.headers["Location"].startswith(f"{provider.issuer}/authorize?")
-    callback_url = provider.redirect_of(start.headers["Location"])
-    return client.get(callback_url.removeprefix("http://testserver"))
+    return provider.redirect_of(start.headers["Location"]).removeprefix("http://testserver")
+
+
+def sign_in(provider: OpenIDServer, client: Client | None = None, after: str = "") -> Any:
+    """Go through the whole sign-in. Return the response to the provider's callback."""
+    client = client or Client()
+    return client.get(begin(provider, client, after))
 
 
 def signed_in_as(client: Client) -> str:
@@ -126,14 +130,12 @@ def test_an_address_shared_by_two_accounts_opens_neither(provider: OpenIDServer)
     assert account_of(provider) == "alice.w"
 
 
-def test_a_user_name_that_only_looks_like_anothers_gets_a_number(provider: OpenIDServer) -> None:
-    owner_make("alice.w")
-    provider.person = {**ALICE, "preferred_username": "ａｌｉｃｅ．ｗ"}
-    assert account_of(provider) == "alice.w-2"
-
-
-def test_a_taken_user_name_gets_a_number(provider: OpenIDServer) -> None:
-    owner_make("Alice.W")
+@pytest.mark.parametrize(("taken", "preferred"), [("Alice.W", "alice.w"), ("alice.w", "ａｌｉｃｅ．ｗ")])
+def test_a_user_name_that_is_taken_or_only_looks_like_another_gets_a_number(
+    provider: OpenIDServer, taken: str, preferred: str
+) -> None:
+    owner_make(taken)
+    provider.person = {**ALICE, "preferred_username": preferred}
     assert account_of(provider) == "alice.w-2"
 
 
@@ -337,19 +339,17 @@ def test_a_token_for_another_sign_in_is_refused(provider: OpenIDServer, claims: 
 
 
 def test_a_callback_without_a_started_sign_in_is_refused(provider: OpenIDServer) -> None:
-    start = Client().get(reverse("openid-begin"))
-    callback_url = provider.redirect_of(start.headers["Location"]).removeprefix("http://testserver")
     elsewhere = Client()
-    assert elsewhere.get(callback_url).status_code == 400
+    assert elsewhere.get(begin(provider, Client())).status_code == 400
     assert signed_in_as(elsewhere) == ""
     assert "/token" not in provider.requested_paths
 
 
 def test_an_unfinished_sign_in_expires_soon(provider: OpenIDServer) -> None:
     client = Client()
-    start = client.get(reverse("openid-begin"))
+    callback = begin(provider, client)
     assert LoginSession.objects.get().expire_date <= timezone.now() + timedelta(seconds=PENDING_SECONDS)
-    client.get(provider.redirect_of(start.headers["Location"]).removeprefix("http://testserver"))
+    client.get(callback)
     assert LoginSession.objects.get().expire_date > timezone.now() + timedelta(days=10)
     client.get(reverse("openid-begin"))
     assert LoginSession.objects.get().expire_date > timezone.now() + timedelta(days=10)
@@ -357,21 +357,18 @@ def test_an_unfinished_sign_in_expires_soon(provider: OpenIDServer) -> None:
 
 def test_unfinished_sign_ins_of_one_browser_are_limited(provider: OpenIDServer) -> None:
     client = Client()
-    starts = [client.get(reverse("openid-begin"), {"next": "/" + "n" * 10_000}) for _ in range(8)]
+    callbacks = [begin(provider, client, "/" + "n" * 10_000) for _ in range(8)]
     stored = client.session
     assert sum(key.startswith("_state_") for key in stored.keys()) == MAX_PENDING  # noqa: SIM118 - not a dictionary
     assert len(str(dict(stored.items()))) < 5_000
-    newest, oldest = starts[-1], starts[0]
-    for start, status in ((oldest, 400), (newest, 302)):
-        callback_url = provider.redirect_of(start.headers["Location"])
-        assert client.get(callback_url.removeprefix("http://testserver")).status_code == status
+    oldest, *_, newest = callbacks
+    assert [client.get(callback).status_code for callback in (oldest, newest)] == [400, 302]
 
 
 def test_a_code_is_accepted_in_one_callback_only(provider: OpenIDServer) -> None:
     client = Client()
-    start = client.get(reverse("openid-begin"))
-    callback_url = provider.redirect_of(start.headers["Location"]).removeprefix("http://testserver")
-    assert [client.get(callback_url).status_code, client.get(callback_url).status_code] == [302, 400]
+    callback = begin(provider, client)
+    assert [client.get(callback).status_code, client.get(callback).status_code] == [302, 400]
 
 
 def test_a_refusal_by_the_provider_is_reported(provider: OpenIDServer) -> None:

@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 from pytest_django.fixtures import Settings
 
-from gateway.models import Agent
 from memories.errors import RateLimited
 from tests.conftest import Api
 from tests.gateway.attachments import LARGE, picture
 from tests.scripted_model import Says, ScriptedModel, calls
 
-pytestmark = pytest.mark.any_database
+pytestmark = [pytest.mark.any_database, pytest.mark.usefixtures("agent")]
 
 LONG = "mcp__calendar__" + "find_" * 16
 LOOKUP = {"type": "function", "name": "lookup", "parameters": {"type": "object"}}
@@ -31,7 +30,7 @@ async def retrieve(api: Api, response: dict[str, Any]) -> dict[str, Any]:
     return dict(found)
 
 
-async def test_calls_have_the_names_known_to_the_client(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_calls_have_the_names_known_to_the_client(alice_api: Api, model: ScriptedModel) -> None:
     model.script("Hm.")
     await create(alice_api, tools=TOOLS, store=False)
     flat, short = [tool["function"]["name"] for tool in model.calls[0].body(stream=False)["tools"][:2]]
@@ -53,14 +52,14 @@ async def test_calls_have_the_names_known_to_the_client(alice_api: Api, agent: A
     assert "names" not in await retrieve(alice_api, last)
 
 
-async def test_a_call_without_arguments_has_an_empty_object(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_call_without_arguments_has_an_empty_object(alice_api: Api, model: ScriptedModel) -> None:
     model.script(calls(("lookup", "")))
     response = await create(alice_api, tools=[LOOKUP])
     assert [call["arguments"] for call in response["output"]] == ["{}"]
     assert (await retrieve(alice_api, response))["output"] == response["output"]
 
 
-async def test_a_long_name_that_is_resent_is_the_same_tool(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_long_name_that_is_resent_is_the_same_tool(alice_api: Api, model: ScriptedModel) -> None:
     model.script("So.")
     call = {"type": "function_call", "call_id": "c1", "name": LONG, "arguments": "{}"}
     output = {"type": "function_call_output", "call_id": "c1", "output": "42"}
@@ -71,18 +70,14 @@ async def test_a_long_name_that_is_resent_is_the_same_tool(alice_api: Api, agent
 
 
 @pytest.mark.parametrize("reason", ["length", "content_filter"])
-async def test_a_truncated_response_is_stored_as_incomplete(
-    alice_api: Api, agent: Agent, model: ScriptedModel, reason: str
-) -> None:
+async def test_a_truncated_response_is_stored_as_incomplete(alice_api: Api, model: ScriptedModel, reason: str) -> None:
     model.script(Says(pieces=("Once upon",), finish_reason=reason))
     response = await create(alice_api)
     assert (response["output"][0]["status"], response["completed_at"]) == ("incomplete", None)
     assert await retrieve(alice_api, response) == response
 
 
-async def test_a_stored_response_has_its_items_in_the_order_of_the_steps(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
+async def test_a_stored_response_has_its_items_in_the_order_of_the_steps(alice_api: Api, model: ScriptedModel) -> None:
     model.script(
         Says(thinks=("Let me look.",), pieces=("Looking.",), calls=(("get_memories", "{}"),)),
         Says(thinks=("And ask.",), pieces=("Asking.",), calls=(("lookup", "{}"),)),
@@ -93,9 +88,7 @@ async def test_a_stored_response_has_its_items_in_the_order_of_the_steps(
     assert [item["id"] for item in stored["output"]] == [item["id"] for item in response["output"]]
 
 
-async def test_a_failed_response_contains_the_text_before_the_failure(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
+async def test_a_failed_response_contains_the_text_before_the_failure(alice_api: Api, model: ScriptedModel) -> None:
     known = ("get_memories", "{}")
     model.script(Says(pieces=("Once ", "upon"), calls=(known,)), RateLimited("Later.", retry_after=7))
     status, text = await alice_api.stream("/v1/responses", {"model": "assistant", "input": "Hi", "stream": True})
@@ -107,7 +100,7 @@ async def test_a_failed_response_contains_the_text_before_the_failure(
     assert (item["status"], item["content"][0]["text"]) == ("incomplete", "Once upon")
 
 
-async def test_streaming_a_stored_response_is_refused(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_streaming_a_stored_response_is_refused(alice_api: Api, model: ScriptedModel) -> None:
     """An SDK that expects events would find none in JSON and end silently."""
     model.script("Tea.")
     address = f"/v1/responses/{(await create(alice_api))['id']}"
@@ -117,16 +110,14 @@ async def test_streaming_a_stored_response_is_refused(alice_api: Api, agent: Age
     assert "`stream` is not supported" in refused["error"]["message"]
 
 
-async def test_an_empty_input_is_refused_as_empty(alice_api: Api, agent: Agent) -> None:
+async def test_an_empty_input_is_refused_as_empty(alice_api: Api) -> None:
     for empty in ("", [], None):
         status, answer = await alice_api.post("/v1/responses", {"model": "assistant", "input": empty})
         assert (status, answer["error"]["param"]) == (400, "input")
         assert "empty" in answer["error"]["message"]
 
 
-async def test_the_stored_steps_of_a_turn_are_limited(
-    alice_api: Api, agent: Agent, model: ScriptedModel, settings: Settings
-) -> None:
+async def test_the_stored_steps_of_a_turn_are_limited(alice_api: Api, model: ScriptedModel, settings: Settings) -> None:
     settings.DAYBOOK_MAX_BODY = 1000
     model.script(*[calls(("lookup", "{}"))] * 3)
     response = await create(alice_api, tools=[LOOKUP])
@@ -139,7 +130,7 @@ async def test_the_stored_steps_of_a_turn_are_limited(
 
 
 async def test_a_conversation_before_a_response_is_read_up_to_the_size_of_a_body(
-    alice_api: Api, agent: Agent, model: ScriptedModel, settings: Settings
+    alice_api: Api, model: ScriptedModel, settings: Settings
 ) -> None:
     settings.DAYBOOK_MAX_BODY = 200
     model.script("x" * 120, "y" * 120, "z" * 120, "So.")
@@ -151,7 +142,7 @@ async def test_a_conversation_before_a_response_is_read_up_to_the_size_of_a_body
 
 
 async def test_a_page_of_input_items_has_about_as_many_bytes_as_a_body(
-    alice_api: Api, agent: Agent, model: ScriptedModel, settings: Settings
+    alice_api: Api, model: ScriptedModel, settings: Settings
 ) -> None:
     model.script("So.", "So.")
     image = {"type": "input_image", "image_url": picture(LARGE)["image_url"]["url"], "detail": "auto"}
@@ -189,7 +180,7 @@ async def listed(api: Api, response: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 async def test_developer_messages_of_earlier_input_stay_in_the_conversation(
-    alice_api: Api, agent: Agent, model: ScriptedModel
+    alice_api: Api, model: ScriptedModel
 ) -> None:
     model.script("Arr.", "Aye.", "Two.", "Three.", "Four.")
     one = await create(alice_api, input=[developer("Talk like a pirate."), said("Hi")])
@@ -214,9 +205,7 @@ async def test_developer_messages_of_earlier_input_stay_in_the_conversation(
     assert model.calls[4].messages[0]["content"] == "You are terse.\n\nTalk like a pirate."
 
 
-async def test_a_developer_message_beside_outputs_stays_there(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
+async def test_a_developer_message_beside_outputs_stays_there(alice_api: Api, model: ScriptedModel) -> None:
     model.script(calls(("lookup", "{}")), "Found it.", "Yes.")
     one = await create(alice_api, tools=[LOOKUP])
     output = {"type": "function_call_output", "call_id": one["output"][0]["call_id"], "output": "A"}
@@ -228,9 +217,7 @@ async def test_a_developer_message_beside_outputs_stays_there(
     assert [message["role"] for message in model.calls[2].messages] == [*expected, "assistant", "user"]
 
 
-async def test_a_whole_conversation_has_only_its_own_developer_messages(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
+async def test_a_whole_conversation_has_only_its_own_developer_messages(alice_api: Api, model: ScriptedModel) -> None:
     model.script("Arr.", "Aye.", "So.")
     await create(alice_api, input=[developer("Talk like a pirate."), said("Hi")])
     whole = [developer("Be brief."), said("Hi"), {"role": "assistant", "content": "Arr."}, said("Tea?")]
@@ -245,14 +232,14 @@ async def test_a_whole_conversation_has_only_its_own_developer_messages(
     [{"type": "reasoning", "role": ["x"]}, {"type": "it", "role": {}}, {"type": "it", "role": "system", "content": 5}],
 )
 async def test_the_role_of_an_ignored_item_does_not_matter(
-    alice_api: Api, agent: Agent, model: ScriptedModel, ignored: dict[str, Any]
+    alice_api: Api, model: ScriptedModel, ignored: dict[str, Any]
 ) -> None:
     model.script("Hello.")
     response = await create(alice_api, input=[ignored, said("Hi")])
     assert await listed(alice_api, response) == [("user", "Hi")]
 
 
-async def test_the_role_of_an_output_does_not_matter(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_the_role_of_an_output_does_not_matter(alice_api: Api, model: ScriptedModel) -> None:
     model.script(calls(("lookup", "{}")), "Found it.", "Yes.")
     one = await create(alice_api, tools=[LOOKUP])
     output = {"type": "function_call_output", "call_id": one["output"][0]["call_id"], "output": "A", "role": "system"}

@@ -23,7 +23,6 @@ from gateway.accounts.sign_in import attempts_purge
 from gateway.requests import client_address, network_of
 from memories.errors import Overloaded
 from memories.models import AuditEntry, Owner
-from tests.admin_rows import staff_client
 
 pytestmark = pytest.mark.django_db
 LIMIT, ADDRESS_LIMIT = 10, 12
@@ -37,6 +36,12 @@ def sign_in(name: str = "alice", password: str = "wrong", **extra: Any) -> Any: 
 def lock(name: str = "alice", **extra: Any) -> Any:
     """Send wrong passwords until the account is locked. Return the last response."""
     return [sign_in(name, **extra) for _ in range(LIMIT)][-1]
+
+
+@pytest.fixture
+def bounded_hasher(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.PASSWORD_HASHERS = ["gateway.accounts.passwords.BoundedPasswordHasher"]
+    monkeypatch.setattr(passwords, "WAIT_SECONDS", 0.01)
 
 
 @pytest.fixture
@@ -141,9 +146,8 @@ def test_a_successful_sign_in_does_not_reset_the_count_of_the_address(alice: Own
     assert sign_in().status_code == 429
 
 
-def test_an_administrator_unlocks_an_account(alice: Owner) -> None:
+def test_an_administrator_unlocks_an_account(alice: Owner, root: Client) -> None:
     lock()
-    root = staff_client(superuser=True)
     root.post("/admin/auth/user/", {"action": "unlock_sign_in", "_selected_action": [alice.user_id]})
     assert sign_in(password="alice knows it").status_code == 302
     assert AuditEntry.objects.get(action="sign_in_unlocked").object_id == str(alice.user_id)
@@ -218,24 +222,18 @@ def test_a_refused_attempt_adds_no_audit_entry(alice: Owner) -> None:
         ("/account/delete/", {"line": "delete everything", "password": "wrong"}),
     ],
 )
-def test_the_account_page_counts_towards_the_limit(alice: Owner, path: str, form: dict[str, str]) -> None:
-    page = Client()
-    page.force_login(alice.user)  # type: ignore[arg-type]  # alice has one
+def test_the_account_page_counts_towards_the_limit(page: Client, path: str, form: dict[str, str]) -> None:
     answers = [page.post(path, form) for _ in range(LIMIT)]
     assert [answer.status_code for answer in answers] == [400] * (LIMIT - 1) + [429]
     assert "Too many failed attempts. Wait 15 minutes, then try again." in answers[-1].content.decode()
 
 
-def test_the_admin_uses_the_same_sign_in_page(alice: Owner) -> None:
+def test_the_admin_uses_the_same_sign_in_page(page: Client) -> None:
     answer = Client().get("/admin/", follow=True)
     assert answer.redirect_chain[-1][0] == "/login/?next=%2Fadmin%2F"
-    page = Client()
-    page.force_login(alice.user)  # type: ignore[arg-type]  # alice has one
     answer = page.get("/admin/", follow=True)
-    assert (answer.status_code, "You do not have access to the administration." in answer.content.decode()) == (
-        403,
-        True,
-    )
+    assert answer.status_code == 403
+    assert "You do not have access to the administration." in answer.content.decode()
 
 
 def test_a_connection_to_the_database_is_released_before_hashing(transactional_db: None) -> None:
@@ -250,9 +248,8 @@ def test_a_connection_to_the_database_is_released_before_hashing(transactional_d
 
 
 @pytest.mark.any_database
-def test_passwords_are_hashed_one_at_a_time(monkeypatch: pytest.MonkeyPatch, alice: Owner, settings: Settings) -> None:
-    settings.PASSWORD_HASHERS = ["gateway.accounts.passwords.BoundedPasswordHasher"]
-    monkeypatch.setattr(passwords, "WAIT_SECONDS", 0.01)
+@pytest.mark.usefixtures("bounded_hasher")
+def test_passwords_are_hashed_one_at_a_time(alice: Owner) -> None:
     with hashing_slot():
         answer = sign_in()
         assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
@@ -262,12 +259,8 @@ def test_passwords_are_hashed_one_at_a_time(monkeypatch: pytest.MonkeyPatch, ali
 
 
 @pytest.mark.any_database
-def test_the_page_of_a_new_user_says_that_too_many_people_sign_in(
-    monkeypatch: pytest.MonkeyPatch, settings: Settings
-) -> None:
-    root = staff_client(superuser=True)
-    settings.PASSWORD_HASHERS = ["gateway.accounts.passwords.BoundedPasswordHasher"]
-    monkeypatch.setattr(passwords, "WAIT_SECONDS", 0.01)
+@pytest.mark.usefixtures("bounded_hasher")
+def test_the_page_of_a_new_user_says_that_too_many_people_sign_in(root: Client) -> None:
     root.raise_request_exception = False
     form = {"username": "dora", "password1": "a long one, twice", "password2": "a long one, twice"}
     with hashing_slot():

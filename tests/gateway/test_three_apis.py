@@ -1,5 +1,6 @@
 """The same conversation in each of the three APIs of /v1: model requests, stored rows and memories are equal"""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -11,7 +12,9 @@ from memories.database.access import in_thread
 from memories.models import Memory, Owner, ThreadRecord
 from tests.conftest import Api
 from tests.factories import key_make, owner_make
-from tests.scripted_model import Says, ScriptedModel, calls
+from tests.gateway.v1 import ask
+from tests.scripted_model import Hangs, Says, ScriptedModel, calls
+from tests.waiting import eventually_async
 
 SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}}
 ADD = ("add_memory", '{"content": "Is vegetarian.", "target": "user"}')
@@ -53,19 +56,27 @@ async def by_messages(api: Api) -> list[str]:
     return texts
 
 
-async def by_responses(api: Api) -> list[str]:
+async def by_responses(api: Api, *, chained: bool = False) -> list[str]:
     tool = {"type": "function", "name": "lookup", "description": "Looks up.", "parameters": SCHEMA}
     more = {"model": "assistant", "instructions": "Be kind.", "tools": [tool], "max_output_tokens": 500}
     conversation: list[Any] = [{"role": "user", "content": QUESTION}]
     texts = []
     for _ in range(3):
-        output = (await post(api, "/v1/responses", {**more, "input": conversation}))["output"]
-        parts = [part for item in output if item["type"] == "message" for part in item["content"]]
+        answer = await post(api, "/v1/responses", {**more, "input": conversation})
+        parts = [part for item in answer["output"] if item["type"] == "message" for part in item["content"]]
         texts.append("".join(part["text"] for part in parts))
-        made = [item["call_id"] for item in output if item["type"] == "function_call"]
+        made = [item["call_id"] for item in answer["output"] if item["type"] == "function_call"]
         results = [{"type": "function_call_output", "call_id": call_id, "output": RESULT} for call_id in made]
-        conversation += [*output, *(results or [{"role": "user", "content": THANKS}])]
+        new = results or [{"role": "user", "content": THANKS}]
+        if chained:
+            more["previous_response_id"], conversation = answer["id"], new
+        else:
+            conversation += [*answer["output"], *new]
     return texts
+
+
+async def by_chained_responses(api: Api) -> list[str]:
+    return await by_responses(api, chained=True)
 
 
 async def post(api: Api, path: str, body: dict[str, Any]) -> Any:
@@ -74,7 +85,7 @@ async def post(api: Api, path: str, body: dict[str, Any]) -> Any:
     return json.loads(response.content)
 
 
-APIS: tuple[Callable[[Api], Awaitable[list[str]]], ...] = (by_chat, by_messages, by_responses)
+APIS: tuple[Callable[[Api], Awaitable[list[str]]], ...] = (by_chat, by_messages, by_responses, by_chained_responses)
 
 
 @pytest.fixture
@@ -92,8 +103,13 @@ async def test_a_conversation_is_equal_in_every_api(people: list[tuple[Owner, Ap
         texts = await by(api)
         requests = [request.body(stream=False) for request in model.calls[before:]]
         found.append((texts, await in_thread(without_ids, requests, owner), await in_thread(stored, owner)))
-    assert [result == found[0] for result in found] == [True] * len(APIS)
-    texts, requests, (_, runs, *_) = found[0]
+    texts, requests, rows = found[0]
+    assert [result == found[0] for result in found[:-1]] == [True] * 3
+    chained_texts, chained_requests, chained_rows = found[-1]
+    assert (chained_texts, chained_rows) == (texts, rows)
+    # A stored transcript also has the calls of our own tools.
+    assert [request["tools"] for request in chained_requests] == [request["tools"] for request in requests]
+    _, runs, *_ = rows
     assert texts == ["One moment.", "Found it.", "As I said."]
     assert len(requests) == len(STEPS)
     assert [run[0] for run in runs] == [1, 2]
@@ -135,7 +151,7 @@ async def test_fields_required_by_strict_clients_are_present(
     assert dict(model.calls[1].parameters)["presence_penalty"] == 0.5
 
 
-@pytest.mark.parametrize(
+in_every_api = pytest.mark.parametrize(
     ("path", "body"),
     [
         ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}]}),
@@ -143,6 +159,29 @@ async def test_fields_required_by_strict_clients_are_present(
         ("/v1/responses", {"input": "Hi"}),
     ],
 )
+
+
+@pytest.mark.any_database
+@in_every_api
+async def test_a_client_that_disconnects_stops_its_run(
+    alice_api: Api, agent: Agent, model: ScriptedModel, path: str, body: dict[str, Any]
+) -> None:
+    model.script(Hangs(pieces=("Hel", "lo")), "Yes.")
+    response = await alice_api.raw("POST", path, {"model": "assistant", "stream": True, **body})
+    async with asyncio.timeout(2):
+        while b'"lo"' not in await anext(response.source):
+            pass
+        await response.source.aclose()
+
+    async def stopped() -> bool:
+        return await in_thread(Run.objects.filter(state="stopped", text="Hello").exists)
+
+    await eventually_async(stopped, within=5)
+    again = await ask(alice_api, "Hi", "Hello", "Go on")
+    assert again.session == str((await in_thread(Session.objects.get)).pk)
+
+
+@in_every_api
 async def test_every_line_of_a_stream_stays_whole_however_a_client_splits_lines(
     alice_api: Api, agent: Agent, model: ScriptedModel, path: str, body: dict[str, Any]
 ) -> None:

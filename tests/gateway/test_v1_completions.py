@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.api.openai_body import completion_body
-from gateway.models import Agent, Message, Run
+from gateway.models import Message, Run
 from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.models import Memory, Owner
@@ -14,12 +14,11 @@ from tests.factories import agent_make, memory_make
 from tests.gateway.client_tools import ADD
 from tests.gateway.v1 import PATH, ask, stream
 from tests.scripted_model import Hangs, Says, ScriptedModel, calls, says
-from tests.waiting import eventually_async
 
-pytestmark = pytest.mark.any_database
+pytestmark = [pytest.mark.any_database, pytest.mark.usefixtures("agent")]
 
 
-async def test_an_answer_is_returned(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_an_answer_is_returned(alice_api: Api, model: ScriptedModel) -> None:
     model.script(says("Hel", "lo."))
     response = await ask(alice_api, "Hi")
     assert (response.status, response.text) == (200, "Hello.")
@@ -31,7 +30,7 @@ async def test_an_answer_is_returned(alice_api: Api, agent: Agent, model: Script
     assert (response.run, response.session) == (str(run.pk), str(run.session_id))
 
 
-async def test_a_client_cannot_set_the_kind_of_a_message(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_client_cannot_set_the_kind_of_a_message(alice_api: Api, model: ScriptedModel) -> None:
     model.script("Hello.")
     body = {"model": "assistant", "messages": [{"role": "user", "content": "Hi", "kind": "command"}]}
     assert (await alice_api.post(PATH, body))[0] == 200
@@ -39,7 +38,7 @@ async def test_a_client_cannot_set_the_kind_of_a_message(alice_api: Api, agent: 
     assert kinds == ["chat", "chat"]
 
 
-async def test_a_stream_ends_after_the_commit(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_stream_ends_after_the_commit(alice_api: Api, model: ScriptedModel) -> None:
     model.script(says("Hel", "lo."))
     chunks = await stream(alice_api, "Hi")
     choices = [chunk["choices"][0] for chunk in chunks]
@@ -52,7 +51,7 @@ async def test_a_stream_ends_after_the_commit(alice_api: Api, agent: Agent, mode
     assert (await in_thread(Run.objects.get)).state == "completed"
 
 
-async def test_usage_is_streamed_on_request(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_usage_is_streamed_on_request(alice_api: Api, model: ScriptedModel) -> None:
     model.script("Hello.", "Hello.")
     chunks = await stream(alice_api, "Hi", stream_options={"include_usage": True})
     assert (chunks[-1]["choices"], chunks[-1]["usage"]["total_tokens"]) == ([], 10)
@@ -78,7 +77,7 @@ async def test_without_memory_only_instructions_and_transcript_are_sent(
 
 
 async def test_leading_system_messages_are_joined_with_the_instructions(
-    alice_api: Api, alice: Owner, agent: Agent, model: ScriptedModel
+    alice_api: Api, alice: Owner, model: ScriptedModel
 ) -> None:
     await in_thread(memory_make, alice, "Likes tea.")
     model.script("Fine.")
@@ -97,7 +96,7 @@ async def test_leading_system_messages_are_joined_with_the_instructions(
     assert [message["role"] for message in others] == ["user", "assistant", "developer", "user"]
 
 
-async def test_non_text_parts_are_passed_through(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_non_text_parts_are_passed_through(alice_api: Api, model: ScriptedModel) -> None:
     parts = [
         {"type": "text", "text": "What is this?"},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
@@ -112,7 +111,7 @@ async def test_non_text_parts_are_passed_through(alice_api: Api, agent: Agent, m
 
 
 async def test_a_picture_in_a_message_of_its_own_belongs_to_the_text_before_it(
-    alice_api: Api, agent: Agent, model: ScriptedModel
+    alice_api: Api, model: ScriptedModel
 ) -> None:
     """Microsoft's Agent Framework sends each part of a message as a message."""
     text = {"role": "user", "content": "What is on this picture of a harbour?"}
@@ -131,7 +130,7 @@ async def test_a_picture_in_a_message_of_its_own_belongs_to_the_text_before_it(
 
 
 async def test_a_picture_in_a_message_of_its_own_belongs_to_the_text_after_it_if_none_is_before(
-    alice_api: Api, agent: Agent, model: ScriptedModel
+    alice_api: Api, model: ScriptedModel
 ) -> None:
     picture = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
     alone, text = {"role": "user", "content": [picture]}, {"role": "user", "content": "What is on this picture?"}
@@ -162,7 +161,7 @@ def test_a_picture_after_a_tools_result_belongs_to_the_tool() -> None:
     assert list(completion_body({"model": "assistant", "messages": messages}).messages) == messages
 
 
-async def test_malformed_parameters_are_ignored(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_malformed_parameters_are_ignored(alice_api: Api, model: ScriptedModel) -> None:
     model.script("Fine.")
     malformed: dict[str, Any] = {
         "stream_options": "yes",
@@ -174,7 +173,7 @@ async def test_malformed_parameters_are_ignored(alice_api: Api, agent: Agent, mo
     assert (await ask(alice_api, "Hi", **malformed)).status == 200
 
 
-async def test_our_tools_are_executed_and_hidden(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_our_tools_are_executed_and_hidden(alice_api: Api, model: ScriptedModel) -> None:
     model.script(Says(pieces=("One moment. ",), calls=(ADD,)), "Noted.")
     response = await ask(alice_api, "I'm vegetarian")
     assert response.text == "One moment. Noted."
@@ -184,7 +183,7 @@ async def test_our_tools_are_executed_and_hidden(alice_api: Api, agent: Agent, m
     assert await in_thread(Memory.objects.filter(content="Is vegetarian.").exists)
 
 
-async def test_our_tools_are_executed_within_a_stream(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_our_tools_are_executed_within_a_stream(alice_api: Api, model: ScriptedModel) -> None:
     model.script(Says(pieces=("One moment. ",), calls=(ADD,)), "Noted.")
     chunks = await stream(alice_api, "I'm vegetarian", stream_options={"include_usage": True})
     choices = [chunk["choices"][0] for chunk in chunks[:-1]]
@@ -193,9 +192,7 @@ async def test_our_tools_are_executed_within_a_stream(alice_api: Api, agent: Age
     assert chunks[-1]["usage"]["total_tokens"] == 20
 
 
-async def test_a_client_tool_replaces_our_tool_of_the_same_name(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
+async def test_a_client_tool_replaces_our_tool_of_the_same_name(alice_api: Api, model: ScriptedModel) -> None:
     theirs = {"type": "function", "function": {"name": "add_memory", "description": "The client's own."}}
     model.script(calls(ADD))
     response = await ask(alice_api, "I'm vegetarian", tools=[theirs])
@@ -207,7 +204,7 @@ async def test_a_client_tool_replaces_our_tool_of_the_same_name(
 
 
 async def test_with_several_choices_no_tools_are_offered(
-    alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: Any
+    alice_api: Api, model: ScriptedModel, monkeypatch: Any
 ) -> None:
     offered: list[Any] = []
 
@@ -229,7 +226,7 @@ async def test_with_several_choices_no_tools_are_offered(
     assert (await in_thread(Run.objects.get)).text == "answer 0"
 
 
-async def test_unstorable_characters_are_cleaned(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_unstorable_characters_are_cleaned(alice_api: Api, model: ScriptedModel) -> None:
     model.script(says("A\x00B", "\ud83d"))
     chunks = await stream(alice_api, "with\x00nul")
     assert "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks) == "AB?"
@@ -237,30 +234,14 @@ async def test_unstorable_characters_are_cleaned(alice_api: Api, agent: Agent, m
     assert texts == ["withnul", "AB?"]
 
 
-async def test_an_error_before_the_first_chunk_has_a_status(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_an_error_before_the_first_chunk_has_a_status(alice_api: Api, model: ScriptedModel) -> None:
     model.script(UpstreamError("no"))
     response = await ask(alice_api, "Hi", stream=True)
     assert (response.status, response.code) == (502, "upstream_error")
     assert (await in_thread(Run.objects.get)).state == "failed"
 
 
-async def test_a_client_that_disconnects_stops_its_run(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
-    model.script(Hangs(pieces=("Hel", "lo")))
-    body = {"model": "assistant", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
-    response = await alice_api.raw("POST", PATH, body)
-    for _ in range(3):
-        await anext(response.source)
-    await response.source.aclose()
-
-    async def stopped() -> bool:
-        return await in_thread(Run.objects.filter(state="stopped", text="Hello").exists)
-
-    await eventually_async(stopped, within=5)
-    stored = await in_thread(lambda: list(Message.objects.order_by("seq").values_list("text", flat=True)))
-    assert stored == ["Hi", "Hello"]
-
-
-async def test_a_stream_that_is_never_read_stops_its_run(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_stream_that_is_never_read_stops_its_run(alice_api: Api, model: ScriptedModel) -> None:
     model.script(Hangs(pieces=("Hel",)))
     body = {"model": "assistant", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
     response = await alice_api.raw("POST", PATH, body)
@@ -268,7 +249,7 @@ async def test_a_stream_that_is_never_read_stops_its_run(alice_api: Api, agent: 
     assert await in_thread(Run.objects.filter(state="stopped").exists)
 
 
-async def test_agents_are_listed_as_models(alice_api: Api, agent: Agent) -> None:
+async def test_agents_are_listed_as_models(alice_api: Api) -> None:
     status, listed = await alice_api.get("/v1/models")
     assert (status, [row["id"] for row in listed["data"]]) == (200, ["assistant"])
     for path in ("/v1/models/assistant", "/v1/models/assistant/"):
@@ -277,7 +258,7 @@ async def test_agents_are_listed_as_models(alice_api: Api, agent: Agent) -> None
     assert one["object"] == "model"
 
 
-async def test_every_path_accepts_a_trailing_slash(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_every_path_accepts_a_trailing_slash(alice_api: Api, model: ScriptedModel) -> None:
     model.script("Hello.")
     assert (await alice_api.get("/v1/models/"))[0] == 200
     status, _ = await alice_api.post(

@@ -22,10 +22,12 @@ from memories.errors import DomainError, InvalidRequest, Overloaded, RateLimited
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import agent_make, key_make
+from tests.gateway.played import Plays, plays
 from tests.gateway.v1 import PATH, ask
 from tests.scripted_model import ScriptedModel, calls
 
 pytestmark = pytest.mark.any_database
+__all__ = ["plays"]  # a fixture
 
 
 async def error_of(response: Any) -> tuple[int, str]:
@@ -303,17 +305,9 @@ async def test_an_unexpected_exception_is_an_internal_error_without_a_traceback(
 
 
 async def test_a_failure_during_a_stream_is_its_last_chunk_and_logged_once(
-    alice_api: Api,
-    agent: Agent,
-    model: ScriptedModel,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    alice_api: Api, agent: Agent, plays: Plays, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def fail(request: Any) -> Any:
-        yield {"choices": [{"index": 0, "delta": {"content": "Hel"}}]}
-        raise RuntimeError("secret detail")
-
-    monkeypatch.setattr(model, "stream", fail)
+    plays(["Hel", RuntimeError("secret detail")])
     body = {"model": "assistant", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
     status, text = await alice_api.stream(PATH, body)
     assert status == 200

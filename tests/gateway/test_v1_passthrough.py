@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gateway.models import Agent, Message, Run, Session
+from gateway.models import Message, Run, Session
 from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.models import Owner
@@ -13,7 +13,7 @@ from tests.factories import memory_make
 from tests.gateway.v1 import Chat, ask, stream, user
 from tests.scripted_model import ScriptedModel
 
-pytestmark = pytest.mark.any_database
+pytestmark = [pytest.mark.any_database, pytest.mark.usefixtures("agent")]
 
 TITLE = (
     "### Task:\nGenerate a concise, 3-5 word title with an emoji summarizing the chat history.\n### Guidelines:\n- …\n"
@@ -58,7 +58,7 @@ async def nothing_stored() -> bool:
     ],
 )  # fmt: skip
 async def test_background_tasks_are_passed_through(
-    alice_api: Api, alice: Owner, agent: Agent, model: ScriptedModel, messages: list[dict[str, str]]
+    alice_api: Api, alice: Owner, model: ScriptedModel, messages: list[dict[str, str]]
 ) -> None:
     await in_thread(memory_make, alice, "Likes tea.")
     model.script("Greeting")
@@ -70,13 +70,13 @@ async def test_background_tasks_are_passed_through(
 
 
 @pytest.mark.parametrize("task", ["title_generation", "tags_generation", "follow_up_generation", "query_generation"])
-async def test_metadata_may_mark_a_task(alice_api: Api, agent: Agent, model: ScriptedModel, task: str) -> None:
+async def test_metadata_may_mark_a_task(alice_api: Api, model: ScriptedModel, task: str) -> None:
     model.script("Greeting")
     assert (await ask(alice_api, "hi", metadata={"task": task})).session == ""
     assert await nothing_stored()
 
 
-async def test_tasks_leave_no_trace_in_a_named_session(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_tasks_leave_no_trace_in_a_named_session(alice_api: Api, model: ScriptedModel) -> None:
     chat = Chat(alice_api, model, headers={"x_openwebui_chat_id": "mine"})
     await chat.say("hi", "Hello.")
     model.script("Greeting")
@@ -97,14 +97,12 @@ async def test_tasks_leave_no_trace_in_a_named_session(alice_api: Api, agent: Ag
         "Summarize the discussion briefly",
     ],
 )
-async def test_a_message_that_resembles_a_task_is_a_turn(
-    alice_api: Api, agent: Agent, model: ScriptedModel, text: str
-) -> None:
+async def test_a_message_that_resembles_a_task_is_a_turn(alice_api: Api, model: ScriptedModel, text: str) -> None:
     model.script("Fine.")
     assert (await ask(alice_api, text, metadata={"task": "homework"})).session
 
 
-async def test_tasks_are_streamed_on_request(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_tasks_are_streamed_on_request(alice_api: Api, model: ScriptedModel) -> None:
     model.script("Greeting", "Greeting")
     chunks = await stream(alice_api, user(TITLE))
     assert "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks) == "Greeting"
@@ -114,9 +112,7 @@ async def test_tasks_are_streamed_on_request(alice_api: Api, agent: Agent, model
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-async def test_errors_of_tasks_have_a_status(
-    alice_api: Api, agent: Agent, model: ScriptedModel, streamed: bool
-) -> None:
+async def test_errors_of_tasks_have_a_status(alice_api: Api, model: ScriptedModel, streamed: bool) -> None:
     model.script(UpstreamError("no"))
     response = await ask(alice_api, user(TITLE), stream=streamed)
     assert (response.status, response.code) == (502, "upstream_error")
