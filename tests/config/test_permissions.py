@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from config.databases import database
+from config.environment import load_environment
 from config.permissions import tighten
 from tests import warm_process
 from tests.e2e.running import MANAGE, START_SECONDS, environment
@@ -71,3 +73,13 @@ def test_a_single_path_that_is_made_private_is_counted_as_one(tmp_path: Path, ca
     with caplog.at_level(logging.WARNING, "daybook.permissions"):
         assert tighten(tmp_path) == 1
     assert caplog.messages == [f"1 file or folder in {tmp_path} could be read by others: now private."]
+
+
+def test_a_file_that_another_process_deletes_meanwhile_fails_no_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, wal = tmp_path / "daybook.sqlite3", tmp_path / "daybook.sqlite3-wal"
+    file.touch(mode=0o644)
+    monkeypatch.setattr(Path, "glob", lambda folder, pattern: [wal, file])  # the last connection deletes the WAL
+    assert database(load_environment(), tmp_path)["NAME"] == file
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
