@@ -10,9 +10,8 @@ chats.py)."""
 import re
 from typing import Any
 
-from memories.database.batches import Slices
 from memories.imports.contents import ImportContents, ImportedMessage, memory_fields
-from memories.imports.reading import Item, JsonFile, each_item, object_of, objects_of, parse_past_time, path_to, text_of
+from memories.imports.reading import Item, object_of, objects_of, parse_past_time, path_to, text_of
 
 SOURCE = "openwebui"
 _ROLES = ("user", "assistant")
@@ -32,15 +31,13 @@ def is_openwebui(item: Item) -> bool:
     return bool({"history", "messages"} & chat.keys()) or is_memory
 
 
-def read_openwebui(file: JsonFile, contents: ImportContents) -> Slices[None]:
-    """Add the memories and chats of a file. Raises TooLarge."""
-    for item in each_item(file, contents):
-        if item is None:
-            yield
-        elif isinstance((value := object_of(item.value)).get("chat"), dict):
-            _chat(item.place, value, contents)
-        elif words := text_of(value.get("content")):
-            contents.add_memory(item.place, memory_fields(words))
+def add_openwebui(item: Item, contents: ImportContents) -> None:
+    """Add a memory or a chat. Raises TooLarge."""
+    value = object_of(item.value)
+    if isinstance(value.get("chat"), dict):
+        _chat(item.place, value, contents)
+    elif words := text_of(value.get("content")):
+        contents.add_memory(item.place, memory_fields(words))
 
 
 def _chat(place: str, data: dict[str, Any], contents: ImportContents) -> None:
