@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice, pairwise
 
-from scanning.characters import BLACK_FLAG, LOOKALIKES, folded, is_accent, is_invisible, script_of
+from scanning.characters import ACCENTS, BLACK_FLAG, INVISIBLE, LOOKALIKES, folded, script_of
 from scanning.verdict import Finding
 
 _ANSI = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
@@ -107,7 +107,7 @@ def _mixed_scripts(text: str) -> Iterator[tuple[int, int, str]]:
         word = match.group()
         if word.isascii():
             continue
-        scripts = [script_of(char) for char in word if not is_invisible(char) and not is_accent(char)]
+        scripts = [script_of(char) for char in word if char not in INVISIBLE and char not in ACCENTS]
         kinds = set(scripts) - {""}
         if "LATIN" not in kinds or not kinds & _LOOKALIKE_SCRIPTS or len(word) < 3:
             continue

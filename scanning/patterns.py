@@ -1,5 +1,6 @@
 """Rules that are regular expressions over a folded (lower-case) view, and their matching.
-Patterns must run in linear time: no repeated group may match the same text in two ways."""
+Patterns must run in linear time: no repeated group may match the same text in two ways. `hinted_matches` serves the
+formats of secrets, which are searched in a text with its original case."""
 
 from __future__ import annotations
 
@@ -36,3 +37,14 @@ def pattern_findings(view: View, rules: Iterable[PatternRule]) -> Iterator[Findi
         if match := rule.search(view.text):
             start, end = view.located(*match.span())
             yield Finding(kind="injection", rule=rule.name, start=start, end=end, reason=rule.reason)
+
+
+HintedPatterns = tuple[tuple[str, re.Pattern[str], str], ...]
+"""(word, pattern, rule) rows; any text that the pattern matches contains the word, in lower case."""
+
+
+def hinted_matches(text: str, low: str, rows: HintedPatterns) -> Iterator[tuple[re.Match[str], str]]:
+    """Yield the matches in a text, and the rule of each; `low` is the text in lower case."""
+    for word, pattern, rule in rows:
+        for match in pattern.finditer(text) if word in low else ():
+            yield match, rule
