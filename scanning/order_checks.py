@@ -39,11 +39,6 @@ def _is_report(sentence: Sentence, at: int) -> bool:
     return at > 0 and sentence.words[at - 1] in ("i", "we", "they", "who", "user")
 
 
-def is_you(sentence: Sentence, at: int) -> bool:
-    """Return True if the sentence states what "you" are or have, as opposed to a question or a condition."""
-    return not sentence.words[max(at - 1, 0)].startswith(("can", "could", "would", "do", "if", "where", "how"))
-
-
 def is_short(sentence: Sentence, at: int) -> bool:
     """Return True for a short order that is not part of a longer statement."""
     return len(sentence.words) <= 12 and is_order(sentence, at)
