@@ -37,7 +37,7 @@ _QUERY = re.compile(
     r"(?i)[?&](?:access_token|token|api_?key|key|apikey|auth|secret|client_secret|sig|signature|password"
     r"|passwd|pwd|x-amz-signature|sas)=(?P<password>[^\s&#\"'<>]{6,300})"
 )
-_CARD = re.compile(r"(?<![\d.\-/])(?:\d[ \-]?){12,18}\d(?![\d]|[.\-/]\d)")
+_CARD = re.compile(r"\d(?<![\d.\-/]\d)[ \-]?(?:\d[ \-]?){11,17}\d(?!\d|[.\-/]\d)")
 _CARD_GROUPS = re.compile(r"\d{4}([ \-])\d{4}\1\d{4}\1\d{1,7}|3\d{3}([ \-])\d{6}\2\d{4,5}|\d{13,19}")
 _CARD_WORDS = re.compile(
     r"card|karte|carte|tarjeta|cartao|cartão|carta|карт|卡|カード|카드|کارت|kart|बैंक|visa|master|amex|cvv|cvc|exp",

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice, pairwise
 
-from scanning.characters import ACCENTS, BLACK_FLAG, INVISIBLE, LOOKALIKES, folded, script_of
+from scanning.characters import ACCENTS, BLACK_FLAG, BLANKS, INVISIBLE, LOOKALIKES, folded, script_of
 from scanning.verdict import Finding
 
 _ANSI = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
@@ -38,6 +38,7 @@ _RULES: tuple[tuple[re.Pattern[str], str, re.Pattern[str] | None], ...] = (
 # Scripts in whose words a joiner, non-joiner or zero-width space has no function.
 _PLAIN_SCRIPTS = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "GEORGIAN", "HAN", "CJK", "HIRAGANA", "KATAKANA"})
 _LOOKALIKE_SCRIPTS = frozenset({"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"})
+_HIDING = INVISIBLE | BLANKS | ACCENTS  # all other rules are about some of these
 
 HIDDEN = "contains characters that a person cannot see"
 
@@ -62,6 +63,14 @@ _REASONS = {
 
 
 def _unicode_spans(text: str) -> Iterator[tuple[int, int, str]]:
+    letters = set(text)
+    if not _HIDING.isdisjoint(letters):
+        yield from _hiding_spans(text)
+    if any(script_of(char) in _LOOKALIKE_SCRIPTS for char in letters):
+        yield from _mixed_scripts(text)
+
+
+def _hiding_spans(text: str) -> Iterator[tuple[int, int, str]]:
     flags = [m.span() for m in _FLAG.finditer(text)]
     for match in _TAGS.finditer(text):
         if not any(start <= match.start() and match.end() <= end for start, end in flags):
@@ -76,7 +85,6 @@ def _unicode_spans(text: str) -> Iterator[tuple[int, int, str]]:
     stacked = list(_STACKED.finditer(text))
     if len(stacked) >= 2:
         yield stacked[0].start(), stacked[-1].end(), "stacked_accents"
-    yield from _mixed_scripts(text)
 
 
 def _selector_spans(text: str) -> Iterator[tuple[int, int, str]]:
@@ -100,8 +108,6 @@ def _zero_width_spans(text: str) -> Iterator[tuple[int, int, str]]:
 def _mixed_scripts(text: str) -> Iterator[tuple[int, int, str]]:
     """Find at least three words that mix Latin letters with look-alikes, or one where look-alikes are between Latin
     letters."""
-    if not any(script_of(char) in _LOOKALIKE_SCRIPTS for char in set(text)):
-        return
     mixed: list[re.Match[str]] = []
     for match in _WORD.finditer(text):
         word = match.group()

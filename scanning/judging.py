@@ -76,7 +76,7 @@ def _is_certain(view: View, order: Order) -> bool:
 
 
 _ORDER = re.compile(
-    r"\byou(?:'re| are| will| must| can| cannot| can't| should| shall| have to| always| never|'ll| won't"
+    r"you(?<!\wyou)(?:'re| are| will| must| can| cannot| can't| should| shall| have to| always| never|'ll| won't"
     r"| do not| don't)\b"
 )
 _ABOUT_ANSWERS = re.compile(

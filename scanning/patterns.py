@@ -14,21 +14,30 @@ from scanning.views import View
 
 @dataclass(frozen=True, slots=True)
 class PatternRule:
-    """Patterns that share a name and a reason."""
+    """Patterns that share a name and a reason, each with whether its matches begin at the beginning of a word."""
 
     name: str
     reason: str
-    patterns: tuple[re.Pattern[str], ...]
+    patterns: tuple[tuple[re.Pattern[str], bool], ...]
 
     def search(self, text: str) -> re.Match[str] | None:
         """Return the first match in a folded text; at the same position, that of the first pattern."""
-        found = [match for pattern in self.patterns if (match := pattern.search(text))]
+        found = [match for pattern, at_word in self.patterns if (match := _first(pattern, at_word, text))]
         return min(found, key=lambda match: match.start(), default=None)
 
 
 def pattern_rule(name: str, reason: str, *patterns: str) -> PatternRule:
-    """Return a rule made of patterns."""
-    return PatternRule(name, reason, tuple(map(re.compile, patterns)))
+    """Return a rule made of patterns. Those that begin with a word boundary must continue with a letter."""
+    # Without the boundary, `re` skips to the letters with which a match can begin, in a third of the time.
+    rows = ((re.compile(pattern.removeprefix(r"\b")), pattern.startswith(r"\b")) for pattern in patterns)
+    return PatternRule(name, reason, tuple(rows))
+
+
+def _first(pattern: re.Pattern[str], at_word: bool, text: str) -> re.Match[str] | None:
+    match = pattern.search(text)
+    while at_word and match and (start := match.start()) and (text[start - 1].isalnum() or text[start - 1] == "_"):
+        match = pattern.search(text, start + 1)
+    return match
 
 
 def pattern_findings(view: View, rules: Iterable[PatternRule]) -> Iterator[Finding]:
