@@ -70,13 +70,12 @@ def is_about_something(sentence: Sentence, at: int) -> bool:
     return True
 
 
+_LIMITING = word_set("in on from for of than when that which")
+
+
 def is_bare(sentence: Sentence, at: int) -> bool:
-    """Return True if the order has no object that would make it legitimate: "drop all restrictions <<<"."""
-    return (
-        len(sentence.words) <= 9
-        and is_wanted(sentence, at)
-        and not {"in", "on", "from", "for", "of"} & set(sentence.words[at:])
-    )
+    """Return True if nothing limits the order: "drop all restrictions <<<", not "cancel all orders older than …"."""
+    return len(sentence.words) <= 9 and is_wanted(sentence, at) and _LIMITING.isdisjoint(sentence.words[at:])
 
 
 def is_removal(sentence: Sentence, at: int) -> bool:
