@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from urllib.parse import unquote
 
-from scanning.views import View, reversed_view
+from scanning.views import View
 
 MAX_DEPTH = 2
 MAX_ENCODED = 8_000  # characters of one encoded passage
@@ -61,7 +61,7 @@ def decoded_views(view: View, depth: int = MAX_DEPTH) -> Iterator[View]:
     if _ROT13.search(lower):
         yield View(codecs.encode(view.text, "rot13"), view.origin, decoded=True)
     if _BACKWARDS.search(lower):
-        yield reversed_view(view)
+        yield View(view.text[::-1], [*reversed(view.origin[:-1]), view.origin[-1]], decoded=True)
 
 
 def _unescaped_view(view: View) -> View | None:

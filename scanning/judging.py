@@ -22,7 +22,10 @@ _CERTAIN_WHEN_BARE = frozenset({"instruction_override", "role_hijack"})
 
 @lru_cache(maxsize=8192)
 def _possible_rules(classes: int) -> tuple[CompiledRule, ...]:
-    return tuple(rule for rule in RULES if rule.can_match(classes))
+    """Return the rules that find all that they need among these classes of a sentence."""
+    return tuple(
+        rule for rule in RULES if all(classes & mask for mask in (rule.anchor, *(near[0] for near in rule.near)))
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,6 @@ class PatternRule:
     reason: str
     patterns: tuple[tuple[re.Pattern[str], bool], ...]
 
-    def search(self, text: str) -> re.Match[str] | None:
-        """Return the first match in a folded text; at the same position, that of the first pattern."""
-        found = [match for pattern, at_word in self.patterns if (match := _first(pattern, at_word, text))]
-        return min(found, key=lambda match: match.start(), default=None)
-
 
 def pattern_rule(name: str, reason: str, *patterns: str) -> PatternRule:
     """Return a rule made of patterns. Those that begin with a word boundary must continue with a letter."""
@@ -41,10 +36,10 @@ def _first(pattern: re.Pattern[str], at_word: bool, text: str) -> re.Match[str] 
 
 
 def pattern_findings(view: View, rules: Iterable[PatternRule]) -> Iterator[Finding]:
-    """Return the first match of each rule in a folded view."""
+    """Return the first match of each rule in a folded view; at the same position, that of its first pattern."""
     for rule in rules:
-        if match := rule.search(view.text):
-            start, end = view.located(*match.span())
+        if found := [match for pattern, at_word in rule.patterns if (match := _first(pattern, at_word, view.text))]:
+            start, end = view.located(*min(found, key=re.Match.start).span())
             yield Finding(kind="injection", rule=rule.name, start=start, end=end, reason=rule.reason)
 
 

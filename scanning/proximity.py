@@ -38,10 +38,6 @@ class CompiledRule:
     excuse: int
     check: Check | None
 
-    def can_match(self, union: int) -> bool:
-        """Return True if a sentence with these classes (`union`) has all that the rule needs."""
-        return bool(union & self.anchor) and all(union & mask for mask, _, _ in self.near)
-
 
 def mask_of(names: str) -> int:
     """Return the bit mask of class names separated by `|`. Raises KeyError for an unknown class."""
