@@ -156,11 +156,6 @@ def _rarest(words: list[Token], book: BookArrays) -> list[Token]:
     return [words[at] for at in np.sort((-idf).argsort(kind="stable")[:MAX_TERMS])]
 
 
-def forget_words() -> None:
-    """Clear the cache of analysed messages."""
-    message_of.cache_clear()
-
-
 def named_speakers(tokens: Sequence[Token], speakers: Sequence[str]) -> tuple[tuple[int, ...], frozenset[str]]:
     """Return the indexes of the speakers whom the message names, in its order, and the name parts of all speakers."""
     if not speakers:
