@@ -15,10 +15,11 @@ from memories.imports.reading import Item, object_of, objects_of, parse_past_tim
 
 SOURCE = "openwebui"
 _ROLES = ("user", "assistant")
-_DETAILS_START = re.compile(
-    r'<details\b[^<>]{0,2000}\btype="(?:reasoning|tool_calls|code_interpreter)"[^<>]{0,100000}>'
+# A block that is cut off takes the rest of the text.
+_DETAILS = re.compile(
+    r'<details\b[^<>]{0,2000}\btype="(?:reasoning|tool_calls|code_interpreter)"[^<>]{0,100000}>.*?(?:</details>|\Z)',
+    re.DOTALL,
 )
-_DETAILS_END = "</details>"
 
 
 def is_openwebui(item: Item) -> bool:
@@ -63,12 +64,4 @@ def _message_text(message: dict[str, Any]) -> str:
     content = message.get("content")
     if isinstance(content, list):
         content = "\n".join(text_of(part.get("text")) for part in objects_of(content))
-    text, position = text_of(content), 0
-    kept: list[str] = []
-    while block := _DETAILS_START.search(text, position):
-        end = text.find(_DETAILS_END, block.end())
-        if end < 0:  # the block is truncated, so all that follows belongs to it
-            return "".join([*kept, text[position : block.start()]])
-        kept.append(text[position : block.start()])
-        position = end + len(_DETAILS_END)
-    return "".join([*kept, text[position:]])
+    return _DETAILS.sub("", text_of(content))
