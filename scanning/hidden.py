@@ -71,11 +71,8 @@ def _unicode_spans(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _hiding_spans(text: str) -> Iterator[tuple[int, int, str]]:
-    flags = [m.span() for m in _FLAG.finditer(text)]
-    for match in _TAGS.finditer(text):
-        if not any(start <= match.start() and match.end() <= end for start, end in flags):
-            yield match.start(), match.end(), "tag_characters"
-            break
+    if tags := _TAGS.search(_FLAG.sub(lambda flag: " " * len(flag[0]), text)):
+        yield *tags.span(), "tag_characters"
     for pattern, rule, allowed_with in _RULES:
         found = pattern.search(text)
         if found and not (allowed_with and allowed_with.search(text)):
