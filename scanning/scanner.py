@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
 from scanning import commands, markup
@@ -152,10 +153,11 @@ def _redact_once(text: str) -> tuple[str, list[str]]:
     found = _written_findings(view)
     for read in (plain, *_disguises(plain)):
         found += _spoken_findings(read, unredacted)
+    starts = [start for start, _ in redacted]
     spans = [
         (start, end, rule)
         for start, end, rule in _merged(found)
-        if not any(first < end and start < last for first, last in redacted)
+        if not ((before := bisect_left(starts, end)) and redacted[before - 1][1] > start)
     ]
     pieces: list[str] = []
     at = 0
