@@ -80,21 +80,19 @@ def _has_earlier_media(rows: Sequence[Message]) -> bool:
 
 def note_foreign_texts(context: TurnContext, trace: dict[str, Any], client_tools: Collection[str]) -> None:
     """Note in a run's trace if it reads results of its client's tools, or system messages within the conversation."""
-    made = _calls_made(context, context.stored)
-    if reads_untrusted(context.messages, _ours_in(context.messages, made, own_calls(made, client_tools))):
-        trace["untrusted"] = True
-        if not context.stored:  # such as those of a step that the client repeats
-            trace[UNSTORED] = True
+    if last_user_index(context.messages) + 1 < len(context.messages):  # rarely; comparing the calls takes time
+        made = _calls_made(context, context.stored)
+        if reads_untrusted(context.messages, _ours_in(context.messages, made, own_calls(made, client_tools))):
+            trace["untrusted"] = True
+            if not context.stored:  # such as those of a step that the client repeats
+                trace[UNSTORED] = True
     if any(message.get("role") in SYSTEM_ROLES for message in context.messages):
         trace[UNSTORED] = True
 
 
 def reads_untrusted(messages: Sequence[ChatMessage], own: Container[str]) -> bool:
     """Return True if results of client tools follow the last user message. `own` are the ids of calls that are ours."""
-    first = last_user_index(messages) + 1
-    if first == len(messages):
-        return False
-    return any(speaker == Speaker.TOOL for speaker, _ in _spoken(messages[first:], own))
+    return any(speaker == Speaker.TOOL for speaker, _ in _spoken(messages[last_user_index(messages) + 1 :], own))
 
 
 def _calls_made(context: TurnContext, messages: Sequence[ChatMessage]) -> list[Any]:
