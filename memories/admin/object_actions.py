@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeVar
 from django.contrib import messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
+from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils.decorators import method_decorator
@@ -15,7 +16,9 @@ from django.views.decorators.http import require_POST
 
 from memories.admin.base import DaybookAdmin
 from memories.errors import DomainError
+from memories.selectors import row_by_id
 
+Row = TypeVar("Row", bound=Model)
 Method = TypeVar("Method", bound=Callable[..., None])
 
 
@@ -42,6 +45,14 @@ def object_action(
         return method
 
     return decorate
+
+
+def posted_revision(request: HttpRequest, revisions: "QuerySet[Row]") -> Row:
+    """Return the one of these revisions that a button of the history names. Raises Http404."""
+    revision = row_by_id(revisions, request.POST.get("revision", ""))
+    if revision is None:
+        raise Http404
+    return revision
 
 
 class ObjectActionAdmin(DaybookAdmin):
