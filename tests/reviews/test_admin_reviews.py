@@ -222,8 +222,8 @@ def test_a_scheduled_review_is_cancelled_once(root: Client) -> None:
     assert "Cancelled." in object_action(root, review, "cancel")
     review.refresh_from_db()
     assert review.state == "cancelled"
-    assert "It had already finished." in object_action(root, review, "cancel")
-    assert AuditEntry.objects.filter(object_id=review.pk, note="Cancel.").count() == 1
+    assert "It has already finished." in object_action(root, review, "cancel")
+    assert AuditEntry.objects.filter(object_id=review.pk, note="Cancelled.").count() == 1
 
 
 def test_a_failed_review_is_repeated_as_a_new_one(root: Client) -> None:
