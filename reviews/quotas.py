@@ -22,11 +22,12 @@ class DailyUsage:
     @property
     def reached(self) -> str:
         """A sentence about the quota that is used up, or "" if none is."""
-        if settings.REVIEWS_PER_DAY and self.reviews >= settings.REVIEWS_PER_DAY:
-            return f"Today's {settings.REVIEWS_PER_DAY:,} reviews are used up; the next one runs tomorrow."
-        if settings.REVIEW_TOKENS_PER_DAY and self.tokens >= settings.REVIEW_TOKENS_PER_DAY:
-            tokens = f"{settings.REVIEW_TOKENS_PER_DAY:,} tokens for reviews"
-            return f"Today's {tokens} are used up; the next one runs tomorrow."
+        for used, limit, what in (
+            (self.reviews, settings.REVIEWS_PER_DAY, "reviews"),
+            (self.tokens, settings.REVIEW_TOKENS_PER_DAY, "tokens for reviews"),
+        ):
+            if limit and used >= limit:
+                return f"Today's {limit:,} {what} are used up; the next one runs tomorrow."
         return ""
 
 
