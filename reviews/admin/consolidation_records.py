@@ -94,10 +94,9 @@ class ExtractionAdmin(SessionTitles, ReadOnlyAdmin):
     said = moment_column("said_at", "Last active")
     extracted = moment_column("extracted_at", "Read")
 
-    @admin.display(description="State")
-    def state_badge(self, note: Extraction) -> SafeString:
-        return badge("Cleared", "muted", "delete") if note.cleared_at else state_badge(note)
-
+    state_badge = column(
+        "State", lambda note: badge("Cleared", "muted", "delete") if note.cleared_at else state_badge(note)
+    )
     session_title = column("Session", title_of)
     session_link = column("Session", lambda note: session_link(note))
     words = column("Synopsis", lambda note: format_html('<span class="db-words">{}</span>', note.synopsis or "–"))

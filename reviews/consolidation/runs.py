@@ -25,6 +25,7 @@ from memories.messaging.outbox import notify
 from memories.models import Book, Lease, Notification
 from memories.selectors import of_active_accounts
 from memories.services import books_lock
+from reviews.claiming import due_run
 from reviews.consolidation.health import finished_text
 from reviews.consolidation.quotas import Meter
 from reviews.consolidation.standing import standing_of
@@ -114,15 +115,7 @@ def claim(run_id: UUID) -> ConsolidationClaim | None:
 def _claim(run_id: UUID) -> ConsolidationClaim:
     limits = consolidation_settings()
     now = timezone.now()
-    run = ConsolidationRun.objects.filter(pk=run_id).first()
-    if run is None:
-        raise NotClaimed("unknown")
-    if run.state not in ConsolidationRun.OPEN:
-        raise NotClaimed("over", state=run.state)
-    if run.not_before > now:
-        raise NotClaimed("not_due", not_before=run.not_before.isoformat())
-    if not ConsolidationRun.objects.filter(of_active_accounts(), pk=run.pk).exists():
-        raise NotClaimed("account_inactive")
+    run = due_run(ConsolidationRun.objects.filter(pk=run_id).first(), ConsolidationRun.OPEN, "over")
     with transaction.atomic():
         name = lease_name(run.book_id, run.phase)
         token = jobs.lease_take(name, seconds=limits.lease_seconds, holder=lease_holder())
