@@ -319,15 +319,8 @@ def test_hanging_reviews_and_consolidations_are_listed() -> None:
 def test_only_the_oldest_of_many_open_runs_are_shown() -> None:
     session_make(turns=1)
     for back in range(8):
-        session = session_make(title=f"{back}")
-        Run.objects.create(
-            owner=session.owner,
-            session=session,
-            turn=back,
-            state="running",
-            request_id="r",
-            started_at=NOON - timedelta(minutes=10 + back),
-        )
+        open_runs = Run.objects.filter(session=session_make(title=f"{back}", turns=1))
+        open_runs.update(turn=back, state="running", started_at=NOON - timedelta(minutes=10 + back))
     facts = now()
     assert [run["what"] for run in facts["open"]] == [f"Turn {turn} of alice" for turn in (7, 6, 5, 4, 3)]
     assert facts["more"]
