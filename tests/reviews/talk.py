@@ -9,7 +9,8 @@ from gateway.runs.closing import close
 from gateway.runs.context import RunOutput
 from gateway.runs.native import open_native
 from gateway.upstream import ModelTarget
-from memories.models import Memory, Owner, Target
+from memories.models import Memory, Owner, Target, WriteOrigin
+from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.frozen import FrozenConversation
 from reviews.models import ReviewRun
 from reviews.runner import ReviewAttempt, execute
@@ -70,6 +71,17 @@ def say(
     close(context, RunOutput(text=answer, messages=messages), state=state)
     session.refresh_from_db()
     return Run.objects.get(pk=context.run_id)
+
+
+def by_person(owner: Owner) -> Source:
+    """Return the source of an owner's own writes."""
+    return Source(actor=f"user:{owner.user_id}", origin=WriteOrigin.USER)
+
+
+def edit(owner: Owner, number: int, content: str) -> None:
+    """Change a memory of the owner's main book as its owner."""
+    with book_writing(book_get_or_create(owner.pk, "main"), by_person(owner)) as writer:
+        writer.update(number, MemoryFields(content=content))
 
 
 def newest_review() -> ReviewRun:

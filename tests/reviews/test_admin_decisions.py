@@ -16,7 +16,7 @@ from reviews.api.reviews import review_json
 from reviews.approvals import expire_approvals, review_approve, review_reject
 from reviews.models import ReviewRun
 from reviews.sweep import reviews_sweep
-from tests.admin_rows import bob
+from tests.admin_rows import bob, row_url
 from tests.factories import memory_make
 from tests.reviews.conftest import MakeReview
 from tests.reviews.talk import adds, contents, deletes, newest_review, reviewed_session, say, updates
@@ -27,7 +27,7 @@ SECRET = "My password is hunter2-" + "Zebra99"
 
 
 def page(client: Client, review: ReviewRun) -> str:
-    return client.get(reverse("admin:reviews_reviewrun_change", args=[review.pk])).content.decode()
+    return client.get(row_url(review)).content.decode()
 
 
 def decide(client: Client, review: ReviewRun, verb: str, *ticked: int, **words: str) -> Any:
@@ -35,7 +35,7 @@ def decide(client: Client, review: ReviewRun, verb: str, *ticked: int, **words: 
     contents = {f"words-{write.index}": write.after or "" for write in review.writes if write.action != "delete"}
     edits = {f"words-{name[1:]}": text for name, text in words.items()}
     data = {"verb": verb, "write": list(ticked), **contents, **edits}
-    return client.post(reverse("admin:reviews_reviewrun_decide", args=[review.pk]), data, follow=True)
+    return client.post(row_url(review, "decide"), data, follow=True)
 
 
 def messages(answer: Any) -> list[str]:
@@ -97,7 +97,7 @@ def test_a_decision_leads_to_the_next_review_that_waits(root: Client, waiting_re
     older, newer = waiting_review(), waiting_review(adds("Keeps bees."))
     saved, following = messages(decide(root, newer, "approve", 0))
     assert saved == "Saved 1 memory."
-    assert f'href="{reverse("admin:reviews_reviewrun_change", args=[older.pk])}"' in following
+    assert f'href="{row_url(older)}"' in following
     assert len(messages(decide(root, older, "approve", 0))) == 1
 
 
@@ -294,7 +294,7 @@ def test_other_reviews_have_no_decision(alice: Owner, root: Client, state: str) 
 @pytest.mark.any_database
 @pytest.mark.parametrize("bad", [{"verb": "burn"}, {"verb": ""}])
 def test_another_verb_is_not_found(root: Client, waiting_review: MakeReview, bad: dict[str, str]) -> None:
-    assert root.post(reverse("admin:reviews_reviewrun_decide", args=[waiting_review().pk]), bad).status_code == 404
+    assert root.post(row_url(waiting_review(), "decide"), bad).status_code == 404
 
 
 def test_a_decision_about_a_deleted_review_is_answered_with_a_sentence(root: Client) -> None:
@@ -308,13 +308,13 @@ def test_a_decision_about_a_deleted_review_is_answered_with_a_sentence(root: Cli
 def test_a_write_that_does_not_exist_is_refused(root: Client, waiting_review: MakeReview, index: str) -> None:
     review = waiting_review()
     data = {"verb": "approve", "write": [index]}
-    answer = root.post(reverse("admin:reviews_reviewrun_decide", args=[review.pk]), data)
+    answer = root.post(row_url(review, "decide"), data)
     assert (answer.status_code, contents()) == (200, [])
 
 
 def test_a_decision_is_a_post_with_the_csrf_token(root: Client, waiting_review: MakeReview) -> None:
     review = waiting_review()
-    path = reverse("admin:reviews_reviewrun_decide", args=[review.pk])
+    path = row_url(review, "decide")
     assert root.get(path).status_code == 405
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = root.cookies

@@ -4,14 +4,13 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from django.urls import reverse
 
 from memories.models import AuditEntry, ChangeSet, Memory, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.models import ReviewRun
 from reviews.writes import ReviewWrite
 from tests.admin_pages import count_queries
-from tests.admin_rows import staff_client
+from tests.admin_rows import row_url, staff_client
 from tests.factories import owner_make
 from tests.reviews.talk import newest_review, reviewed_session, say
 
@@ -67,10 +66,6 @@ def saved(owner: Owner, number: int = 1) -> ReviewRun:
     return review
 
 
-def page_of(review: ReviewRun) -> str:
-    return reverse("admin:reviews_reviewrun_change", args=[review.pk])
-
-
 def live() -> int:
     return Memory.objects.filter(deleted_at=None).count()
 
@@ -78,7 +73,7 @@ def live() -> int:
 @pytest.mark.parametrize("role", STATUS)
 def test_pages_need_the_view_permission(alice: Owner, role: str) -> None:
     review, client = saved(alice), client_of(role)
-    assert {client.get(path).status_code for path in (LIST, page_of(review))} == {STATUS[role][0]}
+    assert {client.get(path).status_code for path in (LIST, row_url(review))} == {STATUS[role][0]}
 
 
 @pytest.mark.parametrize(("role", "may"), MAY)
@@ -86,7 +81,7 @@ def test_pages_need_the_view_permission(alice: Owner, role: str) -> None:
 def test_only_superusers_and_auditors_can_decide(alice: Owner, role: str, may: bool, verb: str) -> None:
     review, client = waiting(alice), client_of(role)
     data = {"verb": verb, "write": ["0", "1"]}
-    answer = client.post(reverse("admin:reviews_reviewrun_decide", args=[review.pk]), data)
+    answer = client.post(row_url(review, "decide"), data)
     review.refresh_from_db()
     decided = {"approve": ("saved", 2), "reject": ("cancelled", 0)}[verb]
     assert answer.status_code == STATUS[role][1]
@@ -96,13 +91,13 @@ def test_only_superusers_and_auditors_can_decide(alice: Owner, role: str, may: b
 def test_a_viewer_sees_writes_without_buttons(alice: Owner) -> None:
     client = client_of("viewer")
     for review in (waiting(alice), saved(alice)):
-        page = client.get(page_of(review)).content.decode()
+        page = client.get(row_url(review)).content.decode()
         assert "Fact number 0." in page
         assert not [word for word in ('name="write"', 'name="verb"', "<textarea", "/decide/") if word in page]
 
 
 def test_an_auditor_sees_the_decision_form(alice: Owner) -> None:
-    page = client_of("auditor").get(page_of(waiting(alice))).content.decode()
+    page = client_of("auditor").get(row_url(waiting(alice))).content.decode()
     assert page.count('name="write"') == 2
     assert 'value="approve"' in page
 
@@ -123,13 +118,13 @@ def test_only_superusers_and_auditors_can_use_list_actions(alice: Owner, role: s
 @pytest.mark.parametrize(("role", "may"), MAY)
 def test_only_superusers_and_auditors_can_redo(alice: Owner, role: str, may: bool) -> None:
     review, client = saved(alice), client_of(role)
-    object_action = reverse("admin:reviews_reviewrun_object_action", args=[review.pk])
+    object_action = row_url(review, "object_action")
     if not may:
         assert client.post(object_action, {"verb": "put_back"}).status_code == 403
         return
-    assert 'value="put_back"' not in client.get(page_of(review)).content.decode()
+    assert 'value="put_back"' not in client.get(row_url(review)).content.decode()
     client.post(object_action, {"verb": "undo"})
-    undone = client.get(page_of(review)).content.decode()
+    undone = client.get(row_url(review)).content.decode()
     assert ('value="put_back"' in undone, 'value="undo"' in undone, live()) == (True, False, 0)
     back = client.post(object_action, {"verb": "put_back"}, follow=True).content.decode()
     assert ("Restored. 1 memory is as it was before the undo." in back, live()) == (True, 1)
@@ -139,7 +134,7 @@ def test_only_superusers_and_auditors_can_redo(alice: Owner, role: str, may: boo
 
 def test_restoring_what_was_changed_since_is_not_recorded_as_restored(alice: Owner) -> None:
     review, client = saved(alice), client_of("superuser")
-    object_action = reverse("admin:reviews_reviewrun_object_action", args=[review.pk])
+    object_action = row_url(review, "object_action")
     client.post(object_action, {"verb": "undo"})
     Revision.objects.filter(action="add").update(version=3)
     Memory.objects.update(version=3)  # as after somebody restored it alone
@@ -154,7 +149,7 @@ def test_users_without_staff_status_are_redirected_to_sign_in(alice: Owner) -> N
     review, client = waiting(alice), Client()
     assert alice.user is not None
     client.force_login(alice.user)
-    path = reverse("admin:reviews_reviewrun_decide", args=[review.pk])
+    path = row_url(review, "decide")
     answer = client.post(path, {"verb": "approve", "write": ["0"]})
     assert (answer.status_code, answer.headers["Location"].startswith("/admin/login/"), live()) == (302, True, 0)
 
@@ -175,5 +170,5 @@ def test_a_longer_list_needs_no_more_queries(alice: Owner, role: str) -> None:
 def test_a_page_with_more_writes_needs_no_more_queries(alice: Owner, role: str, make: Any) -> None:
     client = client_of(role)
     few, many = make(alice, 1), make(owner_make("charlie"), 6)
-    assert client.get(page_of(many)).content.decode().count("Fact number") == 6
-    assert count_queries(client, page_of(many)) == count_queries(client, page_of(few))
+    assert client.get(row_url(many)).content.decode().count("Fact number") == 6
+    assert count_queries(client, row_url(many)) == count_queries(client, row_url(few))

@@ -8,7 +8,7 @@ import scanning
 from memories.errors import Conflict, InvalidRequest
 from memories.history.undo import UndoResult, change_set_get
 from memories.models import ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
-from memories.services import MemoryFields, Source, book_get_or_create, book_writing
+from memories.services import MemoryFields, Source, book_writing
 from reviews.models import ReviewRun
 from tests.factories import memory_make
 from tests.reviews.talk import (
@@ -16,8 +16,10 @@ from tests.reviews.talk import (
     PAGE,
     PLANTED,
     adds,
+    by_person,
     contents,
     deletes,
+    edit,
     newest_review,
     reviewed_session,
     reviewing_agent,
@@ -34,15 +36,6 @@ def saved(owner: Owner, model: ScriptedModel, *steps: Says) -> ReviewRun:
     say(reviewed_session(owner))
     model.script(*(steps or (adds("Is vegetarian.", "Likes tea."),)), DONE)
     return run_review(newest_review())
-
-
-def by_person(owner: Owner) -> Source:
-    return Source(actor=f"user:{owner.user_id}", origin=WriteOrigin.USER)
-
-
-def edit(owner: Owner, number: int, content: str) -> None:
-    with book_writing(book_get_or_create(owner.pk, "main"), by_person(owner)) as writer:
-        writer.update(number, MemoryFields(content=content))
 
 
 def undo(review: ReviewRun, *only: int) -> UndoResult:
