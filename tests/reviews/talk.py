@@ -9,12 +9,13 @@ from gateway.runs.closing import close
 from gateway.runs.context import RunOutput
 from gateway.runs.native import open_native
 from gateway.upstream import ModelTarget
-from memories.models import Memory, Owner, Target, WriteOrigin
+from memories.models import ChangeSet, Memory, Owner, Target, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.frozen import FrozenConversation
 from reviews.models import ReviewRun
 from reviews.runner import ReviewAttempt, execute
 from reviews.staged import StagedBook
+from reviews.writes import ReviewWrite, WriteState
 from tests.factories import agent_make, caller_make, session_make
 from tests.scripted_model import Says, calls
 
@@ -94,6 +95,29 @@ def run_review(review: ReviewRun) -> ReviewRun:
     with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
         execute(review.pk, runner.run)
     return ReviewRun.objects.get(pk=review.pk)
+
+
+def saves(review: ReviewRun, *contents: str) -> ReviewRun:
+    """Write memories as a review does, and store the review with these writes only."""
+    kind = ChangeSet.Kind.REVIEW
+    source = Source(actor="model", origin=WriteOrigin.BACKGROUND_REVIEW, kind=kind, review_id=review.pk)
+    with book_writing(review.book, source) as writer:
+        memories = [writer.add(MemoryFields(content=content)).memory for content in contents]
+    assert writer.change_set is not None
+    review.change_set = writer.change_set.pk
+    review.writes = [
+        ReviewWrite(
+            index=index,
+            key=f"new{index + 1}",
+            memory_id=str(memory.number),
+            target=memory.target,
+            after=memory.content,
+            state=WriteState.APPLIED,
+        )
+        for index, memory in enumerate(memories)
+    ]
+    review.save()
+    return review
 
 
 def contents() -> list[str]:

@@ -5,14 +5,13 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from memories.models import AuditEntry, ChangeSet, Memory, Owner, Revision, WriteOrigin
-from memories.services import MemoryFields, Source, book_get_or_create, book_writing
+from memories.models import AuditEntry, Memory, Owner, Revision
 from reviews.models import ReviewRun
 from reviews.writes import ReviewWrite
 from tests.admin_pages import count_queries
 from tests.admin_rows import row_url, staff_client
 from tests.factories import owner_make
-from tests.reviews.talk import newest_review, reviewed_session, say
+from tests.reviews.talk import newest_review, reviewed_session, saves, say
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 LIST = "/admin/reviews/reviewrun/"
@@ -53,17 +52,7 @@ def waiting(owner: Owner, number: int = 2) -> ReviewRun:
 
 def saved(owner: Owner, number: int = 1) -> ReviewRun:
     """Create a review that wrote `number` memories."""
-    review = review_make(owner, "saved", [write(index, "applied") for index in range(number)])
-    source = Source(
-        actor="model", origin=WriteOrigin.BACKGROUND_REVIEW, kind=ChangeSet.Kind.REVIEW, review_id=review.pk
-    )
-    with book_writing(book_get_or_create(owner.pk, "main"), source) as writer:
-        for made in review.writes:
-            made.memory_id = str(writer.add(MemoryFields(content=made.after)).memory.number)
-    assert writer.change_set is not None
-    review.change_set = writer.change_set.pk
-    review.save()
-    return review
+    return saves(review_make(owner, "saved", []), *(f"Fact number {index}." for index in range(number)))
 
 
 def live() -> int:

@@ -27,6 +27,7 @@ from tests.admin_rows import (
     session_make,
     staff_client,
 )
+from tests.reviews.talk import saves
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/reviews/reviewrun/"
@@ -156,16 +157,7 @@ def test_a_longer_list_needs_no_more_queries_and_counts_nothing(root: Client) ->
 
 def saved_review() -> ReviewRun:
     """Create a review that wrote a memory."""
-    review = review_make()
-    source = Source(
-        actor="model", origin=WriteOrigin.BACKGROUND_REVIEW, kind=ChangeSet.Kind.REVIEW, review_id=review.pk
-    )
-    with book_writing(review.book, source) as writer:
-        writer.add(MemoryFields(content="Prefers tea."))
-    assert writer.change_set is not None
-    review.change_set = writer.change_set.pk
-    review.save()
-    return review
+    return saves(review_make(), "Prefers tea.")
 
 
 @pytest.mark.any_database
