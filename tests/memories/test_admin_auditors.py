@@ -10,6 +10,7 @@ from memories.audit.auditors import AUDITORS, PERMISSIONS, auditors_make, audito
 from memories.models import ChangeSet, Memory, Revision
 from tests.admin_pages import list_of, page_of, rows_make, saved_review_make
 from tests.admin_rows import book_make, memory_make, row_url, session_make, staff_client
+from tests.pages import html_of
 
 pytestmark = pytest.mark.django_db
 
@@ -57,10 +58,6 @@ def test_an_auditors_pages_have_no_link_that_is_refused() -> None:
     links = {link for page in shown for link in re.findall(r'<a[^>]* href="(/admin/[^"?]+)', html_of(client, page))}
     assert {page_of(name, rows[name]) for name in ("memories.memory", "memories.book")} <= links
     assert {link: status for link in links if (status := client.get(link, follow=True).status_code) != 200} == {}
-
-
-def html_of(client: Client, path: str) -> str:
-    return client.get(path).content.decode()
 
 
 def test_an_object_action_needs_the_csrf_token() -> None:

@@ -18,16 +18,13 @@ from reviews.models import ReviewRun
 from reviews.sweep import reviews_sweep
 from tests.admin_rows import bob, row_url
 from tests.factories import memory_make
+from tests.pages import html_of
 from tests.reviews.conftest import MakeReview
 from tests.reviews.talk import adds, contents, deletes, newest_review, reviewed_session, say, updates
 from tests.unsliced import session_delete
 
 pytestmark = pytest.mark.django_db
 SECRET = "My password is hunter2-" + "Zebra99"
-
-
-def page(client: Client, review: ReviewRun) -> str:
-    return client.get(row_url(review)).content.decode()
 
 
 def decide(client: Client, review: ReviewRun, verb: str, *ticked: int, **words: str) -> Any:
@@ -54,7 +51,7 @@ def states(review: ReviewRun) -> tuple[str, list[str]]:
 
 @pytest.mark.any_database
 def test_the_page_shows_waiting_writes_ticked_and_editable(root: Client, waiting_review: MakeReview) -> None:
-    html = page(root, waiting_review())
+    html = html_of(root, row_url(waiting_review()))
     assert "This review waits for a decision" in html
     assert html.count('type="checkbox" name="write"') == html.count(" checked>") == 2
     assert "Is vegetarian.</textarea>" in html
@@ -127,12 +124,12 @@ def test_expired_writes_can_be_approved_until_they_are_purged(root: Client, wait
     with time_machine.travel(timezone.now() + timedelta(days=settings.APPROVAL_DAYS, seconds=1), tick=False):
         expire_approvals(timezone.now())
         expired = timezone.now()
-    assert "Not decided in time" in page(root, review)
+    assert "Not decided in time" in html_of(root, row_url(review))
     decide(root, review, "approve", 0)
     assert states(review) == ("saved", ["applied", "expired"])
     with time_machine.travel(expired + timedelta(days=settings.UNDO_DAYS, seconds=1), tick=False):
         reviews_sweep()
-    html = page(root, review)
+    html = html_of(root, row_url(review))
     assert 'name="write"' not in html
     assert "Likes tea." not in html
     assert "Is vegetarian." in html
@@ -174,7 +171,7 @@ def test_an_update_is_shown_as_a_difference_and_a_delete_is_not_editable(
 ) -> None:
     leeds, job = memory_make(alice, "Lives in Leeds."), memory_make(alice, "Works at Halvorsen.")
     review = waiting_review(updates(leeds.number, "Lives in York."), deletes(job.number))
-    html = page(root, review)
+    html = html_of(root, row_url(review))
     assert "Lives in <del>Leeds</del><ins>York</ins>." in html
     assert "<del>Works at Halvorsen.</del>" in html
     assert html.count("<textarea") == 1
@@ -201,7 +198,7 @@ def test_an_edit_that_the_scan_blocks_is_an_error_that_keeps_edits(root: Client,
     assert "Likes green tea.</textarea>" in html
     assert html.count(" checked>") == 1
     assert (states(review)[1], contents()) == (["waiting"] * 2, [])
-    assert typed not in page(root, review)
+    assert typed not in html_of(root, row_url(review))
 
 
 @pytest.mark.any_database
@@ -277,7 +274,7 @@ def test_a_review_of_a_deleted_session_has_no_decision(root: Client, waiting_rev
     review = waiting_review()
     assert review.session is not None
     session_delete(review.session)
-    html = page(root, review)
+    html = html_of(root, row_url(review))
     assert 'name="write"' not in html
     decide(root, review, "approve", 0)
     assert contents() == []
@@ -288,7 +285,7 @@ def test_a_review_of_a_deleted_session_has_no_decision(root: Client, waiting_rev
 def test_other_reviews_have_no_decision(alice: Owner, root: Client, state: str) -> None:
     say(reviewed_session(alice))
     ReviewRun.objects.update(state=state)
-    assert 'name="write"' not in page(root, newest_review())
+    assert 'name="write"' not in html_of(root, row_url(newest_review()))
 
 
 @pytest.mark.any_database

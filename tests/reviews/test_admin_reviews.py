@@ -20,6 +20,7 @@ from tests.admin_rows import (
     agent_make,
     bob,
     book_make,
+    listed,
     memory_make,
     object_action,
     owner_make,
@@ -40,12 +41,6 @@ def review_make(session: Session | None = None, **fields: Any) -> ReviewRun:
     return factories.review_make(book_make(session.owner), session=session, **values)
 
 
-def listed(client: Client, **query: str) -> list[ReviewRun]:
-    answer = client.get(LIST, query)
-    assert answer.status_code == 200
-    return list(answer.context["cl"].result_list)
-
-
 def test_the_list_shows_state_trigger_session_writes_usage_and_times(root: Client) -> None:
     review_make()
     page = root.get(LIST).content.decode()
@@ -60,13 +55,13 @@ def test_reviews_are_filtered_by_state_trigger_session_and_title(root: Client) -
         trigger="idle",
         error={"code": "upstream_error"},
     )
-    assert listed(root, state="failed") == [failed]
-    assert listed(root, trigger="interval") == [saved]
-    assert listed(root, session=str(saved.session_id)) == [saved]
-    assert listed(root, owner__id__exact=str(failed.owner_id)) == [failed]
-    assert listed(root, q="trip") == [failed]
-    assert listed(root, q=str(saved.pk)) == [saved]
-    assert listed(root, q=str(failed.session_id)) == [failed]
+    assert listed(root, LIST, state="failed") == [failed]
+    assert listed(root, LIST, trigger="interval") == [saved]
+    assert listed(root, LIST, session=str(saved.session_id)) == [saved]
+    assert listed(root, LIST, owner__id__exact=str(failed.owner_id)) == [failed]
+    assert listed(root, LIST, q="trip") == [failed]
+    assert listed(root, LIST, q=str(saved.pk)) == [saved]
+    assert listed(root, LIST, q=str(failed.session_id)) == [failed]
 
 
 def test_the_page_shows_writes_error_and_the_frozen_conversation(root: Client) -> None:

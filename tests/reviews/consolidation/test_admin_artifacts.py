@@ -12,6 +12,7 @@ from memories.models import Artifact, ArtifactRevision, AuditEntry, Owner
 from tests.admin_rows import bob as actor_of_bob
 from tests.admin_rows import book_make, object_action, owner_make, row_url, staff_client
 from tests.factories import BY_HAND
+from tests.pages import html_of
 from tests.reviews.consolidation.answering_model import AnsweringModel, synthesis
 from tests.reviews.consolidation.rows import book_of, consolidate, document, talk
 
@@ -22,12 +23,6 @@ SECRET = "sk-" + "proj-" + "aB3xK9qL" * 6
 
 def artifact_make(content: str = "# Handbook\n\n- Deploys with *make ship*.", path: str = "MEMORY.md") -> Artifact:
     return artifact_put(book_make(owner_make()), path, content, BY_HAND)
-
-
-def page_text(client: Client, artifact: Artifact) -> str:
-    answer = client.get(row_url(artifact))
-    assert answer.status_code == 200
-    return answer.content.decode()
 
 
 def edit(client: Client, artifact: Artifact, content: str, version: int | None = None) -> Any:
@@ -66,7 +61,7 @@ def test_a_document_is_rendered_and_its_html_is_escaped(root: Client) -> None:
     artifact = artifact_make("- Deploys with *make ship*.")
     # The scan refuses such content, but a row may have been written without it.
     Artifact.objects.update(content=f"{artifact.content}\n\n<script>alert(1)</script>")
-    page = page_text(root, artifact)
+    page = html_of(root, row_url(artifact))
     assert "<li>Deploys with <em>make ship</em>.</li>" in page
     assert "<script>alert(1)</script>" not in page
 
@@ -79,7 +74,7 @@ def test_an_edit_is_a_revision_by_the_administrator(root: Client) -> None:
     revision = ArtifactRevision.objects.get(artifact=artifact, version=2)
     assert artifact.content == "# Handbook\n\n- Deploys with make release."
     assert (revision.actor, revision.write_origin) == (actor_of_bob(), "admin")
-    page = page_text(root, artifact)
+    page = html_of(root, row_url(artifact))
     assert "<del>" in page
     assert "<ins>" in page
     assert "changed it" in page
@@ -145,7 +140,7 @@ def test_a_document_is_removed_and_restored_from_its_history(root: Client) -> No
     assert "Removed." in object_action(root, artifact, "remove", version="2").content.decode()
     assert document(owner_make(), "MEMORY.md") == ""
     artifact.refresh_from_db()
-    page = page_text(root, artifact)
+    page = html_of(root, row_url(artifact))
     assert "It can be restored from its history." in page
     assert 'name="content"' not in page
     first = ArtifactRevision.objects.get(artifact=artifact, version=1)
@@ -181,7 +176,7 @@ def test_an_auditor_can_edit_documents_and_a_viewer_cannot() -> None:
     assert document(owner_make(), "MEMORY.md") == "Second."
     auditor.logout()
     viewer = viewer_make()
-    page = page_text(viewer, artifact)
+    page = html_of(viewer, row_url(artifact))
     assert "Second." in page
     assert 'value="remove"' not in page
     assert "Restore this" not in page
