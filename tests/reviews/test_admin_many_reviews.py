@@ -18,7 +18,7 @@ from reviews.undo import review_undo_slices
 from reviews.writes import ReviewWrite
 from tests.admin_rows import bob
 from tests.factories import memory_make, owner_make
-from tests.reviews.talk import DONE, adds, edit, newest_review, reviewed_session, run_review, say, updates
+from tests.reviews.talk import adds, edit, newest_review, review_by, reviewed_session, say, updates
 from tests.scripted_model import Says, ScriptedModel
 from tests.unsliced import review_undo
 
@@ -32,9 +32,7 @@ def saved(model: ScriptedModel) -> Save:
     """Return a function that makes a review with applied writes."""
 
     def make(owner: Owner, *steps: Says, **settings: Any) -> ReviewRun:
-        say(reviewed_session(owner, **settings))
-        model.script(*(steps or (adds("Likes tea."),)), DONE)
-        return run_review(newest_review())
+        return review_by(model, owner, *(steps or (adds("Likes tea."),)), **settings)
 
     return make
 

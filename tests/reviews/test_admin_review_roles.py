@@ -11,7 +11,7 @@ from reviews.writes import ReviewWrite
 from tests.admin_pages import count_queries
 from tests.admin_rows import row_url, staff_client
 from tests.factories import owner_make
-from tests.reviews.talk import newest_review, reviewed_session, saves, say
+from tests.reviews.talk import due_review, newest_review, saves
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 LIST = "/admin/reviews/reviewrun/"
@@ -39,8 +39,7 @@ def write(index: int, state: str, **fields: Any) -> dict[str, Any]:
 
 
 def review_make(owner: Owner, state: str, writes: list[dict[str, Any]]) -> ReviewRun:
-    say(reviewed_session(owner))
-    review = newest_review()
+    review = due_review(owner)
     review.state, review.writes = state, [ReviewWrite.from_json(row) for row in writes]
     review.save()
     return review
