@@ -25,7 +25,7 @@ from memories.admin.base import ReadOnlyAdmin, staff_actor
 from memories.admin.columns import column, fieldset, list_link, moment_column, row_link
 from memories.admin.filters import OWNER_FILTER, CreatedDayFilter, choice_filter, text_filter
 from memories.admin.memory_writes import change_set_undo, report_restored, report_undone
-from memories.admin.object_actions import ObjectActionAdmin, object_action
+from memories.admin.object_actions import object_action
 from memories.database.batches import run_slices
 from memories.errors import Conflict, DomainError
 from memories.models import ChangeSet, WriteOrigin
@@ -44,11 +44,11 @@ _FAILED = (*ReviewRun.FAILED, ReviewRun.State.CANCELLED)
 
 
 @admin.register(ReviewRun)
-class ReviewRunAdmin(SessionTitles, DecisionAdmin, ObjectActionAdmin, ReadOnlyAdmin):
+class ReviewRunAdmin(SessionTitles, DecisionAdmin, ReadOnlyAdmin):
     """Reviews, newest first."""
 
     audits_access = True
-    object_actions = ("undo", "put_back", "cancel", "again")
+    object_actions = ("undo", "put_back", "cancel", "again", "approve", "reject")
     list_display = (
         "state_badge", "session_title", "owner", "agent", "trigger", "writes_count", "why", "tokens", "scheduled",
     )  # fmt: skip

@@ -82,8 +82,10 @@ OBJECT_ACTIONS = {
     "reviews.consolidationrun stop": "s",
     "reviews.consolidationrun undo": "sa",
     "reviews.reviewrun again": "sa",
+    "reviews.reviewrun approve": "sa",
     "reviews.reviewrun cancel": "sa",
     "reviews.reviewrun put_back": "sa",
+    "reviews.reviewrun reject": "sa",
     "reviews.reviewrun undo": "sa",
 }
 # Actions of a list.
@@ -116,10 +118,6 @@ EXTRA_URLS: dict[str, tuple[str, SendRequest]] = {
     "reviews_consolidationrun_progress": (
         "sav",
         lambda c, r: c.get(reverse("admin:reviews_consolidationrun_progress", args=[r["reviews.consolidationrun"].pk])),
-    ),
-    "reviews_reviewrun_decide": (
-        "sa",
-        lambda c, r: c.post(row_url(r["reviews.reviewrun"], "decide"), {"verb": "reject"}),
     ),
     "reviews_reviewrun_now": (
         "sa",

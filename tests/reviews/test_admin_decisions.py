@@ -1,4 +1,4 @@
-"""/admin/reviews/reviewrun/…/decide/: an administrator approves or rejects the writes of a review"""
+"""/admin/reviews/reviewrun/…/action/: an administrator approves or rejects the writes of a review"""
 
 from datetime import timedelta
 from typing import Any
@@ -32,7 +32,7 @@ def decide(client: Client, review: ReviewRun, verb: str, *ticked: int, **words: 
     contents = {f"words-{write.index}": write.after or "" for write in review.writes if write.action != "delete"}
     edits = {f"words-{name[1:]}": text for name, text in words.items()}
     data = {"verb": verb, "write": list(ticked), **contents, **edits}
-    return client.post(row_url(review, "decide"), data, follow=True)
+    return client.post(row_url(review, "object_action"), data, follow=True)
 
 
 def messages(answer: Any) -> list[str]:
@@ -291,11 +291,11 @@ def test_other_reviews_have_no_decision(alice: Owner, root: Client, state: str) 
 @pytest.mark.any_database
 @pytest.mark.parametrize("bad", [{"verb": "burn"}, {"verb": ""}])
 def test_another_verb_is_not_found(root: Client, waiting_review: MakeReview, bad: dict[str, str]) -> None:
-    assert root.post(row_url(waiting_review(), "decide"), bad).status_code == 404
+    assert root.post(row_url(waiting_review(), "object_action"), bad).status_code == 404
 
 
 def test_a_decision_about_a_deleted_review_is_answered_with_a_sentence(root: Client) -> None:
-    gone = reverse("admin:reviews_reviewrun_decide", args=["01890000-0000-7000-8000-000000000000"])
+    gone = reverse("admin:reviews_reviewrun_object_action", args=["01890000-0000-7000-8000-000000000000"])
     page = root.post(gone, {"verb": "approve", "write": ["0"]}, follow=True).content.decode()
     assert "There is no review run with the ID “01890000-0000-7000-8000-000000000000”. Perhaps it was deleted." in page
 
@@ -305,13 +305,13 @@ def test_a_decision_about_a_deleted_review_is_answered_with_a_sentence(root: Cli
 def test_a_write_that_does_not_exist_is_refused(root: Client, waiting_review: MakeReview, index: str) -> None:
     review = waiting_review()
     data = {"verb": "approve", "write": [index]}
-    answer = root.post(row_url(review, "decide"), data)
+    answer = root.post(row_url(review, "object_action"), data)
     assert (answer.status_code, contents()) == (200, [])
 
 
 def test_a_decision_is_a_post_with_the_csrf_token(root: Client, waiting_review: MakeReview) -> None:
     review = waiting_review()
-    path = row_url(review, "decide")
+    path = row_url(review, "object_action")
     assert root.get(path).status_code == 405
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = root.cookies

@@ -69,7 +69,7 @@ def test_pages_need_the_view_permission(alice: Owner, role: str) -> None:
 def test_only_superusers_and_auditors_can_decide(alice: Owner, role: str, may: bool, verb: str) -> None:
     review, client = waiting(alice), client_of(role)
     data = {"verb": verb, "write": ["0", "1"]}
-    answer = client.post(row_url(review, "decide"), data)
+    answer = client.post(row_url(review, "object_action"), data)
     review.refresh_from_db()
     decided = {"approve": ("saved", 2), "reject": ("cancelled", 0)}[verb]
     assert answer.status_code == STATUS[role][1]
@@ -81,7 +81,7 @@ def test_a_viewer_sees_writes_without_buttons(alice: Owner) -> None:
     for review in (waiting(alice), saved(alice)):
         page = client.get(row_url(review)).content.decode()
         assert "Fact number 0." in page
-        assert not [word for word in ('name="write"', 'name="verb"', "<textarea", "/decide/") if word in page]
+        assert not [word for word in ('name="write"', 'name="verb"', "<textarea", "/action/") if word in page]
 
 
 def test_an_auditor_sees_the_decision_form(alice: Owner) -> None:
@@ -137,7 +137,7 @@ def test_users_without_staff_status_are_redirected_to_sign_in(alice: Owner) -> N
     review, client = waiting(alice), Client()
     assert alice.user is not None
     client.force_login(alice.user)
-    path = row_url(review, "decide")
+    path = row_url(review, "object_action")
     answer = client.post(path, {"verb": "approve", "write": ["0"]})
     assert (answer.status_code, answer.headers["Location"].startswith("/admin/login/"), live()) == (302, True, 0)
 
