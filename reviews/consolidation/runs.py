@@ -175,8 +175,8 @@ def heartbeat(claim: ConsolidationClaim) -> bool:
 def advance(claim: ConsolidationClaim, *, ceiling: str = "") -> None:
     """Move a run from extraction to synthesis; `ceiling` is the limit that ended the extraction early."""
     lock_claimed(claim)
+    claim.row.update(phase=Phase.SYNTHESIS, attempts=0, ceiling=ceiling)
     claim.run.phase = Phase.SYNTHESIS
-    claim.row.update(phase=claim.run.phase, attempts=0, ceiling=ceiling)
 
 
 def pause(claim: ConsolidationClaim, until: datetime, error: DomainError | None = None) -> None:
