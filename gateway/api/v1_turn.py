@@ -25,9 +25,10 @@ from gateway.runs.candidates import find_continuation
 from gateway.runs.context import TurnContext
 from gateway.runs.fingerprint import ResentConversation, read_conversation
 from gateway.runs.joined import ANSWERED_STATES, running_state
+from gateway.runs.new_messages import split_client_notes
 from gateway.runs.opening import open_run
 from gateway.runs.requested import AttachmentsNotStored, ComparisonNeeded, OtherBranchShown, SameTurnRunning, V1Request
-from gateway.runs.v1 import open_v1, split_client_notes, split_system
+from gateway.runs.v1 import open_v1, split_system
 from gateway.turns.engine import Turn
 from gateway.turns.events import TurnOptions
 from gateway.turns.joined import AnyTurn, JoinedTurn

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from gateway.chat.turn_views import TurnView, turn_views
 from gateway.models import Message, Session
@@ -37,7 +37,7 @@ def conversation(
 ) -> TranscriptPage:
     """Return the newest turns of a session; the newest ones before message number `before`; or the turns from shortly
     before message number `at`, up to AROUND_TURNS."""
-    user_messages = _shown(session).filter(role=Message.Role.USER)
+    user_messages = _first_messages(session)
     if at is not None and (around := _around(session, user_messages, at, zone)):
         return around
     if before is not None:
@@ -83,7 +83,7 @@ def turns_since(session: Session, zone: ZoneInfo, run_id: UUID) -> TranscriptPag
     MAX_TURNS_SINCE, return the newest turns."""
     rest = _shown(session).order_by("seq")
     first = rest.filter(run_id=run_id).values_list("seq", flat=True).first()
-    if first is None or rest.filter(seq__gte=first, role=Message.Role.USER).count() > MAX_TURNS_SINCE:
+    if first is None or _first_messages(session).filter(seq__gte=first).count() > MAX_TURNS_SINCE:
         return conversation(session, zone)
     turns = turn_views(session, rest.filter(seq__gte=first), zone)
     turns[-1].last = True
@@ -100,7 +100,7 @@ def turn_of_run(session: Session, run_id: UUID, zone: ZoneInfo) -> TurnView | No
     if not turns:
         return None
     turn = turns[0]
-    turn.last = not _shown(session).filter(role=Message.Role.USER, seq__gt=messages[0].seq).exists()
+    turn.last = not _first_messages(session).filter(seq__gt=messages[0].seq).exists()
     turn.new_day = ""
     return turn
 
@@ -110,6 +110,12 @@ def _command(session: Session, message_id: UUID) -> QuerySet[Message]:
     rows = Message.objects.filter(owner_id=session.owner_id, session=session, kind=Message.Kind.COMMAND).order_by("seq")
     seq = rows.filter(pk=message_id, role=Message.Role.USER).values_list("seq", flat=True).first()
     return rows.filter(seq__in=[seq, seq + 1]) if seq else rows.none()
+
+
+def _first_messages(session: Session) -> QuerySet[Message]:
+    """Return the person's messages with which turns begin. A turn may answer several in a row."""
+    before = Message.objects.filter(run=OuterRef("run"), role=Message.Role.USER, seq__lt=OuterRef("seq"))
+    return _shown(session).filter(~Exists(before), role=Message.Role.USER)
 
 
 def _shown(session: Session) -> QuerySet[Message]:

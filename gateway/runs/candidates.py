@@ -11,8 +11,8 @@ from itertools import chain, islice
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Case, F, Q, QuerySet, TextField, Value, When
-from django.db.models.functions import Cast, Concat, Left, Length, Right
+from django.db.models import F, Q, QuerySet, TextField
+from django.db.models.functions import Cast, Length
 from django.utils import timezone
 
 from gateway.agents.rows import agent_find
@@ -29,8 +29,8 @@ from gateway.runs.comparing import (
 from gateway.runs.fingerprint import ResentConversation, read_conversation
 from gateway.runs.matching import Continuation, judge
 from gateway.runs.requested import Rule, V1Request
-from gateway.runs.session_rows import named, with_agent
-from gateway.runs.summaries import TRACE_KEY, first_sentence_hashes, summarised_session
+from gateway.runs.session_rows import SHORTENED_TEXT, named, with_agent
+from gateway.runs.summaries import first_sentence_hashes, stored_summaries, summarised_session
 from gateway.tool_calls import object_in
 from memories.caller import Caller
 
@@ -42,11 +42,6 @@ _MAX_KEYS = 32
 _MAX_BY_KEY = 12
 _MAX_RECENT = 12
 _MAX_HIDDEN = 50
-_SHORTENED_TEXT = Case(
-    When(size__gt=2 * END_CHARS, then=Concat(Left("text", END_CHARS), Value("\n"), Right("text", END_CHARS))),
-    default=F("text"),
-    output_field=TextField(),
-)
 
 
 def find_continuation(
@@ -95,7 +90,7 @@ def _hidden_answer(
     if given.from_user or any(contains_answer(answer, given) for answer in shown):
         return None
     runs = Run.objects.filter(owner_id=caller.owner_id, session=session_id, superseded=True, state=Run.State.COMPLETED)
-    texts = runs.annotate(size=Length("text"), shortened=_SHORTENED_TEXT).order_by("-id").values_list("pk", "shortened")
+    texts = runs.annotate(shortened=SHORTENED_TEXT).order_by("-id").values_list("pk", "shortened")
     answers = ((pk, comparable_message("assistant", text)) for pk, text in texts[:_MAX_HIDDEN])
     return next((pk for pk, answer in answers if contains_answer(answer, given)), None)
 
@@ -104,8 +99,7 @@ def _by_summary(caller: Caller, sessions: Sequence[Session], begins_with: set[st
     """Return the continuation of the session with whose summary the request begins, given hashes of its sentences."""
     if not begins_with:
         return Continuation()
-    runs = Run.objects.filter(owner_id=caller.owner_id, session__in=[row.pk for row in sessions], superseded=False)
-    noted = runs.filter(trace__has_key=TRACE_KEY).values_list("session_id", f"trace__{TRACE_KEY}")
+    noted = stored_summaries(caller.owner_id, [row.pk for row in sessions])
     session_id = summarised_session(noted, begins_with)
     turns = next((row.turns for row in sessions if row.pk == session_id), 0)
     return Continuation(session_id=session_id, rule=Rule.SUMMARY, through=turns) if session_id else Continuation()
@@ -136,7 +130,7 @@ def _load_turns(caller: Caller, request: V1Request, sessions: Sequence[Session])
         superseded=False,
         turn__gt=F("session__turns") - MAX_TURNS,
     )
-    spoken = runs.annotate(size=Length("text"), shortened=_SHORTENED_TEXT).order_by("turn", "id")
+    spoken = runs.annotate(shortened=SHORTENED_TEXT).order_by("turn", "id")
     rows = list(spoken.values_list("pk", "session_id", "turn", "state", "shortened", "trace__session__rule"))
     user_texts = _user_texts(caller, [row[0] for row in rows])
     called = _called_texts(caller, [row[0] for row in rows if not row[4]])
@@ -181,5 +175,5 @@ def _called_texts(caller: Caller, run_ids: Sequence[UUID]) -> dict[UUID | None, 
 
 def _user_texts(caller: Caller, run_ids: Sequence[UUID]) -> dict[UUID | None, str]:
     messages = Message.objects.filter(owner_id=caller.owner_id, run_id__in=run_ids, role=Message.Role.USER)
-    texts = messages.annotate(size=Length("text"), shortened=_SHORTENED_TEXT).order_by("-seq")
+    texts = messages.annotate(shortened=SHORTENED_TEXT).order_by("seq")  # the last message of each run
     return dict(texts.values_list("run_id", "shortened"))

@@ -146,8 +146,8 @@ def open_continued(
     agent = _agent_of_step(caller, session, agent_name)
     release_lapsed(session)
     stored = messages_of(run)
-    user = next(row for row in stored if row.role == Message.Role.USER)
-    steps = [as_openai(row) for row in stored if row.seq > user.seq]
+    asked = [row for row in stored if row.role == Message.Role.USER]
+    steps = [as_openai(row) for row in stored if row.seq > asked[-1].seq]
     made = (call["id"] for step in steps for call in step.get("tool_calls") or ())
     client_ids = frozenset(call_id for call_id in made if run_of_call(call_id) == run.pk)
     awaited = client_ids.difference(row.tool_call_id for row in stored)
@@ -159,12 +159,12 @@ def open_continued(
         run.temporary = True
         run.save(update_fields=["temporary"])
     start = loop_start(messages, client_ids)
-    before = list(messages[:start]) or [as_openai(user)]
+    before = list(messages[:start]) or [*map(as_openai, asked)]
     messages_insert(session, run.pk, results)
     session_touch(session)
     sent = (*with_kept_fields(caller.owner_id, before), *loop_messages(steps, messages[start:], client_ids))
     canonical = fingerprint.read_conversation(caller.owner_id, session.agent.name, before).user
-    context = turn_context(session, run, user=user, user_canonical=canonical, agent=agent)
+    context = turn_context(session, run, user=asked[-1], user_canonical=canonical, agent=agent)
     return replace(context, messages=sent, client_system=client_system, stored=steps)
 
 

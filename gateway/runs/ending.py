@@ -14,12 +14,12 @@ from django.utils import timezone
 
 from gateway.errors import SessionBusy
 from gateway.models import Message, Run, Session
-from gateway.runs import active, fingerprint
+from gateway.runs import active
 from gateway.runs.active import StoppedBy
 from gateway.runs.closing import CLIENT_TOOLS_WAIT, run_end
 from gateway.runs.leases import LEASE, delete_ended, has_ended, limit_leases, reopen
 from gateway.runs.rows import messages_insert, turn_context
-from gateway.runs.session_rows import locked_sessions, messages_of, open_runs, run_get, steps_of
+from gateway.runs.session_rows import canonical_question, locked_sessions, messages_of, open_runs, run_get, steps_of
 from memories.caller import UNLIMITED, KeyLimits
 from memories.clocks import lease_over, since_set_forward
 from memories.database.access import in_read_thread, in_thread, only_row
@@ -157,11 +157,10 @@ def end_waiting(
 
     Return False if another request was first. Afterwards `session` is refreshed from the database."""
     stored = messages_of(run)
-    user = next((row for row in stored if row.role == Message.Role.USER), None)
-    if user is None or not reopen(run):
+    asked = [row for row in stored if row.role == Message.Role.USER]
+    if not asked or not reopen(run):
         return False
-    canonical = fingerprint.canonical_content(user.parts or user.text)
-    context = turn_context(session, run, user=user, user_canonical=canonical)
+    context = turn_context(session, run, user=asked[-1], user_canonical=canonical_question(asked))
     output = context.output_so_far()
     output.messages = missing_results(stored, results)
     if not keep:

@@ -18,7 +18,9 @@ from gateway.runs.comparing import comparable_message, contains_answer
 from gateway.runs.matching import Continuation
 from gateway.runs.requested import ComparisonNeeded, MatchedSession, Rule, SessionLookup, V1Request
 from gateway.runs.session_rows import (
+    MAX_ALIKE,
     OPEN_ENDED,
+    SHORTENED_TEXT,
     UNFINISHED,
     idempotency_lock,
     latest_run,
@@ -117,10 +119,13 @@ def _resent_with_answer(lookup: SessionLookup) -> MatchedSession | None:
     if not hash_after:
         return None
     same = lookup.active_runs(**lookup.same_turn())
-    given = comparable_message("assistant", lookup.conversation.answer)
-    runs = list(same.filter(history_hash_after=hash_after)[:_RECENT])
-    runs = runs or [run for run in same[:_RECENT] if contains_answer(comparable_message("assistant", run.text), given)]
-    found = [run for run in runs if run.session.turns <= run.turn]
+    newest = same.values_list("pk", "history_hash_after")[:MAX_ALIKE]  # the hash after the answer has no index
+    pks = [pk for pk, after in newest if after == hash_after][:_RECENT]
+    if not pks:
+        given = comparable_message("assistant", lookup.conversation.answer)
+        texts = same.annotate(shortened=SHORTENED_TEXT).values_list("pk", "shortened")[:_RECENT]
+        pks = [pk for pk, text in texts if contains_answer(comparable_message("assistant", text), given)]
+    found = [run for run in lookup.active_runs(pk__in=pks) if run.session.turns <= run.turn]
     if len({run.session_id for run in found}) != 1:
         return None
     return MatchedSession(session=lock(found[0].session), rule=Rule.SAME_TURN, regenerates=found[0])

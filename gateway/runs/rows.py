@@ -127,7 +127,7 @@ def _has_other_words(replaced: Run, content: Any) -> bool:
     """Return True if a message says something that the message of a replaced run does not. What clients wrap around a
     person's words does not matter, and neither does white space: resent messages differ in both."""
     texts = Message.objects.filter(owner_id=replaced.owner_id, run=replaced, role=Message.Role.USER)
-    before = texts.order_by("seq").values_list("text", flat=True).first() or ""
+    before = texts.order_by("seq").values_list("text", flat=True).last() or ""
     words = fingerprint.strip_whitespace(own_words(text_of(content)))
     return bool(words) and words != fingerprint.strip_whitespace(own_words(before))
 

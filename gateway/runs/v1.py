@@ -25,6 +25,7 @@ from gateway.runs.context import SystemContent, TurnContext
 from gateway.runs.ending import end_waiting, release_lapsed
 from gateway.runs.joined import require_not_running
 from gateway.runs.matching import Continuation
+from gateway.runs.new_messages import unstored_messages
 from gateway.runs.renamed_calls import with_our_ids
 from gateway.runs.requested import (
     AttachmentsNotStored,
@@ -37,14 +38,12 @@ from gateway.runs.requested import (
 from gateway.runs.resolve import keeps_waiting_run, session_match
 from gateway.runs.responses import response_store
 from gateway.runs.rows import messages_insert, run_open, session_touch, title_of, turn_context
-from gateway.runs.wrappers import own_words
 from memories.caller import Caller
 from memories.database.shared import is_shared, shareable
 from memories.errors import InvalidRequest
 from memories.limits import INGEST_MESSAGES
 
 _ROLES = frozenset(Message.Role.values)
-_NOTE_ROLES = SYSTEM_ROLES | {"user"}
 _TEXT_PART = frozenset({"type", "text"})
 # If a client changes a conversation while continuing it, several sessions begin alike.
 _MAX_ALIKE_SESSIONS = 5
@@ -139,12 +138,15 @@ def _resumed(
 def _open_in(match: MatchedSession, lookup: SessionLookup) -> TurnContext:
     caller, request, conversation, session = lookup.caller, lookup.request, lookup.conversation, match.session
     last_user = last_user_index(request.messages)
-    # Earlier messages of a conversation that began elsewhere become history, so that the transcript is complete
-    # and the first review reads them: only the latest, to keep the transaction short.
-    before = request.messages[:last_user][::-1] if session.message_seq == 0 else ()
-    spoken = (message for message in before if message.get("role") in _ROLES)
-    history = list(islice(spoken, INGEST_MESSAGES))[::-1]
-    if not request.history_kept and any(any(large_texts(message.get("content"))) for message in history):
+    before, is_new = request.messages[:last_user], session.message_seq == 0
+    if is_new:
+        # Earlier messages of a conversation that began elsewhere become history, so that the transcript is complete
+        # and the first review reads them: only the latest, to keep the transaction short.
+        spoken = (message for message in reversed(before) if message.get("role") in _ROLES)
+        earlier = list(islice(spoken, INGEST_MESSAGES))[::-1]
+    else:
+        earlier = unstored_messages(match, conversation, before, INGEST_MESSAGES)
+    if not request.history_kept and any(any(large_texts(message.get("content"))) for message in earlier):
         raise AttachmentsNotStored
     run = run_open(
         session,
@@ -158,9 +160,10 @@ def _open_in(match: MatchedSession, lookup: SessionLookup) -> TurnContext:
         responses=None if request.response is None else {"0": request.response},
         trace={"session": match.as_trace()},
     )
-    stored = messages_insert(session, run.pk, [*history, request.messages[last_user]], history=len(history))
+    history = len(earlier) if is_new else 0
+    stored = messages_insert(session, run.pk, [*earlier, request.messages[last_user]], history=history)
     if history:
-        session.reviewed_through = _known_message_count(session, history)
+        session.reviewed_through = _known_message_count(session, earlier)
     if not session.title:
         session.title = title_of(text_without_files(stored[-1].parts or ()) or stored[-1].text)
     session_touch(session)
@@ -208,28 +211,6 @@ def _before_turn(messages: Sequence[dict[str, Any]], turns: int) -> int:
         elif message.get("role") == "assistant" and fingerprint.canonical_content(message.get("content")):
             answered = True
     return len(messages)
-
-
-def split_client_notes(
-    messages: tuple[dict[str, Any], ...],
-) -> tuple[tuple[dict[str, Any], ...], tuple[dict[str, Any], ...]]:
-    """Split off messages after the last tool results that are not the user's own words: system messages, and user
-    messages that contain only text of the client itself (editor state, a reminder) or pictures (those that the tool
-    returned: a tool message cannot hold them). If the user's own words are among them they are a new turn, and nothing
-    is split off."""
-    notes = list(takewhile(lambda message: message.get("role") in _NOTE_ROLES, reversed(messages)))
-    end = len(messages) - len(notes)
-    after_results = end and messages[end - 1].get("role") == "tool"
-    if after_results and not any(note["role"] == "user" and _is_own(note.get("content")) for note in notes):
-        return messages[:end], messages[end:]
-    return messages, ()
-
-
-def _is_own(content: Any) -> bool:
-    """Return True if a message contains the user's own words, or a part other than text and pictures."""
-    parts = content if isinstance(content, list) else ()
-    has_other = any(part.get("type") not in ("text", "image_url") for part in parts)
-    return has_other or bool(own_words(text_of(content)))
 
 
 def split_system(messages: Sequence[dict[str, Any]]) -> tuple[SystemContent, tuple[dict[str, Any], ...]]:
