@@ -27,8 +27,8 @@ def named_match(lookup: SessionLookup, continuation: Continuation | None) -> Mat
 
     Raises InvalidRequest, NotFound, SessionEnded, and ComparisonNeeded if only a comparison of the messages can tell
     which turn is meant."""
-    caller, agent, request = lookup.caller, lookup.agent, lookup.request
-    ref = request.session_ref
+    agent, request = lookup.agent, lookup.request
+    caller, ref = request.caller, request.session_ref
     agent_ref = with_agent(ref, agent.name)
     found = _by_name(caller, ref, agent_ref) if request.shared_ref else _by_name(caller, ref)
     session = found.get(ref)
@@ -55,7 +55,7 @@ def _new_named_session(lookup: SessionLookup, continuation: Continuation | None,
 def after_run_match(lookup: SessionLookup, after: UUID) -> MatchedSession:
     """Return the session of the run that a request names as its predecessor. If the session has newer turns, the same
     message repeats its turn, and another one starts a new session that remembers its parent."""
-    named = locked_sessions(lookup.caller.owner_id).filter(runs=after).first()
+    named = locked_sessions(lookup.owner_id).filter(runs=after).first()
     if named is None:
         raise NotFound("The conversation of this response has been deleted.")
     require_active(named)
@@ -64,7 +64,7 @@ def after_run_match(lookup: SessionLookup, after: UUID) -> MatchedSession:
     later = lookup.runs(session=named, pk__gt=after)
     if again := later.filter(**lookup.same_turn()).first():
         return MatchedSession(session=named, rule=Rule.SAME_TURN, regenerates=again)
-    superseded = Run.objects.filter(owner_id=lookup.caller.owner_id, pk=after, superseded=True).exists()
+    superseded = Run.objects.filter(owner_id=lookup.owner_id, pk=after, superseded=True).exists()
     if superseded or later.exclude(state__in=UNFINISHED).exists():
         return lookup.new_session(Rule.EDITED, parent_id=named.pk)
     return MatchedSession(session=named, rule=Rule.PREVIOUS_RESPONSE)

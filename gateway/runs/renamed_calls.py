@@ -37,7 +37,7 @@ def _named(lookup: SessionLookup) -> Q:
     ref = lookup.request.session_ref
     if not ref:
         return Q(session__external_id=None)
-    sessions = Session.objects.filter(owner_id=lookup.caller.owner_id)
+    sessions = Session.objects.filter(owner_id=lookup.owner_id)
     return Q(session__in=sessions.filter(named(ref, with_agent(ref, lookup.agent.name))))
 
 

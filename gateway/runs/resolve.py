@@ -73,7 +73,7 @@ def session_match(lookup: SessionLookup, run_id: UUID | None, continuation: Cont
         return named_match(lookup, continuation)
     found = _by_call_ids(lookup, run_id)
     if found is None and lookup.request.idempotency_key:
-        idempotency_lock(lookup.caller.owner_id, lookup.request.idempotency_key)
+        idempotency_lock(lookup.owner_id, lookup.request.idempotency_key)
     if found is None and lookup.conversation.turns_before:
         found = _same_history(lookup) or _other_version(lookup) or _same_turn(lookup)
     elif found is None:
@@ -101,7 +101,7 @@ def _by_call_ids(lookup: SessionLookup, run_id: UUID | None) -> MatchedSession |
     """Find the session of tool results whose run no longer waits: the request was repeated, or the run given up."""
     if run_id is None:
         return None
-    sessions = locked_sessions(lookup.caller.owner_id).filter(agent=lookup.agent, state=Session.State.ACTIVE)
+    sessions = locked_sessions(lookup.owner_id).filter(agent=lookup.agent, state=Session.State.ACTIVE)
     session = sessions.filter(runs=run_id).first()
     if session is None:
         return None
@@ -134,7 +134,7 @@ def _resent_with_answer(lookup: SessionLookup) -> MatchedSession | None:
 def _retry(lookup: SessionLookup) -> MatchedSession | None:
     """Find the session of a first message that repeats an earlier request; None for a new session."""
     request, now = lookup.request, timezone.now()
-    earlier = _SAME_FIRST_MESSAGE.rows(owner=lookup.caller.owner_id, **lookup.same_turn())
+    earlier = _SAME_FIRST_MESSAGE.rows(owner=lookup.owner_id, **lookup.same_turn())
     for pk, state, key, started in earlier:
         same_key = request.idempotency_key and key == request.idempotency_key and started > now - IDEMPOTENCY_WINDOW
         retry = request.is_retry and started > now - RETRY_WINDOW
@@ -157,7 +157,7 @@ def _after_command(lookup: SessionLookup) -> MatchedSession | None:
     """Find the session that answered the command at the beginning of the conversation."""
     if lookup.request.after_command is None:
         return None
-    key = fingerprint.commands_key(lookup.caller.owner_id, lookup.agent.name, *lookup.request.after_command)
+    key = fingerprint.commands_key(lookup.owner_id, lookup.agent.name, *lookup.request.after_command)
     session = _with_commands_only(lookup, history_hash=key)
     return MatchedSession(session=session, rule=Rule.AFTER_COMMAND) if session else None
 
@@ -172,7 +172,7 @@ def _same_history(lookup: SessionLookup) -> MatchedSession | None:
     made the tool calls in them, or neither."""
     conversation = lookup.conversation
     found = _SAME_HISTORY.instances(
-        owner=lookup.caller.owner_id,
+        owner=lookup.owner_id,
         agent=lookup.agent.pk,
         temporary=lookup.request.temporary,
         history_hash=conversation.history_hash_before,
@@ -180,7 +180,7 @@ def _same_history(lookup: SessionLookup) -> MatchedSession | None:
     unnamed = [session for session in found if session.external_id is None]
     if len(unnamed) == 1:  # a request would name the others by their client's ids
         found = unnamed
-    if len(found) > 1 and (called := sessions_called(lookup.caller, lookup.request.messages)):
+    if len(found) > 1 and (called := sessions_called(lookup.request)):
         found = [session for session in found if session.pk in called]
     for session in found:
         session.agent = lookup.agent
@@ -202,7 +202,7 @@ def _other_version(lookup: SessionLookup) -> MatchedSession | None:
     """Find the session in which the answer before the request's message was generated again. If another message
     follows that answer, the request edits it, which starts a new session."""
     conversation = lookup.conversation
-    before = predecessors(conversation, owner_id=lookup.caller.owner_id)
+    before = predecessors(conversation, owner_id=lookup.owner_id)
     ids = {run.session_id for run in before}
     sessions = list(lookup.sessions(pk__in=ids, external_id=None)) if ids else []  # a request would name the others
     before = [run for run in before if run.session_id in {session.pk for session in sessions}]
@@ -225,7 +225,7 @@ def _same_turn(lookup: SessionLookup) -> MatchedSession | None:
     greetings) do not identify a session."""
     siblings = lookup.active_runs(history_hash_before=lookup.conversation.history_hash_before)
     runs = list(siblings[:_RECENT])
-    if runs and (called := sessions_called(lookup.caller, lookup.request.messages)):
+    if runs and (called := sessions_called(lookup.request)):
         siblings = siblings.filter(session__in=called)
         runs = list(siblings[:_RECENT])
     if at_end := next(filter(None, (_continued_at_end(lookup, run) for run in runs)), None):

@@ -38,7 +38,6 @@ from gateway.runs.requested import (
 from gateway.runs.resolve import keeps_waiting_run, session_match
 from gateway.runs.responses import response_store
 from gateway.runs.rows import messages_insert, run_open, session_touch, title_of, turn_context
-from memories.caller import Caller
 from memories.database.shared import is_shared, shareable
 from memories.errors import InvalidRequest
 from memories.limits import INGEST_MESSAGES
@@ -50,17 +49,14 @@ _MAX_ALIKE_SESSIONS = 5
 
 
 def open_v1(
-    caller: Caller,
     request: V1Request,
     *,
     fork_if_busy: bool = False,
-    conversation: fingerprint.ResentConversation | None = None,
     continuation: Continuation | None = None,
     lease: datetime | None = None,
 ) -> TurnContext:
-    """Open a run for a request that carries its whole context. `conversation` is the request's conversation, if it was
-    read already, and `continuation` the result of `find_continuation` for it. `lease` is the lease under which turns
-    after a repeated one were hidden.
+    """Open a run for a request that carries its whole context. `continuation` is the result of `find_continuation` for
+    it, and `lease` the lease under which turns after a repeated one were hidden.
 
     Raises ComparisonNeeded if finding the session takes a (newer) `continuation`; AttachmentsNotStored if attachments
     of earlier messages have to be stored first; LaterTurnsShown if later turns have to be hidden first;
@@ -68,8 +64,8 @@ def open_v1(
     SameTurnRunning while the same request is being answered; SessionBusy
     while another run of the session is open. With `fork_if_busy` the conversation then continues in a new session that
     remembers its parent."""
-    conversation = conversation or fingerprint.read_conversation(caller.owner_id, request.agent, request.messages)
-    opening = partial(_open, caller, request, conversation, continuation, fork_if_busy=fork_if_busy, lease=lease)
+    _ = request.conversation  # read before the transaction
+    opening = partial(_open, request, continuation, fork_if_busy=fork_if_busy, lease=lease)
     try:
         return opening()
     except IntegrityError:
@@ -80,32 +76,26 @@ def open_v1(
 
 @shareable
 def _open(
-    caller: Caller,
-    request: V1Request,
-    conversation: fingerprint.ResentConversation,
-    continuation: Continuation | None,
-    *,
-    fork_if_busy: bool,
-    lease: datetime | None,
+    request: V1Request, continuation: Continuation | None, *, fork_if_busy: bool, lease: datetime | None
 ) -> TurnContext:
     messages: Sequence[dict[str, Any]] = request.messages
     run_id = named_run_id(messages)
-    if resumed := _resumed(caller, request, run_id, messages):
+    if resumed := _resumed(request, run_id, messages):
         return resumed
-    agent = agent_find(caller, request.agent)
+    agent = agent_find(request.caller, request.agent)
     ends_in_results = bool(messages) and messages[-1].get("role") == "tool"
     if last_user_index(request.messages) < 0:
         nothing_said = "Write a message: `/memory` commands and their answers are not sent to a model."
         raise InvalidRequest(
             "No turn waits for these tool results." if ends_in_results else nothing_said, param="messages"
         )
-    lookup = SessionLookup(caller=caller, agent=agent, request=request, conversation=conversation)
+    lookup = SessionLookup(agent=agent, request=request)
     if run_id is None and ends_in_results:
         messages = with_our_ids(lookup, messages)
-        if resumed := _resumed(caller, request, named_run_id(messages), messages):
+        if resumed := _resumed(request, named_run_id(messages), messages):
             return resumed
     match = session_match(lookup, run_id, continuation)
-    require_not_running(match, conversation, timezone.now())
+    require_not_running(match, request.conversation, timezone.now())
     try:
         waiting = [] if match.session._state.adding else release_lapsed(match.session, lease=lease)
     except SessionBusy:
@@ -117,16 +107,14 @@ def _open(
     for run in waiting:
         # The client continues without the results that this run waits for.
         results = [message for message in request.messages if message.get("role") == "tool"]
-        end_waiting(run, match.session, results, keep=keeps_waiting_run(run, match, conversation))
+        end_waiting(run, match.session, results, keep=keeps_waiting_run(run, match, request.conversation))
     return _open_in(match, lookup)
 
 
-def _resumed(
-    caller: Caller, request: V1Request, run_id: UUID | None, messages: Sequence[dict[str, Any]]
-) -> TurnContext | None:
+def _resumed(request: V1Request, run_id: UUID | None, messages: Sequence[dict[str, Any]]) -> TurnContext | None:
     """Resume the run that waits for the results at the end of `messages`, or return None."""
     resumed = run_id and open_continued(
-        caller, run_id, request.agent, messages, request.client_system, temporary=request.temporary
+        request.caller, run_id, request.agent, messages, request.client_system, temporary=request.temporary
     )
     if not resumed:
         return None
@@ -136,7 +124,7 @@ def _resumed(
 
 
 def _open_in(match: MatchedSession, lookup: SessionLookup) -> TurnContext:
-    caller, request, conversation, session = lookup.caller, lookup.request, lookup.conversation, match.session
+    request, conversation, session = lookup.request, lookup.conversation, match.session
     last_user = last_user_index(request.messages)
     before, is_new = request.messages[:last_user], session.message_seq == 0
     if is_new:
@@ -167,7 +155,7 @@ def _open_in(match: MatchedSession, lookup: SessionLookup) -> TurnContext:
     if not session.title:
         session.title = title_of(text_without_files(stored[-1].parts or ()) or stored[-1].text)
     session_touch(session)
-    messages, user = (*with_kept_fields(caller.owner_id, request.messages), *request.notes), stored[-1]
+    messages, user = (*with_kept_fields(lookup.owner_id, request.messages), *request.notes), stored[-1]
     context = turn_context(session, run, user=user, user_canonical=conversation.user, replaced=match.regenerates)
     return replace(context, messages=messages, client_system=request.client_system, answer_prefix=conversation.answer)
 
