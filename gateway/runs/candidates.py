@@ -20,11 +20,10 @@ from gateway.runs.alignment import Candidate, RecordedTurn
 from gateway.runs.call_ids import runs_called
 from gateway.runs.comparing import (
     END_CHARS,
-    ComparableMessage,
     comparable_message,
     comparable_messages,
-    contains_answer,
 )
+from gateway.runs.hidden import hidden_answer
 from gateway.runs.matching import Continuation, judge
 from gateway.runs.requested import Rule, V1Request
 from gateway.runs.session_rows import SHORTENED_TEXT, named, with_agent
@@ -38,7 +37,6 @@ _MAX_CALLING_RUNS = 50
 _MAX_KEYS = 32
 _MAX_BY_KEY = 12
 _MAX_RECENT = 12
-_MAX_HIDDEN = 50
 
 
 def find_continuation(request: V1Request) -> Continuation:
@@ -56,10 +54,9 @@ def find_continuation(request: V1Request) -> Continuation:
     # A first message has no turns to compare, and what it quotes of another conversation is no summary of its own.
     candidates = _load_turns(request, sessions) if before else []
     continuation = judge(before, newest, candidates)
-    if request.session_ref and continuation.following:
+    if request.session_ref and continuation.session_id and continuation.following:
         shown = [turn.answer for candidate in candidates for turn in candidate.turns]
-        hidden = _hidden_answer(owner_id, continuation.session_id, before[-1], shown)
-        continuation = replace(continuation, hidden=hidden)
+        continuation = replace(continuation, hidden=hidden_answer(continuation.session_id, before[-1], shown))
     if continuation.session_id is None and not request.session_ref:
         begins_with = first_sentence_hashes(request.client_system, request.messages if before else ())
         continuation = _by_summary(owner_id, sessions, begins_with)
@@ -74,18 +71,6 @@ def sessions_called(request: V1Request) -> set[UUID]:
     if not runs:
         return set()
     return set(Run.objects.filter(owner_id=request.caller.owner_id, pk__in=runs).values_list("session_id", flat=True))
-
-
-def _hidden_answer(
-    owner_id: UUID, session_id: UUID | None, given: ComparableMessage, shown: Sequence[ComparableMessage]
-) -> UUID | None:
-    """Return the newest run that is not shown whose answer is `given`, unless a shown one is."""
-    if given.from_user or any(contains_answer(answer, given) for answer in shown):
-        return None
-    runs = Run.objects.filter(owner_id=owner_id, session=session_id, superseded=True, state=Run.State.COMPLETED)
-    texts = runs.annotate(shortened=SHORTENED_TEXT).order_by("-id").values_list("pk", "shortened")
-    answers = ((pk, comparable_message("assistant", text)) for pk, text in texts[:_MAX_HIDDEN])
-    return next((pk for pk, answer in answers if contains_answer(answer, given)), None)
 
 
 def _by_summary(owner_id: UUID, sessions: Sequence[Session], begins_with: set[str]) -> Continuation:

@@ -145,11 +145,18 @@ class SessionLookup:
 
     def sessions(self, **filters: Any) -> "QuerySet[Session]":
         """Return the sessions in which the request may continue. Rows that are read are locked."""
-        active = {"agent": self.agent, "state": Session.State.ACTIVE, "temporary": self.request.temporary}
-        return locked_sessions(self.owner_id).filter(**active, **filters)
+        return locked_sessions(self.owner_id).filter(**self._active, **filters)
+
+    def unlocked_sessions(self, **filters: Any) -> "QuerySet[Session]":
+        """Return the same sessions without locking them."""
+        return Session.objects.filter(owner_id=self.owner_id, **self._active, **filters)
+
+    @property
+    def _active(self) -> dict[str, Any]:
+        return {"agent": self.agent, "state": Session.State.ACTIVE, "temporary": self.request.temporary}
 
     def runs(self, **filters: Any) -> "QuerySet[Run]":
-        """Return the owner's runs with this agent that were not replaced, newest first, with their sessions."""
+        """Return the owner's shown runs with this agent, newest first, with their sessions."""
         current = {"superseded": False, "session__agent": self.agent, "session__deleted_at": None}
         rows = Run.objects.filter(owner_id=self.owner_id, **current, **filters)
         return rows.select_related("session__agent").order_by("-id")
@@ -158,11 +165,6 @@ class SessionLookup:
         """Return those of `runs` in whose sessions the request may continue."""
         temporary = self.request.temporary
         return self.runs(session__state=Session.State.ACTIVE, session__temporary=temporary, **filters)
-
-    def same_turn(self) -> dict[str, str]:
-        """Return filters for runs that were opened for the same conversation."""
-        conversation = self.conversation
-        return {"history_hash_before": conversation.history_hash_before, "user_key": conversation.user_key}
 
     def new_session(
         self, rule: Rule = Rule.NEW, *, common: dict[str, int] | None = None, **fields: Any

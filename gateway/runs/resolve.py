@@ -15,6 +15,7 @@ from gateway.runs.by_id import after_run_match, named_match, was_edited
 from gateway.runs.call_ids import runs_called
 from gateway.runs.candidates import sessions_called
 from gateway.runs.comparing import comparable_message, contains_answer
+from gateway.runs.hidden import hidden_predecessors, hidden_runs, hidden_version
 from gateway.runs.matching import Continuation
 from gateway.runs.requested import ComparisonNeeded, MatchedSession, Rule, SessionLookup, V1Request
 from gateway.runs.session_rows import (
@@ -26,7 +27,6 @@ from gateway.runs.session_rows import (
     latest_run,
     lock,
     locked_sessions,
-    predecessors,
 )
 from gateway.runs.summaries import may_contain_summary
 from memories.database.statements import Select, given
@@ -105,10 +105,9 @@ def _by_call_ids(lookup: SessionLookup, run_id: UUID | None) -> MatchedSession |
     session = sessions.filter(runs=run_id).first()
     if session is None:
         return None
-    again = lookup.runs(session=session, **lookup.same_turn()).first()
-    hidden = Run.objects.filter(session=session, superseded=True, state=Run.State.COMPLETED, **lookup.same_turn())
-    other = None if again else hidden.order_by("-id").first()
-    return MatchedSession(session=session, rule=Rule.CALL_IDS, regenerates=again, hidden=other)
+    again = lookup.runs(session=session, **lookup.conversation.same_turn()).first()
+    hidden = None if again else hidden_version(session.pk, lookup.conversation)
+    return MatchedSession(session=session, rule=Rule.CALL_IDS, regenerates=again, hidden=hidden)
 
 
 def _resent_with_answer(lookup: SessionLookup) -> MatchedSession | None:
@@ -118,7 +117,7 @@ def _resent_with_answer(lookup: SessionLookup) -> MatchedSession | None:
     hash_after = lookup.conversation.history_hash_after()
     if not hash_after:
         return None
-    same = lookup.active_runs(**lookup.same_turn())
+    same = lookup.active_runs(**lookup.conversation.same_turn())
     newest = same.values_list("pk", "history_hash_after")[:MAX_ALIKE]  # the hash after the answer has no index
     pks = [pk for pk, after in newest if after == hash_after][:_RECENT]
     if not pks:
@@ -134,7 +133,7 @@ def _resent_with_answer(lookup: SessionLookup) -> MatchedSession | None:
 def _retry(lookup: SessionLookup) -> MatchedSession | None:
     """Find the session of a first message that repeats an earlier request; None for a new session."""
     request, now = lookup.request, timezone.now()
-    earlier = _SAME_FIRST_MESSAGE.rows(owner=lookup.owner_id, **lookup.same_turn())
+    earlier = _SAME_FIRST_MESSAGE.rows(owner=lookup.owner_id, **lookup.conversation.same_turn())
     for pk, state, key, started in earlier:
         same_key = request.idempotency_key and key == request.idempotency_key and started > now - IDEMPOTENCY_WINDOW
         retry = request.is_retry and started > now - RETRY_WINDOW
@@ -201,22 +200,19 @@ def _same_history(lookup: SessionLookup) -> MatchedSession | None:
 def _other_version(lookup: SessionLookup) -> MatchedSession | None:
     """Find the session in which the answer before the request's message was generated again. If another message
     follows that answer, the request edits it, which starts a new session."""
-    conversation = lookup.conversation
-    before = predecessors(conversation, owner_id=lookup.owner_id)
-    ids = {run.session_id for run in before}
-    sessions = list(lookup.sessions(pk__in=ids, external_id=None)) if ids else []  # a request would name the others
-    before = [run for run in before if run.session_id in {session.pk for session in sessions}]
-    if not before or not all(run.superseded for run in before):
+    unnamed = lookup.unlocked_sessions(external_id=None)  # a request would name the others
+    before = hidden_predecessors(Run.objects.filter(owner_id=lookup.owner_id, session__in=unnamed), lookup.conversation)
+    if not before:
         return None
-    common = {"turns": conversation.turns_before}
-    if len(sessions) > 1:
-        return lookup.new_session(Rule.SEVERAL, parent_id=before[0].session_id, common=common)
-    hidden = Run.objects.filter(session=before[0].session_id, superseded=True, state=Run.State.COMPLETED)
-    later = list(hidden.filter(follows=before[0].pk).only("session", "user_key").order_by("-id"))
-    again = next((run for run in later if run.user_key == conversation.user_key), None)
-    if later and again is None:
-        return lookup.new_session(Rule.EDITED, parent_id=before[0].session_id, common=common)
-    return MatchedSession(session=sessions[0], rule=Rule.SAME_HISTORY, hidden=again or before[0], common=common)
+    last, common = before[0], {"turns": lookup.conversation.turns_before}
+    if len({run.session_id for run in before}) > 1:
+        return lookup.new_session(Rule.SEVERAL, parent_id=last.session_id, common=common)
+    again = hidden_version(last.session_id, lookup.conversation, follows=last.pk)
+    if again is None and hidden_runs(last.session_id, follows=last.pk).exists():
+        return lookup.new_session(Rule.EDITED, parent_id=last.session_id, common=common)
+    if (session := lookup.sessions(pk=last.session_id).first()) is None:
+        return None
+    return MatchedSession(session=session, rule=Rule.SAME_HISTORY, hidden=again or last, common=common)
 
 
 def _same_turn(lookup: SessionLookup) -> MatchedSession | None:

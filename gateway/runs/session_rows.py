@@ -1,7 +1,6 @@
 """Queries for the sessions and runs of one owner."""
 
 from collections.abc import Iterable
-from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -13,7 +12,7 @@ from gateway.agents.rows import KEY_REVOKED
 from gateway.keys import keys_of
 from gateway.models import Message, Run, Session
 from gateway.runs.comparing import END_CHARS
-from gateway.runs.fingerprint import ResentConversation, canonical_content
+from gateway.runs.fingerprint import canonical_content
 from memories.caller import UNLIMITED, Caller, KeyLimits
 from memories.database.access import only_row
 from memories.database.statements import Select, given
@@ -117,18 +116,6 @@ def shown_runs(session: Session) -> "QuerySet[Run]":
 def latest_run(session: Session) -> Run | None:
     """Return the newest run of a session's shown branch."""
     return _LATEST_RUN.instance(owner=session.owner_id, session=session.pk)
-
-
-def predecessors(conversation: ResentConversation, **filters: Any) -> list[Run]:
-    """Return the newest runs, shown or not, whose answer ends the earlier messages of a request. `filters` name the
-    owner, and may name the session."""
-    asked = Run.objects.filter(
-        **filters, history_hash_before=conversation.hashes[-2], user_key=conversation.previous_user_key
-    )
-    # The hash after the answer has no index.
-    newest = asked.only("session", "superseded", "state", "history_hash_after").order_by("-id")[:MAX_ALIKE]
-    wanted = (Run.State.COMPLETED, conversation.history_hash_before)
-    return [run for run in newest if (run.state, run.history_hash_after) == wanted]
 
 
 def open_runs(session: Session) -> list[Run]:
