@@ -164,7 +164,7 @@ def open_continued(
     session_touch(session)
     sent = (*with_kept_fields(caller.owner_id, before), *loop_messages(steps, messages[start:], client_ids))
     canonical = fingerprint.read_conversation(caller.owner_id, session.agent.name, before).user
-    context = turn_context(session, run, user=asked[-1], user_canonical=canonical, agent=agent)
+    context = turn_context(session, run, asked, canonical=canonical, agent=agent)
     return replace(context, messages=sent, client_system=client_system, stored=steps)
 
 

@@ -19,7 +19,7 @@ from gateway.runs.active import StoppedBy
 from gateway.runs.closing import CLIENT_TOOLS_WAIT, run_end
 from gateway.runs.leases import LEASE, delete_ended, has_ended, limit_leases, reopen
 from gateway.runs.rows import messages_insert, turn_context
-from gateway.runs.session_rows import canonical_question, locked_sessions, messages_of, open_runs, run_get, steps_of
+from gateway.runs.session_rows import locked_sessions, messages_of, open_runs, run_get, steps_of
 from memories.caller import UNLIMITED, KeyLimits
 from memories.clocks import lease_over, since_set_forward
 from memories.database.access import in_read_thread, in_thread, only_row
@@ -160,7 +160,7 @@ def end_waiting(
     asked = [row for row in stored if row.role == Message.Role.USER]
     if not asked or not reopen(run):
         return False
-    context = turn_context(session, run, user=asked[-1], user_canonical=canonical_question(asked))
+    context = turn_context(session, run, asked)
     output = context.output_so_far()
     output.messages = missing_results(stored, results)
     if not keep:

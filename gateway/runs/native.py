@@ -8,15 +8,15 @@ from uuid import UUID
 
 from django.db import transaction
 
-from gateway.attachments.in_message import attached_parts, first_text
+from gateway.attachments.in_message import attached_parts
 from gateway.digests import digest
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.context import TurnContext
 from gateway.runs.ending import end_waiting, missing_results, release_lapsed, unanswered_calls
 from gateway.runs.leases import reopen
-from gateway.runs.rows import messages_insert, run_open, session_touch, title_of, turn_context
-from gateway.runs.session_rows import canonical_question, messages_of, run_in, session_lock, shown_runs, user_messages
+from gateway.runs.rows import messages_insert, session_touch, turn_context, turn_open
+from gateway.runs.session_rows import messages_of, run_in, session_lock, shown_runs, user_messages
 from gateway.runs.window import as_openai, parts_read, window_rows
 from gateway.services import require_active
 from memories.caller import Caller
@@ -52,22 +52,17 @@ def open_native(
         if canonical is None or contents[-1] is not content:
             canonical = "".join(map(fingerprint.canonical_content, contents))
         summary, rows = window_rows(session, before=replaced)
-        run = run_open(
+        context, asked = turn_open(
             session,
+            [{"role": "user", "content": content} for content in contents],
+            canonical=canonical,
             replaces=replaced,
-            content=contents[-1],
             history_hash_before=_history_hash(session, replaced, rows),
             user_key=digest(canonical),
             temporary=not caller.remembers,
             request_id=request_id,
         )
-        asked = messages_insert(session, run.pk, [{"role": "user", "content": content} for content in contents])
-        if not session.title:
-            session.title = title_of(first_text(asked[-1].parts or ()) or asked[-1].text)
-        session_touch(session)
-        context = turn_context(session, run, user=asked[-1], user_canonical=canonical, replaced=replaced)
-    parts_read(rows)
-    return _with_window(context, summary, [*rows, *asked])
+    return _with_window(context, summary, rows, asked)
 
 
 def open_answered(
@@ -92,15 +87,18 @@ def open_answered(
         session_touch(session)
         summary, rows = window_rows(session)
         asked = [row for row in stored if row.role == Message.Role.USER]
-        context = turn_context(session, run, user=asked[-1], user_canonical=canonical_question(asked))
+        context = turn_context(session, run, asked)
         context = replace(context, stored=list(map(as_openai, stored)))
-    parts_read(rows)
     return _with_window(context, summary, rows)
 
 
-def _with_window(context: TurnContext, summary: str, rows: Sequence[Message]) -> TurnContext:
-    seqs = tuple(row.seq for row in rows)
-    return replace(context, messages=tuple(map(as_openai, rows)), message_seqs=seqs, summary=summary)
+def _with_window(
+    context: TurnContext, summary: str, rows: Sequence[Message], new: Sequence[Message] = ()
+) -> TurnContext:
+    parts_read(rows)
+    every = (*rows, *new)
+    seqs = tuple(row.seq for row in every)
+    return replace(context, messages=tuple(map(as_openai, every)), message_seqs=seqs, summary=summary)
 
 
 def _history_hash(session: Session, replaced: Run | None, rows: Sequence[Message]) -> str:

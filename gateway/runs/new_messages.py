@@ -45,7 +45,7 @@ def unstored_messages(
     if not said or match.rule == Rule.SUMMARY:
         return []
     session, replaced = match.session, match.regenerates
-    rows = shown_messages(session)
+    rows = shown_messages(session.owner_id, session.pk)
     if replaced:
         rows = rows.exclude(from_run(replaced, "run__"))
     history_hash = replaced.history_hash_before if replaced else session.history_hash

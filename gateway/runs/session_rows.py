@@ -139,9 +139,9 @@ def canonical_question(rows: Iterable[Message]) -> str:
     return "".join(canonical_content(row.parts or row.text) for row in rows if row.role == Message.Role.USER)
 
 
-def shown_messages(session: Session) -> "QuerySet[Message]":
+def shown_messages(owner_id: UUID, session_id: UUID) -> "QuerySet[Message]":
     """Return the messages of a session's shown branch, without commands."""
-    rows = Message.objects.filter(owner_id=session.owner_id, session=session)
+    rows = Message.objects.filter(owner_id=owner_id, session_id=session_id)
     return rows.exclude(kind=Message.Kind.COMMAND).exclude(run__superseded=True)
 
 

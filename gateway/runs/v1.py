@@ -13,7 +13,6 @@ from django.db import IntegrityError
 from django.utils import timezone
 
 from gateway.agents.rows import agent_find
-from gateway.attachments.in_message import text_without_files
 from gateway.attachments.storing import large_texts
 from gateway.digests import digest
 from gateway.errors import SessionBusy
@@ -37,7 +36,7 @@ from gateway.runs.requested import (
 )
 from gateway.runs.resolve import keeps_waiting_run, session_match
 from gateway.runs.responses import response_store
-from gateway.runs.rows import messages_insert, run_open, session_touch, title_of, turn_context
+from gateway.runs.rows import turn_open
 from memories.database.shared import is_shared, shareable
 from memories.errors import InvalidRequest
 from memories.limits import INGEST_MESSAGES
@@ -136,10 +135,15 @@ def _open_in(match: MatchedSession, lookup: SessionLookup) -> TurnContext:
         earlier = unstored_messages(match, conversation, before, INGEST_MESSAGES)
     if not request.history_kept and any(any(large_texts(message.get("content"))) for message in earlier):
         raise AttachmentsNotStored
-    run = run_open(
+    history = len(earlier) if is_new else 0
+    if history:
+        session.reviewed_through = _known_message_count(session, earlier)
+    context, _ = turn_open(
         session,
+        [*earlier, request.messages[last_user]],
+        history=history,
+        canonical=conversation.user,
         replaces=match.regenerates,
-        content=request.messages[last_user].get("content"),
         history_hash_before=conversation.history_hash_before,
         user_key=conversation.user_key,
         temporary=request.temporary,
@@ -148,15 +152,7 @@ def _open_in(match: MatchedSession, lookup: SessionLookup) -> TurnContext:
         responses=None if request.response is None else {"0": request.response},
         trace={"session": match.as_trace()},
     )
-    history = len(earlier) if is_new else 0
-    stored = messages_insert(session, run.pk, [*earlier, request.messages[last_user]], history=history)
-    if history:
-        session.reviewed_through = _known_message_count(session, earlier)
-    if not session.title:
-        session.title = title_of(text_without_files(stored[-1].parts or ()) or stored[-1].text)
-    session_touch(session)
-    messages, user = (*with_kept_fields(lookup.owner_id, request.messages), *request.notes), stored[-1]
-    context = turn_context(session, run, user=user, user_canonical=conversation.user, replaced=match.regenerates)
+    messages = (*with_kept_fields(lookup.owner_id, request.messages), *request.notes)
     return replace(context, messages=messages, client_system=request.client_system, answer_prefix=conversation.answer)
 
 
