@@ -3,7 +3,8 @@ the hash of the whole conversation before it (one query), or by comparing its me
 gateway.runs.candidates does before the transaction. Called by gateway.runs.v1 and gateway.commands in a transaction;
 the returned session is locked."""
 
-from datetime import timedelta
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q
@@ -124,20 +125,22 @@ def _resent_with_answer(lookup: SessionLookup) -> MatchedSession | None:
         given = comparable_message("assistant", lookup.conversation.answer)
         texts = same.annotate(shortened=SHORTENED_TEXT).values_list("pk", "shortened")[:_RECENT]
         pks = [pk for pk, text in texts if contains_answer(comparable_message("assistant", text), given)]
-    found = [run for run in lookup.active_runs(pk__in=pks) if run.session.turns <= run.turn]
-    if len({run.session_id for run in found}) != 1:
-        return None
-    return MatchedSession(session=lock(found[0].session), rule=Rule.SAME_TURN, regenerates=found[0])
+    run = _only_last_turn(lookup.active_runs(pk__in=pks))
+    return MatchedSession(session=lock(run.session), rule=Rule.SAME_TURN, regenerates=run) if run else None
+
+
+def _only_last_turn(runs: Iterable[Run]) -> Run | None:
+    """Return the first of the runs that are last turns, if all of these belong to one session."""
+    found = [run for run in runs if run.session.turns <= run.turn]
+    return found[0] if len({run.session_id for run in found}) == 1 else None
 
 
 def _retry(lookup: SessionLookup) -> MatchedSession | None:
     """Find the session of a first message that repeats an earlier request; None for a new session."""
-    request, now = lookup.request, timezone.now()
+    request = lookup.request
     earlier = _SAME_FIRST_MESSAGE.rows(owner=lookup.owner_id, **lookup.conversation.same_turn())
     for pk, state, key, started in earlier:
-        same_key = request.idempotency_key and key == request.idempotency_key and started > now - IDEMPOTENCY_WINDOW
-        retry = request.is_retry and started > now - RETRY_WINDOW
-        if same_key or retry or state in UNFINISHED:
+        if state in UNFINISHED or _is_declared_retry(request, key, started):
             run = lookup.runs(pk=pk).first()
             if run is None or not _was_found_by_content(run):  # None: its session was deleted
                 continue
@@ -146,6 +149,13 @@ def _retry(lookup: SessionLookup) -> MatchedSession | None:
             if usable and session.turns <= run.turn:
                 return MatchedSession(session=session, rule=Rule.RETRY, regenerates=run)
     return None
+
+
+def _is_declared_retry(request: V1Request, key: str, started: datetime) -> bool:
+    """Return True if a client declares that a request repeats the one with this key, from this time."""
+    age = timezone.now() - started
+    same_key = bool(request.idempotency_key) and key == request.idempotency_key
+    return (same_key and age < IDEMPOTENCY_WINDOW) or (request.is_retry and age < RETRY_WINDOW)
 
 
 def _was_found_by_content(run: Run) -> bool:
@@ -264,10 +274,8 @@ def _contains_our_answers(run: Run) -> bool:
 
 def _is_same_turn(request: V1Request, run: Run) -> bool:
     """Return True if a run with the same messages is the same turn, not another conversation that begins alike."""
-    if _contains_our_answers(run) or run.state in UNFINISHED:
-        return True
-    same_key = bool(request.idempotency_key) and run.idempotency_key == request.idempotency_key
-    return same_key or (request.is_retry and run.started_at > timezone.now() - RETRY_WINDOW)
+    certain = _contains_our_answers(run) or run.state in UNFINISHED
+    return certain or _is_declared_retry(request, run.idempotency_key, run.started_at)
 
 
 def _after_unanswered(lookup: SessionLookup) -> MatchedSession | None:
@@ -279,10 +287,8 @@ def _after_unanswered(lookup: SessionLookup) -> MatchedSession | None:
     runs = lookup.active_runs(
         history_hash_before=conversation.history_hash_before, user_key=conversation.unanswered_user_key
     ).filter(Q(state__in=OPEN_ENDED) | Q(state=Run.State.COMPLETED, text__regex=r"^\s*$"))
-    found = [run for run in runs[:_RECENT] if run.session.turns <= run.turn and _was_found_by_content(run)]
-    if len({run.session_id for run in found}) != 1:
-        return None
-    return MatchedSession(session=lock(found[0].session), rule=Rule.UNANSWERED, through=found[0].turn)
+    run = _only_last_turn(filter(_was_found_by_content, runs[:_RECENT]))
+    return MatchedSession(session=lock(run.session), rule=Rule.UNANSWERED, through=run.turn) if run else None
 
 
 def _by_comparison(lookup: SessionLookup, continuation: Continuation) -> MatchedSession | None:
