@@ -145,26 +145,26 @@ class SessionLookup:
 
     def sessions(self, **filters: Any) -> "QuerySet[Session]":
         """Return the sessions in which the request may continue. Rows that are read are locked."""
-        return locked_sessions(self.owner_id).filter(**self._active, **filters)
+        active = {"agent": self.agent, "state": Session.State.ACTIVE, "temporary": self.request.temporary}
+        return locked_sessions(self.owner_id).filter(**active, **filters)
 
-    def unlocked_sessions(self, **filters: Any) -> "QuerySet[Session]":
-        """Return the same sessions without locking them."""
-        return Session.objects.filter(owner_id=self.owner_id, **self._active, **filters)
-
-    @property
-    def _active(self) -> dict[str, Any]:
-        return {"agent": self.agent, "state": Session.State.ACTIVE, "temporary": self.request.temporary}
+    def every_run(self, **filters: Any) -> "QuerySet[Run]":
+        """Return the owner's runs with this agent, shown and hidden, newest first."""
+        agent = {"session__agent": self.agent, "session__deleted_at": None}
+        return Run.objects.filter(owner_id=self.owner_id, **agent, **filters).order_by("-id")
 
     def runs(self, **filters: Any) -> "QuerySet[Run]":
-        """Return the owner's shown runs with this agent, newest first, with their sessions."""
-        current = {"superseded": False, "session__agent": self.agent, "session__deleted_at": None}
-        rows = Run.objects.filter(owner_id=self.owner_id, **current, **filters)
-        return rows.select_related("session__agent").order_by("-id")
+        """Return the shown ones of `every_run`, with their sessions."""
+        return self.every_run(superseded=False, **filters).select_related("session__agent")
 
     def active_runs(self, **filters: Any) -> "QuerySet[Run]":
         """Return those of `runs` in whose sessions the request may continue."""
-        temporary = self.request.temporary
-        return self.runs(session__state=Session.State.ACTIVE, session__temporary=temporary, **filters)
+        return self.runs(**self.in_active_session, **filters)
+
+    @property
+    def in_active_session(self) -> dict[str, Any]:
+        """Filters for runs in whose sessions the request may continue."""
+        return {"session__state": Session.State.ACTIVE, "session__temporary": self.request.temporary}
 
     def new_session(
         self, rule: Rule = Rule.NEW, *, common: dict[str, int] | None = None, **fields: Any

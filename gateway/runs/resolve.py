@@ -210,8 +210,8 @@ def _same_history(lookup: SessionLookup) -> MatchedSession | None:
 def _other_version(lookup: SessionLookup) -> MatchedSession | None:
     """Find the session in which the answer before the request's message was generated again. If another message
     follows that answer, the request edits it, which starts a new session."""
-    unnamed = lookup.unlocked_sessions(external_id=None)  # a request would name the others
-    before = hidden_predecessors(Run.objects.filter(owner_id=lookup.owner_id, session__in=unnamed), lookup.conversation)
+    runs = lookup.every_run(**lookup.in_active_session, session__external_id=None)  # a request would name the others
+    before = hidden_predecessors(runs, lookup.conversation)
     if not before:
         return None
     last, common = before[0], {"turns": lookup.conversation.turns_before}
