@@ -1,7 +1,7 @@
 """Determines which messages at the end of a request are new, and whose they are: the person may write several in a row,
 and clients write some themselves after the results of their tools."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, takewhile
 
 from django.db.models import Q, QuerySet
@@ -36,12 +36,12 @@ def unstored_messages(
     match: MatchedSession, conversation: ResentConversation, before: Sequence[ChatMessage], limit: int
 ) -> list[ChatMessage]:
     """Return the person's messages directly before the newest one that the matched session does not contain, oldest
-    first, the latest `limit` at most. `before` are the request's messages before the newest one.
+    first. `before` are the request's messages before the newest one, of which the latest `limit` are examined.
 
     If these end with the session's whole transcript, only messages that it did not answer are compared, so that what
     was said before can be said again. Otherwise the client left something out, so whatever precedes a stored message
     or a summary is old. No query if an answer precedes the newest message; three at most."""
-    said = list(islice(_own_messages(before), limit))
+    said = list(_own_messages(islice(_at_end(before), limit)))
     if not said or match.rule == Rule.SUMMARY:
         return []
     session, replaced = match.session, match.regenerates
@@ -58,9 +58,9 @@ def unstored_messages(
     return list(takewhile(lambda message: _key(text_of(message.get("content"))) not in known, said))[::-1]
 
 
-def _own_messages(before: Sequence[ChatMessage]) -> Iterator[ChatMessage]:
-    """Yield the person's own messages at the end of a request's messages and after any summary, the latest first."""
-    for message in _at_end(before):
+def _own_messages(latest: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
+    """Yield the person's own messages among these, the latest first, up to a summary."""
+    for message in latest:
         if begins_with_summary(text_of(message.get("content"))):
             return
         if _is_own(message):
