@@ -35,7 +35,6 @@ from gateway.runs.requested import (
     V1Request,
 )
 from gateway.runs.resolve import keeps_waiting_run, session_match
-from gateway.runs.responses import response_store
 from gateway.runs.rows import turn_open
 from memories.database.shared import is_shared, shareable
 from memories.errors import InvalidRequest
@@ -79,7 +78,7 @@ def _open(
 ) -> TurnContext:
     messages: Sequence[dict[str, Any]] = request.messages
     run_id = named_run_id(messages)
-    if resumed := _resumed(request, run_id, messages):
+    if run_id and (resumed := open_continued(request, run_id, messages)):
         return resumed
     agent = agent_find(request.caller, request.agent)
     ends_in_results = bool(messages) and messages[-1].get("role") == "tool"
@@ -91,7 +90,8 @@ def _open(
     lookup = SessionLookup(agent=agent, request=request)
     if run_id is None and ends_in_results:
         messages = with_our_ids(lookup, messages)
-        if resumed := _resumed(request, named_run_id(messages), messages):
+        renamed_id = named_run_id(messages)
+        if renamed_id and (resumed := open_continued(request, renamed_id, messages)):
             return resumed
     match = session_match(lookup, run_id, continuation)
     require_not_running(match, request.conversation, timezone.now())
@@ -108,18 +108,6 @@ def _open(
         results = [message for message in request.messages if message.get("role") == "tool"]
         end_waiting(run, match.session, results, keep=keeps_waiting_run(run, match, request.conversation))
     return _open_in(match, lookup)
-
-
-def _resumed(request: V1Request, run_id: UUID | None, messages: Sequence[dict[str, Any]]) -> TurnContext | None:
-    """Resume the run that waits for the results at the end of `messages`, or return None."""
-    resumed = run_id and open_continued(
-        request.caller, run_id, request.agent, messages, request.client_system, temporary=request.temporary
-    )
-    if not resumed:
-        return None
-    if request.response is not None:
-        response_store(resumed, request.response)
-    return replace(resumed, messages=(*resumed.messages, *request.notes))
 
 
 def _open_in(match: MatchedSession, lookup: SessionLookup) -> TurnContext:
