@@ -39,8 +39,8 @@ def unstored_messages(
     first. `before` are the request's messages before the newest one, of which the latest `limit` are examined.
 
     If these end with the session's whole transcript, only messages that it did not answer are compared, so that what
-    was said before can be said again. Otherwise the client left something out, so whatever precedes a stored message
-    or a summary is old. No query if an answer precedes the newest message; three at most."""
+    was said before can be said again. Otherwise the client left something out, so messages that were ever stored, or
+    precede a summary, are old. No query if an answer precedes the newest message; three at most."""
     said = list(_own_messages(islice(_at_end(before), limit)))
     if not said or match.rule == Rule.SUMMARY:
         return []
@@ -55,7 +55,7 @@ def unstored_messages(
         said = list(_after_summary(session, said))
     stored = rows.filter(role=Message.Role.USER).annotate(shortened=SHORTENED_TEXT).order_by("-seq")
     known = set(map(_key, stored.values_list("shortened", flat=True)[:_MAX_KNOWN]))
-    return list(takewhile(lambda message: _key(text_of(message.get("content"))) not in known, said))[::-1]
+    return [message for message in reversed(said) if _key(text_of(message.get("content"))) not in known]
 
 
 def _own_messages(latest: Iterable[ChatMessage]) -> Iterator[ChatMessage]:

@@ -172,6 +172,14 @@ async def test_a_client_that_names_its_session_may_send_only_new_messages(
     assert await shown() == STORED
 
 
+async def test_a_repeated_message_hides_none_before_it(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script("Hello.", "Rain.")
+    named = {"x_daybook_session": "weather"}
+    await ask(alice_api, user("ok"), headers=named)
+    await ask(alice_api, HOME, user("ok"), QUESTION, headers=named)
+    assert await shown() == ["ok", *STORED[1:]]
+
+
 async def test_a_clients_own_messages_are_not_stored(alice_api: Api, chat: Chat) -> None:
     await chat.say("hi", "Hello.")
     chat.messages += [
