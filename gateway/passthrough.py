@@ -91,7 +91,7 @@ class PlainCall:
         if self.conversation is None or not may_be_summary(self.conversation.messages, answer):
             return
         try:
-            continuation = await in_read_thread(find_continuation, self.caller, self.conversation)
+            continuation = await in_read_thread(find_continuation, self.conversation)
             if session_id := continuation.session_id:
                 await asyncio.shield(in_patient_thread(summary_store, self.caller.owner_id, session_id, answer))
         except (DomainError, DatabaseError) as error:  # must not fail the answer
@@ -135,7 +135,7 @@ def plain_call(caller: Caller, request: PlainRequest, request_id: str) -> PlainC
     spender = Spender(owner_id=caller.owner_id, key_id=caller.key_id, agent=agent_name, prices=known)
     conversation = None
     if request.path == CHAT and last_user_index(request.messages) >= 0:
-        conversation = V1Request(agent=request.agent, messages=request.messages, client_system="")
+        conversation = V1Request(caller=caller, agent=request.agent, messages=request.messages, client_system="")
     return PlainCall(request=model_request, caller=caller, spender=spender, conversation=conversation)
 
 

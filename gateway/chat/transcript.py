@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from gateway.chat.turn_views import TurnView, turn_views
 from gateway.models import Message, Session
@@ -82,7 +82,7 @@ def turns_since(session: Session, zone: ZoneInfo, run_id: UUID) -> TranscriptPag
     MAX_TURNS_SINCE, return the newest turns."""
     rest = _shown(session).order_by("seq")
     first = rest.filter(run_id=run_id).values_list("seq", flat=True).first()
-    if first is None or rest.filter(seq__gte=first, role=Message.Role.USER).count() > MAX_TURNS_SINCE:
+    if first is None or _starts(session).filter(seq__gte=first).count() > MAX_TURNS_SINCE:
         return conversation(session, zone)
     turns = turn_views(session, rest.filter(seq__gte=first), zone)
     turns[-1].last = True
@@ -99,7 +99,7 @@ def turn_of_run(session: Session, run_id: UUID, zone: ZoneInfo) -> TurnView | No
     if not turns:
         return None
     turn = turns[0]
-    turn.last = not _shown(session).filter(role=Message.Role.USER, seq__gt=messages[0].seq).exists()
+    turn.last = not _starts(session).filter(seq__gt=messages[0].seq).exists()
     turn.new_day = ""
     return turn
 
@@ -112,8 +112,9 @@ def _command(session: Session, message_id: UUID) -> QuerySet[Message]:
 
 
 def _starts(session: Session) -> QuerySet[Message, int]:
-    """Return the numbers of the messages that begin a turn: those of the person."""
-    return _shown(session).filter(role=Message.Role.USER).values_list("seq", flat=True)
+    """Return the numbers of the person's messages that begin a turn. A turn may answer several in a row."""
+    before = Message.objects.filter(run=OuterRef("run"), role=Message.Role.USER, seq__lt=OuterRef("seq"))
+    return _shown(session).filter(~Exists(before), role=Message.Role.USER).values_list("seq", flat=True)
 
 
 def _shown(session: Session) -> QuerySet[Message]:

@@ -6,16 +6,17 @@ from typing import Any
 
 from gateway.messages import SYSTEM_ROLES, ChatMessage, has_media, last_user_index, text_of
 from gateway.models import Message
-from gateway.runs.call_ids import run_of_call
 from gateway.runs.context import RunOutput, TurnContext
 from gateway.runs.instructions import earlier_instructions
+from gateway.runs.session_rows import shown_messages
 from gateway.runs.utterances import (
     SEARCHED,
     UNSTORED,
     answers_elsewhere,
-    is_memory_tool,
+    calls_made,
     newest_within,
     noted_in,
+    own_calls,
     utterances_of,
 )
 from gateway.tool_calls import calls_in, tool_names
@@ -41,8 +42,7 @@ def conversation_of(
     stored = utterances_of(rows)
     places = {(said.speaker, said.text): said for said in stored}
     messages = [*context.messages, *output.messages]
-    made = [call for row in rows if row.kind != Message.Kind.HISTORY for call in row.calls]
-    made += _calls_made(context, output.messages)
+    made = [*calls_made(rows), *_calls_made(context, output.messages)]
     own = own_calls(made, tool_names(client_tools))
     said_in = [*_spoken(context.messages, _ours_in(context.messages, made, own)), *_spoken(output.messages, own)]
     spoken = [
@@ -102,11 +102,6 @@ def _calls_made(context: TurnContext, messages: Sequence[ChatMessage]) -> list[A
     return [call for message in ours for call in calls_in(message)]
 
 
-def own_calls(calls: Sequence[Any], client_tools: Collection[str]) -> set[str]:
-    """Return the ids of the calls that are of a memory tool."""
-    return {call["id"] for call in calls if isinstance(call.get("id"), str) and _is_own_call(call, client_tools)}
-
-
 def _ours_in(messages: Sequence[ChatMessage], made: Sequence[Any], own: Set[str]) -> Set[str]:
     """Return those of our calls' ids that no other call in these messages has: some servers only number the calls of an
     answer."""
@@ -135,14 +130,6 @@ def _spoken(messages: Sequence[ChatMessage], own: Container[str]) -> Iterator[tu
             yield Speaker.TOOL, text
 
 
-def _is_own_call(call: dict[str, Any], client_tools: Collection[str]) -> bool:
-    """Return True for a call of a memory tool. A client may have a tool of the same name, such as `read`; calls that
-    went to a client have ids of ours."""
-    function = call.get("function")
-    name = function.get("name") if isinstance(function, dict) else None
-    return is_memory_tool(name) and name not in client_tools and run_of_call(call["id"]) is None
-
-
 def _texts(content: Any) -> Iterator[str]:
     """Yield the texts of a user message part by part, since an attached text file is a separate part. A message that
     begins with a client's mark is one text."""
@@ -155,7 +142,6 @@ def _texts(content: Any) -> Iterator[str]:
 
 def _stored(context: TurnContext) -> Sequence[Message]:
     """Return the newest messages of the session's branch, oldest first."""
-    rows = Message.objects.filter(owner_id=context.owner_id, session_id=context.session_id)
-    rows = rows.exclude(kind=Message.Kind.COMMAND).exclude(run__superseded=True).order_by("-seq")
+    rows = shown_messages(context.owner_id, context.session_id).order_by("-seq")
     columns = ("owner_id", "session_id", "run_id", "kind", "role", "text", "tool_calls", "tool_call_id")
     return [*reversed(rows.only(*columns)[:_MAX_ROWS])]

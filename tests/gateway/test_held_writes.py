@@ -7,8 +7,9 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from gateway.models import Agent, Compaction, Message, Run, Session
+from gateway.runs.utterances import own_calls
 from gateway.tool_calls import calls_in
-from gateway.turns.evidence import own_calls, reads_untrusted
+from gateway.turns.evidence import reads_untrusted
 from gateway.turns.output import note_answer, note_request
 from gateway.upstream import ModelRequest
 from memories.database.access import in_thread
