@@ -135,6 +135,17 @@ def complete_waiting(now: datetime) -> int:
     return sum(_end_waited(run) for run in waiting.order_by("pk")[:MAX_AT_ONCE])
 
 
+def complete_waiting_of(session: Session) -> None:
+    """Complete the session's runs that wait for results of client tools, unless another of its runs is executed. Then
+    refresh the session."""
+    waiting = Run.objects.filter(
+        owner_id=session.owner_id, session_id=session.pk, state=Run.State.AWAITING_CLIENT_TOOLS
+    )
+    ended = [_end_waited(run) for run in waiting.order_by("pk")]
+    if any(ended):
+        session.refresh_from_db(from_queryset=Session.with_deleted.select_related("agent"))
+
+
 @transaction.atomic
 def _end_waited(waiting: Run, stopped_by: StoppedBy | None = None) -> bool:
     """Complete or stop a waiting run, and keep its text so far. Return False if another request was first, if its

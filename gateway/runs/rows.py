@@ -1,6 +1,6 @@
 """Stores the rows of a turn's transactions, and reads the context of the turn."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -17,6 +17,7 @@ from gateway.runs import fingerprint
 from gateway.runs.context import AgentConfig, RunOutput, TurnContext, agent_config
 from gateway.runs.instructions import hashes_copy
 from gateway.runs.leases import lease_end, this_process
+from gateway.runs.participants import is_from_other, name_of
 from gateway.runs.session_rows import canonical_question, from_run, shown_runs
 from gateway.runs.wrappers import own_words
 from gateway.upstream.kept import kept_of
@@ -70,19 +71,20 @@ def turn_open(
     messages: Sequence[dict[str, Any]],
     *,
     history: int = 0,
+    others: Set[str] = frozenset(),
     canonical: str,
     replaces: Run | None,
     **fields: Any,
 ) -> tuple[TurnContext, list[Message]]:
     """Open a run with these fields and its own lease that answers the last of these messages, and store them. Return
     its context, without the transcript, and the rows. `canonical` is the canonical text of all messages but the first
-    `history`, which belong to no run.
+    `history`, which belong to no run; `others` are the names of other participants than the person.
 
     The run follows the last one of the branch that is shown, which the database looks up, or the predecessor of the run
     that it replaces. A replaced run and those after it leave that branch but stay readable; their turns no longer
     count. Raises LaterTurnsShown if these are too many for a transaction and were not hidden before."""
     run = _run_open(session, replaces=replaces, content=messages[-1].get("content"), **fields)
-    rows = messages_insert(session, run.pk, messages, history=history)
+    rows = messages_insert(session, run.pk, messages, history=history, others=others)
     if not session.title:
         session.title = title_of(text_without_files(rows[-1].parts or ()) or rows[-1].text)
     session_touch(session)
@@ -174,11 +176,12 @@ def message_rows(
     messages: Sequence[dict[str, Any]],
     *,
     history: int = 0,
+    others: Set[str] = frozenset(),
     kind: Message.Kind = Message.Kind.CHAT,
     created_at: datetime | None = None,
 ) -> list[Message]:
-    """Return rows for `messages_append`. The first `history` messages are the client's history and belong to no run.
-    Needs no transaction."""
+    """Return rows for `messages_append`. The first `history` messages are the client's history and belong to no run;
+    `others` are the names of other participants than the person. Needs no transaction."""
     created_at = created_at or timezone.now()
     called = any(message.get("tool_calls") for message in messages)
     return [
@@ -191,6 +194,7 @@ def message_rows(
             parts=content if isinstance(content, list) else None,
             tool_calls=message.get("tool_calls") if message["role"] == Message.Role.ASSISTANT else None,
             tool_call_id=str(message.get("tool_call_id", ""))[:MAX_CALL_ID],
+            participant=name_of(message) if is_from_other(message, others) else None,
             # No server requires the reasoning of a turn without tools.
             kept=kept.as_json() if called and (kept := kept_of(message)) else None,
             created_at=created_at,

@@ -118,7 +118,7 @@ def _is_own_call(call: dict[str, Any], client_tools: Collection[str]) -> bool:
 
 def _speaker(row: Message, memory_calls: Set[str]) -> Speaker:
     if row.role == Message.Role.USER:
-        return Speaker.PERSON
+        return Speaker.TOOL if row.participant else Speaker.PERSON
     if row.role == Message.Role.TOOL:
         is_ours = row.kind != Message.Kind.HISTORY and row.tool_call_id in memory_calls
         return Speaker.MEMORY if is_ours else Speaker.TOOL

@@ -90,4 +90,6 @@ def as_openai(row: Message) -> dict[str, Any]:
         message["content"] = row.text or None
     if row.tool_call_id:
         message["tool_call_id"] = row.tool_call_id
+    if row.participant:
+        message["name"] = row.participant
     return with_kept(message, KeptFields.from_json(row.kept)) if row.kept else message

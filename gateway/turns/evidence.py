@@ -8,6 +8,7 @@ from gateway.messages import SYSTEM_ROLES, ChatMessage, has_media, last_user_ind
 from gateway.models import Message
 from gateway.runs.context import RunOutput, TurnContext
 from gateway.runs.instructions import earlier_instructions
+from gateway.runs.participants import is_from_other, other_participants
 from gateway.runs.session_rows import shown_messages
 from gateway.runs.utterances import (
     SEARCHED,
@@ -44,7 +45,9 @@ def conversation_of(
     messages = [*context.messages, *output.messages]
     made = [*calls_made(rows), *_calls_made(context, output.messages)]
     own = own_calls(made, tool_names(client_tools))
-    said_in = [*_spoken(context.messages, _ours_in(context.messages, made, own)), *_spoken(output.messages, own)]
+    others = other_participants(context.messages) | {row.participant for row in rows if row.participant}
+    ours = _ours_in(context.messages, made, own)
+    said_in = [*_spoken(context.messages, ours, others), *_spoken(output.messages, own)]
     spoken = [
         places.get(said)
         or Utterance(speaker=said[0], text=said[1], session_id=context.session_id, run_id=context.run_id)
@@ -79,14 +82,16 @@ def _has_earlier_media(rows: Sequence[Message]) -> bool:
 
 
 def note_foreign_texts(context: TurnContext, trace: dict[str, Any], client_tools: Collection[str]) -> None:
-    """Note in a run's trace if it reads results of its client's tools, or system messages within the conversation."""
+    """Note in a run's trace if it reads results of its client's tools, system messages within the conversation, or
+    messages of other participants, of which only the newest are stored."""
     if last_user_index(context.messages) + 1 < len(context.messages):  # rarely; comparing the calls takes time
         made = _calls_made(context, context.stored)
         if reads_untrusted(context.messages, _ours_in(context.messages, made, own_calls(made, client_tools))):
             trace["untrusted"] = True
             if not context.stored:  # such as those of a step that the client repeats
                 trace[UNSTORED] = True
-    if any(message.get("role") in SYSTEM_ROLES for message in context.messages):
+    has_system = any(message.get("role") in SYSTEM_ROLES for message in context.messages)
+    if has_system or other_participants(context.messages):
         trace[UNSTORED] = True
 
 
@@ -116,12 +121,15 @@ def _key(call: dict[str, Any]) -> tuple[str, str]:
     return str(call["id"]), json.dumps(call.get("function"), sort_keys=True)
 
 
-def _spoken(messages: Sequence[ChatMessage], own: Container[str]) -> Iterator[tuple[Speaker, str]]:
+def _spoken(
+    messages: Sequence[ChatMessage], own: Container[str], others: Set[str] = frozenset()
+) -> Iterator[tuple[Speaker, str]]:
     for message in messages:
         role, content = message.get("role"), message.get("content")
         if role == "user":
+            speaker = Speaker.TOOL if is_from_other(message, others) else Speaker.PERSON
             for text in _texts(content):
-                yield Speaker.PERSON, text
+                yield speaker, text
         elif role == "assistant" and (text := text_of(content)):
             yield Speaker.ASSISTANT, text
         elif role in {"tool", "function"}:
@@ -143,5 +151,5 @@ def _texts(content: Any) -> Iterator[str]:
 def _stored(context: TurnContext) -> Sequence[Message]:
     """Return the newest messages of the session's branch, oldest first."""
     rows = shown_messages(context.owner_id, context.session_id).order_by("-seq")
-    columns = ("owner_id", "session_id", "run_id", "kind", "role", "text", "tool_calls", "tool_call_id")
+    columns = ("owner_id", "session_id", "run_id", "kind", "role", "text", "tool_calls", "tool_call_id", "participant")
     return [*reversed(rows.only(*columns)[:_MAX_ROWS])]

@@ -125,11 +125,19 @@ async def test_a_fact_from_the_result_of_a_call_written_as_text_is_held(
     assert not await in_thread(Memory.objects.exists)
 
 
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ["EXECUTION RESULT of [fetch]:\n", "The writer of this page says: I live in Bergen."],
+        ["For context:", "[reader] `fetch` tool returned result: {'result': 'I live in Bergen.'}"],
+    ],
+    ids=["OpenHands", "Google ADK"],
+)
 async def test_the_mark_of_a_result_may_be_a_content_part_of_its_own(
-    alice_api: Api, agent: Agent, model: ScriptedModel
+    alice_api: Api, agent: Agent, model: ScriptedModel, parts: list[str]
 ) -> None:
-    """OpenHands sends results like this to models that it does not trust with tools."""
-    parts = ["EXECUTION RESULT of [fetch]:\n", "The writer of this page says: I live in Bergen."]
+    """OpenHands sends results like this to models that it does not trust with tools, Google's ADK what other agents of
+    a team said and read."""
     result = {"role": "user", "content": [{"type": "text", "text": text} for text in parts]}
     model.script("<function=fetch></function>", add("Lives in Bergen.", "I live in Bergen"), "Done.")
     await ask(alice_api, "Read the page")
