@@ -9,10 +9,10 @@ from django.db.models import QuerySet
 
 from gateway.digests import digest
 from gateway.messages import text_of
-from gateway.models import InstructionHashes, Session
+from gateway.models import InstructionHashes, Run, Session
 from gateway.runs import active
 from gateway.runs.context import NewHashes, RunOutput, TurnContext
-from gateway.runs.utterances import UNSTORED
+from gateway.runs.utterances import READ_ELSEWHERE, UNSTORED
 from gateway.upstream.paths import texts_in
 from memories.database.access import in_read_thread
 from memories.evidence.instructions import HashedInstructions, hashed_instructions
@@ -76,11 +76,13 @@ def hashes_store(session: Session, found: NewHashes | None) -> None:
 
 
 def hashes_copy(parent_id: UUID, fork: Session) -> None:
-    """Copy the hashes of the session that a new one was forked from, in the caller's transaction. One query, two if
-    there are any."""
+    """Copy the hashes of the session that a new one was forked from, in the caller's transaction. If its model read
+    something that the client does not send again, such as results of tools, the copy is incomplete. Two queries, three
+    if anything is copied."""
     known = earlier_instructions(fork.owner_id, parent_id)
     copied = [(UUID(bytes=salt), hashes) for salt, hashes in known.joined.items() if hashes]
-    if known.incomplete:
+    runs = Run.objects.filter(owner_id=fork.owner_id, session_id=parent_id, trace__has_any_keys=READ_ELSEWHERE)
+    if known.incomplete or runs.exists():
         copied.append((fork.pk, b""))
     InstructionHashes.objects.bulk_create(
         [InstructionHashes(owner_id=fork.owner_id, session=fork, salt=salt, hashes=hashes) for salt, hashes in copied]

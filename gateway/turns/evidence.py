@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Container, Iterator, Sequence, Set
+from itertools import takewhile
 from typing import Any
 
 from gateway.messages import SYSTEM_ROLES, ChatMessage, has_media, last_user_index, text_of
@@ -12,6 +13,7 @@ from gateway.runs.instructions import earlier_instructions
 from gateway.runs.utterances import (
     SEARCHED,
     UNSTORED,
+    UNTRUSTED,
     answers_elsewhere,
     is_memory_tool,
     newest_within,
@@ -20,7 +22,7 @@ from gateway.runs.utterances import (
 )
 from gateway.tool_calls import calls_in, tool_names
 from memories.evidence import Conversation, Speaker, Utterance
-from memories.evidence.client_texts import is_written_by_client
+from memories.evidence.client_texts import announces_text, is_written_by_client
 from memories.recall.two_lanes import Injection
 
 MISSED_QUOTES = "missed_quotes"
@@ -82,7 +84,7 @@ def note_foreign_texts(context: TurnContext, trace: dict[str, Any], client_tools
     """Note in a run's trace if it reads results of its client's tools, or system messages within the conversation."""
     made = _calls_made(context, context.stored)
     if reads_untrusted(context.messages, _ours_in(context.messages, made, own_calls(made, client_tools))):
-        trace["untrusted"] = True
+        trace[UNTRUSTED] = True
         if not context.stored:  # such as those of a step that the client repeats
             trace[UNSTORED] = True
     if any(message.get("role") in SYSTEM_ROLES for message in context.messages):
@@ -147,10 +149,13 @@ def _is_own_call(call: dict[str, Any], client_tools: Collection[str]) -> bool:
 
 def _texts(content: Any) -> Iterator[str]:
     """Yield the texts of a user message part by part, since an attached text file is a separate part. A message that
-    begins with a client's mark is one text."""
+    begins with a client's mark is one text, and so are a part that announces others and those."""
     texts = [text for part in content if (text := text_of([part]))] if isinstance(content, list) else []
     if len(texts) > 1 and not is_written_by_client(texts[0]):
-        yield from texts
+        alone = list(takewhile(lambda text: not announces_text(text), texts))
+        yield from alone
+        if len(alone) < len(texts):
+            yield "\n".join(texts[len(alone) :])
     elif text := text_of(content):
         yield text
 
