@@ -75,6 +75,17 @@ def hashes_store(session: Session, found: NewHashes | None) -> None:
         )
 
 
+def hashes_missing(sessions: Sequence[Session]) -> None:
+    """Note that the models of these new sessions read something that is not known, so that what they say counts as
+    foreign, in the caller's transaction. One query, none without sessions."""
+    InstructionHashes.objects.bulk_create(
+        [
+            InstructionHashes(owner_id=session.owner_id, session=session, salt=session.pk, hashes=b"")
+            for session in sessions
+        ]
+    )
+
+
 def hashes_copy(parent_id: UUID, fork: Session) -> None:
     """Copy the hashes of the session that a new one was forked from, in the caller's transaction. If its model read
     something that the client does not send again, such as results of tools, the copy is incomplete. Two queries, three
