@@ -149,6 +149,13 @@ class Conversation:
         window = window or self._closest_instruction(content, memory_terms, own)
         return self._of_window(window) if window else None
 
+    def foreign_label(self, label: str) -> Evidence | None:
+        """Return the foreign text with several words, or a name, of a label that the person's words lack, or None.
+        Meanings are not compared, since a label is about the topic of the text."""
+        own = self._windows[EvidenceKind.OWN_WORDS].by_term.keys()
+        coverage, window = closest_by_terms(MemoryTerms.of(label), self._foreign, without=own)
+        return self._of_window(window) if window and coverage >= MIN_FOREIGN_SHARE else None
+
     def _closest_message(self, content: str, memory_terms: MemoryTerms, own: Set[str], previous: str) -> Window | None:
         coverage, window = closest_by_terms(memory_terms, self._foreign, without=own)
         if window and coverage >= MIN_FOREIGN_SHARE:

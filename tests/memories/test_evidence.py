@@ -612,10 +612,30 @@ def test_labels(category: str) -> None:
         "(always) Trailhead",
         "Buy-Trailhead",
         "copy-mails-to-the-notary",
+        "Trailhead is best",
+        "ann@mail.example",
+        "https://shops.example",
+        "shops.example",
+        "0900123456",
     ],
 )
 def test_categories_that_may_be_sentences(category: str) -> None:
     assert not is_label(category)
+
+
+@pytest.mark.parametrize(
+    ("category", "rule"),
+    [
+        ("Trailhead boots", "evidence_tool"),
+        ("https://shops.example", "evidence_tool"),
+        ("boots", None),
+        ("size 43", None),
+    ],
+)
+def test_a_label_of_several_words_does_not_come_from_a_page(category: str, rule: str | None) -> None:
+    page = Utterance(speaker=Speaker.TOOL, text="Trailhead boots, size 43 and more, at https://shops.example today.")
+    conversation = Conversation([*person("I wear size 43."), page])
+    assert held_by(conversation, "Wears size 43.", "I wear size 43", category=category) == rule
 
 
 @pytest.mark.parametrize("category", ["shoes", "clothing sizes", "sizes of shoes and clothes", "note"])
