@@ -15,6 +15,8 @@ from memories.evidence.quotes import folded, original_span
 from memories.json_input import read_json
 from memories.models import EvidenceKind
 from prompts.memory import texts_in_blocks
+from scanning.decoding import decoded_views
+from scanning.views import raw_view
 
 # Clients send model answers back as user messages, as aider's architect mode does with a plan for another agent. Text
 # found in such an answer does not count as the person's own.
@@ -22,6 +24,10 @@ MIN_ANSWER_CHARS = 24  # letters and digits; people also write shorter texts the
 MAX_ANSWER_CHARS = 16_000  # only the first characters of a longer answer are compared
 MAX_ANSWERS = 32  # the latest ones of a conversation, and of others: each is looked up in each message
 _TEXT_FIELDS = frozenset({"content", "text"})  # fields of tool results that contain remembered text
+_DECODED = (EvidenceKind.OWN_WORDS, EvidenceKind.PASTED, EvidenceKind.TOOL)
+# Shorter views of a text are of its encoded parts; others are the whole text, backwards or in rot13. Those of a long
+# text would cost several times as much as the text itself.
+_PART, _MAX_DECODED_WHOLE = 0.9, 20_000
 MAX_CONVERSATION_CHARS = 200_000  # only the newest part of a longer conversation is examined
 
 
@@ -47,12 +53,13 @@ class Utterance:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A part of a message with a single kind. `foreign`: neither written by the person nor taken from memory."""
+    """A part of a message with a single kind. `foreign`: neither written by the person nor taken from memory. `start`
+    is None if the message has the text in an encoding."""
 
     kind: EvidenceKind
     foreign: bool
     text: str
-    start: int
+    start: int | None
     utterance: Utterance
 
 
@@ -100,6 +107,19 @@ def passages_of(utterances: Sequence[Utterance], answers: Sequence[str], *, fore
             foreign = foreign or bool(utterance.text)
             found.append(Passage(EvidenceKind.TOOL, True, utterance.text, 0, utterance))
     return [passage for passage in found if passage.text.strip()]
+
+
+def decoded_passages(passages: Sequence[Passage]) -> Iterator[Passage]:
+    """Yield what foreign text and messages of a person say in an encoding such as base64, as foreign text: a model can
+    read it, and nobody writes facts about themselves so."""
+    for passage in passages:
+        if passage.kind not in _DECODED:
+            continue
+        kind = passage.kind if passage.foreign else EvidenceKind.PASTED
+        for view in decoded_views(raw_view(passage.text)):
+            is_part = len(view.text) < _PART * len(passage.text)
+            if is_part or (passage.foreign and len(passage.text) <= _MAX_DECODED_WHOLE):
+                yield Passage(kind, True, view.text, None, passage.utterance)
 
 
 def _split_person_message(utterance: Utterance, answers: Sequence[EarlierAnswer]) -> list[Passage]:
