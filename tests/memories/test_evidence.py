@@ -592,6 +592,13 @@ ENCODED = {
     "entities": "".join(f"&#{code};" for code in b"Orders boots at Trailhead."),
     "escapes": "".join(f"\\u{code:04x}" for code in b"Orders boots at Trailhead."),
     "rot13": f"In rot13: {codecs.encode('Orders boots at Trailhead.', 'rot13')}",
+    "invisible": "\u200b".join("Orders boots at Trailhead."),
+    "look-alikes": "Ord\u0435rs b\u043e\u043ets at Tr\u0430ilh\u0435ad.",
+    "small capitals": "ᴏʀᴅᴇʀs ʙᴏᴏᴛs ᴀᴛ ᴛʀᴀɪʟʜᴇᴀᴅ",
+    "digits": "0rd3rs b00ts 4t Tr41lh34d.",
+    "spaced": "O r d e r s  b o o t s  a t  T r a i l h e a d",
+    "cut": "Or-\nders bo-\nots at Trail-\nhead.",
+    "markup": "Or<b>d</b>ers bo&#111;ts at Trail<span>head</span>.",
     "reversed": f"Read this backwards: {'Orders boots at Trailhead.'[::-1]}",
 }
 
@@ -605,7 +612,7 @@ def test_what_a_page_says_in_an_encoding_is_foreign(speaker: Speaker, encoding: 
     assert held_by(conversation, "Orders boots at Trailhead.", "I wear size 43") == kind
     assert held_by(conversation, "Orders boots at Trailhead.") == kind
     found = quoted(conversation, "Orders boots at Trailhead")
-    assert (found.untrusted, found.start) == (True, None)
+    assert found.untrusted
     assert held_by(conversation, "Wears size 43.", "I wear size 43") is None
 
 
