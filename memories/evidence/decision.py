@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from memories.errors import DomainError
 from memories.evidence.conversation import Conversation
+from memories.evidence.passages import readings_of
 from memories.evidence.support import parts_of
 from memories.models import Evidence, EvidenceKind
 from memories.verdicts import ScanVerdict
@@ -109,7 +110,7 @@ def evidence_for(
         return found
     parts = parts_of(content)  # a planted sentence may stand behind a true one
     checked = [content, *(parts if len(parts) > 1 else ()), *(() if is_label(category) else (category,))]
-    for text in checked:
+    for text in [*checked, *(readings_of(content) if conversation.compared else ())]:
         if foreign := conversation.closest_foreign(text, previous=previous):
             return foreign
     if foreign := conversation.foreign_label(category):

@@ -123,13 +123,17 @@ def decoded_passages(passages: Sequence[Passage]) -> Iterator[Passage]:
     for passage in reversed(passages):
         if passage.kind not in _DECODED:
             continue
-        texts = _decoded(passage.text, _MAX_DECODED_WHOLE if passage.foreign else 0)
-        for text in chain(texts, _undisguised(passage.text) if passage.foreign else ()):
+        for text in readings_of(passage.text) if passage.foreign else _decoded(passage.text, 0):
             left -= len(text)
             if left < 0:
                 return
             kind = passage.kind if passage.foreign else EvidenceKind.PASTED
             yield Passage(kind, True, text, None, passage.utterance)
+
+
+def readings_of(text: str) -> Iterator[str]:
+    """Yield what a text says in an encoding, and the text without its disguises."""
+    return chain(_decoded(text, _MAX_DECODED_WHOLE), _undisguised(text))
 
 
 def _decoded(text: str, max_whole: int) -> Iterator[str]:
