@@ -1,7 +1,7 @@
 """What a client tells the model around a conversation, in leading system messages and definitions of tools. It may
 repeat a page, but is not stored: its hashes let later turns, reviews and consolidation recognise what comes from it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -21,15 +21,19 @@ from memories.recall.failures import contained
 
 MAX_BYTES = 400_000
 """Hashes that are stored of a session, about 100,000 words without function words."""
+_WITH_TEXTS = ("functions", "response_format", "prediction")  # parameters that describe something, or contain a text
 _MAX_REMEMBERED = 2_000
 _IDLE_SECONDS = 3600
 _stored: LRUCache[UUID, str] = LRUCache()
 """Digests of the texts of sessions in this process whose hashes are all stored. Used on the event loop."""
 
 
-def instructions_of(context: TurnContext, client_tools: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+def instructions_of(
+    context: TurnContext, client_tools: Sequence[dict[str, Any]], parameters: Mapping[str, Any]
+) -> tuple[str, ...]:
     """Return the texts of a request around its conversation."""
-    return tuple(filter(None, [text_of(context.client_system), *texts_in(client_tools)]))
+    defined = [*client_tools, *(parameters[name] for name in _WITH_TEXTS if name in parameters)]
+    return tuple(filter(None, [text_of(context.client_system), *texts_in(defined)]))
 
 
 def new_hashes(owner_id: UUID, session_id: UUID, texts: Sequence[str]) -> NewHashes | None:

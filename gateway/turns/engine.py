@@ -123,7 +123,7 @@ class Turn:
         note_foreign_texts(self.context, self.output.trace, self._tools.client_names)
         if self.options.searched:
             self.output.trace[SEARCHED] = True
-        self.output.instructions = instructions_of(self.context, self.options.client_tools)
+        self.output.instructions = instructions_of(self.context, self.options.client_tools, self.options.parameters)
         for number in range(1, settings.RUN_STEPS + 1):
             last = number == settings.RUN_STEPS
             request = self._request(messages, () if last else self._tools.definitions)
