@@ -75,6 +75,7 @@ _RETRIEVAL = re.compile(
     r"|\s*Context information\b|\s*You are an expert Q&A system that strictly operates in two modes",
     re.IGNORECASE,
 )
+_RETRIEVAL_ENDS = "Answer:"
 _RETRIEVAL_QUESTION = re.compile(r"^[ \t]*(?:Question|Query):[ \t]*", re.MULTILINE)
 _RETRIEVAL_OTHER = re.compile(r"^[ \t]*(?:Contexts?|Documents|(?:\w{1,20} )?Answer):", re.MULTILINE)
 # What opencode writes, in a part of its own, before the part with the text of a file or of an MCP server's resource
@@ -182,7 +183,11 @@ def question_span(text: str, *, other: bool = False) -> tuple[int, int]:
         question = _REACT_QUESTION.search(text, prompt_end)
         steps = text.find(_REACT_STEPS, question.end()) if question else 0
         return (question.end(), steps if steps >= 0 else len(text)) if question else whole
-    if _RETRIEVAL.match(text) and (asked := [match.end() for match in _RETRIEVAL_QUESTION.finditer(text)]):
+    if (
+        text.rstrip().endswith(_RETRIEVAL_ENDS)
+        and _RETRIEVAL.match(text)
+        and (asked := [match.end() for match in _RETRIEVAL_QUESTION.finditer(text)])
+    ):
         begins = asked[0 if other else -1]
         ends = _RETRIEVAL_OTHER.search(text, begins)
         return begins, ends.start() if ends else len(text)

@@ -43,7 +43,13 @@ _PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
 MIN_RULED_CHARS = 100  # a shorter text between two rules is still the person's own
 _RULE = re.compile(r"^[ \t]*(?:-{3,}|={3,}|_{3,}|\*{3,}|(?:[-*=] ){2,}[-*=])[ \t]*$", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})", re.MULTILINE)
+# A note that a client or a bot writes into a message, up to the end of the line or the bracket: "[Replying to Ida: …"
+_NOTE = (
+    r"\[(?:Replying|In reply|Quot|Forward|Fwd|Image|Photo|Picture|Video|Audio|Voice|Transcri|OCR|Attach|Document|File)"
+    r"[^\]\n]{0,80}:[^\]\n]*"
+)
 _LINES = (
+    re.compile(rf"^{_NOTE}\]", re.MULTILINE),
     re.compile(r"^[ \t]*>.*$", re.MULTILINE),  # quotation
     re.compile(r"^\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*$", re.MULTILINE),  # a log
     re.compile(r"^(?:\+\+\+|---|@@|diff --git) .*$", re.MULTILINE),  # a patch
@@ -73,8 +79,7 @@ _FOREIGN_FROM = re.compile(
             rf"^{_HEADER}\n{_HEADER}$",
             r"^BEGIN:V[A-Z]+[ \t]*$",
             r"^\[[^\]\n]{2,200}\](?: Result:)?[ \t]*$",  # [File notes.txt], [read_file for 'a.py'] Result:
-            r"^\[(?:Repl|Quot|Forward|Fwd|Image|Photo|Picture|Video|Audio|Voice|Transcri|OCR|Attach|Document|File)"
-            r"[^\]\n]{0,80}:",  # [Replying to Bob: …
+            rf"^{_NOTE}$",  # [Replying to Bob: … over several lines
             rf"^(?:{ANNOUNCEMENT})[ \t]*$",
             r"^Traceback \(most recent call last\):",
         )
