@@ -5,13 +5,12 @@ from collections.abc import Collection, Container, Iterator, Sequence, Set
 from itertools import takewhile
 from typing import Any
 
-from gateway.messages import SYSTEM_ROLES, ChatMessage, by_others, has_media, last_user_index, text_of
+from gateway.messages import SYSTEM_ROLES, ChatMessage, has_media, last_user_index, text_of
 from gateway.models import Message
 from gateway.runs.call_ids import run_of_call
 from gateway.runs.context import RunOutput, TurnContext
 from gateway.runs.instructions import earlier_instructions
 from gateway.runs.utterances import (
-    OTHERS,
     SEARCHED,
     UNSTORED,
     UNTRUSTED,
@@ -19,7 +18,6 @@ from gateway.runs.utterances import (
     is_memory_tool,
     newest_within,
     noted_in,
-    others_keys,
     utterances_of,
 )
 from gateway.tool_calls import calls_in, tool_names
@@ -37,12 +35,12 @@ def conversation_of(
     context: TurnContext, output: RunOutput, injection: Injection, client_tools: Sequence[dict[str, Any]]
 ) -> Conversation:
     """Return a run's conversation, prepared for look-ups. `output` is what it has so far, and `client_tools` are
-    definitions. At most six queries.
+    definitions. At most five queries.
 
     Earlier messages that the request does not contain are read from the session: a snippet or a summary of them, which
     counts as memory, does not tell who said what."""
     rows = _stored(context)
-    stored = utterances_of(rows, output.trace.get(OTHERS, ()))
+    stored = utterances_of(rows)
     places = {(said.speaker, said.text): said for said in stored}
     messages = [*context.messages, *output.messages]
     made = [call for row in rows if row.kind != Message.Kind.HISTORY for call in row.calls]
@@ -83,10 +81,7 @@ def _has_earlier_media(rows: Sequence[Message]) -> bool:
 
 
 def note_foreign_texts(context: TurnContext, trace: dict[str, Any], client_tools: Collection[str]) -> None:
-    """Note in a run's trace if it reads results of its client's tools, messages by other participants of a group chat,
-    or system messages within the conversation."""
-    if others := others_keys(context.messages):
-        trace[OTHERS] = others
+    """Note in a run's trace if it reads results of its client's tools, or system messages within the conversation."""
     made = _calls_made(context, context.stored)
     if reads_untrusted(context.messages, _ours_in(context.messages, made, own_calls(made, client_tools))):
         trace[UNTRUSTED] = True
@@ -131,12 +126,9 @@ def _key(call: dict[str, Any]) -> tuple[str, str]:
 
 
 def _spoken(messages: Sequence[ChatMessage], own: Container[str]) -> Iterator[tuple[Speaker, str]]:
-    others = set(map(id, by_others(messages)))
     for message in messages:
         role, content = message.get("role"), message.get("content")
-        if id(message) in others:
-            yield Speaker.TOOL, text_of(content)
-        elif role == "user":
+        if role == "user":
             for text in _texts(content):
                 yield Speaker.PERSON, text
         elif role == "assistant" and (text := text_of(content)):

@@ -733,37 +733,3 @@ async def test_what_a_model_server_read_is_still_known_after_a_forgetting(
     model.script(add(PLANTED), "Done.")
     await alice_api.post(path, {"content": "Remember the shop, please."})
     assert [result.get("rule") for result in results(model)] == ["evidence_assistant"]
-
-
-def named(name: str, text: str) -> dict[str, Any]:
-    return {"role": "user", "name": name, "content": text} if name else {"role": "user", "content": text}
-
-
-@pytest.mark.any_database
-@pytest.mark.parametrize(
-    ("person", "other", "rules"),
-    [
-        ("", "researcher", ["evidence_tool", None]),
-        ("User_proxy", "coder", ["evidence_tool", None]),
-        ("ida", "bob", ["evidence_tool", "evidence_tool"]),
-        ("ida", "ida", [None, None]),
-        ("", "", [None, None]),
-    ],
-)
-async def test_messages_of_other_participants_are_not_the_persons_words(
-    alice_api: Api, agent: Agent, model: ScriptedModel, person: str, other: str, rules: list[str | None]
-) -> None:
-    """In a group chat, clients send what other agents say as the user, each with its name."""
-    said = [
-        named(person, "I hike in Tyrol. Find boots."),
-        named(other, "I always order at Trailhead."),
-        named(person, "OK?"),
-    ]
-    saves = [add("Orders at Trailhead.", "I always order at Trailhead"), add("Hikes in Tyrol.", "I hike in Tyrol")]
-    model.script(*saves, "Noted.")
-    await ask(alice_api, *said)
-    assert [result.get("rule") for result in results(model)] == rules
-    model.script(add("Buys boots at Trailhead.", "I always order at Trailhead"), "Noted.")
-    answer = {"role": "assistant", "content": "Noted."}
-    await ask(alice_api, *said, answer, named(person, "Once more, please."))
-    assert results(model)[-1].get("rule") == rules[0]
