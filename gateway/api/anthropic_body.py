@@ -11,6 +11,7 @@ from gateway.api.anthropic_blocks import (
     assistant_message,
     blocks_of,
     content_of,
+    is_read_by_server,
     joined_text,
     parts_of,
     result_message,
@@ -52,7 +53,8 @@ def read_messages(raw: bytes) -> CompletionBody:
     )
     names = {short_name(tool["name"]): tool["name"] for tool in tools}
     metadata = body.get("metadata")
-    return replace(completion, metadata=metadata if isinstance(metadata, dict) else {}, names=names)
+    searched = any(message["role"] == "assistant" and is_read_by_server(message["content"]) for message in messages)
+    return replace(completion, metadata=metadata if isinstance(metadata, dict) else {}, names=names, searched=searched)
 
 
 def _require_supported(body: Mapping[str, Any]) -> None:

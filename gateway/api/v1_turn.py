@@ -108,7 +108,11 @@ async def begin_turn(caller: Caller, v1_request: V1Request, body: CompletionBody
     While the session has another open run, wait for up to BUSY_SECONDS and then fork the session. A request that is
     already being answered joins that run. Raises the errors of open_v1, and RateLimited."""
     options = TurnOptions(
-        stream=body.stream, parameters=body.parameters, client_tools=body.tools, functions_only=body.functions_only
+        stream=body.stream,
+        parameters=body.parameters,
+        client_tools=body.tools,
+        functions_only=body.functions_only,
+        searched=body.searched,
     )
     if command_in(body.messages):
         reply = await in_slices_to_the_end(answer_v1(v1_request))

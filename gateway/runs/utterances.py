@@ -22,6 +22,9 @@ SEARCHED = "searched"
 UNSTORED = "unstored_system"
 """Key in the trace of a run whose request had system messages within the conversation, or results of tools that do not
 belong to the run. These are not stored with it."""
+UNTRUSTED = "untrusted"
+"""Key in the trace of a run that read results of its client's tools."""
+READ_ELSEWHERE = (SEARCHED, UNSTORED, UNTRUSTED)
 _MAX_ROWS = 400
 _MAX_ANSWER_SESSIONS = 8  # the latest sessions, since a client passes an answer on immediately
 _PAGE_CHARS = 10_000

@@ -22,6 +22,7 @@ from gateway.runs import active, closing
 from gateway.runs.client_tools import ClientCalls
 from gateway.runs.context import TurnContext
 from gateway.runs.instructions import hashes_gather, instructions_of
+from gateway.runs.utterances import SEARCHED
 from gateway.steps import (
     ENDED,
     ModelStep,
@@ -120,7 +121,9 @@ class Turn:
     async def _run_steps(self, messages: list[dict[str, Any]]) -> AsyncGenerator[Event]:
         steps_before = self.output.trace.get("steps", 0)
         note_foreign_texts(self.context, self.output.trace, self._tools.client_names)
-        self.output.instructions = instructions_of(self.context, self.options.client_tools)
+        if self.options.searched:
+            self.output.trace[SEARCHED] = True
+        self.output.instructions = instructions_of(self.context, self.options.client_tools, self.options.parameters)
         for number in range(1, settings.RUN_STEPS + 1):
             last = number == settings.RUN_STEPS
             request = self._request(messages, () if last else self._tools.definitions)

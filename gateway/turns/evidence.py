@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Container, Iterator, Sequence, Set
+from itertools import takewhile
 from typing import Any
 
 from gateway.messages import SYSTEM_ROLES, ChatMessage, has_media, last_user_index, text_of
@@ -13,6 +14,7 @@ from gateway.runs.session_rows import shown_messages
 from gateway.runs.utterances import (
     SEARCHED,
     UNSTORED,
+    UNTRUSTED,
     answers_elsewhere,
     calls_made,
     newest_within,
@@ -22,7 +24,7 @@ from gateway.runs.utterances import (
 )
 from gateway.tool_calls import calls_in, tool_names
 from memories.evidence import Conversation, Speaker, Utterance
-from memories.evidence.client_texts import is_written_by_client
+from memories.evidence.client_texts import announces_text, is_written_by_client
 from memories.recall.two_lanes import Injection
 
 MISSED_QUOTES = "missed_quotes"
@@ -87,7 +89,7 @@ def note_foreign_texts(context: TurnContext, trace: dict[str, Any], client_tools
     if last_user_index(context.messages) + 1 < len(context.messages):  # rarely; comparing the calls takes time
         made = _calls_made(context, context.stored)
         if reads_untrusted(context.messages, _ours_in(context.messages, made, own_calls(made, client_tools))):
-            trace["untrusted"] = True
+            trace[UNTRUSTED] = True
             if not context.stored:  # such as those of a step that the client repeats
                 trace[UNSTORED] = True
     has_system = any(message.get("role") in SYSTEM_ROLES for message in context.messages)
@@ -140,10 +142,13 @@ def _spoken(
 
 def _texts(content: Any) -> Iterator[str]:
     """Yield the texts of a user message part by part, since an attached text file is a separate part. A message that
-    begins with a client's mark is one text."""
+    begins with a client's mark is one text, and so are a part that announces others and those."""
     texts = [text for part in content if (text := text_of([part]))] if isinstance(content, list) else []
     if len(texts) > 1 and not is_written_by_client(texts[0]):
-        yield from texts
+        alone = list(takewhile(lambda text: not announces_text(text), texts))
+        yield from alone
+        if len(alone) < len(texts):
+            yield "\n".join(texts[len(alone) :])
     elif text := text_of(content):
         yield text
 

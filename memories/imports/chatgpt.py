@@ -14,6 +14,7 @@ from memories.imports.contents import ImportContents, ImportedMessage, memory_fi
 from memories.imports.reading import Item, JsonFile, object_of, objects_of, parse_past_time, path_to, text_of
 
 SOURCE = "chatgpt"
+_READ = ("attachments", "citations", "content_references", "search_result_groups")  # in the metadata of a message
 _SPOKEN_TYPES = ("text", "multimodal_text")
 _FORGETS = re.compile(r"\s*(?:forg[eo]t|remove|delete|the user (?:wants|asked|would like) (?:\w+ )?to forget)\b", re.I)
 _NUMBERED = re.compile(r"^[^\S\n]*\d{1,4}\.\s+(?:\[[\d-]{8,10}\]\.?\s*)?", re.MULTILINE)
@@ -54,7 +55,8 @@ def _conversation(place: str, data: dict[str, Any], contents: ImportContents) ->
     context = ""
     messages: list[ImportedMessage] = []
     changed_at = parse_past_time(data.get("update_time")) or parse_past_time(data.get("create_time"))
-    for message in _shown_messages(data):
+    shown = _shown_messages(data)
+    for message in shown:
         content = object_of(message.get("content"))
         words = _message_text(content)
         if content.get("content_type") == "model_editable_context":
@@ -64,8 +66,15 @@ def _conversation(place: str, data: dict[str, Any], contents: ImportContents) ->
         elif role := _role(message, content):
             messages.append(ImportedMessage(role=role, text=words, at=parse_past_time(message.get("create_time"))))
     id = text_of(data.get("conversation_id")) or text_of(data.get("id"))
-    began = parse_past_time(data.get("create_time"))
-    contents.add_conversation(place, SOURCE, id, title=text_of(data.get("title")), began_at=began, messages=messages)
+    contents.add_conversation(
+        place,
+        SOURCE,
+        id,
+        title=text_of(data.get("title")),
+        began_at=parse_past_time(data.get("create_time")),
+        messages=messages,
+        reads_elsewhere=any(map(_reads_elsewhere, shown)),
+    )
     known_at = contents.newest_context[0]
     if context.strip() and (known_at is None or (changed_at is not None and changed_at >= known_at)):
         contents.newest_context = changed_at, context
@@ -88,6 +97,15 @@ def _role(message: dict[str, Any], content: dict[str, Any]) -> str:
     to_tool = message.get("recipient") not in (None, "all")
     thought = message.get("channel") == "analysis" or content.get("content_type") not in _SPOKEN_TYPES
     return "" if role not in ("user", "assistant") or hidden or to_tool or thought else role
+
+
+def _reads_elsewhere(message: dict[str, Any]) -> bool:
+    """Whether a message is the result of a tool other than `bio`, has files or pictures, or cites pages."""
+    author, parts = object_of(message.get("author")), object_of(message.get("content")).get("parts")
+    is_result = author.get("role") == "tool" and author.get("name") != "bio"
+    has_media = isinstance(parts, list) and any("text" not in part for part in objects_of(parts))
+    metadata = object_of(message.get("metadata"))
+    return is_result or has_media or any(metadata.get(name) for name in _READ)
 
 
 def _message_text(content: dict[str, Any]) -> str:

@@ -44,8 +44,22 @@ def _conversation(place: str, data: dict[str, Any], contents: ImportContents) ->
         for message in objects_of(data.get("chat_messages"))
         if (role := _ROLES.get(text_of(message.get("sender"))))
     ]
-    title, began = text_of(data.get("name")), parse_past_time(data.get("created_at"))
-    contents.add_conversation(place, SOURCE, text_of(data.get("uuid")), title=title, began_at=began, messages=messages)
+    contents.add_conversation(
+        place,
+        SOURCE,
+        text_of(data.get("uuid")),
+        title=text_of(data.get("name")),
+        began_at=parse_past_time(data.get("created_at")),
+        messages=messages,
+        reads_elsewhere=any(map(_reads_elsewhere, objects_of(data.get("chat_messages")))),
+    )
+
+
+def _reads_elsewhere(message: dict[str, Any]) -> bool:
+    """Whether a message has files, results of tools or citations."""
+    blocks = objects_of(message.get("content"))
+    read = any(block.get("type") == "tool_result" or block.get("citations") for block in blocks)
+    return read or bool(message.get("attachments") or message.get("files"))
 
 
 def _message_text(message: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ passages are not part of agent files: Letta's API returns them as a list with `t
 
 The format was taken from Letta's source (letta-ai/letta: letta/schemas/agent_file.py, message.py and passage.py)."""
 
+import re
 from typing import Any
 
 from memories.errors import InvalidRequest
@@ -16,6 +17,7 @@ from memories.imports.reading import Item, object_of, objects_of, parse_past_tim
 from memories.json_input import read_json
 
 SOURCE = "letta"
+_OWN_TOOL = re.compile(r"send_message|memory|conversation_search")
 _BLOCKS = ("blocks", "core_memory")
 _PASSAGES = ("", "passages", "archival_memory")
 LETTA_LISTS = (*_BLOCKS, *_PASSAGES, "agents")
@@ -62,8 +64,20 @@ def _conversation(place: str, agent: dict[str, Any], contents: ImportContents) -
     name = text_of(agent.get("name"))
     # Ids such as `agent-0` are the same in every agent file, so conversations are identified by their text.
     contents.add_conversation(
-        place, SOURCE, "", title=name, began_at=parse_past_time(agent.get("created_at")), messages=messages
+        place,
+        SOURCE,
+        "",
+        title=name,
+        began_at=parse_past_time(agent.get("created_at")),
+        messages=messages,
+        reads_elsewhere=any(map(_reads_elsewhere, objects_of(agent.get("messages")))),
     )
+
+
+def _reads_elsewhere(message: dict[str, Any]) -> bool:
+    """Whether a message calls tools other than Letta's own, which send messages and search memory."""
+    functions = [object_of(call.get("function")) for call in objects_of(message.get("tool_calls"))]
+    return not all(_OWN_TOOL.search(text_of(function.get("name"))) for function in functions)
 
 
 def _content(message: dict[str, Any]) -> str:

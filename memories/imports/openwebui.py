@@ -20,6 +20,8 @@ _DETAILS = re.compile(
     r'<details\b[^<>]{0,2000}\btype="(?:reasoning|tool_calls|code_interpreter)"[^<>]{0,100000}>.*?(?:</details>|\Z)',
     re.DOTALL,
 )
+_TOOL_DETAILS = re.compile(r'<details\b[^<>]{0,2000}\btype="(?:tool_calls|code_interpreter)"')
+_READ = ("files", "sources", "citations")  # fields of a message
 
 
 def is_openwebui(item: Item) -> bool:
@@ -43,14 +45,26 @@ def add_openwebui(item: Item, contents: ImportContents) -> None:
 
 def _chat(place: str, data: dict[str, Any], contents: ImportContents) -> None:
     chat = object_of(data.get("chat"))
+    shown = _shown_messages(chat)
     messages = [
         ImportedMessage(role=role, text=_message_text(message), at=parse_past_time(message.get("timestamp")))
-        for message in _shown_messages(chat)
+        for message in shown
         if (role := text_of(message.get("role"))) in _ROLES
     ]
-    title = text_of(data.get("title")) or text_of(chat.get("title"))
-    began = parse_past_time(data.get("created_at")) or parse_past_time(chat.get("timestamp"))
-    contents.add_conversation(place, SOURCE, text_of(data.get("id")), title=title, began_at=began, messages=messages)
+    contents.add_conversation(
+        place,
+        SOURCE,
+        text_of(data.get("id")),
+        title=text_of(data.get("title")) or text_of(chat.get("title")),
+        began_at=parse_past_time(data.get("created_at")) or parse_past_time(chat.get("timestamp")),
+        messages=messages,
+        reads_elsewhere=any(map(_reads_elsewhere, shown)),
+    )
+
+
+def _reads_elsewhere(message: dict[str, Any]) -> bool:
+    """Whether a message has files, sources or calls of tools."""
+    return any(message.get(name) for name in _READ) or bool(_TOOL_DETAILS.search(text_of(message.get("content"))))
 
 
 def _shown_messages(chat: dict[str, Any]) -> list[dict[str, Any]]:
