@@ -183,6 +183,8 @@ async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[
                         delta = dict(moved)
                         choice = {**choice, "delta": delta}
                     text = step.take(choice, delta)
+                    if delta is not (shown := _with_thought_outside(delta, text)):
+                        choice = {**choice, "delta": shown}
                     if choice.get("finish_reason"):
                         step.choice = choice
                     if text or has_other_content(choice) or delta.get("tool_calls") or reasoning_in(delta):
@@ -201,9 +203,10 @@ async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerato
         step.usage = usage_of(answer)
     step.choice = answer
     choice = answer["choices"][0]
-    if message := choice.get("message"):
-        choice["message"] = dict(step.thought.moved(message, last=True))
-    yield choice, step.take(choice, choice.get("message") or {}, whole=True)
+    message = dict(step.thought.moved(choice.get("message") or {}, last=True))
+    text = step.take(choice, message, whole=True)
+    choice["message"] = _with_thought_outside(message, text)
+    yield choice, text
 
 
 async def ask(
@@ -238,6 +241,14 @@ async def ask(
     async for _ in stream_step(request, step):
         pass
     return step.result()
+
+
+def _with_thought_outside(part: dict[str, Any], text: str) -> dict[str, Any]:
+    """Return a delta or a message with this text. A thought among the parts of its content (Mistral) is moved to
+    `reasoning_content`, where clients look for it."""
+    if not isinstance(part.get("content"), list) or not (thought := reasoning_in(part)):
+        return part
+    return {**part, "content": text, "reasoning_content": thought}
 
 
 def has_other_content(choice: Mapping[str, Any]) -> bool:

@@ -213,8 +213,8 @@ def raise_if_failed(answer: Any, request: httpx2.Request) -> None:
 
 
 def normalised(answer: Chunk, *, single_choice: bool) -> Chunk:
-    """Give a chunk or a completion OpenAI's finish reasons and integer indexes, without a usage or a message that is
-    not an object, in place, and return it. With `single_choice` the index is 0 whatever the server says."""
+    """Give a chunk or a completion OpenAI's finish reasons, role and integer indexes, without a usage or a message that
+    is not an object, in place, and return it. With `single_choice` the index is 0 whatever the server says."""
     if not isinstance(answer.get("usage", {}), dict):
         del answer["usage"]
     choices = choices_of(answer)
@@ -222,7 +222,9 @@ def normalised(answer: Chunk, *, single_choice: bool) -> Chunk:
         for name in ("delta", "message"):
             if not isinstance(choice.get(name), dict | None):
                 choice[name] = {}
-        reason, index = choice.get("finish_reason"), choice.get("index", 0)
+        if isinstance(message := choice.get("message"), dict):
+            message["role"] = "assistant"
+        reason, index = choice.get("finish_reason"), choice.get("index")
         if isinstance(reason, str):
             choice["finish_reason"] = _FINISH_REASONS.get(reason.lower(), reason)
         if index == 0:

@@ -214,8 +214,7 @@ async def _pieces(response: httpx2.Response, deadlines: Deadlines) -> AsyncGener
             raise
         if data is None:
             deadlines.ended = True
-            if not deadlines.finished:
-                yield b"\n"
+            yield b"\n"
             return
         yield data
 
@@ -224,6 +223,8 @@ def _chunk_of(line: bytes, events: EventReader, deadlines: Deadlines) -> Chunk |
     try:
         return events.chunk_of(line)
     except ValueError:
+        if deadlines.ended and deadlines.finished:
+            return None
         if deadlines.ended:  # the last line is not complete
             raise UpstreamUnreachable(CUT_OFF) from None
         raise

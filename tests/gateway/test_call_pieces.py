@@ -45,6 +45,13 @@ def assembled(chunks: Sequence[Any]) -> list[tuple[str, str, str]]:
     return [(call_id, name, arguments) for call_id, name, arguments in found]
 
 
+async def test_a_name_that_grows_through_the_name_of_another_tool(alice_api: Api, agent: Agent, plays: Plays) -> None:
+    longer = {"type": "function", "function": {"name": "lookup_all"}}
+    plays([piece(0, name="lookup"), piece(0, name="lookup_all"), piece(0, "{}"), piece(1, "{}", name="lookup")])
+    chunks = await stream(alice_api, USER, tools=[LOOKUP, longer])
+    assert [call[1:] for call in assembled(chunks)] == [("lookup_all", "{}"), ("lookup", "{}")]
+
+
 async def test_pieces_are_passed_on_before_the_model_finishes(alice_api: Api, agent: Agent, plays: Plays) -> None:
     may_continue = asyncio.Event()
     plays([piece(0, name="lookup"), piece(0, '{"q": '), may_continue, piece(0, '"a"}')])
