@@ -253,8 +253,7 @@ def _with_thought_outside(part: dict[str, Any], text: str) -> dict[str, Any]:
 
 def has_other_content(choice: Mapping[str, Any]) -> bool:
     """Return True if a choice contains more than text and tool calls: reasoning, a refusal, audio, …"""
-    # Some servers repeat the message beside an empty last delta.
-    part = choice.get("delta", choice.get("message")) or {}
+    part = choice.get("delta") or choice.get("message") or {}
     return bool(choice.get("logprobs")) or any(value for key, value in part.items() if key not in _MESSAGE_FIELDS)
 
 

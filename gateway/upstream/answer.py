@@ -193,9 +193,15 @@ def chunk_of_completion(answer: dict[str, Any]) -> Chunk:
     return answer | {"object": "chat.completion.chunk", "choices": choices}
 
 
-def holds_whole_message(chunk: Chunk) -> bool:
-    """Return True if a chunk has a complete message instead of a delta."""
-    return any("message" in choice and "delta" not in choice for choice in choices_of(chunk))
+def with_deltas(chunk: Chunk, *, begun: bool) -> Chunk:
+    """Return a chunk of which only the deltas count. A message in place of them is the whole answer if that has not
+    `begun`. Otherwise it repeats what was streamed (Perplexity, MiniMax), and is left out."""
+    choices = choices_of(chunk)
+    if not begun and any(choice.get("message") and not choice.get("delta") for choice in choices):
+        return chunk_of_completion(chunk)
+    for choice in choices:
+        choice.pop("message", None)
+    return chunk
 
 
 def raise_if_failed(answer: Any, request: httpx2.Request) -> None:

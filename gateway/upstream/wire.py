@@ -28,10 +28,10 @@ from gateway.upstream.answer import (
     choices_of,
     chunk_of_completion,
     has_content,
-    holds_whole_message,
     is_finished,
     max_body_bytes,
     normalised,
+    with_deltas,
 )
 from gateway.upstream.cache import UpstreamCache, upstream_cache
 from gateway.upstream.client import UpstreamClient
@@ -247,8 +247,7 @@ async def _chunks(response: httpx2.Response, adapted: AdaptedRequest) -> AsyncGe
                     if not answered:
                         raise UpstreamUnreachable(NO_CHOICE)
                     return
-                if holds_whole_message(chunk) and not deadlines.begun:
-                    chunk = chunk_of_completion(chunk)
+                chunk = with_deltas(chunk, begun=deadlines.begun)
                 answered = answered or bool(choices_of(chunk))
                 if has_content(chunk):
                     deadlines.begun, deadlines.finished = True, is_finished(chunk)

@@ -146,6 +146,25 @@ async def test_thinking_among_the_parts_of_a_content_reaches_clients(
     assert (whole["content"], whole["reasoning_content"]) == ("Hello.", "They greet me.")
 
 
+# MiniMax (QuantumNous/new-api#5833), Perplexity
+@pytest.mark.parametrize("delta", [{}, {"delta": {}}, {"delta": None}, {"delta": {"role": "assistant", "content": ""}}])
+async def test_a_message_that_repeats_the_whole_stream_is_left_out(
+    delta: dict[str, Any], server: RuledServer, alice_api: Api, agent: Agent
+) -> None:
+    whole = {"role": "assistant", "reasoning_content": "They greet me.", "content": "Hello."}
+    last = {"index": 0, "finish_reason": "stop", "message": whole, **delta}
+    choices = [{"index": 0, "delta": {name: whole[name]}} for name in ("reasoning_content", "content")]
+    events = [f"data: {json.dumps({'choices': [choice]})}" for choice in (*choices, last)]
+    server.always_answer(200, "".join(f"{event}\n\n" for event in (*events, "data: [DONE]")))
+    received = [choice for chunk in await stream(alice_api, "Hi") for choice in chunk["choices"]]
+    assert all("message" not in choice for choice in received)
+    run = await in_thread(Run.objects.get)
+    assert (run.text, run.reasoning) == ("Hello.", "They greet me.")
+    body = {"model": "assistant", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}], "stream": True}
+    _, text = await alice_api.stream("/v1/messages", body)
+    assert text.count("They greet me.") == 1
+
+
 @streamed_and_not
 @pytest.mark.parametrize("index", [0, 1, "0", "1", None, 7])
 async def test_the_only_choice_is_the_answer_whatever_its_index(
