@@ -380,6 +380,27 @@ async def test_an_answer_sent_as_one_event_is_accepted(wire: OpenAIModel, upstre
     ], "some servers repeat the whole answer at the end"
 
 
+EVENTS = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in (SAYS, ENDS)) + "data: [DONE]\n\n"
+DOCUMENT = json.dumps({"choices": [{"message": {"content": "Hello."}, "finish_reason": "stop"}]})
+
+
+@pytest.mark.parametrize("body", [EVENTS, DOCUMENT, f"{DOCUMENT}\n\ndata: [DONE]\n\n"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_answer_with_the_type_of_a_stream_is_accepted_in_any_form(
+    wire: OpenAIModel, upstream: UpstreamServer, monkeypatch: pytest.MonkeyPatch, body: str, stream: bool
+) -> None:
+    """mini-sglang and Unsloth stream to everybody; 9router adds [DONE] to a document."""
+    headers = {"content-type": "text/event-stream; charset=utf-8"}
+    connect_to(httpx2.MockTransport(lambda _: httpx2.Response(200, headers=headers, text=body)), monkeypatch)
+    if stream:
+        choices = [chunk["choices"][0] for chunk in await streamed(wire, request())]
+        assert "".join(choice["delta"].get("content") or "" for choice in choices) == "Hello."
+    else:
+        choices = (await wire.complete(request()))["choices"]
+        assert choices[0]["message"]["content"] == "Hello."
+    assert choices[-1]["finish_reason"] == "stop"
+
+
 @pytest.mark.parametrize("lines", [[], ['data: {"choices": []}'], ['data: {"choices": null}']], ids=str)
 async def test_a_stream_without_a_choice_is_unreachable(
     wire: OpenAIModel, upstream: UpstreamServer, lines: list[str]

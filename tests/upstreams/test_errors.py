@@ -133,6 +133,7 @@ NO_CREDIT: list[tuple[int, Any]] = [
                      "type": "insufficient_balance_error"}}),
     (500, {"type": "error", "error": {"type": "api_error", "message": "insufficient balance (1008)"}}),
     (403, {"code": 30001, "message": "Sorry, your account balance is insufficient", "data": None}),
+    (403, {"code": "INSUFFICIENT_BALANCE", "message": "Insufficient account balance"}),
 ]  # fmt: skip
 WRONG_KEY: list[tuple[int, Any]] = [
     (400, {"code": "Client specified an invalid argument", "error": "Incorrect API key provided: xa***Ab. You can "
