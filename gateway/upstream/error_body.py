@@ -63,7 +63,8 @@ _NO_ENDPOINT = ("No endpoints found that can", "No endpoints found that support"
 _NO_KEY = re.compile(r"(?:incorrect api key|api key (?:not (?:valid|found)|expired))\b", re.IGNORECASE)
 # Messages of Anthropic, of Z.ai and MiniMax, of SiliconFlow, and of Zhipu, with any status
 _NO_CREDIT = re.compile(
-    r"credit balance is too low to access the|\binsufficient (?:account )?balance\b|\baccount balance is insufficient|余额不足",
+    r"credit balance is too low to access the|\binsufficient (?:account )?balance\b|\baccount balance is insufficient|"
+    r"余额不足",
     re.IGNORECASE,
 )
 _NO_CREDIT_CODES = frozenset({"insufficient_quota", "credit_balance_exhausted", "billing_not_active", "Arrearage"})
