@@ -64,10 +64,12 @@ class ModelStepResult:
 
 @dataclass(slots=True, kw_only=True)
 class ModelStep:
-    """A model step in progress. `deadline` is in the event loop's time; `bytes_left` limits its text and tool calls."""
+    """A model step in progress. `deadline` is in the event loop's time; `bytes_left` limits its text and tool calls;
+    `taken_ids` are those of the run's earlier calls."""
 
     deadline: float
     bytes_left: int
+    taken_ids: frozenset[str] = frozenset()
     usage: dict[str, Any] = field(default_factory=dict)
     model: str = ""
     finish_reason: str = ""
@@ -128,7 +130,7 @@ class ModelStep:
     def result(self) -> ModelStepResult:
         """Return the result of the finished step."""
         upstream, model = self.answered_by
-        named = self._message.calls.by_id()
+        named = self._message.calls.by_id(self.taken_ids)
         parts = self._message.parts.parts()
         fields = {**self._message.extra.result(), **({"content": parts} if parts else {})}
         if isinstance(audio := fields.get("audio"), dict):

@@ -149,7 +149,7 @@ def open_continued(
     stored = messages_of(run)
     user = next(row for row in stored if row.role == Message.Role.USER)
     steps = [as_openai(row) for row in stored if row.seq > user.seq]
-    made = (call["id"] for step in steps for call in step.get("tool_calls") or ())
+    made = frozenset(call["id"] for step in steps for call in step.get("tool_calls") or ())
     client_ids = frozenset(call_id for call_id in made if run_of_call(call_id) == run.pk)
     awaited = client_ids.difference(row.tool_call_id for row in stored)
     trailing = takewhile(lambda message: message.get("role") in _AFTER_CALLS, reversed(messages))
@@ -159,7 +159,7 @@ def open_continued(
     if temporary and not run.temporary:
         run.temporary = True
         run.save(update_fields=["temporary"])
-    start = loop_start(messages, client_ids)
+    start = loop_start(messages, client_ids, made - client_ids)
     before = list(messages[:start]) or [as_openai(user)]
     messages_insert(session, run.pk, results)
     session_touch(session)
