@@ -64,10 +64,12 @@ class ModelStepResult:
 
 @dataclass(slots=True, kw_only=True)
 class ModelStep:
-    """A model step in progress. `deadline` is in the event loop's time; `bytes_left` limits its text and tool calls."""
+    """A model step in progress. `deadline` is in the event loop's time; `bytes_left` limits its text and tool calls;
+    `taken_ids` are those of the run's earlier calls."""
 
     deadline: float
     bytes_left: int
+    taken_ids: frozenset[str] = frozenset()
     usage: dict[str, Any] = field(default_factory=dict)
     model: str = ""
     finish_reason: str = ""
@@ -128,7 +130,7 @@ class ModelStep:
     def result(self) -> ModelStepResult:
         """Return the result of the finished step."""
         upstream, model = self.answered_by
-        named = self._message.calls.by_id()
+        named = self._message.calls.by_id(self.taken_ids)
         parts = self._message.parts.parts()
         fields = {**self._message.extra.result(), **({"content": parts} if parts else {})}
         if isinstance(audio := fields.get("audio"), dict):
@@ -183,6 +185,8 @@ async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[
                         delta = dict(moved)
                         choice = {**choice, "delta": delta}
                     text = step.take(choice, delta)
+                    if delta is not (shown := _with_thought_outside(delta, text)):
+                        choice = {**choice, "delta": shown}
                     if choice.get("finish_reason"):
                         step.choice = choice
                     if text or has_other_content(choice) or delta.get("tool_calls") or reasoning_in(delta):
@@ -201,9 +205,10 @@ async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerato
         step.usage = usage_of(answer)
     step.choice = answer
     choice = answer["choices"][0]
-    if message := choice.get("message"):
-        choice["message"] = dict(step.thought.moved(message, last=True))
-    yield choice, step.take(choice, choice.get("message") or {}, whole=True)
+    message = dict(step.thought.moved(choice.get("message") or {}, last=True))
+    text = step.take(choice, message, whole=True)
+    choice["message"] = _with_thought_outside(message, text)
+    yield choice, text
 
 
 async def ask(
@@ -240,10 +245,17 @@ async def ask(
     return step.result()
 
 
+def _with_thought_outside(part: dict[str, Any], text: str) -> dict[str, Any]:
+    """Return a delta or a message with this text. A thought among the parts of its content (Mistral) is moved to
+    `reasoning_content`, where clients look for it."""
+    if not isinstance(part.get("content"), list) or not (thought := reasoning_in(part)):
+        return part
+    return {**part, "content": text, "reasoning_content": thought}
+
+
 def has_other_content(choice: Mapping[str, Any]) -> bool:
     """Return True if a choice contains more than text and tool calls: reasoning, a refusal, audio, …"""
-    # Some servers repeat the message beside an empty last delta.
-    part = choice.get("delta", choice.get("message")) or {}
+    part = choice.get("delta") or choice.get("message") or {}
     return bool(choice.get("logprobs")) or any(value for key, value in part.items() if key not in _MESSAGE_FIELDS)
 
 

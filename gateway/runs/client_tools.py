@@ -43,9 +43,9 @@ def asks_for_calls(tool_choice: Any) -> bool:
 class ClientCalls:
     """The calls of one step that go to the client, with our ids, and how much of each has been streamed to it.
 
-    A call of a client tool goes to the client from its first piece on, a call of an unknown tool once its name is
-    complete, a call in place of a custom tool at the end. A call of our tools never does, nor does any call if the
-    client has no tools (`client_names` is None)."""
+    A call of a client tool goes to the client from its first piece on, a call of an unknown tool, or of one whose name
+    begins that of another, once its name is complete, a call in place of a custom tool at the end. A call of our tools
+    never does, nor does any call if the client has no tools (`client_names` is None)."""
 
     def __init__(self, run_id: UUID, *, start: int, client_names: Collection[str] | None, own: Collection[str]) -> None:
         self._run_id, self._start, self._client_names, self._own_names = run_id, start, client_names, own
@@ -82,10 +82,11 @@ class ClientCalls:
     def _is_for_client(self, call: PartialCall, *, complete: bool) -> bool:
         if self._client_names is None or not call.name:
             return False
+        is_named = complete or any(call.arguments)  # the name does not grow any more
         if call.name in self._client_names:
-            return True
+            return is_named or sum(name.startswith(call.name) for name in self._client_names) == 1
         is_own = tool_meant(call.name, self._own_names) in self._own_names and not call.custom
-        return not is_own and (complete or any(call.arguments))
+        return not is_own and is_named
 
     def _id(self, number: int) -> str:
         return call_id(self._run_id, self._start + number)
@@ -144,7 +145,7 @@ def open_continued(request: V1Request, run_id: UUID, messages: Sequence[dict[str
     stored = messages_of(run)
     asked = [row for row in stored if row.role == Message.Role.USER]
     steps = [as_openai(row) for row in stored if row.seq > asked[-1].seq]
-    made = (call["id"] for step in steps for call in step.get("tool_calls") or ())
+    made = frozenset(call["id"] for step in steps for call in step.get("tool_calls") or ())
     client_ids = frozenset(call_id for call_id in made if run_of_call(call_id) == run.pk)
     awaited = client_ids.difference(row.tool_call_id for row in stored)
     trailing = takewhile(lambda message: message.get("role") in _AFTER_CALLS, reversed(messages))
@@ -154,7 +155,7 @@ def open_continued(request: V1Request, run_id: UUID, messages: Sequence[dict[str
     if request.temporary and not run.temporary:
         run.temporary = True
         run.save(update_fields=["temporary"])
-    start = loop_start(messages, client_ids)
+    start = loop_start(messages, client_ids, made - client_ids)
     before = list(messages[:start]) or [*map(as_openai, asked)]
     messages_insert(session, run.pk, results)
     session_touch(session)

@@ -33,6 +33,7 @@ from gateway.steps import (
     step_use,
     stream_step,
 )
+from gateway.tool_calls import calls_in
 from gateway.turns.events import Delta, Done, Event, Recalled, ToolUsed, TurnOptions
 from gateway.turns.evidence import note_foreign_texts
 from gateway.turns.injection import build_messages, notify_providers, prepare, stored_injection
@@ -129,7 +130,8 @@ class Turn:
             request = self._request(messages, () if last else self._tools.definitions)
             note_request(self.output.trace, request, request.upstream, request.model)
             room = settings.ANSWER_BYTES - len(self.output.text.encode())
-            step = ModelStep(deadline=self._deadline, bytes_left=room, part_of=self._span)
+            earlier = frozenset(call["id"] for message in self._made for call in calls_in(message))
+            step = ModelStep(deadline=self._deadline, bytes_left=room, taken_ids=earlier, part_of=self._span)
             self.output.trace["steps"] = steps_before + number
             self._uncounted = request, step
             tracker = self._client_calls()
@@ -194,10 +196,14 @@ class Turn:
         sought = () if self._server_parses else own_names
         return WrittenCalls(sought, f"{self.context.run_id}:{self.output.trace['steps']}", messages)
 
+    @property
+    def _made(self) -> Sequence[ChatMessage]:
+        """The run's messages so far, of which clients leave out some."""
+        return (*self.context.stored, *self.output.messages)
+
     def _client_calls(self) -> ClientCalls:
         client_names = self._tools.client_names if self.options.client_tools else None
-        made = (*self.context.stored, *self.output.messages)  # clients leave out earlier messages
-        start = sum(len(message.get("tool_calls") or ()) for message in made)  # a number that no earlier call has
+        start = sum(len(calls_in(message)) for message in self._made)  # a number that no earlier call has
         return ClientCalls(self.context.run_id, start=start, client_names=client_names, own=self._tools.names)
 
     def _request(self, messages: list[dict[str, Any]], tools: tuple[dict[str, Any], ...]) -> ModelRequest:

@@ -193,9 +193,15 @@ def chunk_of_completion(answer: dict[str, Any]) -> Chunk:
     return answer | {"object": "chat.completion.chunk", "choices": choices}
 
 
-def holds_whole_message(chunk: Chunk) -> bool:
-    """Return True if a chunk has a complete message instead of a delta."""
-    return any("message" in choice and "delta" not in choice for choice in choices_of(chunk))
+def with_deltas(chunk: Chunk, *, begun: bool) -> Chunk:
+    """Return a chunk of which only the deltas count. A message in place of them is the whole answer if that has not
+    `begun`. Otherwise it repeats what was streamed (Perplexity, MiniMax), and is left out."""
+    choices = choices_of(chunk)
+    if not begun and any(choice.get("message") and not choice.get("delta") for choice in choices):
+        return chunk_of_completion(chunk)
+    for choice in choices:
+        choice.pop("message", None)
+    return chunk
 
 
 def raise_if_failed(answer: Any, request: httpx2.Request) -> None:
@@ -213,8 +219,8 @@ def raise_if_failed(answer: Any, request: httpx2.Request) -> None:
 
 
 def normalised(answer: Chunk, *, single_choice: bool) -> Chunk:
-    """Give a chunk or a completion OpenAI's finish reasons and integer indexes, without a usage or a message that is
-    not an object, in place, and return it. With `single_choice` the index is 0 whatever the server says."""
+    """Give a chunk or a completion OpenAI's finish reasons, role and integer indexes, without a usage or a message that
+    is not an object, in place, and return it. With `single_choice` the index is 0 whatever the server says."""
     if not isinstance(answer.get("usage", {}), dict):
         del answer["usage"]
     choices = choices_of(answer)
@@ -222,7 +228,9 @@ def normalised(answer: Chunk, *, single_choice: bool) -> Chunk:
         for name in ("delta", "message"):
             if not isinstance(choice.get(name), dict | None):
                 choice[name] = {}
-        reason, index = choice.get("finish_reason"), choice.get("index", 0)
+        if isinstance(message := choice.get("message"), dict):
+            message["role"] = "assistant"
+        reason, index = choice.get("finish_reason"), choice.get("index")
         if isinstance(reason, str):
             choice["finish_reason"] = _FINISH_REASONS.get(reason.lower(), reason)
         if index == 0:

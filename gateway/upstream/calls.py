@@ -100,16 +100,17 @@ class CallAccumulator:
         if arguments:
             call.arguments.append(arguments)
 
-    def by_id(self) -> dict[str, PartialCall]:
+    def by_id(self, taken: Collection[str] = ()) -> dict[str, PartialCall]:
         """Return the calls that have a name, completed, by id. A missing, repeated or too long id is replaced, since
-        results are matched by id."""
+        results are matched by id, and one of the `taken` ids, which earlier calls of the run have."""
         calls: dict[str, PartialCall] = {}
         for call in self.calls:
             call.complete()
             if not call.name:
                 continue
-            usable = call.id and call.id not in calls and len(call.id) <= MAX_ID_CHARS
-            calls[call.id if usable else replacement_id(call.id, taken=calls)] = call
+            used = calls.keys() | taken
+            usable = call.id and call.id not in used and len(call.id) <= MAX_ID_CHARS
+            calls[call.id if usable else replacement_id(call.id, taken=used)] = call
         return calls
 
     def _call_for(self, index: Any, call_id: str, name: str, *, whole: bool) -> PartialCall:

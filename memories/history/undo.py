@@ -163,7 +163,8 @@ class _Undoing:
         first_of = {revision.memory_id: revision for revision in reversed(steps)}
         unchanged = _unchanged_since(self.change_set.owner_id, set(first_of), family)
         earlier: list[tuple[Memory, dict[str, Any]]] = []
-        undone, skipped = list[int](), list[int]()
+        undone: list[int] = []
+        skipped: list[int] = []
         for memory in Memory.objects.select_for_update().filter(pk__in=first_of).order_by("number"):
             if memory.pk not in unchanged:
                 skipped.append(memory.number)

@@ -362,18 +362,43 @@ async def test_the_last_line_may_lack_its_newline(
     body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in (SAYS, ENDS)).encode()
     body += b'\n\ndata: {"choices": [], "usa'
     assert await streamed(wire, request()) == [SAYS, ENDS], "the usage was cut off, but not the answer"
+    body += b'ge": {"prompt_tokens": 7}}'
+    assert (await streamed(wire, request()))[-1]["usage"] == {"prompt_tokens": 7}
+    body += b"\ndata: {broken\n"
+    assert len(await streamed(wire, request())) == 3
 
 
 async def test_an_answer_sent_as_one_event_is_accepted(wire: OpenAIModel, upstream: UpstreamServer) -> None:
     whole = {"choices": [{"index": 0, "message": {"content": "Hello."}, "finish_reason": "stop"}]}
     upstream.script({"raw": [f"data: {json.dumps(whole)}", "data: [DONE]"]})
     (chunk,) = await streamed(wire, request())
-    assert chunk["choices"][0]["delta"] == {"content": "Hello."}
+    assert chunk["choices"][0]["delta"] == {"role": "assistant", "content": "Hello."}
     upstream.script({"raw": [f"data: {json.dumps(chunk)}" for chunk in (SAYS, whole)]})
     assert [chunk["choices"][0].get("delta") for chunk in await streamed(wire, request())] == [
         {"content": "Hello."},
         None,
     ], "some servers repeat the whole answer at the end"
+
+
+EVENTS = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in (SAYS, ENDS)) + "data: [DONE]\n\n"
+DOCUMENT = json.dumps({"choices": [{"message": {"content": "Hello."}, "finish_reason": "stop"}]})
+
+
+@pytest.mark.parametrize("body", [EVENTS, DOCUMENT, f"{DOCUMENT}\n\ndata: [DONE]\n\n"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_answer_with_the_type_of_a_stream_is_accepted_in_any_form(
+    wire: OpenAIModel, upstream: UpstreamServer, monkeypatch: pytest.MonkeyPatch, body: str, stream: bool
+) -> None:
+    """mini-sglang and Unsloth stream to everybody; 9router adds [DONE] to a document."""
+    headers = {"content-type": "text/event-stream; charset=utf-8"}
+    connect_to(httpx2.MockTransport(lambda _: httpx2.Response(200, headers=headers, text=body)), monkeypatch)
+    if stream:
+        choices = [chunk["choices"][0] for chunk in await streamed(wire, request())]
+        assert "".join(choice["delta"].get("content") or "" for choice in choices) == "Hello."
+    else:
+        choices = (await wire.complete(request()))["choices"]
+        assert choices[0]["message"]["content"] == "Hello."
+    assert choices[-1]["finish_reason"] == "stop"
 
 
 @pytest.mark.parametrize("lines", [[], ['data: {"choices": []}'], ['data: {"choices": null}']], ids=str)
@@ -440,9 +465,11 @@ async def test_a_message_that_is_not_an_object_is_left_out(
     wire: OpenAIModel, upstream: UpstreamServer, part: Any
 ) -> None:
     upstream.script({"raw": [json.dumps({"choices": [{"message": part, "finish_reason": "stop"}]})]})
-    assert (await wire.complete(request()))["choices"] == [{"message": {}, "finish_reason": "stop"}]
+    (choice,) = (await wire.complete(request()))["choices"]
+    assert choice == {"index": 0, "message": {"role": "assistant"}, "finish_reason": "stop"}
     upstream.script({"raw": [f"data: {json.dumps({'choices': [{'delta': part, 'finish_reason': 'stop'}]})}"]})
-    assert (await streamed(wire, request()))[0]["choices"] == [{"delta": {}, "finish_reason": "stop"}]
+    (choice,) = (await streamed(wire, request()))[0]["choices"]
+    assert choice == {"index": 0, "delta": {}, "finish_reason": "stop"}
 
 
 @pytest.mark.parametrize("stream", [True, False])
