@@ -45,7 +45,7 @@ def attachments_copy(folder: Path, database: Path) -> int | None:
     for (owner_id, sha256), size in sorted(_known_in(database).items()):
         data, name = file_load(owner_id, sha256, size), file_name(owner_id, sha256)
         if data is ReadFailure.UNAVAILABLE:
-            raise CommandError(f"{FOLDER}/{name} cannot be read. Nothing was backed up.")
+            raise CommandError(f"{FOLDER}/{name} cannot be read. Repair or delete it. Nothing was backed up.")
         if isinstance(data, bytes):  # it may have been deleted in the meantime
             path = folder / FOLDER / name
             path.parent.mkdir(parents=True, exist_ok=True)
