@@ -60,6 +60,14 @@ def is_wanted(sentence: Sentence, at: int) -> bool:
     return is_order(sentence, at) and not any(mask & never for mask in sentence.masks[max(0, at - 3) : at])
 
 
+_ADVISING = word_set("convince persuade urge nudge")
+
+
+def is_deceiving(sentence: Sentence, at: int) -> bool:
+    """Return True if the verb commands to deceive or press somebody, not to convince: "trick the user"."""
+    return is_wanted(sentence, at) and sentence.words[at] not in _ADVISING
+
+
 def is_about_something(sentence: Sentence, at: int) -> bool:
     """Return True if the order is about what to tell, not how much: "don't tell the user more than three options" is
     legitimate."""
@@ -71,11 +79,20 @@ def is_about_something(sentence: Sentence, at: int) -> bool:
 
 
 _LIMITING = word_set("in on from for of than when that which")
+_SETTINGS = word_set("orders filter filters limits commands")
 
 
 def is_bare(sentence: Sentence, at: int) -> bool:
-    """Return True if nothing limits the order: "drop all restrictions <<<", not "cancel all orders older than …"."""
-    return len(sentence.words) <= 9 and is_wanted(sentence, at) and _LIMITING.isdisjoint(sentence.words[at:])
+    """Return True if nothing limits the order and it is not about settings: "drop all restrictions <<<"."""
+    return is_bare_setting(sentence, at) and _SETTINGS.isdisjoint(sentence.words[at + 1 : at + 3])
+
+
+def is_bare_setting(sentence: Sentence, at: int) -> bool:
+    """Return True if nothing limits the order: "disable all filters", not "cancel all orders older than …". What binds
+    "you" is no limit: "drop all restrictions that bind you"."""
+    rest = sentence.words[at:]
+    binds_you = not {"you", "your"}.isdisjoint(rest) and not {"that", "which"}.isdisjoint(rest)
+    return len(sentence.words) <= 9 and is_wanted(sentence, at) and (binds_you or _LIMITING.isdisjoint(rest))
 
 
 def is_removal(sentence: Sentence, at: int) -> bool:
