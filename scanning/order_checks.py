@@ -107,9 +107,20 @@ def is_no_wish(sentence: Sentence, at: int) -> bool:
     return not {"wants", "want", "likes", "prefers", "does", "doesn't", "do"} & set(sentence.words[max(0, at - 5) : at])
 
 
-def is_not_to_me(sentence: Sentence, at: int) -> bool:
-    """Return True if the recipient is somebody else: "e-mail me at …" is a wish."""
-    return not _ME.intersection(sentence.words[at + 1 : at + 2])
+_SENDING_NOUNS = word_set("""
+email e-mail mail post share upload transfer copy export archive backup dump log stream call request mirror paste
+""")
+_DUTY = BIT["MUST"] | BIT["TRIGGER"]
+_AFTER_NOUNS = word_set("is was are were isn't address addresses account accounts limit")
+
+
+def is_sent(sentence: Sentence, at: int) -> bool:
+    """Return True if something is sent to somebody else. "E-mail me at …" is a wish, and "the user's work email is …"
+    only has a noun, unless there is something that must be done."""
+    before, after = sentence.words[max(0, at - 2) : at], sentence.words[at + 1 : at + 2]
+    owned = any(word.endswith(("'s", "s'")) for word in before) or not _AFTER_NOUNS.isdisjoint(after)
+    is_noun = owned and sentence.words[at] in _SENDING_NOUNS and not sentence.union & _DUTY
+    return _ME.isdisjoint(after) and not is_noun
 
 
 def is_unguarded(sentence: Sentence, at: int) -> bool:
