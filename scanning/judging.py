@@ -14,6 +14,7 @@ from scanning.proximity import QUOTE, CompiledRule, order_matches
 from scanning.sentences import Sentence, sentences_of
 from scanning.verdict import Finding
 from scanning.views import View
+from scanning.words import BIT
 
 _REASON = "reads like an order to the assistant"
 _CERTAIN_WHEN_BARE = frozenset({"instruction_override", "role_hijack"})
@@ -31,12 +32,13 @@ def _possible_rules(classes: int) -> tuple[CompiledRule, ...]:
 @dataclass(frozen=True, slots=True)
 class Order:
     """A rule's match in a sentence: `quoted` between quotation marks, `bare` at the beginning of the sentence, or
-    encoded, which no statement about somebody is."""
+    encoded, which no statement about somebody is; `ambiguous` if it may also be an everyday wish or question."""
 
     finding: Finding
     sentence: Sentence
     quoted: bool
     bare: bool
+    ambiguous: bool
 
 
 def judged_orders(view: View, *, is_disguise: bool) -> Iterator[Finding]:
@@ -66,18 +68,33 @@ def orders_in(view: View, sentences: Sequence[Sentence]) -> list[Order]:
             quoted = len(QUOTE.findall(view.text, max(line, begin - 500), begin)) % 2 == 1
             begin, end = view.located(begin, end)
             finding = Finding(kind="injection", rule=rule.name, start=begin, end=end, reason=rule.reason)
-            orders.append(Order(finding, sentence, quoted, bare=first <= 1 or view.decoded))
+            ambiguous = rule.ambiguous or (rule.name == "role_hijack" and _is_everyday_role(view, sentence))
+            orders.append(Order(finding, sentence, quoted, bare=first <= 1 or view.decoded, ambiguous=ambiguous))
     return orders
+
+
+_EVERYDAY = BIT["EVERYDAY"] | BIT["STORY"]
+# Words of no class may precede it in scripts without spaces.
+_QUESTION_END = re.compile("[^.!?;。\n]{0,40}[?\u061f]")
+
+
+def _is_everyday_role(view: View, sentence: Sentence) -> bool:
+    """Return True for a question ("Do you have no limits on uploads?"), a game or a story ("We played a game where you
+    pretend to be a wizard without rules"), unless it is about a machine."""
+    if sentence.union & BIT["MACHINE"]:
+        return False
+    return bool(sentence.union & _EVERYDAY or _QUESTION_END.match(view.text, sentence.ends[-1]))
 
 
 def _is_certain(view: View, order: Order) -> bool:
     if order.quoted:
         return False
-    if order.bare and order.finding.rule in _CERTAIN_WHEN_BARE:
+    if order.bare and not order.ambiguous and order.finding.rule in _CERTAIN_WHEN_BARE:
         return True
     learned = model()
     # Score the sentence alone, so that surrounding text cannot make an order look harmless.
-    return learned.score(*order.sentence.alone(view.text)).value >= learned.block_from
+    value = learned.score(*order.sentence.alone(view.text)).value
+    return value >= (learned.hold_from if order.ambiguous else learned.block_from)
 
 
 _ORDER = re.compile(

@@ -39,6 +39,14 @@ FAMILIES: tuple[Family, ...] = (
         """,
     ),
     Family(
+        "instruction_override",
+        "tells the assistant to drop or outrank its instructions",
+        """
+        WEAKEN + RULES(0,2) + ALL(0,1) ? is_bare_setting
+        """,
+        ambiguous=True,  # "disable all filters"
+    ),
+    Family(
         "role_hijack",
         "gives the assistant another role without limits",
         """
@@ -73,8 +81,8 @@ FAMILIES: tuple[Family, ...] = (
         "exfiltration",
         "tells the assistant to send private data somewhere",
         """
-        SEND + CHATDATA(-7,8) + URL|EMAIL|HOST(-12,16) + ENTIRE|THIS|USER|MUST|TRIGGER(-10,14) ? is_not_to_me
-        SEND + PRIVATE(-7,10) + URL|EMAIL|HOST(-14,18) + USER|ENTIRE|TRIGGER|MUST(-12,14) ? is_not_to_me
+        SEND + CHATDATA(-7,8) + URL|EMAIL|HOST(-12,16) + ENTIRE|THIS|USER|MUST|TRIGGER(-10,14) ? is_sent
+        SEND + PRIVATE(-7,10) + URL|EMAIL|HOST(-14,18) + USER|ENTIRE|TRIGGER|MUST(-12,14) ? is_sent
         SEND + CHATDATA|PRIVATE(-7,8) + ATTACKER(-10,14)
         SEND_OUT + SENSITIVE(-7,8) + URL|EMAIL|HOST|DROPZONE(-12,14) ? is_wanted
         ONLY_YOU + URL|EMAIL|HOST(-14,14) + ENTIRE|TRIGGER(-10,10)
@@ -109,6 +117,15 @@ FAMILIES: tuple[Family, ...] = (
         "tells the assistant to push something on the user",
         """
         MANIPULATE + ONE_USER(0,3) - STORY ? is_wanted
+        """,
+        ambiguous=True,  # "convince the user to drink more water"
+    ),
+    Family(
+        "biased_advice",
+        "tells the assistant to push something on the user",
+        """
+        MANIPULATE + ONE_USER(0,3) - STORY ? is_deceiving
+        MANIPULATE + ONE_USER(0,3) + BUY|VALUABLE|SENSITIVE|CREDENTIAL|RISK|URL|HOST|EMAIL(0,12) - STORY ? is_wanted
         PROMO + ANSWERS(-12,14) + YOURS(-12,14) - NEVER_ORDER|STORY ? is_no_question
         """,
     ),

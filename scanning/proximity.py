@@ -19,11 +19,13 @@ Check = Callable[[Sentence, int], bool]
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Rules that share a name and a reason; `rules` is text in the notation of `orders.py`."""
+    """Rules that share a name and a reason; `rules` is text in the notation of `orders.py`. What `ambiguous` rules find
+    may also be an everyday wish."""
 
     name: str
     reason: str
     rules: str
+    ambiguous: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class CompiledRule:
     near: tuple[tuple[int, int, int], ...]
     excuse: int
     check: Check | None
+    ambiguous: bool
 
 
 def mask_of(names: str) -> int:
@@ -64,6 +67,7 @@ def compiled(family: Family, checks: Mapping[str, Any]) -> list[CompiledRule]:
                 near=tuple(near),
                 excuse=mask_of(excuse) if excuse else 0,
                 check=checks[check.strip()] if check else None,
+                ambiguous=family.ambiguous,
             )
         )
     return rules
