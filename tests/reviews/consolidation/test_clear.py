@@ -324,6 +324,15 @@ def test_undoing_a_clear_restores_notes_also_if_another_book_was_cleared_since(
     assert set(notes(alice)) == {str(session.pk)}
 
 
+def test_documents_can_be_undone_after_a_clear_of_them_was_undone(alice: Owner, answering: AnsweringModel) -> None:
+    talk(alice)
+    written = change_set_get(alice.pk, consolidate(alice).change_set)
+    undo_changes(clear(alice), BY_HAND)
+    undone = undo_changes(written, BY_HAND)
+    assert (undone.documents, undone.documents_skipped) == (("MEMORY.md", "memory_summary.md"), ())
+    assert not live_artifacts(alice.pk, book_of(alice).pk).exists()
+
+
 def test_an_interrupted_clear_and_the_one_that_repeats_it_can_both_be_undone(
     alice: Owner, answering: AnsweringModel
 ) -> None:
