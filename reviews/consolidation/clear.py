@@ -172,9 +172,15 @@ def record_clear_undone(root: ChangeSet, undone: UndoResult, is_undo: bool) -> N
     """Restore records, notes and proposals when a clear is undone; remove them again when it is redone."""
     if root.kind != ChangeSet.Kind.CLEAR:
         return
-    cleared_at = None if is_undo else timezone.now()
     _return_reviews(root, undo=is_undo)
-    ThreadRecord.objects.filter(owner_id=root.owner_id, cleared_by=root.pk).update(cleared_at=cleared_at)
+    records = ThreadRecord.objects.filter(owner_id=root.owner_id)
+    if is_undo:
+        records.filter(cleared_by=root.pk).update(cleared_at=None)
+    else:
+        sessions = extractions_of_clear(root).values("session")
+        # A record names its latest clear, which may be another one that was undone since. Ids begin with the time.
+        older = Q(cleared_at=None, session_id__in=sessions, run_id__lt=root.pk)
+        records.filter(Q(cleared_by=root.pk) | older).update(cleared_at=timezone.now(), cleared_by=root.pk)
     marks_undo(root, undo=is_undo)
 
 

@@ -324,6 +324,17 @@ def test_undoing_a_clear_restores_notes_also_if_another_book_was_cleared_since(
     assert set(notes(alice)) == {str(session.pk)}
 
 
+@pytest.mark.any_database
+def test_a_clear_can_be_redone_after_another_one_was_undone(alice: Owner, answering: AnsweringModel) -> None:
+    fill_book(alice)
+    undone = undo_changes(clear(alice), BY_HAND).change_set
+    undo_changes(clear(alice), BY_HAND)
+    record(talk(alice, "A new fact."))
+    assert live_counts(alice) == (1, 2, 1, 2)
+    undo_changes(change_set_get(alice.pk, undone), BY_HAND)
+    assert live_counts(alice) == (0, 0, 0, 1), "only the new record stays"
+
+
 def test_documents_can_be_undone_after_a_clear_of_them_was_undone(alice: Owner, answering: AnsweringModel) -> None:
     talk(alice)
     written = change_set_get(alice.pk, consolidate(alice).change_set)
