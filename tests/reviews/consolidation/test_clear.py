@@ -326,13 +326,20 @@ def test_undoing_a_clear_restores_notes_also_if_another_book_was_cleared_since(
 
 @pytest.mark.any_database
 def test_a_clear_can_be_redone_after_another_one_was_undone(alice: Owner, answering: AnsweringModel) -> None:
-    fill_book(alice)
+    proposal = proposal_make(fill_book(alice))
     undone = undo_changes(clear(alice), BY_HAND).change_set
     undo_changes(clear(alice), BY_HAND)
     record(talk(alice, "A new fact."))
+    later = proposal_make(talk(alice))
     assert live_counts(alice) == (1, 2, 1, 2)
-    undo_changes(change_set_get(alice.pk, undone), BY_HAND)
+    redone = undo_changes(change_set_get(alice.pk, undone), BY_HAND).change_set
     assert live_counts(alice) == (0, 0, 0, 1), "only the new record stays"
+    for review in (proposal, later):
+        review.refresh_from_db()
+    assert (proposal.state, proposal.writes, later.state) == ("cancelled", [], "awaiting_approval")
+    undo_changes(change_set_get(alice.pk, redone), BY_HAND)
+    proposal.refresh_from_db()
+    assert (proposal.state, len(proposal.writes)) == ("awaiting_approval", 1)
 
 
 def test_documents_can_be_undone_after_a_clear_of_them_was_undone(alice: Owner, answering: AnsweringModel) -> None:
