@@ -20,6 +20,7 @@ from memories.artifacts.paths import clean_path, skill_name
 from memories.entry_rules import refuse_blocked
 from memories.errors import Conflict, InvalidRequest, NotFound, TooLarge
 from memories.models import Artifact, ArtifactRevision, ArtifactUsage, Book, ChangeSet, WriteOrigin
+from memories.selectors import is_in_effect
 from memories.services import BookWriter, Source, book_writing, refusals_stored
 from memories.verdicts import is_verdict_for, older_rules, verdict_of_document
 
@@ -132,15 +133,16 @@ def artifacts_remove(writer: BookWriter, paths: Collection[str] | None = None) -
 def artifacts_undo(
     writer: BookWriter, change_set: ChangeSet, family: Collection[UUID]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Undo a change set's changes of documents and return the paths of `(undone, left alone)` ones. Documents whose
-    latest revision is not in the set's `family` (itself, its undos, their undos) are left alone."""
+    """Undo a change set's changes of documents and return the paths of `(undone, left alone)` ones. Documents that were
+    changed after the set's `family` (itself, its undos, their undos) are left alone, unless that was undone."""
     undone: list[str] = []
     left: list[str] = []
     revisions = ArtifactRevision.objects.filter(owner_id=change_set.owner_id, change_set=change_set)
     first_of = {revision.artifact_id: revision for revision in revisions.order_by("-version")}
     for artifact in Artifact.objects.select_for_update().filter(pk__in=first_of).order_by("path"):
-        latest = ArtifactRevision.objects.get(artifact=artifact, version=artifact.version)
-        if latest.change_set_id not in family:
+        history = ArtifactRevision.objects.filter(artifact=artifact).order_by("version")
+        steps = history.values_list("change_set_id", "change_set__undoes_id")
+        if not is_in_effect([(step, undoes, False) for step, undoes in steps], family):
             left.append(artifact.path)
             continue
         first = first_of[artifact.pk]

@@ -3,8 +3,8 @@
 For each memory whose latest revision belongs to the change set (or to an undo of it, an undo of that, and so on), the
 state before the first revision in the set is restored, as one revision of a new change set. Later changes that were
 undone are ignored, as are search keywords that the background job added. Memories that were otherwise changed since are
-left alone and listed, and so are those whose earlier text another memory has by now. An undo is a change set too, so it
-can be undone, and then the original set can be undone again.
+left alone and listed, and so are those whose earlier text another memory has by now. Documents are treated alike. An
+undo is a change set too, so it can be undone, and then the original set can be undone again.
 
 A set of up to ATOMIC memories is undone in one transaction; a larger one, such as an import, in several short ones that
 form one change set. If that is interrupted, another undo completes it."""
@@ -26,7 +26,7 @@ from memories.errors import InvalidRequest, NotFound
 from memories.evidence import proposal_store
 from memories.imports.conversations import conversation_store
 from memories.models import Book, ChangeSet, Memory, Revision, WriteOrigin
-from memories.selectors import MAX_UNDO_CHAIN, live_in, row_by_id, undo_steps
+from memories.selectors import MAX_UNDO_CHAIN, is_in_effect, live_in, row_by_id, undo_steps
 from memories.services import BookWriter, Source, WriteResult, book_changed, book_writing, memory_state, stored_state
 
 ATOMIC = 100  # memories that are undone in a single transaction at most
@@ -224,24 +224,8 @@ def _unchanged_since(owner_id: UUID, memories: set[UUID], family: set[UUID]) -> 
         )
         for memory, step, undoes, by_job in rows.values_list(*columns):
             history.setdefault(memory, []).append((step, undoes, by_job))
-        unchanged |= {memory for memory, steps in history.items() if _is_in_effect(steps, family)}
+        unchanged |= {memory for memory, steps in history.items() if is_in_effect(steps, family)}
     return unchanged
-
-
-def _is_in_effect(steps: list[tuple[UUID, UUID | None, bool]], family: set[UUID]) -> bool:
-    """Return True if a revision of the family is in effect. `steps` are a memory's revisions, oldest first, each as its
-    change set, the set that this one undoes, and whether the background job made it. An undo restores the state before
-    the first revision of the set that it undoes, so the search continues there; it continues before a job's, too."""
-    while steps:
-        step, undoes, by_job = steps.pop()
-        if step in family:
-            return True
-        if not by_job:
-            first = next((place for place, (earlier, *_) in enumerate(steps) if earlier == undoes), None)
-            if first is None:
-                return False
-            steps = steps[:first]
-    return False
 
 
 def _repeated(book: Book, earlier: Sequence[tuple[Memory, dict[str, Any]]]) -> set[UUID]:

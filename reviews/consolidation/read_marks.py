@@ -66,10 +66,11 @@ def extractions_of_clear(root: ChangeSet) -> "QuerySet[Extraction]":
 
 
 def marks_undo(root: ChangeSet, *, undo: bool) -> None:
-    """Undo the marks of a clear, or set them again if `undo` is False. The caller has locked the sessions."""
+    """Undo the marks of a clear, or set them again if `undo` is False; a repeated undo or redo changes nothing. The
+    caller has locked the sessions."""
     rows = list(extractions_of_clear(root).select_related("session"))
+    rows = [row for row in rows if any(by == str(root.pk) for _, by, _ in _clears(row)) == undo]
     if undo:
-        rows = [row for row in rows if str(root.pk) not in _undone(row)]
         sessions = [row.session for row in rows if _unmark(row, str(root.pk))]
         Session.objects.bulk_update(sessions, ["reviewed_through", "turns_since_memory_review"], batch_size=_BATCH)
     else:
@@ -91,8 +92,7 @@ def _mark_cleared(
             saved["state"] = Extraction.State.PASSED
         if session := reviewed.get(row.session_id):
             saved["reviewed"] = [session.reviewed_through, session.turns_since_memory_review]
-        at = now if row.book_id == book_id else row.cleared_at
-        clears.append([at and at.isoformat(), str(change_set), saved])
+        clears.append([now.isoformat() if row.book_id == book_id else None, str(change_set), saved])
         row.state = Extraction.State.PASSED
         row.through_seq = row.floor_seq = row.session.message_seq
         _keep(row, clears, [clear for clear in _undone(row) if clear != str(change_set)])
@@ -122,21 +122,30 @@ def _unmark(row: Extraction, clear: str) -> bool:
     return changes_session
 
 
+def marks_after_reading(row: Extraction) -> dict[str, Any]:
+    """Return the fields of an extraction that has new notes: no clear hides these, but each can still be undone, which
+    makes due again what was said before it. The caller has locked the book."""
+    _keep(row, [[None, by, saved] for _, by, saved in _clears(row)], _undone(row))
+    return {"before_clear": row.before_clear, "cleared_at": row.cleared_at, "cleared_by": row.cleared_by}
+
+
 def _clears(row: Extraction) -> list[list[Any]]:
-    """Return the clears and forgettings in effect, oldest first: when, by what, and what was before it. Old rows do not
-    say what was before earlier ones."""
+    """Return the clears and forgettings in effect, oldest first: when it hid the notes (None if it did not), by what,
+    and what was before it. Old rows do not say what was before earlier ones."""
     before = row.before_clear or {}
     clears = [[*clear, {}][:3] for clear in before.get("cleared", ())]
     if (row.cleared_at or row.cleared_by) and str(row.cleared_by) not in _undone(row):
         saved = {name: before[name] for name in _RESTORED if name in before}
-        clears.append([row.cleared_at and row.cleared_at.isoformat(), str(row.cleared_by), saved])
+        at = row.cleared_at and row.cleared_at.isoformat()
+        clears.append([None if at in {earlier for earlier, *_ in clears} else at, str(row.cleared_by), saved])
     return clears
 
 
 def _keep(row: Extraction, clears: list[list[Any]], undone: list[str]) -> None:
     """Set the clears in effect, and the ids of those that were undone. The caller saves the row."""
-    *earlier, (at, by, saved) = clears or [[None, None, {}]]
-    row.cleared_at, row.cleared_by = at and datetime.fromisoformat(at), parse_uuid(by)
+    *earlier, (_, by, saved) = clears or [[None, None, {}]]
+    hidden_at = next((at for at, *_ in reversed(clears) if at), None)
+    row.cleared_at, row.cleared_by = hidden_at and datetime.fromisoformat(hidden_at), parse_uuid(by)
     row.before_clear = {**saved, "cleared": earlier, "undone": undone}
 
 
