@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from gateway.chat.turn_views import TurnView, turn_views
 from gateway.models import Message, Session
@@ -61,7 +61,7 @@ def _around(session: Session, at: int, zone: ZoneInfo) -> TranscriptPage | None:
         return None
     if len(shown) <= AROUND_TURNS:
         return _page(session, zone, first, last=True)
-    later = _starts(session).filter(seq__gte=shown[-1]).count()
+    later = _count(_shown(session).filter(seq__gte=shown[-1]))
     return _page(session, zone, first, until=shown[-1], last=False, later=later)
 
 
@@ -73,7 +73,7 @@ def _page(
     turns = turn_views(session, messages if until is None else messages.filter(seq__lt=until), zone)
     if turns:
         turns[-1].last = last
-    earlier = _starts(session).filter(seq__lt=first).count()
+    earlier = _count(_shown(session).filter(seq__lt=first))
     return TranscriptPage(turns=turns, earlier=earlier, before=first, later=later)
 
 
@@ -82,7 +82,7 @@ def turns_since(session: Session, zone: ZoneInfo, run_id: UUID) -> TranscriptPag
     MAX_TURNS_SINCE, return the newest turns."""
     rest = _shown(session).order_by("seq")
     first = rest.filter(run_id=run_id).values_list("seq", flat=True).first()
-    if first is None or _starts(session).filter(seq__gte=first).count() > MAX_TURNS_SINCE:
+    if first is None or _count(rest.filter(seq__gte=first)) > MAX_TURNS_SINCE:
         return conversation(session, zone)
     turns = turn_views(session, rest.filter(seq__gte=first), zone)
     turns[-1].last = True
@@ -115,6 +115,13 @@ def _starts(session: Session) -> QuerySet[Message, int]:
     """Return the numbers of the person's messages that begin a turn. A turn may answer several in a row."""
     before = Message.objects.filter(run=OuterRef("run"), role=Message.Role.USER, seq__lt=OuterRef("seq"))
     return _shown(session).filter(~Exists(before), role=Message.Role.USER).values_list("seq", flat=True)
+
+
+def _count(messages: QuerySet[Message]) -> int:
+    """Return how many turns these messages begin. The query reads each message once; `_starts` is for a few turns."""
+    asked = messages.filter(role=Message.Role.USER)
+    counts = asked.aggregate(runs=Count("run", distinct=True), others=Count("pk", filter=Q(run=None)))
+    return int(counts["runs"] + counts["others"])
 
 
 def _shown(session: Session) -> QuerySet[Message]:

@@ -2,13 +2,13 @@
 and clients write some themselves after the results of their tools."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, takewhile
+from itertools import takewhile
 
 from django.db.models import Q, QuerySet
 
 from gateway.messages import SYSTEM_ROLES, ChatMessage, text_of
 from gateway.models import Message, Run, Session
-from gateway.runs.comparing import comparable_message
+from gateway.runs.comparing import SAME, comparable_message, similarity
 from gateway.runs.fingerprint import ResentConversation
 from gateway.runs.requested import MatchedSession, Rule
 from gateway.runs.session_rows import SHORTENED_TEXT, from_run, shown_messages
@@ -17,7 +17,7 @@ from gateway.runs.wrappers import own_words
 from memories.evidence.client_texts import begins_with_summary
 
 _NOTE_ROLES = SYSTEM_ROLES | {"user"}
-_MAX_KNOWN = 200  # stored messages that are compared
+_MIN_KNOWN = 200  # stored messages that are compared, or more if the request has more
 
 
 def split_client_notes(messages: tuple[ChatMessage, ...]) -> tuple[tuple[ChatMessage, ...], tuple[ChatMessage, ...]]:
@@ -38,10 +38,11 @@ def unstored_messages(
     """Return the person's messages directly before the newest one that the matched session does not contain, oldest
     first. `before` are the request's messages before the newest one, of which the latest `limit` are examined.
 
-    If these end with the session's whole transcript, only messages that it did not answer are compared, so that what
-    was said before can be said again. Otherwise the client left something out, so messages that were ever stored, or
-    precede a summary, are old. No query if an answer precedes the newest message; three at most."""
-    said = list(_own_messages(islice(_at_end(before), limit)))
+    If they follow the session's last answer, only messages that it did not answer are compared, so that what was said
+    before can be said again. Otherwise the client left something out, so messages that were ever stored, or precede a
+    summary, are old. No query if an answer precedes the newest message; three at most."""
+    latest = list(_at_end(before))
+    said = list(_own_messages(latest[:limit]))
     if not said or match.rule == Rule.SUMMARY:
         return []
     session, replaced = match.session, match.regenerates
@@ -49,12 +50,14 @@ def unstored_messages(
     if replaced:
         rows = rows.exclude(from_run(replaced, "run__"))
     history_hash = replaced.history_hash_before if replaced else session.history_hash
-    if conversation.turns_before and conversation.history_hash_before == history_hash:
-        rows = rows.filter(seq__gt=_last_answer(rows))
+    number, answer = _last_answer(rows)
+    is_whole = conversation.turns_before and conversation.history_hash_before == history_hash
+    if is_whole or _is_answer(before[: len(before) - len(latest)], answer):
+        rows = rows.filter(seq__gt=number)
     else:
         said = list(_after_summary(session, said))
     stored = rows.filter(role=Message.Role.USER).annotate(shortened=SHORTENED_TEXT).order_by("-seq")
-    known = set(map(_key, stored.values_list("shortened", flat=True)[:_MAX_KNOWN]))
+    known = set(map(_key, stored.values_list("shortened", flat=True)[: max(_MIN_KNOWN, 2 * len(said))]))
     return [message for message in reversed(said) if _key(text_of(message.get("content"))) not in known]
 
 
@@ -89,12 +92,21 @@ def _is_own(message: ChatMessage) -> bool:
     return message["role"] == "user" and (has_other or bool(own_words(text_of(content))))
 
 
-def _last_answer(rows: QuerySet[Message]) -> int:
-    """Return the number of the last message that answered a person, or 0."""
+def _last_answer(rows: QuerySet[Message]) -> tuple[int, str]:
+    """Return the number and the text of the last message that answered a person, or 0 and ""."""
     answers = rows.filter(
         Q(run=None) | Q(run__state=Run.State.COMPLETED), role=Message.Role.ASSISTANT, text__regex=r"\S"
     )
-    return answers.order_by("-seq").values_list("seq", flat=True).first() or 0
+    newest = answers.annotate(shortened=SHORTENED_TEXT).order_by("-seq")
+    return newest.values_list("seq", "shortened").first() or (0, "")
+
+
+def _is_answer(messages: Sequence[ChatMessage], answer: str) -> bool:
+    """Return True if the last of these messages is this answer, which the client may have changed."""
+    if not messages or messages[-1].get("role") != "assistant":
+        return False
+    given = comparable_message("assistant", text_of(messages[-1].get("content")))
+    return similarity(given, comparable_message("assistant", answer)) >= SAME
 
 
 def _key(text: str) -> str:

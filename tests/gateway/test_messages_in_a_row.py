@@ -110,6 +110,19 @@ async def test_the_page_shows_them_as_one_turn(chat: Chat) -> None:
     assert (shown_page.earlier, [shown.said for shown in rest.turns]) == (0, ["hi"])
 
 
+async def test_the_page_counts_turns(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, turns in {"PAGE_TURNS": 1, "AROUND_TURNS": 2, "AROUND_BEFORE": 1}.items():
+        monkeypatch.setattr(f"gateway.chat.transcript.{name}", turns)
+    for number in range(4):
+        chat.messages.append(user(f"Fact {number}."))
+        session_id = (await chat.say(f"Question {number}?", f"Answer {number}.")).session
+    session = await in_thread(Session.objects.get, pk=session_id)
+    newest = await in_thread(conversation, session, ZoneInfo("UTC"))
+    assert (newest.earlier, [turn.answer for turn in newest.turns]) == (4, ["Answer 3."])
+    around = await in_thread(conversation, session, ZoneInfo("UTC"), at=4)
+    assert (around.earlier, around.later, len(around.turns)) == (2, 1, 2)
+
+
 async def test_a_review_reads_them_as_the_persons_own_words(alice: Owner, chat: Chat) -> None:
     await in_thread(reviewing_agent, memory_review_interval=2)
     await chat.say("hi", "Hello.")
@@ -178,6 +191,26 @@ async def test_a_repeated_message_hides_none_before_it(alice_api: Api, agent: Ag
     await ask(alice_api, user("ok"), headers=named)
     await ask(alice_api, HOME, user("ok"), QUESTION, headers=named)
     assert await shown() == ["ok", *STORED[1:]]
+
+
+async def test_a_message_is_said_again_to_a_client_that_changes_answers(chat: Chat) -> None:
+    await chat.say("Yes.", "Hello.")
+    await chat.say("Which trees grow in Norway?", "Spruces, pines, birches and many others grow there.")
+    chat.messages[-1]["content"] = "<p>Spruces, pines, birches and many others grow there.</p>"
+    chat.messages.append(user("Yes."))
+    await chat.say("What is the weather?", "Rain.")
+    assert (await shown())[4:] == ["Yes.", "What is the weather?", "Rain."]
+
+
+async def test_a_client_that_resends_only_the_persons_messages_stores_each_once(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script("Rain.", "Sun.")
+    facts = [user(f"Fact {number}.") for number in range(250)]
+    named = {"x_daybook_session": "weather"}
+    await ask(alice_api, *facts, headers=named)
+    await ask(alice_api, *facts, QUESTION, headers=named)
+    assert (await shown())[249:] == ["Fact 249.", "Rain.", "What is the weather?", "Sun."]
 
 
 async def test_a_clients_own_messages_are_not_stored(alice_api: Api, chat: Chat) -> None:
