@@ -1,6 +1,6 @@
 """Messages as chat completions have them, and their text."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 ChatMessage = dict[str, Any]
@@ -30,13 +30,13 @@ def text_of(content: Any) -> str:
 
 def has_media(content: Any) -> bool:
     """Return True if a message's content has parts that are not text, such as a picture."""
-    return any(True for _ in other_parts(content))
+    return bool(other_parts(content))
 
 
-def other_parts(content: Any) -> Iterator[dict[str, Any]]:
-    """Yield the parts of a message's content that are not text."""
-    if isinstance(content, list):
-        yield from (part for part in content if isinstance(part, dict) and part.get("type") != "text")
+def other_parts(content: Any) -> list[dict[str, Any]]:
+    """Return the parts of a message's content that are not text."""
+    parts = content if isinstance(content, list) else ()
+    return [part for part in parts if isinstance(part, dict) and part.get("type") != "text"]
 
 
 def joined_content(*contents: Any, gap: str = PARAGRAPH) -> Any:

@@ -15,14 +15,13 @@ from gateway.limits.spending import ModelUse
 from gateway.messages import content_text
 from gateway.telemetry import NOTHING, Span, begin
 from gateway.upstream import ModelRequest, ModelTarget, model
-from gateway.upstream.answer import choices_of
+from gateway.upstream.answer import choices_of, max_body_bytes
 from gateway.upstream.calls import PartialCall, StepCall
 from gateway.upstream.collected import MessageAccumulator
 from gateway.upstream.custom_tools import custom_names
 from gateway.upstream.kept import KeptFields, SizeBudget, with_kept
 from gateway.upstream.reasoning import ThoughtInText, reasoning_in
 from gateway.upstream.usage import newer_usage, usage_of
-from memories.errors import TooLarge
 from memories.storable import storable_text
 
 ENDED = frozenset({"stop", "tool_calls"})
@@ -65,10 +64,12 @@ class ModelStepResult:
 
 @dataclass(slots=True, kw_only=True)
 class ModelStep:
-    """A model step in progress. `deadline` is in the event loop's time; `bytes_left` limits its text and tool calls."""
+    """A model step in progress. `deadline` is in the event loop's time; `bytes_left` limits its text and tool calls;
+    `taken_ids` are those of the run's earlier calls."""
 
     deadline: float
     bytes_left: int
+    taken_ids: frozenset[str] = frozenset()
     usage: dict[str, Any] = field(default_factory=dict)
     model: str = ""
     finish_reason: str = ""
@@ -81,7 +82,7 @@ class ModelStep:
     _message: MessageAccumulator = field(init=False)
 
     def __post_init__(self) -> None:
-        self._message = MessageAccumulator(SizeBudget(), self._count)
+        self._message = MessageAccumulator(SizeBudget(max_body_bytes()), SizeBudget(self.bytes_left).spend)
 
     @property
     def texts(self) -> Sequence[str]:
@@ -95,7 +96,7 @@ class ModelStep:
 
     def take(self, choice: dict[str, Any], part: dict[str, Any], *, whole: bool = False) -> str:
         """Add a choice's delta or, with `whole`, its complete message, and return the text in it. Raises TooLarge."""
-        self.finish_reason = _name_in(choice.get("finish_reason")) or self.finish_reason
+        self.finish_reason = name_in(choice.get("finish_reason")) or self.finish_reason
         refusal = refusal_in(part)
         if refusal:
             part = {name: value for name, value in part.items() if name != "refusal"}
@@ -111,29 +112,25 @@ class ModelStep:
         self.thought = ThoughtInText(self.answered_by, request.parameters)
         self._message.calls.custom_names = custom_names(request.tools)
         attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": request.model}
-        span = begin("daybook.model_step", {**attributes, "daybook.upstream": request.upstream}, parent=self.part_of)
+        attributes["daybook.upstream"] = request.upstream
         seconds = max(self.deadline - asyncio.get_running_loop().time(), 0.001)
-        failure: Exception | None = None
-        try:
-            yield replace(request, seconds=seconds, span=span)
-            self.answered_by = request.answered_by
-        except Exception as error:
-            failure = error
-            raise
-        finally:
-            span.note(
-                {
-                    "gen_ai.response.model": self.model,
-                    "gen_ai.usage.input_tokens": int(self.usage.get("prompt_tokens") or 0),
-                    "gen_ai.usage.output_tokens": int(self.usage.get("completion_tokens") or 0),
-                }
-            )
-            span.end(failure)
+        with begin("daybook.model_step", attributes, parent=self.part_of) as span:
+            try:
+                yield replace(request, seconds=seconds, span=span)
+                self.answered_by = request.answered_by
+            finally:
+                span.note(
+                    {
+                        "gen_ai.response.model": self.model,
+                        "gen_ai.usage.input_tokens": int(self.usage.get("prompt_tokens") or 0),
+                        "gen_ai.usage.output_tokens": int(self.usage.get("completion_tokens") or 0),
+                    }
+                )
 
     def result(self) -> ModelStepResult:
         """Return the result of the finished step."""
         upstream, model = self.answered_by
-        named = self._message.calls.by_id()
+        named = self._message.calls.by_id(self.taken_ids)
         parts = self._message.parts.parts()
         fields = {**self._message.extra.result(), **({"content": parts} if parts else {})}
         if isinstance(audio := fields.get("audio"), dict):
@@ -159,11 +156,6 @@ class ModelStep:
             ),
         )
 
-    def _count(self, text: str) -> None:
-        self.bytes_left -= len(text.encode())
-        if self.bytes_left < 0:
-            raise TooLarge("The answer exceeds the gateway's size limit and was cut off.")
-
 
 def step_use(request: ModelRequest, step: ModelStep) -> ModelUse | None:
     """Return the model use of a step, even if it was cut off; None if the model sent nothing."""
@@ -182,11 +174,10 @@ async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[
                 around = {name: value for name, value in chunk.items() if name not in _IN_CHUNK and value is not None}
                 if around and not around.items() <= step.around.items():
                     step.around = dict(islice({**step.around, **around}.items(), MAX_AROUND))
-                step.model = _name_in(chunk.get("model")) or step.model
+                step.model = name_in(chunk.get("model")) or step.model
                 step.usage = newer_usage(step.usage, usage_of(chunk))
                 for choice in choices_of(chunk):
-                    delta = choice.get("delta")
-                    delta = delta if isinstance(delta, dict) else {}
+                    delta: dict[str, Any] = choice.get("delta") or {}
                     if choice.get("index"):
                         yield choice, ""  # further choices are only passed on
                         continue
@@ -194,6 +185,8 @@ async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[
                         delta = dict(moved)
                         choice = {**choice, "delta": delta}
                     text = step.take(choice, delta)
+                    if delta is not (shown := _with_thought_outside(delta, text)):
+                        choice = {**choice, "delta": shown}
                     if choice.get("finish_reason"):
                         step.choice = choice
                     if text or has_other_content(choice) or delta.get("tool_calls") or reasoning_in(delta):
@@ -208,14 +201,14 @@ async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerato
     fields. Until the answer begins only the request's own deadline applies. Raises DomainErrors."""
     with step.within_span(request) as timed:
         answer = await model().complete(timed)
-        step.model = _name_in(answer.get("model"))
+        step.model = name_in(answer.get("model"))
         step.usage = usage_of(answer)
     step.choice = answer
     choice = answer["choices"][0]
-    message = choice.get("message")
-    if isinstance(message, dict):
-        choice["message"] = message = dict(step.thought.moved(message, last=True))
-    yield choice, step.take(choice, message if isinstance(message, dict) else {}, whole=True)
+    message = dict(step.thought.moved(choice.get("message") or {}, last=True))
+    text = step.take(choice, message, whole=True)
+    choice["message"] = _with_thought_outside(message, text)
+    yield choice, text
 
 
 async def ask(
@@ -252,14 +245,21 @@ async def ask(
     return step.result()
 
 
+def _with_thought_outside(part: dict[str, Any], text: str) -> dict[str, Any]:
+    """Return a delta or a message with this text. A thought among the parts of its content (Mistral) is moved to
+    `reasoning_content`, where clients look for it."""
+    if not isinstance(part.get("content"), list) or not (thought := reasoning_in(part)):
+        return part
+    return {**part, "content": text, "reasoning_content": thought}
+
+
 def has_other_content(choice: Mapping[str, Any]) -> bool:
     """Return True if a choice contains more than text and tool calls: reasoning, a refusal, audio, …"""
-    part = choice.get("delta", choice.get("message"))  # some servers repeat the message beside an empty last delta
-    other = isinstance(part, dict) and any(value for key, value in part.items() if key not in _MESSAGE_FIELDS)
-    return other or bool(choice.get("logprobs"))
+    part = choice.get("delta") or choice.get("message") or {}
+    return bool(choice.get("logprobs")) or any(value for key, value in part.items() if key not in _MESSAGE_FIELDS)
 
 
-def _name_in(value: Any) -> str:
+def name_in(value: Any) -> str:
     """Return an upstream's name for something in storable form; "" for anything but text."""
     return storable_text(value)[:_MAX_NAME] if isinstance(value, str) else ""
 

@@ -17,8 +17,7 @@ _lock = Lock()
 
 
 def count_refusal(rule: str, kind: str) -> None:
-    """Count a write that the scan refused. Does not touch the database, since the transaction is about to be rolled
-    back."""
+    """Count a write that the scan refused. No query, since the transaction is about to be rolled back."""
     scan_blocks[rule] += 1
     with _lock:
         _unstored[timezone.now().date(), rule, kind] += 1

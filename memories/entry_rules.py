@@ -5,6 +5,8 @@ import hashlib
 import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any
 
 from django.conf import settings
 
@@ -21,6 +23,7 @@ from scanning import is_blank
 MAX_CATEGORY = 40
 MAX_KEYWORDS = 12
 MAX_KEYWORD = 40
+SCANNED = ("content", "keywords", "metadata", "category")  # fields with text, as `verdict_of` takes them
 
 
 def content_key(content: str) -> str:
@@ -137,9 +140,9 @@ def refuse_blocked(verdict: ScanVerdict) -> None:
         )
 
 
-def scanned_words(memory: Memory) -> tuple[str, list[str], dict[str, str], str]:
-    """Return the texts of a memory that are scanned, in the order of the arguments of `verdict_of`."""
-    return memory.content, memory.keywords, memory.metadata, memory.category
+def scanned_words(memory: Memory, changes: Mapping[str, Any] = MappingProxyType({})) -> tuple[Any, ...]:
+    """Return the SCANNED fields of a memory as they would be after these changes."""
+    return tuple(changes.get(name, getattr(memory, name)) for name in SCANNED)
 
 
 def set_verdict(memory: Memory) -> None:

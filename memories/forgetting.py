@@ -66,8 +66,7 @@ class Receipt:
 
 
 def forget_slices(owner_id: UUID, *, book: str | None = None, by: Actor = SYSTEM) -> Slices[Receipt]:
-    """Erase everything that is remembered about an owner, or one book, in slices. Sessions and their transcripts
-    stay."""
+    """Erase all that is remembered about an owner, or one book, in slices. Sessions and their transcripts stay."""
     return (yield from erasure_slices(erasure_begin(owner_id, Scope.MEMORIES, book=book or "", by=by)))
 
 

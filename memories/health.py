@@ -84,24 +84,26 @@ def _own_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
     blocked = count_by(rows.filter(blocked_condition()), "book")
     vectors = count_vectors(books[0].owner_id, [book.pk for book in books]) if settings.EMBEDDING_MODEL else None
     limits = limits_of_books([book.name for book in books])
-    return {
-        book.pk: _book_facts(
-            book,
-            {
+    facts = {}
+    for book in books:
+        figures: dict[str, Any] = {
+            "targets": {
                 str(target): {"used": used.get((book.pk, target), 0), "limit": limits[book.name][target]}
                 for target in Target
             },
-            memories=live.get(book.pk, 0),
-            blocked=blocked.get(book.pk, 0),
-            vectors=None if vectors is None else vectors.get(book.pk, 0),
-        )
-        for book in books
-    }
+            "memories": live.get(book.pk, 0),
+            "blocked": blocked.get(book.pk, 0),
+            "last_write_at": book.last_write_at,
+        }
+        if vectors is not None:
+            figures["vectors"] = vectors.get(book.pk, 0)
+        facts[book.pk] = Facts(figures=figures, sentences=tuple(_sentences(**figures)))
+    return facts
 
 
-def _book_facts(
-    book: Book, targets: Mapping[str, dict[str, int]], *, memories: int, blocked: int, vectors: int | None
-) -> Facts:
+def _sentences(
+    *, targets: Mapping[str, dict[str, int]], memories: int, blocked: int, vectors: int | None = None, **_: Any
+) -> list[tuple[int, str]]:
     sentences = [
         (FULLNESS, f"{Target(name).label} {min(100, figures['used'] * 100 // figures['limit'])} % full.")
         for name, figures in targets.items()
@@ -114,13 +116,4 @@ def _book_facts(
     if missing:
         subject = "1 memory waits" if missing == 1 else f"{missing} of {memories} memories wait"
         sentences.append((VECTORS, f"{subject} for a vector of {settings.EMBEDDING_MODEL}."))
-    return Facts(
-        figures={
-            "targets": targets,
-            "memories": memories,
-            "blocked": blocked,
-            "last_write_at": book.last_write_at,
-            **({} if vectors is None else {"vectors": vectors}),
-        },
-        sentences=tuple(sentences),
-    )
+    return sentences

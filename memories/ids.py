@@ -36,6 +36,5 @@ def first_id(moment: datetime) -> UUID:
 
 
 def recent_ids(now: datetime, period: timedelta) -> tuple[UUID, UUID]:
-    """Return the first and last id of rows created within the last period, for `pk__range`. It excludes rows created
-    while the clock was ahead."""
+    """Return the first and last id of the last period, for `pk__range`, without rows from a clock that was ahead."""
     return first_id(now - period), first_id(now + period)

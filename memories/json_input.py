@@ -52,8 +52,7 @@ def read_json(raw: bytes | str, *, what: str = "The body", repair: bool = False)
 
 
 def finite(text: str) -> float | None:
-    """Return a number in a JSON text, or None if it is too large (1e999): JSON has no infinity to write it with. For
-    `parse_float`."""
+    """Return a number, for `parse_float`, or None if it is too large (1e999): JSON has no infinity to write it with."""
     number = float(text)
     return number if math.isfinite(number) else None
 

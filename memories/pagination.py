@@ -41,8 +41,7 @@ def parse_cursor(after: str | None, parse: Callable[[str], T | None]) -> T | Non
 
 
 def fitting(sizes: Iterable[int]) -> int:
-    """Return how many entries of these sizes, in characters, a page may have: at least one, and about as much as a
-    request."""
+    """Return how many entries of these sizes, in characters, a page may have: at least one, up to a body's limit."""
     return max(1, sum(total <= settings.DAYBOOK_MAX_BODY for total in accumulate(sizes)))
 
 

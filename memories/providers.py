@@ -46,8 +46,7 @@ class MemoryProvider:
     async def record_interaction(
         self, scope: Scope, messages: Sequence[Mapping[str, Any]], run_id: UUID, metadata: Mapping[str, Any]
     ) -> None:
-        """Record a completed run: its user message and its answer as `{role, content}`. Called once per run, without
-        retries."""
+        """Record a completed run, its user message and its answer as `{role, content}`. Called once, no retries."""
         return None
 
 
@@ -92,8 +91,7 @@ _pending: set["asyncio.Task[None]"] = set()
 
 
 def record_later(scope: Scope, *, user: str, assistant: str, run_id: UUID, metadata: Mapping[str, Any]) -> None:
-    """Report a completed run to every provider in the background, unless the message or the answer is blank. Raises
-    ProviderUnusable."""
+    """Report a run to every provider in the background, unless a side is blank. Raises ProviderUnusable."""
     if not user.strip() or not assistant.strip():
         return
     messages = ({"role": "user", "content": user}, {"role": "assistant", "content": assistant})

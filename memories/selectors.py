@@ -1,6 +1,6 @@
 """Reading of memories, always of one owner. Writers are in memories.services."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
@@ -19,8 +19,8 @@ MAX_UNDO_CHAIN = 100  # undos of undos that are followed
 PAGE = 500  # rows of a page of `paged`
 
 
-def row_by_id(rows: QuerySet[Row], given: str) -> Row | None:
-    """Return the row with this UUID, or None if there is none or the text is not a UUID."""
+def row_by_id(rows: QuerySet[Row], given: str | UUID | None) -> Row | None:
+    """Return the row with this UUID, or None if there is none or the value is not a UUID."""
     key = parse_uuid(given)
     return rows.filter(pk=key).first() if key else None
 
@@ -114,6 +114,23 @@ def undo_steps(owner_id: UUID, sets: Iterable[UUID]) -> Iterator[tuple[UUID, Cha
         root_of = {step.pk: root_of[step.undoes_id] for step in steps if step.undoes_id}
         for step in steps:
             yield root_of[step.pk], step, distance
+
+
+def is_in_effect(steps: list[tuple[UUID, UUID | None, bool]], family: Collection[UUID]) -> bool:
+    """Return True if a revision of the family, a change set with its undos and theirs, is in effect. `steps` are the
+    revisions of a memory or document, oldest first, each as its change set, the set that this one undoes, and whether
+    the background job made it. An undo restores the state before the first revision of the set that it undoes, so the
+    search continues there; it continues before a job's, too."""
+    while steps:
+        step, undoes, by_job = steps.pop()
+        if step in family:
+            return True
+        if not by_job:
+            first = next((place for place, (earlier, *_) in enumerate(steps) if earlier == undoes), None)
+            if first is None:
+                return False
+            steps = steps[:first]
+    return False
 
 
 def change_set_of_turn(book: Book, run_id: UUID) -> ChangeSet | None:

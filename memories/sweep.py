@@ -16,6 +16,7 @@ from django.utils import timezone
 
 import scanning
 from memories.database.access import truncate_wal
+from memories.entry_rules import scanned_words
 from memories.models import (
     Artifact,
     Book,
@@ -39,7 +40,7 @@ WAL_SWEEP_SECONDS = 60.0
 _wal_sweep_due = 0.0
 _ROWS = 50
 _SCANNERS: dict[type[Model], Callable[[Any], ScanVerdict]] = {
-    Memory: lambda row: verdict_of(row.content, row.keywords, row.metadata, row.category),
+    Memory: lambda row: verdict_of(*scanned_words(row)),
     Artifact: lambda row: verdict_of_document(row.content),
 }
 

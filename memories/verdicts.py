@@ -9,6 +9,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Any
 
 import scanning
 from memories.artifacts.cleaning import scan_document
@@ -87,19 +88,9 @@ def older_rules() -> tuple[str, ...]:
     return tuple(rows.values_list("rules", flat=True).distinct())
 
 
-def is_verdict_for(
-    scan_hash: str,
-    content: str,
-    keywords: Sequence[str],
-    older: Sequence[str],
-    metadata: Mapping[str, str] = NO_METADATA,
-    category: str = "",
-) -> bool:
-    """Return True if a stored verdict is of exactly these texts, under the current rules or one of `older`."""
-    return any(
-        scan_hash == words_hash(content, keywords, metadata, category, rules=rules)
-        for rules in (scanning.RULES_VERSION, *older)
-    )
+def is_verdict_for(scan_hash: str, older: Sequence[str], *words: Any) -> bool:
+    """Return True if a verdict is of exactly these arguments of `words_hash`, by the current rules or `older` ones."""
+    return any(scan_hash == words_hash(*words, rules=rules) for rules in (scanning.RULES_VERSION, *older))
 
 
 async def scan_ahead(content: str, keywords: Sequence[str] = (), metadata: Mapping[str, str] = NO_METADATA) -> None:

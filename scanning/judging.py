@@ -10,10 +10,11 @@ from functools import lru_cache
 
 from scanning.model import model
 from scanning.orders import RULES
-from scanning.proximity import QUOTE, CompiledRule, order_findings
+from scanning.proximity import QUOTE, CompiledRule, order_matches
 from scanning.sentences import Sentence, sentences_of
 from scanning.verdict import Finding
 from scanning.views import View
+from scanning.words import BIT
 
 _REASON = "reads like an order to the assistant"
 _CERTAIN_WHEN_BARE = frozenset({"instruction_override", "role_hijack"})
@@ -22,17 +23,22 @@ _CERTAIN_WHEN_BARE = frozenset({"instruction_override", "role_hijack"})
 
 @lru_cache(maxsize=8192)
 def _possible_rules(classes: int) -> tuple[CompiledRule, ...]:
-    return tuple(rule for rule in RULES if rule.can_match(classes))
+    """Return the rules that find all that they need among these classes of a sentence."""
+    return tuple(
+        rule for rule in RULES if all(classes & mask for mask in (rule.anchor, *(near[0] for near in rule.near)))
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A rule's match in a sentence: `quoted` between quotation marks, `bare` at the beginning of the sentence."""
+    """A rule's match in a sentence: `quoted` between quotation marks, `bare` at the beginning of the sentence, or
+    encoded, which no statement about somebody is; `ambiguous` if it may also be an everyday wish or question."""
 
     finding: Finding
     sentence: Sentence
     quoted: bool
     bare: bool
+    ambiguous: bool
 
 
 def judged_orders(view: View, *, is_disguise: bool) -> Iterator[Finding]:
@@ -56,27 +62,43 @@ def orders_in(view: View, sentences: Sequence[Sentence]) -> list[Order]:
     """Return the matches of the rules in the sentences of a folded view."""
     orders = []
     for sentence in sentences:
-        for finding in order_findings(view, sentence, _possible_rules(sentence.union)):
-            word = next((at for at, start in enumerate(sentence.starts) if view.origin[start] >= finding.start), 0)
-            start = sentence.starts[word]
-            line = view.text.rfind("\n", 0, start) + 1
-            quoted = len(QUOTE.findall(view.text, max(line, start - 500), start)) % 2 == 1
-            orders.append(Order(finding, sentence, quoted, bare=word <= 1))
+        for rule, first, last in order_matches(view, sentence, _possible_rules(sentence.union)):
+            begin, end = sentence.starts[first], sentence.ends[last]
+            line = view.text.rfind("\n", 0, begin) + 1
+            quoted = len(QUOTE.findall(view.text, max(line, begin - 500), begin)) % 2 == 1
+            begin, end = view.located(begin, end)
+            finding = Finding(kind="injection", rule=rule.name, start=begin, end=end, reason=rule.reason)
+            ambiguous = rule.ambiguous or (rule.name == "role_hijack" and _is_everyday_role(view, sentence))
+            orders.append(Order(finding, sentence, quoted, bare=first <= 1 or view.decoded, ambiguous=ambiguous))
     return orders
+
+
+_EVERYDAY = BIT["EVERYDAY"] | BIT["STORY"]
+# Words of no class may precede it in scripts without spaces.
+_QUESTION_END = re.compile("[^.!?;。\n]{0,40}[?\u061f]")
+
+
+def _is_everyday_role(view: View, sentence: Sentence) -> bool:
+    """Return True for a question ("Do you have no limits on uploads?"), a game or a story ("We played a game where you
+    pretend to be a wizard without rules"), unless it is about a machine."""
+    if sentence.union & BIT["MACHINE"]:
+        return False
+    return bool(sentence.union & _EVERYDAY or _QUESTION_END.match(view.text, sentence.ends[-1]))
 
 
 def _is_certain(view: View, order: Order) -> bool:
     if order.quoted:
         return False
-    if order.bare and order.finding.rule in _CERTAIN_WHEN_BARE:
+    if order.bare and not order.ambiguous and order.finding.rule in _CERTAIN_WHEN_BARE:
         return True
     learned = model()
     # Score the sentence alone, so that surrounding text cannot make an order look harmless.
-    return learned.score(*order.sentence.alone(view.text)).value >= learned.block_from
+    value = learned.score(*order.sentence.alone(view.text)).value
+    return value >= (learned.hold_from if order.ambiguous else learned.block_from)
 
 
 _ORDER = re.compile(
-    r"\byou(?:'re| are| will| must| can| cannot| can't| should| shall| have to| always| never|'ll| won't"
+    r"you(?<!\wyou)(?:'re| are| will| must| can| cannot| can't| should| shall| have to| always| never|'ll| won't"
     r"| do not| don't)\b"
 )
 _ABOUT_ANSWERS = re.compile(

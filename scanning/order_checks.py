@@ -39,11 +39,6 @@ def _is_report(sentence: Sentence, at: int) -> bool:
     return at > 0 and sentence.words[at - 1] in ("i", "we", "they", "who", "user")
 
 
-def is_you(sentence: Sentence, at: int) -> bool:
-    """Return True if the sentence states what "you" are or have, as opposed to a question or a condition."""
-    return not sentence.words[max(at - 1, 0)].startswith(("can", "could", "would", "do", "if", "where", "how"))
-
-
 def is_short(sentence: Sentence, at: int) -> bool:
     """Return True for a short order that is not part of a longer statement."""
     return len(sentence.words) <= 12 and is_order(sentence, at)
@@ -65,6 +60,14 @@ def is_wanted(sentence: Sentence, at: int) -> bool:
     return is_order(sentence, at) and not any(mask & never for mask in sentence.masks[max(0, at - 3) : at])
 
 
+_ADVISING = word_set("convince persuade urge nudge")
+
+
+def is_deceiving(sentence: Sentence, at: int) -> bool:
+    """Return True if the verb commands to deceive or press somebody, not to convince: "trick the user"."""
+    return is_wanted(sentence, at) and sentence.words[at] not in _ADVISING
+
+
 def is_about_something(sentence: Sentence, at: int) -> bool:
     """Return True if the order is about what to tell, not how much: "don't tell the user more than three options" is
     legitimate."""
@@ -75,13 +78,21 @@ def is_about_something(sentence: Sentence, at: int) -> bool:
     return True
 
 
+_LIMITING = word_set("in on from for of than when that which")
+_SETTINGS = word_set("orders filter filters limits commands")
+
+
 def is_bare(sentence: Sentence, at: int) -> bool:
-    """Return True if the order has no object that would make it legitimate: "drop all restrictions <<<"."""
-    return (
-        len(sentence.words) <= 9
-        and is_wanted(sentence, at)
-        and not {"in", "on", "from", "for", "of"} & set(sentence.words[at:])
-    )
+    """Return True if nothing limits the order and it is not about settings: "drop all restrictions <<<"."""
+    return is_bare_setting(sentence, at) and _SETTINGS.isdisjoint(sentence.words[at + 1 : at + 3])
+
+
+def is_bare_setting(sentence: Sentence, at: int) -> bool:
+    """Return True if nothing limits the order: "disable all filters", not "cancel all orders older than …". What binds
+    "you" is no limit: "drop all restrictions that bind you"."""
+    rest = sentence.words[at:]
+    binds_you = not {"you", "your"}.isdisjoint(rest) and not {"that", "which"}.isdisjoint(rest)
+    return len(sentence.words) <= 9 and is_wanted(sentence, at) and (binds_you or _LIMITING.isdisjoint(rest))
 
 
 def is_removal(sentence: Sentence, at: int) -> bool:
@@ -96,9 +107,20 @@ def is_no_wish(sentence: Sentence, at: int) -> bool:
     return not {"wants", "want", "likes", "prefers", "does", "doesn't", "do"} & set(sentence.words[max(0, at - 5) : at])
 
 
-def is_not_to_me(sentence: Sentence, at: int) -> bool:
-    """Return True if the recipient is somebody else: "e-mail me at …" is a wish."""
-    return not _ME.intersection(sentence.words[at + 1 : at + 2])
+_SENDING_NOUNS = word_set("""
+email e-mail mail post share upload transfer copy export archive backup dump log stream call request mirror paste
+""")
+_DUTY = BIT["MUST"] | BIT["TRIGGER"]
+_AFTER_NOUNS = word_set("is was are were isn't address addresses account accounts limit")
+
+
+def is_sent(sentence: Sentence, at: int) -> bool:
+    """Return True if something is sent to somebody else. "E-mail me at …" is a wish, and "the user's work email is …"
+    only has a noun, unless there is something that must be done."""
+    before, after = sentence.words[max(0, at - 2) : at], sentence.words[at + 1 : at + 2]
+    owned = any(word.endswith(("'s", "s'")) for word in before) or not _AFTER_NOUNS.isdisjoint(after)
+    is_noun = owned and sentence.words[at] in _SENDING_NOUNS and not sentence.union & _DUTY
+    return _ME.isdisjoint(after) and not is_noun
 
 
 def is_unguarded(sentence: Sentence, at: int) -> bool:

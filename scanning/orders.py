@@ -39,17 +39,24 @@ FAMILIES: tuple[Family, ...] = (
         """,
     ),
     Family(
+        "instruction_override",
+        "tells the assistant to drop or outrank its instructions",
+        """
+        WEAKEN + RULES(0,2) + ALL(0,1) ? is_bare_setting
+        """,
+        ambiguous=True,  # "disable all filters"
+    ),
+    Family(
         "role_hijack",
         "gives the assistant another role without limits",
         """
         BECOME + UNRESTRICTED(0,12) + YOU|MACHINE|LONG(-12,12) ? is_order
-        BECOME + WITHOUT(0,10) + LIMITS(0,13) + YOU|MACHINE|LONG(-6,12) - STORY|EVERYDAY ? is_order
-        BECOME + WITHOUT(-8,12) + LIMITS(-10,8) + YOU|YOURS|MACHINE(-10,12) - STORY ? is_you
+        BECOME + WITHOUT(-8,12) + LIMITS(-10,8) + YOU|YOURS|MACHINE(-10,12) - STORY
         UNRESTRICTED + YOU(-6,4) + LONG|BECOME(-10,10) - META ? is_no_question
-        UNRESTRICTED + ANSWERS(-6,6) + YOU|YOURS|MACHINE(-10,8) - STORY ? is_you
+        UNRESTRICTED + ANSWERS(-6,6) + YOU|YOURS|MACHINE(-10,8) - STORY
         LIMITS + AVOID(-4,1) + BECOME(-12,0)
         REFUSE + NEVER(-3,2) + EVERY_REQUEST(-2,6)
-        LIMITS + CANCELLED|WITHOUT(-4,6) + YOU(-8,8) + BECOME|LONG(-12,12) - STORY ? is_you
+        LIMITS + CANCELLED|WITHOUT(-4,6) + YOU(-8,8) + BECOME|LONG(-12,12) - STORY
         UNRESTRICTED + MACHINE(0,1) + ONLY_YOU(-13,6) ? is_no_question
         REFUSE + NEVER(-4,0) + MACHINE|YOU(-8,4) + BECOME(-12,0) - STORY
         REFUSE + VIOLATION(-1,6)
@@ -74,8 +81,8 @@ FAMILIES: tuple[Family, ...] = (
         "exfiltration",
         "tells the assistant to send private data somewhere",
         """
-        SEND + CHATDATA(-7,8) + URL|EMAIL|HOST(-12,16) + ENTIRE|THIS|USER|MUST|TRIGGER(-10,14) ? is_not_to_me
-        SEND + PRIVATE(-7,10) + URL|EMAIL|HOST(-14,18) + USER|ENTIRE|TRIGGER|MUST(-12,14) ? is_not_to_me
+        SEND + CHATDATA(-7,8) + URL|EMAIL|HOST(-12,16) + ENTIRE|THIS|USER|MUST|TRIGGER(-10,14) ? is_sent
+        SEND + PRIVATE(-7,10) + URL|EMAIL|HOST(-14,18) + USER|ENTIRE|TRIGGER|MUST(-12,14) ? is_sent
         SEND + CHATDATA|PRIVATE(-7,8) + ATTACKER(-10,14)
         SEND_OUT + SENSITIVE(-7,8) + URL|EMAIL|HOST|DROPZONE(-12,14) ? is_wanted
         ONLY_YOU + URL|EMAIL|HOST(-14,14) + ENTIRE|TRIGGER(-10,10)
@@ -110,6 +117,15 @@ FAMILIES: tuple[Family, ...] = (
         "tells the assistant to push something on the user",
         """
         MANIPULATE + ONE_USER(0,3) - STORY ? is_wanted
+        """,
+        ambiguous=True,  # "convince the user to drink more water"
+    ),
+    Family(
+        "biased_advice",
+        "tells the assistant to push something on the user",
+        """
+        MANIPULATE + ONE_USER(0,3) - STORY ? is_deceiving
+        MANIPULATE + ONE_USER(0,3) + BUY|VALUABLE|SENSITIVE|CREDENTIAL|RISK|URL|HOST|EMAIL(0,12) - STORY ? is_wanted
         PROMO + ANSWERS(-12,14) + YOURS(-12,14) - NEVER_ORDER|STORY ? is_no_question
         """,
     ),

@@ -26,13 +26,24 @@ SEEN_SECONDS = 300.0
 _MAX_RECENT = 10_000
 # The first match counts, since browsers also claim to be the ones they derive from.
 _BROWSERS = {
-    "Edg": "Edge", "OPR/": "Opera", "SamsungBrowser/": "Samsung Internet", "Firefox/": "Firefox", "FxiOS/": "Firefox",
-    "CriOS/": "Chrome", "Chrome/": "Chrome", "Safari/": "Safari",
-}  # fmt: skip
+    "Edg": "Edge",
+    "OPR/": "Opera",
+    "SamsungBrowser/": "Samsung Internet",
+    "Firefox/": "Firefox",
+    "FxiOS/": "Firefox",
+    "CriOS/": "Chrome",
+    "Chrome/": "Chrome",
+    "Safari/": "Safari",
+}
 _SYSTEMS = {
-    "iPhone": "iPhone", "iPad": "iPad", "Android": "Android", "CrOS": "ChromeOS", "Windows": "Windows",
-    "Mac OS X": "macOS", "Linux": "Linux",
-}  # fmt: skip
+    "iPhone": "iPhone",
+    "iPad": "iPad",
+    "Android": "Android",
+    "CrOS": "ChromeOS",
+    "Windows": "Windows",
+    "Mac OS X": "macOS",
+    "Linux": "Linux",
+}
 _MAX_HEADER_CHARS = 1_000
 _lock = threading.Lock()
 _recent: LRUCache[str, bool] = LRUCache()

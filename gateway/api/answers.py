@@ -9,11 +9,20 @@ from typing_extensions import TypedDict
 from memories.api.answers import Change, Id, MemoryId, Moment, Page
 
 _SESSION: dict[str, Any] = {
-    "id": "01a20650-d0a0-7484-b03a-04197972ff6f", "object": "session", "agent": "assistant",
-    "title": "What could I cook?", "state": "active", "temporary": False, "pinned": False, "archived": False,
-    "tags": ["kitchen"], "turns": 2, "turns_since_memory_review": 2,
-    "created_at": "2026-11-22T09:30:00Z", "last_active_at": "2026-11-22T09:31:00Z",
-}  # fmt: skip
+    "id": "01a20650-d0a0-7484-b03a-04197972ff6f",
+    "object": "session",
+    "agent": "assistant",
+    "title": "What could I cook?",
+    "state": "active",
+    "temporary": False,
+    "pinned": False,
+    "archived": False,
+    "tags": ["kitchen"],
+    "turns": 2,
+    "turns_since_memory_review": 2,
+    "created_at": "2026-11-22T09:30:00Z",
+    "last_active_at": "2026-11-22T09:31:00Z",
+}
 
 
 class Session(TypedDict):

@@ -76,6 +76,12 @@ def result_message(block: Block, where: str) -> ChatMessage:
     return {"role": "tool", "tool_call_id": str(block.get("tool_use_id", "")), "content": content}
 
 
+def is_read_by_server(content: Any) -> bool:
+    """Whether an assistant message has results of tools that Anthropic's servers ran, or text that cites them."""
+    blocks = content if isinstance(content, list) else ()
+    return any(block.get("citations") or str(block.get("type")).endswith("_tool_result") for block in blocks)
+
+
 def _call(block: Block, where: str) -> dict[str, Any]:
     if not isinstance(block.get("name"), str) or not isinstance(block.get("id"), str):
         raise InvalidRequest(f"{where} has a tool_use block without an id or a name.", param=where)

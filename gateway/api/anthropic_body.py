@@ -1,7 +1,6 @@
 """Translates the body of a request to /v1/messages to that of a chat completion. Fields without a counterpart there are
 ignored, since clients send many that only Anthropic's servers support."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,6 +11,7 @@ from gateway.api.anthropic_blocks import (
     assistant_message,
     blocks_of,
     content_of,
+    is_read_by_server,
     joined_text,
     parts_of,
     result_message,
@@ -19,6 +19,7 @@ from gateway.api.anthropic_blocks import (
 from gateway.api.openai_body import CompletionBody, completion_body, read_object, require_type, short_name, typed_field
 from gateway.messages import ChatMessage, joined_content
 from memories.errors import InvalidRequest
+from memories.json_input import read_json
 
 _ROLES = ("user", "assistant", "system")
 _SAME_PARAMETERS = ("max_tokens", "temperature", "top_p", "top_k")
@@ -52,7 +53,8 @@ def read_messages(raw: bytes) -> CompletionBody:
     )
     names = {short_name(tool["name"]): tool["name"] for tool in tools}
     metadata = body.get("metadata")
-    return replace(completion, metadata=metadata if isinstance(metadata, dict) else {}, names=names)
+    searched = any(message["role"] == "assistant" and is_read_by_server(message["content"]) for message in messages)
+    return replace(completion, metadata=metadata if isinstance(metadata, dict) else {}, names=names, searched=searched)
 
 
 def _require_supported(body: Mapping[str, Any]) -> None:
@@ -239,7 +241,8 @@ def session_in(metadata: Mapping[str, Any]) -> str:
     if match := _SESSION_SUFFIX.search(user_id):
         return match[1]
     try:
-        session_id = json.loads(user_id).get("session_id")
-    except (ValueError, AttributeError, RecursionError):
+        given = read_json(user_id, repair=True)
+    except InvalidRequest:
         return ""
+    session_id = given.get("session_id") if isinstance(given, dict) else None
     return session_id if isinstance(session_id, str) else ""

@@ -15,6 +15,7 @@ from gateway.runs.call_ids import call_ids
 from gateway.runs.client_tools import named_run_id
 from gateway.runs.wrappers import without_reminders
 from gateway.tool_calls import call_fault
+from gateway.turns.output import cites
 from memories.database.access import in_read_thread
 from memories.errors import InvalidRequest, TooLarge
 from memories.evidence.client_texts import without_rules
@@ -33,12 +34,14 @@ _TYPE_NAMES = {bool: "true or false", list: "a list", dict: "an object", str: "t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionBody(PlainRequest):
-    """A validated request. `parameters` go to the upstream unchanged."""
+    """A validated request. `parameters` go to the upstream unchanged. `searched`: an earlier answer cites what its
+    model's server has read, which is not in the conversation."""
 
     stream: bool
     include_usage: bool
     metadata: dict[str, Any]
     names: Mapping[str, str] = field(default_factory=dict)  # the client's tool names by those the model sees
+    searched: bool = False
 
     def is_turn(self, headers: Mapping[str, str]) -> bool:
         """Return True for a turn of a conversation, False for a client's task, such as a title, which is not stored."""
@@ -116,6 +119,7 @@ def completion_body(body: dict[str, Any]) -> CompletionBody:
         metadata=metadata,
         parameters={key: value for key, value in body.items() if key not in _OWN_FIELDS}
         | ({"metadata": client_metadata} if client_metadata else {}),
+        searched=any(message["role"] == "assistant" and cites(message) for message in messages),
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gateway.api.openai_body import CompletionBody, completion_body, read_object, require_type, typed_field
-from gateway.api.responses_items import flat_name, read_items, system_messages
+from gateway.api.responses_items import flat_name, is_read_by_server, read_items, system_messages
 from gateway.client_tasks import CODEX_METADATA
 from gateway.runs.responses import SYSTEM, SYSTEM_FROM
 from memories.errors import DomainError, InvalidRequest
@@ -98,7 +98,8 @@ class ResponsesBody:
             if (error.param or "").startswith("messages"):
                 error.param = "input"
             raise
-        return replace(body, metadata={**self.client_metadata, **body.metadata}, functions_only=True)
+        metadata = {**self.client_metadata, **body.metadata}
+        return replace(body, metadata=metadata, functions_only=True, searched=any(map(is_read_by_server, self.items)))
 
 
 def read_responses_body(raw: bytes) -> ResponsesBody:

@@ -10,12 +10,14 @@ from gateway.api.openai_body import short_name
 from gateway.errors import PreviousResponseNotFound
 from gateway.messages import SYSTEM_ROLES, ChatMessage, joined_content
 from gateway.runs.call_ids import run_of_call
+from gateway.turns.output import cites
 from memories.errors import InvalidRequest
 from memories.limits import MESSAGES, TOOLS
 from prompts.conversation import NO_RESULT
 
 _TEXT_TYPES = frozenset({"input_text", "output_text", "text"})
 _OUTPUT_FIELDS = frozenset({"type", "annotations", "logprobs"})
+_CALL_ENDINGS = ("_call", "_call_output")
 _INPUT_ROLES = SYSTEM_ROLES | {"user"}
 # Call items: their type in chat completions, the field with the arguments, and its value if empty.
 _CALLS = {"function_call": ("function", "arguments", "{}"), "custom_tool_call": ("custom", "input", "")}
@@ -68,6 +70,15 @@ def _repeated_message(before: Sequence[ChatMessage], items: Sequence[Item], wait
         if item.get("role") == "user" and _content(item.get("content"), "input", joined=False) == said:
             return index
     return -1
+
+
+def is_read_by_server(item: Item) -> bool:
+    """Whether an item is a call with a result that is left out, such as a search by OpenAI's servers, or a message that
+    cites one."""
+    kind = _kind(item)
+    if kind == "message":
+        return item.get("role") == "assistant" and cites(item)
+    return kind.endswith(_CALL_ENDINGS) and kind not in _CALLS and kind not in _OUTPUTS
 
 
 def flat_name(namespace: Any, name: str) -> str:

@@ -74,7 +74,7 @@ def _number(value: Any) -> int | None:
 
 def _first_words(owner_id: UUID, runs: Iterable[UUID]) -> dict[UUID | None, str]:
     messages = Message.objects.filter(owner_id=owner_id, run_id__in=list(runs), role=Message.Role.USER)
-    return {run_id: text[:200] for run_id, text in messages.values_list("run_id", "text")}
+    return {run_id: text[:200] for run_id, text in messages.order_by("seq").values_list("run_id", "text")}
 
 
 def notes_of_runs(

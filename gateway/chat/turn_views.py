@@ -35,13 +35,13 @@ MAX_TOOL_CHARS = 2_000  # of a tool call's arguments, and of its result
 
 @dataclass(slots=True, kw_only=True)
 class TurnView:
-    """One turn on the page. `run_id` is None for commands and for messages of the client's history; `new_day` names the
-    day if the turn is its first."""
+    """One turn on the page. `run_id` is None for commands and for messages of the client's history; `follows` is the
+    run before it on its branch; `new_day` names the day if the turn is its first."""
 
     key: str
     seq: int = 0
     run_id: UUID | None = None
-    number: int = 0
+    follows: UUID | None = None
     state: str = Run.State.COMPLETED
     command: bool = False
     last: bool = False
@@ -118,14 +118,16 @@ def _grouped(messages: Iterable[Message]) -> list[TurnView]:
     turns: list[TurnView] = []
     answers: dict[str, list[str]] = defaultdict(list)
     for message in messages:
-        if message.role == Message.Role.USER or not turns or turns[-1].run_id != message.run_id:
+        begins = message.role == Message.Role.USER and not message.run_id
+        if begins or not turns or turns[-1].run_id != message.run_id:
             turns.append(TurnView(key=str(message.run_id or message.pk), seq=message.seq, run_id=message.run_id))
         turn = turns[-1]
         turn.command = message.kind == Message.Kind.COMMAND
         if message.role == Message.Role.USER:
-            turn.said, turn.said_at = message.text, message.created_at
-            if message.parts:
-                turn.said, turn.attached = first_text(message.parts), _attachments(message)
+            text = first_text(message.parts) if message.parts else message.text
+            turn.said = "\n\n".join(filter(None, (turn.said, text)))
+            turn.said_at = message.created_at
+            turn.attached = [*turn.attached, *_attachments(message)]
         elif message.text:
             answers[turn.key].append(message.text)
             turn.answer_at = message.created_at
@@ -168,7 +170,7 @@ def _attachments(message: Message) -> list[dict[str, str]]:
 
 
 def _add_run(turn: TurnView, run: Run) -> None:
-    turn.number, turn.state = run.turn, run.state
+    turn.follows, turn.state = run.follows, run.state
     turn.answer = turn.answer or run.text
     turn.answer_at = turn.answer_at or run.finished_at or run.started_at
     notes = (labels.answered_words(run.trace.get("attempts", ())), labels.toolless_words(run.trace.get("toolless")))

@@ -74,11 +74,12 @@ install_handlers(mcp)
 @mcp.exception_handler(InsufficientScope)
 def challenged(request: HttpRequest, error: Unauthorized | InsufficientScope) -> HttpResponse:
     """Return a 401 or 403 that tells the client where to sign in, and which scopes it needs."""
-    reason = "invalid_token" if given_key(request.headers.get) else ""
+    if isinstance(error, InsufficientScope):
+        reason = "insufficient_scope"
+    else:
+        reason = "invalid_token" if given_key(request.headers.get) else ""
     response = error_response(error, request.path_info)
-    response["WWW-Authenticate"] = challenge(
-        request, "insufficient_scope" if isinstance(error, InsufficientScope) else reason
-    )
+    response["WWW-Authenticate"] = challenge(request, reason)
     return response
 
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from gateway.errors import SessionBusy
 from gateway.models import Message, Run, Session
-from gateway.runs import active, fingerprint
+from gateway.runs import active
 from gateway.runs.active import StoppedBy
 from gateway.runs.closing import CLIENT_TOOLS_WAIT, run_end
 from gateway.runs.leases import LEASE, delete_ended, has_ended, limit_leases, reopen
@@ -168,11 +168,10 @@ def end_waiting(
 
     Return False if another request was first. Afterwards `session` is refreshed from the database."""
     stored = messages_of(run)
-    user = next((row for row in stored if row.role == Message.Role.USER), None)
-    if user is None or not reopen(run):
+    asked = [row for row in stored if row.role == Message.Role.USER]
+    if not asked or not reopen(run):
         return False
-    canonical = fingerprint.canonical_content(user.parts or user.text)
-    context = turn_context(session, run, user=user, user_canonical=canonical)
+    context = turn_context(session, run, asked)
     output = context.output_so_far()
     output.messages = missing_results(stored, results)
     if not keep:

@@ -13,6 +13,7 @@ from gateway.errors import SessionBusy
 from gateway.models import Agent, Message, Session
 from gateway.runs.by_id import session_named
 from gateway.runs.ending import release_lapsed
+from gateway.runs.instructions import hashes_missing
 from gateway.runs.rows import INSERT_MESSAGES, INSERT_SESSIONS, NEW_MESSAGE, messages_append, session_touch
 from gateway.services import MAX_TITLE, sessions_delete
 from gateway.sessions.message_index import history_index
@@ -108,6 +109,8 @@ def conversations_add(
             for message in _messages(session, conversation)
         ]
     )
+    pairs = zip(sessions, conversations, strict=True)
+    hashes_missing([session for session, conversation in pairs if conversation.reads_elsewhere])
 
 
 def conversations_remove(owner_id: UUID, change_set: UUID, limits: KeyLimits) -> Slices[int]:

@@ -1,18 +1,16 @@
 """What a client tells the model around a conversation, in leading system messages and definitions of tools. It may
 repeat a page, but is not stored: its hashes let later turns, reviews and consolidation recognise what comes from it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
-
 from gateway.digests import digest
 from gateway.messages import text_of
-from gateway.models import InstructionHashes, Session
+from gateway.models import InstructionHashes, Run, Session
 from gateway.runs import active
 from gateway.runs.context import NewHashes, RunOutput, TurnContext
-from gateway.runs.utterances import UNSTORED
+from gateway.runs.utterances import READ_ELSEWHERE, UNSTORED
 from gateway.upstream.paths import texts_in
 from memories.database.access import in_read_thread
 from memories.evidence.instructions import HashedInstructions, hashed_instructions
@@ -21,15 +19,19 @@ from memories.recall.failures import contained
 
 MAX_BYTES = 400_000
 """Hashes that are stored of a session, about 100,000 words without function words."""
+_WITH_TEXTS = ("functions", "response_format", "prediction")  # parameters that describe something, or contain a text
 _MAX_REMEMBERED = 2_000
 _IDLE_SECONDS = 3600
 _stored: LRUCache[UUID, str] = LRUCache()
 """Digests of the texts of sessions in this process whose hashes are all stored. Used on the event loop."""
 
 
-def instructions_of(context: TurnContext, client_tools: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+def instructions_of(
+    context: TurnContext, client_tools: Sequence[dict[str, Any]], parameters: Mapping[str, Any]
+) -> tuple[str, ...]:
     """Return the texts of a request around its conversation."""
-    return tuple(filter(None, [text_of(context.client_system), *texts_in(client_tools)]))
+    defined = [*client_tools, *(parameters[name] for name in _WITH_TEXTS if name in parameters)]
+    return tuple(filter(None, [text_of(context.client_system), *texts_in(defined)]))
 
 
 def new_hashes(owner_id: UUID, session_id: UUID, texts: Sequence[str]) -> NewHashes | None:
@@ -37,8 +39,7 @@ def new_hashes(owner_id: UUID, session_id: UUID, texts: Sequence[str]) -> NewHas
     without texts."""
     if not texts:
         return None
-    rows = _rows(owner_id, session_id).values_list("salt", "hashes")
-    kept = [(salt, bytes(hashes)) for salt, hashes in rows]
+    kept = _hashes_of(owner_id, session_id)
     salt = kept[0][0] if kept else session_id
     if any(not hashes for _, hashes in kept):
         return None
@@ -75,12 +76,25 @@ def hashes_store(session: Session, found: NewHashes | None) -> None:
         )
 
 
+def hashes_missing(sessions: Sequence[Session]) -> None:
+    """Note that the models of these new sessions read something that is not known, so that what they say counts as
+    foreign, in the caller's transaction. One query, none without sessions."""
+    InstructionHashes.objects.bulk_create(
+        [
+            InstructionHashes(owner_id=session.owner_id, session=session, salt=session.pk, hashes=b"")
+            for session in sessions
+        ]
+    )
+
+
 def hashes_copy(parent_id: UUID, fork: Session) -> None:
-    """Copy the hashes of the session that a new one was forked from, in the caller's transaction. One query, two if
-    there are any."""
+    """Copy the hashes of the session that a new one was forked from, in the caller's transaction. If its model read
+    something that the client does not send again, such as results of tools, the copy is incomplete. Two queries, three
+    if anything is copied."""
     known = earlier_instructions(fork.owner_id, parent_id)
     copied = [(UUID(bytes=salt), hashes) for salt, hashes in known.joined.items() if hashes]
-    if known.incomplete:
+    runs = Run.objects.filter(owner_id=fork.owner_id, session_id=parent_id, trace__has_any_keys=READ_ELSEWHERE)
+    if known.incomplete or runs.exists():
         copied.append((fork.pk, b""))
     InstructionHashes.objects.bulk_create(
         [InstructionHashes(owner_id=fork.owner_id, session=fork, salt=salt, hashes=hashes) for salt, hashes in copied]
@@ -89,9 +103,9 @@ def hashes_copy(parent_id: UUID, fork: Session) -> None:
 
 def earlier_instructions(owner_id: UUID, session_id: UUID) -> HashedInstructions:
     """Return the hashes of a session, with those of the sessions that it was forked from. One query."""
-    rows = _rows(owner_id, session_id).values_list("salt", "hashes")
-    return HashedInstructions([(salt.bytes, bytes(kept)) for salt, kept in rows])
+    return HashedInstructions([(salt.bytes, kept) for salt, kept in _hashes_of(owner_id, session_id)])
 
 
-def _rows(owner_id: UUID, session_id: UUID) -> QuerySet[InstructionHashes]:
-    return InstructionHashes.objects.filter(owner_id=owner_id, session_id=session_id).order_by("pk")
+def _hashes_of(owner_id: UUID, session_id: UUID) -> list[tuple[UUID, bytes]]:
+    rows = InstructionHashes.objects.filter(owner_id=owner_id, session_id=session_id).order_by("pk")
+    return [(salt, bytes(kept)) for salt, kept in rows.values_list("salt", "hashes")]

@@ -41,13 +41,23 @@ class Step:
             yield from (results[call_id] for call_id in sent)
 
 
-def loop_start(messages: Sequence[ChatMessage], client_ids: frozenset[str]) -> int:
+def loop_start(
+    messages: Sequence[ChatMessage], client_ids: frozenset[str], own_ids: frozenset[str] = frozenset()
+) -> int:
     """Return the index at which the loop begins in a client's messages: at the first message with a call of this run
-    or, if there is none, after the last user message."""
+    or, if there is none, after the last user message. A transcript that we stored has steps with only calls of ours,
+    `own_ids`, before those of the client's tools."""
     for index, message in enumerate(messages):
         if not client_ids.isdisjoint(call_ids(message)):
+            while index and _names_any(messages[index - 1], own_ids):
+                index -= 1
             return index
     return last_user_index(messages) + 1
+
+
+def _names_any(message: ChatMessage, ids: frozenset[str]) -> bool:
+    """Return True if a message makes one of these calls, or has the result of one."""
+    return message.get("tool_call_id") in ids or not ids.isdisjoint(call_ids(message))
 
 
 def loop_messages(

@@ -1,7 +1,7 @@
 """Stored messages as evidence: who said each of them, and which answers a client may pass on as a person's words."""
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Collection, Sequence, Set
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +22,9 @@ SEARCHED = "searched"
 UNSTORED = "unstored_system"
 """Key in the trace of a run whose request had system messages within the conversation, or results of tools that do not
 belong to the run. These are not stored with it."""
+UNTRUSTED = "untrusted"
+"""Key in the trace of a run that read results of its client's tools."""
+READ_ELSEWHERE = (SEARCHED, UNSTORED, UNTRUSTED)
 _MAX_ROWS = 400
 _MAX_ANSWER_SESSIONS = 8  # the latest sessions, since a client passes an answer on immediately
 _PAGE_CHARS = 10_000
@@ -60,11 +63,7 @@ def newest_within(utterances: Sequence[Utterance]) -> tuple[list[Utterance], boo
 
 def utterances_of(rows: Sequence[Message]) -> tuple[Utterance, ...]:
     """Return messages as input for evidence: untruncated, and including tool results."""
-    # A client may have a tool of the same name, such as `read`. Calls that went to a client have ids of ours, and in a
-    # history that a client sent, all calls are its own.
-    calls = [call for row in rows if row.kind != Message.Kind.HISTORY for call in row.calls]
-    named = {str(call.get("id")) for call in calls if is_memory_tool((call.get("function") or {}).get("name"))}
-    memory_calls = {call_id for call_id in named if run_of_call(call_id) is None}
+    memory_calls = own_calls(calls_made(rows))
     return tuple(
         Utterance(
             speaker=_speaker(row, memory_calls),
@@ -75,6 +74,17 @@ def utterances_of(rows: Sequence[Message]) -> tuple[Utterance, ...]:
         )
         for row in rows
     )
+
+
+def calls_made(rows: Sequence[Message]) -> list[dict[str, Any]]:
+    """Return the calls of models in these messages. In a history that a client sent, all calls are its own."""
+    return [call for row in rows if row.kind != Message.Kind.HISTORY for call in row.calls]
+
+
+def own_calls(calls: Sequence[Any], client_tools: Collection[str] = ()) -> set[str]:
+    """Return the ids of the calls that are of a memory tool. A client may have a tool of the same name, such as `read`;
+    calls that went to a client have ids of ours."""
+    return {call["id"] for call in calls if isinstance(call.get("id"), str) and _is_own_call(call, client_tools)}
 
 
 def unread_and_unstored(rows: Sequence[Message]) -> tuple[bool, bool]:
@@ -101,9 +111,12 @@ def answers_elsewhere(owner_id: UUID, session_id: UUID) -> list[str]:
     return list(long_enough.order_by("-id").values_list(Left("text", MAX_ANSWER_CHARS), flat=True)[:MAX_ANSWERS])
 
 
-def is_memory_tool(name: Any) -> bool:
-    """Return True for the name of a memory tool, also with what models write around it."""
-    return isinstance(name, str) and tool_meant(name, TOOLS) in TOOLS
+def _is_own_call(call: dict[str, Any], client_tools: Collection[str]) -> bool:
+    function = call.get("function")
+    name = function.get("name") if isinstance(function, dict) else None
+    if not isinstance(name, str) or name in client_tools or run_of_call(call["id"]) is not None:
+        return False
+    return tool_meant(name, TOOLS) in TOOLS  # also with what models write around the name
 
 
 def _speaker(row: Message, memory_calls: Set[str]) -> Speaker:

@@ -22,6 +22,7 @@ from gateway.runs import active, closing
 from gateway.runs.client_tools import ClientCalls
 from gateway.runs.context import TurnContext
 from gateway.runs.instructions import hashes_gather, instructions_of
+from gateway.runs.utterances import SEARCHED
 from gateway.steps import (
     ENDED,
     ModelStep,
@@ -32,6 +33,7 @@ from gateway.steps import (
     step_use,
     stream_step,
 )
+from gateway.tool_calls import calls_in
 from gateway.turns.events import Delta, Done, Event, Recalled, ToolUsed, TurnOptions
 from gateway.turns.evidence import note_foreign_texts
 from gateway.turns.injection import build_messages, notify_providers, prepare, stored_injection
@@ -120,13 +122,16 @@ class Turn:
     async def _run_steps(self, messages: list[dict[str, Any]]) -> AsyncGenerator[Event]:
         steps_before = self.output.trace.get("steps", 0)
         note_foreign_texts(self.context, self.output.trace, self._tools.client_names)
-        self.output.instructions = instructions_of(self.context, self.options.client_tools)
+        if self.options.searched:
+            self.output.trace[SEARCHED] = True
+        self.output.instructions = instructions_of(self.context, self.options.client_tools, self.options.parameters)
         for number in range(1, settings.RUN_STEPS + 1):
             last = number == settings.RUN_STEPS
             request = self._request(messages, () if last else self._tools.definitions)
             note_request(self.output.trace, request, request.upstream, request.model)
             room = settings.ANSWER_BYTES - len(self.output.text.encode())
-            step = ModelStep(deadline=self._deadline, bytes_left=room, part_of=self._span)
+            earlier = frozenset(call["id"] for message in self._made for call in calls_in(message))
+            step = ModelStep(deadline=self._deadline, bytes_left=room, taken_ids=earlier, part_of=self._span)
             self.output.trace["steps"] = steps_before + number
             self._uncounted = request, step
             tracker = self._client_calls()
@@ -191,10 +196,14 @@ class Turn:
         sought = () if self._server_parses else own_names
         return WrittenCalls(sought, f"{self.context.run_id}:{self.output.trace['steps']}", messages)
 
+    @property
+    def _made(self) -> Sequence[ChatMessage]:
+        """The run's messages so far, of which clients leave out some."""
+        return (*self.context.stored, *self.output.messages)
+
     def _client_calls(self) -> ClientCalls:
         client_names = self._tools.client_names if self.options.client_tools else None
-        made = (*self.context.stored, *self.output.messages)  # clients leave out earlier messages
-        start = sum(len(message.get("tool_calls") or ()) for message in made)  # a number that no earlier call has
+        start = sum(len(calls_in(message)) for message in self._made)  # a number that no earlier call has
         return ClientCalls(self.context.run_id, start=start, client_names=client_names, own=self._tools.names)
 
     def _request(self, messages: list[dict[str, Any]], tools: tuple[dict[str, Any], ...]) -> ModelRequest:

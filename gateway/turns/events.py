@@ -19,6 +19,7 @@ class TurnOptions:
     parameters: dict[str, Any] = field(default_factory=dict)
     client_tools: tuple[dict[str, Any], ...] = ()
     functions_only: bool = False  # see ModelRequest
+    searched: bool = False  # whether earlier answers are by models whose servers read something
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,26 +2,29 @@
 
 import json
 from collections.abc import Collection, Container, Iterator, Sequence, Set
+from itertools import takewhile
 from typing import Any
 
 from gateway.messages import SYSTEM_ROLES, ChatMessage, has_media, last_user_index, text_of
 from gateway.models import Message
-from gateway.runs.call_ids import run_of_call
 from gateway.runs.context import RunOutput, TurnContext
 from gateway.runs.instructions import earlier_instructions
 from gateway.runs.participants import is_from_other, other_participants
+from gateway.runs.session_rows import shown_messages
 from gateway.runs.utterances import (
     SEARCHED,
     UNSTORED,
+    UNTRUSTED,
     answers_elsewhere,
-    is_memory_tool,
+    calls_made,
     newest_within,
     noted_in,
+    own_calls,
     utterances_of,
 )
 from gateway.tool_calls import calls_in, tool_names
 from memories.evidence import Conversation, Speaker, Utterance
-from memories.evidence.client_texts import is_written_by_client
+from memories.evidence.client_texts import announces_text, is_written_by_client
 from memories.recall.two_lanes import Injection
 
 MISSED_QUOTES = "missed_quotes"
@@ -42,8 +45,7 @@ def conversation_of(
     stored = utterances_of(rows)
     places = {(said.speaker, said.text): said for said in stored}
     messages = [*context.messages, *output.messages]
-    made = [call for row in rows if row.kind != Message.Kind.HISTORY for call in row.calls]
-    made += _calls_made(context, output.messages)
+    made = [*calls_made(rows), *_calls_made(context, output.messages)]
     own = own_calls(made, tool_names(client_tools))
     others = other_participants(context.messages) | {row.participant for row in rows if row.participant}
     ours = _ours_in(context.messages, made, own)
@@ -83,12 +85,13 @@ def _has_earlier_media(rows: Sequence[Message]) -> bool:
 
 def note_foreign_texts(context: TurnContext, trace: dict[str, Any], client_tools: Collection[str]) -> None:
     """Note in a run's trace if it reads results of its client's tools, system messages within the conversation, or
-    messages of other participants, of which only the last is stored."""
-    made = _calls_made(context, context.stored)
-    if reads_untrusted(context.messages, _ours_in(context.messages, made, own_calls(made, client_tools))):
-        trace["untrusted"] = True
-        if not context.stored:  # such as those of a step that the client repeats
-            trace[UNSTORED] = True
+    messages of other participants, of which only the newest are stored."""
+    if last_user_index(context.messages) + 1 < len(context.messages):  # rarely; comparing the calls takes time
+        made = _calls_made(context, context.stored)
+        if reads_untrusted(context.messages, _ours_in(context.messages, made, own_calls(made, client_tools))):
+            trace[UNTRUSTED] = True
+            if not context.stored:  # such as those of a step that the client repeats
+                trace[UNSTORED] = True
     has_system = any(message.get("role") in SYSTEM_ROLES for message in context.messages)
     if has_system or other_participants(context.messages):
         trace[UNSTORED] = True
@@ -96,10 +99,7 @@ def note_foreign_texts(context: TurnContext, trace: dict[str, Any], client_tools
 
 def reads_untrusted(messages: Sequence[ChatMessage], own: Container[str]) -> bool:
     """Return True if results of client tools follow the last user message. `own` are the ids of calls that are ours."""
-    first = last_user_index(messages) + 1
-    if first == len(messages):
-        return False
-    return any(speaker == Speaker.TOOL for speaker, _ in _spoken(messages[first:], own))
+    return any(speaker == Speaker.TOOL for speaker, _ in _spoken(messages[last_user_index(messages) + 1 :], own))
 
 
 def _calls_made(context: TurnContext, messages: Sequence[ChatMessage]) -> list[Any]:
@@ -107,11 +107,6 @@ def _calls_made(context: TurnContext, messages: Sequence[ChatMessage]) -> list[A
     or another model's, whatever their tools are called."""
     ours = [*context.messages, *messages] if context.is_native else messages
     return [call for message in ours for call in calls_in(message)]
-
-
-def own_calls(calls: Sequence[Any], client_tools: Collection[str]) -> set[str]:
-    """Return the ids of the calls that are of a memory tool."""
-    return {call["id"] for call in calls if isinstance(call.get("id"), str) and _is_own_call(call, client_tools)}
 
 
 def _ours_in(messages: Sequence[ChatMessage], made: Sequence[Any], own: Set[str]) -> Set[str]:
@@ -145,27 +140,21 @@ def _spoken(
             yield Speaker.TOOL, text
 
 
-def _is_own_call(call: dict[str, Any], client_tools: Collection[str]) -> bool:
-    """Return True for a call of a memory tool. A client may have a tool of the same name, such as `read`; calls that
-    went to a client have ids of ours."""
-    function = call.get("function")
-    name = function.get("name") if isinstance(function, dict) else None
-    return is_memory_tool(name) and name not in client_tools and run_of_call(call["id"]) is None
-
-
 def _texts(content: Any) -> Iterator[str]:
     """Yield the texts of a user message part by part, since an attached text file is a separate part. A message that
-    begins with a client's mark is one text."""
+    begins with a client's mark is one text, and so are a part that announces others and those."""
     texts = [text for part in content if (text := text_of([part]))] if isinstance(content, list) else []
     if len(texts) > 1 and not is_written_by_client(texts[0]):
-        yield from texts
+        alone = list(takewhile(lambda text: not announces_text(text), texts))
+        yield from alone
+        if len(alone) < len(texts):
+            yield "\n".join(texts[len(alone) :])
     elif text := text_of(content):
         yield text
 
 
 def _stored(context: TurnContext) -> Sequence[Message]:
     """Return the newest messages of the session's branch, oldest first."""
-    rows = Message.objects.filter(owner_id=context.owner_id, session_id=context.session_id)
-    rows = rows.exclude(kind=Message.Kind.COMMAND).exclude(run__superseded=True).order_by("-seq")
+    rows = shown_messages(context.owner_id, context.session_id).order_by("-seq")
     columns = ("owner_id", "session_id", "run_id", "kind", "role", "text", "tool_calls", "tool_call_id", "participant")
     return [*reversed(rows.only(*columns)[:_MAX_ROWS])]

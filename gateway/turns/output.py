@@ -18,11 +18,20 @@ from memories.storable import storable_text
 
 MAX_REASONING = 32_000  # characters per turn
 MAX_ATTEMPTS = 100
-# Parameters that ask for a search: OpenAI, xAI, OpenRouter, Perplexity, DashScope (Qwen)
+# Parameters that ask for a search, or name documents to read: OpenAI, xAI, OpenRouter, Perplexity, DashScope (Qwen),
+# Qianfan, Hunyuan; Azure, LiteLLM, vLLM and Cohere
 _SEARCH_PARAMETERS = frozenset(
-    {"web_search_options", "search_parameters", "plugins", "search_domain_filter", "enable_search"}
-)
-_CITATIONS = ("citations", "search_results")  # of a whole answer: Perplexity, xAI
+    {
+        "web_search_options", "search_parameters", "plugins", "search_domain_filter", "enable_search", "web_search",
+        "enable_enhancement", "data_sources", "vector_store_ids", "documents",
+    }
+)  # fmt: skip
+# Parameters whose fields a server or proxy treats as parameters: LiteLLM and others; vLLM, SGLang and llama.cpp
+_MERGED = ("extra_body", "chat_template_kwargs")
+# Of a whole answer: Perplexity, xAI; DashScope and Hunyuan; Zhipu; Volcengine
+_CITATIONS = ("citations", "search_results", "search_info", "web_search", "references")
+# Of a message: OpenAI and OpenRouter; Cohere and LiteLLM; Groq; Azure
+_MESSAGE_CITATIONS = ("annotations", "citations", "executed_tools", "context")
 _OF_CLIENTS = ("function", "custom")  # types of tools whose results a client sends
 # Models that search: of OpenRouter, Perplexity, Groq, OpenAI
 _SEARCH_MODELS = re.compile(r"[:-]online\b|\bsonar\b|\bcompound\b|-search\b|\bdeep-research\b", re.IGNORECASE)
@@ -130,8 +139,9 @@ def note_request(trace: dict[str, Any], request: ModelRequest, upstream: str, mo
     """Note in a run's trace if a request lets the server and model that answer it read something themselves."""
     dialect = dialect_of(upstream)
     sent = {"model": model, **request.parameters, "tools": request.tools, **dialect.set}
-    if isinstance(extra := sent.get("extra_body"), Mapping):  # which LiteLLM and others merge into the request
-        sent |= extra
+    for name in _MERGED:
+        if isinstance(extra := sent.get(name), Mapping):
+            sent |= extra
     # {} asks for a search, too.
     asked = {name for name in _SEARCH_PARAMETERS if sent.get(name) not in (None, False, [])}
     tools = sent["tools"] or ()
@@ -151,6 +161,12 @@ def _is_of_client(tool: Any) -> bool:
 def note_answer(trace: dict[str, Any], choice: Mapping[str, Any], around: Mapping[str, Any]) -> None:
     """Note in a run's trace if a piece of an answer cites what the model server has read."""
     part = choice.get("delta") or choice.get("message")
-    cites = isinstance(part, dict) and part.get("annotations")
-    if cites or any(around.get(name) for name in _CITATIONS):
+    if (isinstance(part, dict) and cites(part)) or any(around.get(name) for name in _CITATIONS):
         trace[SEARCHED] = True
+
+
+def cites(message: Mapping[str, Any]) -> bool:
+    """Whether a message or delta of a model, or a part of its content, names what the model server has read."""
+    content = message.get("content")
+    parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
+    return any(part.get(name) for part in (message, *parts) for name in _MESSAGE_CITATIONS)

@@ -12,6 +12,7 @@ import httpx2
 from django.conf import settings
 
 from gateway.errors import RequestRefused, UpstreamUnreachable
+from gateway.tool_calls import calls_in
 from gateway.upstream.error_body import is_error
 from gateway.upstream.fault_classes import BOTCHED_CALL
 from gateway.upstream.faults import BROKE_OFF, fault_in_answer
@@ -181,8 +182,8 @@ def chunk_of_completion(answer: dict[str, Any]) -> Chunk:
     for choice in given:
         message = choice.get("message")
         delta = dict(message) if isinstance(message, dict) else {}
-        if isinstance(calls := delta.get("tool_calls"), list):
-            delta["tool_calls"] = [call | {"index": at} for at, call in enumerate(calls) if isinstance(call, dict)]
+        if delta.get("tool_calls"):
+            delta["tool_calls"] = [call | {"index": at} for at, call in enumerate(calls_in(delta))]
         rest = {name: value for name, value in choice.items() if name != "message"}
         content = delta.get("content")
         parts = content if isinstance(content, list) else [{"text": content}]
@@ -192,9 +193,15 @@ def chunk_of_completion(answer: dict[str, Any]) -> Chunk:
     return answer | {"object": "chat.completion.chunk", "choices": choices}
 
 
-def holds_whole_message(chunk: Chunk) -> bool:
-    """Return True if a chunk has a complete message instead of a delta."""
-    return any("message" in choice and "delta" not in choice for choice in choices_of(chunk))
+def with_deltas(chunk: Chunk, *, begun: bool) -> Chunk:
+    """Return a chunk of which only the deltas count. A message in place of them is the whole answer if that has not
+    `begun`. Otherwise it repeats what was streamed (Perplexity, MiniMax), and is left out."""
+    choices = choices_of(chunk)
+    if not begun and any(choice.get("message") and not choice.get("delta") for choice in choices):
+        return chunk_of_completion(chunk)
+    for choice in choices:
+        choice.pop("message", None)
+    return chunk
 
 
 def raise_if_failed(answer: Any, request: httpx2.Request) -> None:
@@ -212,8 +219,8 @@ def raise_if_failed(answer: Any, request: httpx2.Request) -> None:
 
 
 def normalised(answer: Chunk, *, single_choice: bool) -> Chunk:
-    """Give a chunk or a completion OpenAI's finish reasons and integer indexes, without a usage or a message that is
-    not an object, in place, and return it. With `single_choice` the index is 0 whatever the server says."""
+    """Give a chunk or a completion OpenAI's finish reasons, role and integer indexes, without a usage or a message that
+    is not an object, in place, and return it. With `single_choice` the index is 0 whatever the server says."""
     if not isinstance(answer.get("usage", {}), dict):
         del answer["usage"]
     choices = choices_of(answer)
@@ -221,7 +228,9 @@ def normalised(answer: Chunk, *, single_choice: bool) -> Chunk:
         for name in ("delta", "message"):
             if not isinstance(choice.get(name), dict | None):
                 choice[name] = {}
-        reason, index = choice.get("finish_reason"), choice.get("index", 0)
+        if isinstance(message := choice.get("message"), dict):
+            message["role"] = "assistant"
+        reason, index = choice.get("finish_reason"), choice.get("index")
         if isinstance(reason, str):
             choice["finish_reason"] = _FINISH_REASONS.get(reason.lower(), reason)
         if index == 0:
@@ -237,8 +246,7 @@ def has_content(chunk: Chunk) -> bool:
     """Return True if a chunk holds text, reasoning, a tool call or a finish reason. Some servers send only a role
     before the model begins to answer."""
     for choice in choices_of(chunk):
-        delta = choice.get("delta")
-        filled = isinstance(delta, dict) and any(value for name, value in delta.items() if name != "role")
+        filled = any(value for name, value in (choice.get("delta") or {}).items() if name != "role")
         if filled or choice.get("text") or choice.get("finish_reason"):
             return True
     return False

@@ -1,8 +1,9 @@
 """Parses the error bodies of model servers and removes the key and the address from them.
 
 The formats: OpenAI's `{"error": {…}}`; the same in a list (Gemini); with `error` as a string (xAI, TGI, vLLM, LM
-Studio); flat with `message` (SGLang, DashScope, Cohere); flat with `detail`, inside `message` or next to it (Mistral,
-FastAPI); with a cause inside `metadata.raw` (OpenRouter); and plain text."""
+Studio), or a list as `error` or `errors` (Cloudflare); flat with `message` (SGLang, DashScope, Cohere); flat with
+`detail`, inside `message` or next to it (Mistral, FastAPI); with a cause inside `metadata.raw` (OpenRouter); and plain
+text."""
 
 import json
 import re
@@ -60,7 +61,12 @@ _NO_MODEL = re.compile(
 _NO_MODEL_CODE = "model_not_found"
 _NO_ENDPOINT = ("No endpoints found that can", "No endpoints found that support")  # OpenRouter
 _NO_KEY = re.compile(r"(?:incorrect api key|api key (?:not (?:valid|found)|expired))\b", re.IGNORECASE)
-_NO_CREDIT = "credit balance is too low to access the"
+# Messages of Anthropic, of Z.ai and MiniMax, of SiliconFlow, and of Zhipu, with any status
+_NO_CREDIT = re.compile(
+    r"credit balance is too low to access the|\binsufficient (?:account )?balance\b|\baccount balance is insufficient|"
+    r"余额不足",
+    re.IGNORECASE,
+)
 _NO_CREDIT_CODES = frozenset({"insufficient_quota", "credit_balance_exhausted", "billing_not_active", "Arrearage"})
 # Messages with a 404 for an unknown address: FastAPI (vLLM, SGLang, LiteLLM), Go (Ollama), llama.cpp, Azure, OpenAI,
 # Express, LM Studio, a proxy's HTML page, or an empty one.
@@ -107,7 +113,7 @@ def status_meant(status: int, error: ParsedError) -> int:
     is_refusal = status in REQUEST_STATUSES
     if error.code in _REQUEST_CODES or (status == 404 and error.message.startswith(_NO_ENDPOINT)):
         return status if is_refusal else 400
-    if error.code in _NO_CREDIT_CODES or (is_refusal and _NO_CREDIT in error.message):
+    if error.code in _NO_CREDIT_CODES or _NO_CREDIT.search(error.message):
         return 402
     if is_refusal and _NO_KEY.match(error.message):
         return 401
@@ -153,7 +159,9 @@ def _read(body: Any, depth: int = 0) -> ParsedError:
         return ParsedError(message=body)
     if not isinstance(body, dict):
         return ParsedError()
-    error = body.get("error")
+    error = body.get("error") or body.get("errors")
+    if isinstance(error, list) and depth < 3:
+        return _read(error, depth + 1)
     if isinstance(error, dict):
         return _of_object(error, depth)
     if isinstance(error, str) and error:

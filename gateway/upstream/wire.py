@@ -6,7 +6,7 @@ a turn. There is one SDK client per upstream and process. Every fault is raised 
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, TypeVar
 
@@ -28,10 +28,10 @@ from gateway.upstream.answer import (
     choices_of,
     chunk_of_completion,
     has_content,
-    holds_whole_message,
     is_finished,
     max_body_bytes,
     normalised,
+    with_deltas,
 )
 from gateway.upstream.cache import UpstreamCache, upstream_cache
 from gateway.upstream.client import UpstreamClient
@@ -39,7 +39,7 @@ from gateway.upstream.collected import CompletionBuilder
 from gateway.upstream.error_body import MAX_ERROR_BYTES
 from gateway.upstream.faults import NO_KEY, WIRE_ERRORS, connection_error, refusal_error, refuses_to_stream
 from gateway.upstream.in_process import IN_PROCESS, EmbeddingTransport
-from gateway.upstream.request import Deadlines, ModelRequest
+from gateway.upstream.request import CHAT, Deadlines, ModelRequest
 from gateway.upstream_options import UPSTREAM_NAME
 from memories.errors import DomainError, InvalidRequest
 from memories.limits import VECTOR_BYTES
@@ -87,7 +87,12 @@ class OpenAIModel:
 
     async def embeddings(self, request: ModelRequest) -> bytes:
         adapted = AdaptedRequest(request, self._cache, stream=False)
-        return await _retried(adapted, lambda: self._document(adapted, JSONDocument.embeddings, VECTOR_BYTES))
+
+        async def ask() -> bytes:
+            async with self._opened(adapted) as response:
+                return await _document(response, adapted, JSONDocument.embeddings, VECTOR_BYTES)
+
+        return await _retried(adapted, ask)
 
     async def close(self) -> None:
         """Close the connections of this loop's clients; the next request makes new ones."""
@@ -98,27 +103,13 @@ class OpenAIModel:
                 await client.close()
 
     async def _completion(self, adapted: AdaptedRequest) -> dict[str, Any]:
-        def ask() -> Coroutine[Any, Any, dict[str, Any]]:
-            if adapted.streams:
-                return self._collected(adapted)
-            return self._document(adapted, JSONDocument.completion, max_body_bytes())
+        async def ask() -> dict[str, Any]:
+            async with self._opened(adapted) as response:
+                if adapted.streams or (adapted.request.path == CHAT and _is_stream(response)):
+                    return await _collected(response, adapted)
+                return await _document(response, adapted, JSONDocument.completion, max_body_bytes())
 
         return normalised(await _retried(adapted, ask), single_choice=adapted.request.single_choice)
-
-    async def _collected(self, adapted: AdaptedRequest) -> dict[str, Any]:
-        builder = CompletionBuilder()
-        async with self._opened(adapted) as response, aclosing(_chunks(response, adapted)) as chunks:
-            async for chunk in chunks:
-                builder.add(chunk)
-        return builder.completion()
-
-    async def _document(self, adapted: AdaptedRequest, parse: Parse[T], max_bytes: int) -> T:
-        document = JSONDocument(max_bytes)
-        async with self._opened(adapted) as response, aclosing(_pieces(response, adapted.deadlines)) as pieces:
-            async for data in pieces:
-                adapted.deadlines.begun = True
-                document.feed(data)
-            return parse(document, response.request)
 
     @asynccontextmanager
     async def _opened(self, adapted: AdaptedRequest) -> AsyncGenerator[httpx2.Response]:
@@ -183,6 +174,11 @@ def _is_compressed(response: httpx2.Response) -> bool:
     return any(name in codings for name in ("gzip", "deflate", "br", "zstd"))
 
 
+def _is_stream(response: httpx2.Response) -> bool:
+    """Return True for a stream, which some servers send although they were not asked to (mini-sglang, Unsloth)."""
+    return response.headers.get("content-type", "").lower().startswith("text/event-stream")
+
+
 async def _beginning(response: httpx2.Response) -> bytes:
     """Return the beginning of a body that describes an error; nothing of a compressed one."""
     body = bytearray()
@@ -206,18 +202,15 @@ async def _pieces(response: httpx2.Response, deadlines: Deadlines) -> AsyncGener
                 data = await anext(body, None)
             if deadlines.over:  # a body that always has data ready never times out
                 raise TimeoutError
-        except TimeoutError:
+        except (TimeoutError, *WIRE_ERRORS) as error:
             if deadlines.finished:
                 return
-            raise deadlines.fault() from None
-        except WIRE_ERRORS:
-            if deadlines.finished:
-                return
+            if isinstance(error, TimeoutError):
+                raise deadlines.fault() from None
             raise
         if data is None:
             deadlines.ended = True
-            if not deadlines.finished:
-                yield b"\n"
+            yield b"\n"
             return
         yield data
 
@@ -226,9 +219,28 @@ def _chunk_of(line: bytes, events: EventReader, deadlines: Deadlines) -> Chunk |
     try:
         return events.chunk_of(line)
     except ValueError:
+        if deadlines.ended and deadlines.finished:
+            return None
         if deadlines.ended:  # the last line is not complete
             raise UpstreamUnreachable(CUT_OFF) from None
         raise
+
+
+async def _document(response: httpx2.Response, adapted: AdaptedRequest, parse: Parse[T], max_bytes: int) -> T:
+    document = JSONDocument(max_bytes)
+    async with aclosing(_pieces(response, adapted.deadlines)) as pieces:
+        async for data in pieces:
+            adapted.deadlines.begun = True
+            document.feed(data)
+    return parse(document, response.request)
+
+
+async def _collected(response: httpx2.Response, adapted: AdaptedRequest) -> dict[str, Any]:
+    builder = CompletionBuilder()
+    async with aclosing(_chunks(response, adapted)) as chunks:
+        async for chunk in chunks:
+            builder.add(chunk)
+    return builder.completion()
 
 
 async def _chunks(response: httpx2.Response, adapted: AdaptedRequest) -> AsyncGenerator[Chunk]:
@@ -245,11 +257,12 @@ async def _chunks(response: httpx2.Response, adapted: AdaptedRequest) -> AsyncGe
                     document.feed_line(line)
                     continue
                 if chunk is DONE:
-                    if not answered:
+                    if answered:
+                        return
+                    if not document.begun:
                         raise UpstreamUnreachable(NO_CHOICE)
-                    return
-                if holds_whole_message(chunk) and not deadlines.begun:
-                    chunk = chunk_of_completion(chunk)
+                    continue  # 9router ends a document like a stream
+                chunk = with_deltas(chunk, begun=deadlines.begun)
                 answered = answered or bool(choices_of(chunk))
                 if has_content(chunk):
                     deadlines.begun, deadlines.finished = True, is_finished(chunk)
@@ -267,23 +280,17 @@ def is_demo() -> bool:
 
 
 def _make_client(upstream: str) -> UpstreamClient:
+    transport: httpx2.AsyncBaseTransport
     if is_demo() and upstream == "default":
-        return _client_in_process(DemoTransport())
-    if settings.EMBEDDING_PATH and upstream == IN_PROCESS:
-        return _client_in_process(EmbeddingTransport(settings.EMBEDDING_PATH))
-    address = settings.DAYBOOK_UPSTREAMS.get(upstream)
-    if address is None:
+        transport = DemoTransport()
+    elif settings.EMBEDDING_PATH and upstream == IN_PROCESS:
+        transport = EmbeddingTransport(settings.EMBEDDING_PATH)
+    elif address := settings.DAYBOOK_UPSTREAMS.get(upstream):
+        return UpstreamClient(base_url=address["url"], api_key=address["key"] or NO_KEY, http_client=http_client())
+    else:
         raise InvalidRequest(missing_upstream(upstream))
-    return UpstreamClient(base_url=address["url"], api_key=address["key"] or NO_KEY, http_client=http_client())
-
-
-def _client_in_process(transport: httpx2.AsyncBaseTransport) -> UpstreamClient:
-    """Return the client of a model that runs in this process behind `transport`. Its address is never resolved."""
-    return UpstreamClient(
-        base_url="http://in-process.invalid/v1",
-        api_key=NO_KEY,
-        http_client=openai.DefaultAsyncHttpxClient(transport=transport),
-    )
+    http = openai.DefaultAsyncHttpxClient(transport=transport)
+    return UpstreamClient(base_url="http://in-process.invalid/v1", api_key=NO_KEY, http_client=http)  # never resolved
 
 
 def http_client() -> httpx2.AsyncClient:

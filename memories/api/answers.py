@@ -1,5 +1,4 @@
-"""The response schemas of this app's operations, for the OpenAPI document and for the JSON of rows. A test compares
-real responses with them."""
+"""Response schemas, for the OpenAPI document and for the JSON of rows. A test compares real responses with them."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal, NotRequired
@@ -107,8 +106,7 @@ def list_of(entry: Any, description: str, *, name: str = "") -> Any:
 
 
 def as_shape(shape: type, row: Any, **values: Any) -> dict[str, Any]:
-    """Return the fields of a schema as a dict, taken from `values` or else from the row's attributes. UUIDs become
-    strings."""
+    """Return the fields of a schema, from `values` or else from the row's attributes. UUIDs become strings."""
     fields = {name: values[name] if name in values else getattr(row, name) for name in shape.__annotations__}
     return {name: str(value) if isinstance(value, UUID) else value for name, value in fields.items()}
 

@@ -29,8 +29,7 @@ def register_exporter(name: str, exporter: Exporter) -> None:
 
 
 def export_lines(owner_id: UUID, *, book: str | None = None) -> Iterator[str]:
-    """Yield the lines of an export: a header, memories, revisions and, unless it covers a single book, the rows of the
-    registered exporters."""
+    """Yield a header, memories, revisions and, unless it covers a single book, the rows of the exporters."""
     yield _line({"type": "header", "format": FORMAT, "version": 1, "book": book})
     memories = Memory.objects.filter(owner_id=owner_id).prefetch_related("book")  # many memories share few books
     revisions = Revision.objects.filter(owner_id=owner_id).select_related("change_set")

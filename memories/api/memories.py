@@ -1,5 +1,4 @@
-"""/api/memories, /api/changes, /api/notifications: memories, their history, and undo. Search is in
-memories.api.search."""
+"""/api/memories (the search is in memories.api.search), /api/changes and /api/notifications."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -17,7 +16,7 @@ from memories.bulk_edits import BulkAction, BulkEditResult, bulk_edit_slices, ed
 from memories.caller import ALL_BOOKS, ApiRequest, Caller
 from memories.database.access import in_read_thread, in_thread
 from memories.database.batches import in_slices
-from memories.entry_rules import clean_category, clean_content, clean_keywords
+from memories.entry_rules import clean_category, clean_content, clean_keywords, scanned_words
 from memories.errors import InvalidRequest, NotFound
 from memories.filters import MemoryFilters, contains_text, metadata_from_query
 from memories.health import health_of_books
@@ -263,9 +262,7 @@ def _get(caller: Caller, memory_id: str, *, deleted: bool = False) -> Memory:
 def _scan_patch(caller: Caller, memory_id: str, fields: MemoryFields) -> None:
     """Scan the memory as it would be after the patch, before the lock is taken."""
     memory = _get(caller, memory_id)
-    changes = memory_changes(memory, fields)
-    names = ("content", "keywords", "metadata", "category")
-    verdict_of(*(changes.get(name, getattr(memory, name)) for name in names))
+    verdict_of(*scanned_words(memory, memory_changes(memory, fields)))
 
 
 def _patch(caller: Caller, memory_id: str, fields: MemoryFields, version: int | None) -> dict[str, Any]:

@@ -55,8 +55,7 @@ async def memory_search(request: ApiRequest, body: SearchIn) -> dict[str, Any]:
 
 
 async def _vector(caller: Caller, body: SearchIn) -> Sequence[float] | None:
-    """Return the query's vector if a single book with vectors is searched. Vectors of several books are not
-    compared."""
+    """Return the query's vector if one book with vectors is searched; those of several books are not compared."""
     if body.book == ALL_BOOKS or body.search != "ranked":
         return None
     vectors = await query_vectors(caller.owner_id, caller.limits.book_name(body.book), [body.query])

@@ -20,6 +20,7 @@ from memories.artifacts.paths import clean_path, skill_name
 from memories.entry_rules import refuse_blocked
 from memories.errors import Conflict, InvalidRequest, NotFound, TooLarge
 from memories.models import Artifact, ArtifactRevision, ArtifactUsage, Book, ChangeSet, WriteOrigin
+from memories.selectors import is_in_effect
 from memories.services import BookWriter, Source, book_writing, refusals_stored
 from memories.verdicts import is_verdict_for, older_rules, verdict_of_document
 
@@ -102,7 +103,7 @@ def artifacts_replace(writer: BookWriter, documents: Mapping[str, str]) -> Repla
         if before is not None and corrected == artifact.content and not artifact.deleted_at and not artifact.kept:
             continue
         artifact.content, artifact.kept, artifact.deleted_at = corrected, False, None
-        artifact.scan_rule = "" if corrected == content else _rule(corrected)
+        artifact.scan_rule = "" if corrected == content else verdict_of_document(corrected).rule
         _store(writer, artifact, before, Action.WRITE)
         written.append(artifact.path)
     named = {path.casefold() for path in documents}
@@ -129,16 +130,19 @@ def artifacts_remove(writer: BookWriter, paths: Collection[str] | None = None) -
     return [artifact.path for artifact in rows]
 
 
-def artifacts_undo(writer: BookWriter, change_set: ChangeSet, family: Collection[UUID]) -> tuple[list[str], list[str]]:
-    """Undo a change set's changes of documents and return the paths of `(undone, left alone)` ones. Documents whose
-    latest revision is not in the set's `family` (itself, its undos, their undos) are left alone."""
+def artifacts_undo(
+    writer: BookWriter, change_set: ChangeSet, family: Collection[UUID]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Undo a change set's changes of documents and return the paths of `(undone, left alone)` ones. Documents that were
+    changed after the set's `family` (itself, its undos, their undos) are left alone, unless that was undone."""
     undone: list[str] = []
     left: list[str] = []
     revisions = ArtifactRevision.objects.filter(owner_id=change_set.owner_id, change_set=change_set)
     first_of = {revision.artifact_id: revision for revision in revisions.order_by("-version")}
     for artifact in Artifact.objects.select_for_update().filter(pk__in=first_of).order_by("path"):
-        latest = ArtifactRevision.objects.get(artifact=artifact, version=artifact.version)
-        if latest.change_set_id not in family:
+        history = ArtifactRevision.objects.filter(artifact=artifact).order_by("version")
+        steps = history.values_list("change_set_id", "change_set__undoes_id")
+        if not is_in_effect([(step, undoes, False) for step, undoes in steps], family):
             left.append(artifact.path)
             continue
         first = first_of[artifact.pk]
@@ -149,10 +153,10 @@ def artifacts_undo(writer: BookWriter, change_set: ChangeSet, family: Collection
         for name in _STATE:
             setattr(artifact, name, state[name])
         artifact.deleted_at = datetime.fromisoformat(state["deleted_at"]) if state["deleted_at"] else None
-        artifact.scan_rule = _rule(artifact.content)
+        artifact.scan_rule = verdict_of_document(artifact.content).rule
         _store(writer, artifact, before, Action.UNDO, origin=WriteOrigin(state["write_origin"]))
         undone.append(artifact.path)
-    return undone, left
+    return tuple(undone), tuple(left)
 
 
 def artifact_read(artifact: Artifact) -> None:
@@ -171,8 +175,8 @@ def artifact_usage(owner_id: UUID, artifacts: Iterable[Artifact]) -> dict[UUID, 
 def blocking_rule(artifact: Artifact) -> str:
     """Return the rule that blocks a document, or "". The stored verdict is used, which is renewed in the background
     (memories.sweep); without one, the document is scanned. Nothing is written."""
-    known = is_verdict_for(artifact.scan_hash, artifact.content, (), older_rules())
-    return artifact.scan_rule if known else _rule(artifact.content)
+    known = is_verdict_for(artifact.scan_hash, older_rules(), artifact.content, ())
+    return artifact.scan_rule if known else verdict_of_document(artifact.content).rule
 
 
 def artifact_state(artifact: Artifact) -> dict[str, Any]:
@@ -198,8 +202,7 @@ def with_person_lines(artifact: Artifact, content: str) -> str:
 
 
 def text_of_people(artifact: Artifact) -> str:
-    """Return the lines of a document that people wrote; the whole document, with its blank lines and fences, if it has
-    no others."""
+    """Return the lines that people wrote; the whole document, with blank lines and fences, if it has no others."""
     theirs = {line.strip() for line in artifact.person_lines}
     if all(line.strip() in theirs for line in _lines_of(artifact.content)):
         return artifact.content
@@ -231,13 +234,8 @@ def _lines_of(content: str) -> list[str]:
     return list(dict.fromkeys(line for line in lines if line.strip() != KEPT_HEADING))
 
 
-def _rule(content: str) -> str:
-    return verdict_of_document(content).rule
-
-
 def _open(writer: BookWriter, path: str) -> tuple[Artifact, dict[str, Any] | None]:
-    """Return the artifact with this path, ignoring case, even if it was removed, and its state; else a new one and
-    None."""
+    """Return the artifact with this path, ignoring case, even a removed one, and its state; else a new one and None."""
     unique = {"owner_id": writer.book.owner_id, "book": writer.book, "path_key": path.casefold()}
     artifact = Artifact.objects.select_for_update().filter(**unique).first()
     if artifact is not None:

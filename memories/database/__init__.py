@@ -1,2 +1,1 @@
-"""Database access from async code: lanes of threads, precompiled statements, shared transactions, and large work in
-slices."""
+"""Database access from async code: lanes of threads, compiled statements, shared transactions, and slices."""

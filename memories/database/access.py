@@ -140,8 +140,7 @@ def write_later(function: Callable[[], object]) -> None:
 
 
 def overloaded(error: BaseException) -> Overloaded | None:
-    """Return the error to report if the database is busy or being restored, or its disk is full; None for any other
-    error."""
+    """Return the error to report if the database is busy or being restored or its disk is full, else None."""
     if not isinstance(error, OperationalError | ProgrammingError):
         return None
     if isinstance(error, DatabaseBusy):

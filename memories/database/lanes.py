@@ -56,9 +56,10 @@ class Lane:
         is a write that may share a transaction with other waiting writes."""
         job = Job(time.monotonic() + seconds, function, owner_id, share)
         with self._lock:
-            threads = self._threads()
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self._size(), self._name, initializer=self._begin)
             self._waiting.setdefault(owner_id, deque()).append(job)
-            threads.submit(self._work_next)
+            self._pool.submit(self._work_next)
         return job.future
 
     def offer(self, seconds: float, function: Callable[[], object]) -> None:
@@ -80,11 +81,6 @@ class Lane:
         for connection in opened:
             connection.close()
 
-    def _threads(self) -> ThreadPoolExecutor:
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._size(), thread_name_prefix=self._name, initializer=self._begin)
-        return self._pool
-
     def _begin(self) -> None:
         _thread.here = True
         connection = connections[_DEFAULT]
@@ -93,8 +89,7 @@ class Lane:
             self._opened.append(connection)
 
     def _work_next(self) -> None:
-        """Run the next job, or several in one transaction. There is a call for each job, so that later calls may find
-        none left."""
+        """Run the next job, or several in one transaction; as there is a call for each, later ones may find none."""
         with self._lock:
             jobs = self._take()
             if not jobs:

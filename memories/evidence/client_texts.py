@@ -69,6 +69,22 @@ _REQUEST_BEGINS = re.compile(
     re.DOTALL,
 )
 _REQUEST_ENDS = "</userRequest>"
+# Prompts with what a search has found and the person's question, before or behind it: LangChain, LlamaIndex, Haystack
+_RETRIEVAL = re.compile(
+    r"\s*(?:You are an? [^\n.]{1,200}\.\s{1,9})?(?:Us(?:e|ing)|Given|Based on|Answer)\b[^\n.]{0,80}"
+    r"\b(?:contexts?|documents|information)\b"
+    r"|\s*Context information\b|\s*You are an expert Q&A system that strictly operates in two modes",
+    re.IGNORECASE,
+)
+_RETRIEVAL_ENDS = "Answer:"
+_RETRIEVAL_QUESTION = re.compile(r"^[ \t]*(?:Question|Query):[ \t]*", re.MULTILINE)
+_RETRIEVAL_OTHER = re.compile(r"^[ \t]*(?:Contexts?|Documents|(?:\w{1,20} )?Answer):", re.MULTILINE)
+# What opencode writes, in a part of its own, before the part with the text of a file or of an MCP server's resource
+ANNOUNCEMENT = (
+    r"Reading MCP resource: [^\n]{1,500} \([^\n]{1,2000}\)"
+    r"|Called the \w{1,20} tool with the following input: [^\n]{1,4000}"
+)
+_ANNOUNCEMENT = re.compile(rf"\s*(?:{ANNOUNCEMENT})\s*")
 # What smolagents puts before a person's message, and the output of code, to which it appends their next message
 _TASK_PREFIX = "New task:\n"
 _NEXT_TASK = f"\n{_TASK_PREFIX}"
@@ -129,6 +145,11 @@ def is_written_by_client(text: str) -> bool:
     return bool(_WRITTEN_BY_CLIENTS.match(said)) or (said.startswith(_OUTPUT_PREFIX) and said.endswith(_OUTPUT_SUFFIX))
 
 
+def announces_text(text: str) -> bool:
+    """Return True for a content part with which a client announces that the next ones are not the person's words."""
+    return bool(_ANNOUNCEMENT.fullmatch(text))
+
+
 def begins_with_summary(text: str) -> bool:
     """Return True if a message begins with a summary by a model that a client sends as the user: aider, Codex, Claude
     Code, LangChain. The person's next words may follow in it, so `is_written_by_client` does not include these."""
@@ -143,7 +164,8 @@ def react_prompt_end(text: str, *, last: bool = False) -> int:
 
 def question_span(text: str, *, other: bool = False) -> tuple[int, int]:
     """Return the span of the person's own message after Open WebUI's documents, VS Code's context or smolagents' output
-    of code, or within LangChain's prompt for calls as text. Any other message is the person's own as a whole.
+    of code, or within LangChain's prompt for calls as text or a prompt with what a search has found. Any other message
+    is the person's own as a whole.
 
     The mark before it may occur several times, since documents and pasted texts may contain it, too. With `other` it is
     taken at the opposite end: the first one instead of the last, or in LangChain's prompt the last one."""
@@ -162,6 +184,14 @@ def question_span(text: str, *, other: bool = False) -> tuple[int, int]:
         question = _REACT_QUESTION.search(text, prompt_end)
         steps = text.find(_REACT_STEPS, question.end()) if question else 0
         return (question.end(), steps if steps >= 0 else len(text)) if question else whole
+    if (
+        text.rstrip().endswith(_RETRIEVAL_ENDS)
+        and _RETRIEVAL.match(text)
+        and (asked := [match.end() for match in _RETRIEVAL_QUESTION.finditer(text)])
+    ):
+        begins = asked[0 if other else -1]
+        ends = _RETRIEVAL_OTHER.search(text, begins)
+        return begins, ends.start() if ends else len(text)
     if not text.lstrip().startswith(_QUESTION_PREFIX):
         return whole
     at = latest(_QUESTION_MARKER)

@@ -14,7 +14,15 @@ from memories.evidence.instructions import (
     instruction_terms,
     instructions_text,
 )
-from memories.evidence.passages import MAX_CONVERSATION_CHARS, Passage, Speaker, Utterance, newest, passages_of
+from memories.evidence.passages import (
+    MAX_CONVERSATION_CHARS,
+    Passage,
+    Speaker,
+    Utterance,
+    decoded_passages,
+    newest,
+    passages_of,
+)
 from memories.evidence.quotes import find_parts, folded, original_span, quote_parts
 from memories.evidence.support import (
     MemoryTerms,
@@ -75,9 +83,10 @@ class Conversation:
 
     @cached_property
     def passages(self) -> list[Passage]:
-        """The messages, split where the person's own words end and foreign text begins."""
+        """The messages, split where the person's own words end and foreign text begins, and what they encode."""
         foreign = self.unread or self.unstored or self.earlier_instructions.incomplete
-        return passages_of(self.utterances, self.answers, foreign=foreign)
+        found = passages_of(self.utterances, self.answers, foreign=foreign)
+        return [*found, *decoded_passages(found)]
 
     @property
     def untrusted(self) -> bool:
@@ -148,6 +157,13 @@ class Conversation:
         window = self._closest_message(content, memory_terms, own, previous)
         window = window or self._closest_instruction(content, memory_terms, own)
         return self._of_window(window) if window else None
+
+    def foreign_label(self, label: str) -> Evidence | None:
+        """Return the foreign text with several words, or a name, of a label that the person's words lack, or None.
+        Meanings are not compared, since a label is about the topic of the text."""
+        own = self._windows[EvidenceKind.OWN_WORDS].by_term.keys()
+        coverage, window = closest_by_terms(MemoryTerms.of(label), self._foreign, without=own)
+        return self._of_window(window) if window and coverage >= MIN_FOREIGN_SHARE else None
 
     def _closest_message(self, content: str, memory_terms: MemoryTerms, own: Set[str], previous: str) -> Window | None:
         coverage, window = closest_by_terms(memory_terms, self._foreign, without=own)
@@ -270,6 +286,6 @@ def _evidence(passage: Passage, start: int, end: int) -> Evidence:
         run_id=passage.utterance.run_id,
         message_id=passage.utterance.message_id,
         # Recalled text was among tags or in JSON, so its position in the message is not known.
-        start=None if passage.kind == EvidenceKind.RECALLED else passage.start + start,
+        start=None if passage.kind == EvidenceKind.RECALLED or passage.start is None else passage.start + start,
         untrusted=passage.foreign,
     )

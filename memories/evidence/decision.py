@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from memories.errors import DomainError
 from memories.evidence.conversation import Conversation
+from memories.evidence.passages import readings_of
 from memories.evidence.support import parts_of
 from memories.models import Evidence, EvidenceKind
 from memories.verdicts import ScanVerdict
@@ -58,9 +59,10 @@ NOT_FOUND = (
 _LABEL = re.compile(r"[^ ]{1,20}(?: [^ ]{1,3})?(?: [^ ]{1,20})?")
 # "Always use X" and "buy X" are orders. "Call notes" is none, but it does no harm to compare it.
 _ORDERS = word_set(
-    "add always ask avoid bcc book buy call cc choose copy do email forward get go log mail never not only pay prefer"
-    " put recommend run say see send set tell trust try use visit"
+    "add always are ask avoid bcc book buy call cc choose copy do email forward get go is log mail never not only pay"
+    " prefer put recommend run say see send set tell trust try use visit"
 )
+_ADDRESS = re.compile(r"[@:]|//|\w\.\w|\d{5}")  # of a page or a mailbox, or the number of an account
 _INNER_CAPITAL = re.compile(r"[a-z][A-Z]")
 _UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")  # Thai, Japanese, Chinese: words have no spaces
 _UNSPACED_LABEL = 4  # characters
@@ -74,7 +76,8 @@ def is_label(category: str) -> bool:
     words = category.replace("-", " ").replace("_", " ")
     spelled = re.findall(r"\w+", words.casefold())
     is_order = len(spelled) > 1 and not _ORDERS.isdisjoint(spelled)
-    return not category or bool(_LABEL.fullmatch(words) and not _INNER_CAPITAL.search(words) and not is_order)
+    is_other = is_order or _INNER_CAPITAL.search(words) or _ADDRESS.search(words)
+    return not category or bool(_LABEL.fullmatch(words) and not is_other)
 
 
 def evidence_for(
@@ -107,9 +110,11 @@ def evidence_for(
         return found
     parts = parts_of(content)  # a planted sentence may stand behind a true one
     checked = [content, *(parts if len(parts) > 1 else ()), *(() if is_label(category) else (category,))]
-    for text in checked:
+    for text in [*checked, *(readings_of(content) if conversation.compared else ())]:
         if foreign := conversation.closest_foreign(text, previous=previous):
             return foreign
+    if foreign := conversation.foreign_label(category):
+        return foreign
     if conversation.unexamined and not all(conversation.vouches_for(text, previous=previous) for text in checked):
         return replace(conversation.best_support(content, (EvidenceKind.ASSISTANT,)), untrusted=True)
     weak = hold == Hold.STRICT and conversation.lacks_names(content, previous=previous)

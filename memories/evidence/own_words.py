@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from memories.evidence.client_texts import (
+    ANNOUNCEMENT,
     CLIENT_TAG,
     MESSAGE_TAGS,
     begins_with_summary,
@@ -42,10 +43,20 @@ _PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
 MIN_RULED_CHARS = 100  # a shorter text between two rules is still the person's own
 _RULE = re.compile(r"^[ \t]*(?:-{3,}|={3,}|_{3,}|\*{3,}|(?:[-*=] ){2,}[-*=])[ \t]*$", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})", re.MULTILINE)
+# A note that a client or a bot writes into a message, up to the end of the line or the bracket: "[Replying to Ida: …"
+_NOTE = (
+    r"\[(?:Replying|In reply|Quot|Forward|Fwd|Image|Photo|Picture|Video|Audio|Voice|Transcri|OCR|Attach|Document|File)"
+    r"[^\]\n]{0,80}:[^\]\n]*"
+)
 _LINES = (
+    re.compile(rf"^{_NOTE}\]", re.MULTILINE),
     re.compile(r"^[ \t]*>.*$", re.MULTILINE),  # quotation
     re.compile(r"^\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*$", re.MULTILINE),  # a log
     re.compile(r"^(?:\+\+\+|---|@@|diff --git) .*$", re.MULTILINE),  # a patch
+    re.compile(r"^@@ -\d.*(?:\n[-+ \\].*)*+", re.MULTILINE),
+    # a table: the line above its rule, and those below that have cells
+    re.compile(r"^[^|\n]*\|.*\n(?=[^\n]*\|)[ \t]*\|?[ \t]*:?-{3}[-:| \t]*+$(?:\n[^|\n]*+\|.*)*+", re.MULTILINE),
+    re.compile(r"!\[[^\[\]\n]{1,1000}\](?=\()"),  # the description of a picture
 )
 _HEADER = (
     r"[ \t]*\*{0,2}(?:From|To|Cc|Sent|Date|Subject|Reply-To|Von|An|Gesendet|Datum|Betreff|De|À|A|Para|Envoyé|Objet"
@@ -62,9 +73,14 @@ _FOREIGN_FROM = re.compile(
             r"|Inizio messaggio)\b",
             r"^(?:On|Am|Le|El|Il|Op|Em|Den|W dniu) [^\n]{6,120}?(?:wrote|schrieb[^\n]{0,60}|a écrit|escribió|ha scritto"
             r"|schreef[^\n]{0,60}|escreveu|skrev[^\n]{0,60}|napisał[^\n]{0,60})[ \t]?:[ \t]*$",
+            # in any language: a line with an address and a time that ends with a colon, also if it is wrapped
+            r"^(?=[^\n]*\d[:.]\d\d)[^\n<(]{0,150}[<(][^\s<>()@]{1,64}@[^\s<>()]{1,120}[>)][^\n:：]{0,80}(?:\n[^\n:：]{1,40})?"
+            r"[:：][ \t]*$",
             rf"^{_HEADER}\n{_HEADER}$",
             r"^BEGIN:V[A-Z]+[ \t]*$",
             r"^\[[^\]\n]{2,200}\](?: Result:)?[ \t]*$",  # [File notes.txt], [read_file for 'a.py'] Result:
+            rf"^{_NOTE}$",  # [Replying to Bob: … over several lines
+            rf"^(?:{ANNOUNCEMENT})[ \t]*$",
             r"^Traceback \(most recent call last\):",
         )
     ),

@@ -1,10 +1,13 @@
 """Splits the messages of a conversation into passages of one kind: where the person's own words end, where results of
 tools begin, what is an answer that a client sent back, and what is remembered text."""
 
+import html
+import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +18,10 @@ from memories.evidence.quotes import folded, original_span
 from memories.json_input import read_json
 from memories.models import EvidenceKind
 from prompts.memory import texts_in_blocks
+from scanning.decoding import decoded_views
+from scanning.rejoining import joined_view, rejoined_view
+from scanning.respelling import respelled_views
+from scanning.views import cleaned_view, folded_view, raw_view
 
 # Clients send model answers back as user messages, as aider's architect mode does with a plan for another agent. Text
 # found in such an answer does not count as the person's own.
@@ -22,6 +29,11 @@ MIN_ANSWER_CHARS = 24  # letters and digits; people also write shorter texts the
 MAX_ANSWER_CHARS = 16_000  # only the first characters of a longer answer are compared
 MAX_ANSWERS = 32  # the latest ones of a conversation, and of others: each is looked up in each message
 _TEXT_FIELDS = frozenset({"content", "text"})  # fields of tool results that contain remembered text
+_DECODED = (EvidenceKind.OWN_WORDS, EvidenceKind.PASTED, EvidenceKind.TOOL)
+# Shorter views of a text are of its encoded parts; others are the whole text, backwards or in rot13. Those of a long
+# text would cost several times as much as the text itself.
+_PART, _MAX_DECODED_WHOLE = 0.9, 20_000
+_INNER_TAG = re.compile(r"(?<=\w)</?[A-Za-z][^<>]{0,200}>(?=\w)")
 MAX_CONVERSATION_CHARS = 200_000  # only the newest part of a longer conversation is examined
 
 
@@ -47,12 +59,13 @@ class Utterance:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A part of a message with a single kind. `foreign`: neither written by the person nor taken from memory."""
+    """A part of a message with a single kind. `foreign`: neither written by the person nor taken from memory. `start`
+    is None if the message has the text in an encoding."""
 
     kind: EvidenceKind
     foreign: bool
     text: str
-    start: int
+    start: int | None
     utterance: Utterance
 
 
@@ -100,6 +113,45 @@ def passages_of(utterances: Sequence[Utterance], answers: Sequence[str], *, fore
             foreign = foreign or bool(utterance.text)
             found.append(Passage(EvidenceKind.TOOL, True, utterance.text, 0, utterance))
     return [passage for passage in found if passage.text.strip()]
+
+
+def decoded_passages(passages: Sequence[Passage]) -> Iterator[Passage]:
+    """Yield what foreign text says in disguise, and what it or a message of a person says in an encoding such as
+    base64, as foreign text: a model can read it, and nobody writes facts about themselves so. The newest first, of at
+    most MAX_CONVERSATION_CHARS together."""
+    left = MAX_CONVERSATION_CHARS
+    for passage in reversed(passages):
+        if passage.kind not in _DECODED:
+            continue
+        for text in readings_of(passage.text) if passage.foreign else _decoded(passage.text, 0):
+            left -= len(text)
+            if left < 0:
+                return
+            kind = passage.kind if passage.foreign else EvidenceKind.PASTED
+            yield Passage(kind, True, text, None, passage.utterance)
+
+
+def readings_of(text: str) -> Iterator[str]:
+    """Yield what a text says in an encoding, and the text without its disguises."""
+    return chain(_decoded(text, _MAX_DECODED_WHOLE), _undisguised(text))
+
+
+def _decoded(text: str, max_whole: int) -> Iterator[str]:
+    """Yield what parts of a text encode, and the whole text backwards or in rot13 if it has at most `max_whole`
+    characters."""
+    for view in decoded_views(raw_view(text)):
+        if len(text) <= max_whole or len(view.text) < _PART * len(text):
+            yield view.text
+
+
+def _undisguised(text: str) -> Iterator[str]:
+    """Yield a text without invisible characters, spaces or markup within words, and with letters instead of others that
+    look like them, as far as it has any."""
+    plain = folded_view(raw_view(text))
+    views = (cleaned_view(raw_view(text)), joined_view(plain), rejoined_view(plain), *respelled_views(plain))
+    yield from (view.text for view in views if view)
+    if (unmarked := html.unescape(_INNER_TAG.sub("", text))) != text:
+        yield unmarked
 
 
 def _split_person_message(utterance: Utterance, answers: Sequence[EarlierAnswer]) -> list[Passage]:

@@ -1,5 +1,4 @@
-"""The history of a memory for people: what each revision changed. The page and the admin show the same revisions with
-different wording."""
+"""The history of a memory for people: what each revision changed, in the wording of the page or of the admin."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

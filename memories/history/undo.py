@@ -3,8 +3,8 @@
 For each memory whose latest revision belongs to the change set (or to an undo of it, an undo of that, and so on), the
 state before the first revision in the set is restored, as one revision of a new change set. Later changes that were
 undone are ignored, as are search keywords that the background job added. Memories that were otherwise changed since are
-left alone and listed, and so are those whose earlier text another memory has by now. An undo is a change set too, so it
-can be undone, and then the original set can be undone again.
+left alone and listed, and so are those whose earlier text another memory has by now. Documents are treated alike. An
+undo is a change set too, so it can be undone, and then the original set can be undone again.
 
 A set of up to ATOMIC memories is undone in one transaction; a larger one, such as an import, in several short ones that
 form one change set. If that is interrupted, another undo completes it."""
@@ -26,19 +26,19 @@ from memories.errors import InvalidRequest, NotFound
 from memories.evidence import proposal_store
 from memories.imports.conversations import conversation_store
 from memories.models import Book, ChangeSet, Memory, Revision, WriteOrigin
-from memories.selectors import MAX_UNDO_CHAIN, live_in, undo_steps
+from memories.selectors import MAX_UNDO_CHAIN, is_in_effect, live_in, row_by_id, undo_steps
 from memories.services import BookWriter, Source, WriteResult, book_changed, book_writing, memory_state, stored_state
 
 ATOMIC = 100  # memories that are undone in a single transaction at most
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class UndoResult:
     """The result of an undo: the numbers of the restored memories, and of those left alone."""
 
-    change_set: UUID | None
-    undone: tuple[int, ...]
-    skipped: tuple[int, ...]
+    change_set: UUID | None = None
+    undone: tuple[int, ...] = ()
+    skipped: tuple[int, ...] = ()
     documents: tuple[str, ...] = ()
     documents_skipped: tuple[str, ...] = ()
     conversations: int = 0  # of an import, deleted permanently
@@ -65,7 +65,7 @@ class UndoListener:
     writes are now undone, False if they are in effect again."""
 
     undone: Callable[[ChangeSet, UndoResult, bool], None]
-    lock: Callable[[ChangeSet], None] | None = None
+    lock: Callable[[ChangeSet], None] = lambda root: None
 
 
 _listeners: list[UndoListener] = []
@@ -75,11 +75,7 @@ register_undo_listener = _listeners.append
 
 def change_set_get(owner_id: UUID, change_set_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> ChangeSet:
     """Return the owner's change set, with its book. Raises NotFound, also if the key may not use the book."""
-    found = (
-        ChangeSet.objects.select_related("book").filter(owner_id=owner_id, pk=change_set_id).first()
-        if change_set_id
-        else None
-    )
+    found = row_by_id(ChangeSet.objects.select_related("book").filter(owner_id=owner_id), change_set_id)
     if found is None or (limits and found.book.name not in limits.books):
         raise NotFound("There is no such group of changes.")
     return found
@@ -100,17 +96,20 @@ def undo_slices(
             batch = memories[at : at + size.rows]
             at += len(batch)
             with size.measured():
-                undoing.revert(batch, last=at >= len(memories))
+                undoing.revert(batch, last=at >= len(memories) and not undoing.postponed)
+            if at >= len(memories) and undoing.postponed:
+                # Backwards: each was given a text that a later one has returned by now.
+                memories, at, undoing.postponed = undoing.postponed[::-1], 0, None
             if not undoing.finished:
                 yield
     finally:
         if not undoing.finished and undoing.new is not None:
-            book_changed(change_set.book, undoing.source, undoing.undone)
-    if change_set.kind != ChangeSet.Kind.IMPORT or only is not None:
-        return undoing.result()
-    removed = yield from conversation_store().remove(change_set.owner_id, change_set.pk, limits)
-    withdrawn = yield from proposal_store().withdraw(change_set.owner_id, change_set.pk)
-    return replace(undoing.result(), conversations=removed, proposals=withdrawn)
+            book_changed(change_set.book, undoing.source, undoing.result.undone)
+    result, owner_id = undoing.result, change_set.owner_id
+    if change_set.kind == ChangeSet.Kind.IMPORT and only is None:
+        result.conversations = yield from conversation_store().remove(owner_id, change_set.pk, limits)
+        result.proposals = yield from proposal_store().withdraw(owner_id, change_set.pk)
+    return result
 
 
 @dataclass(slots=True)
@@ -123,10 +122,8 @@ class _Undoing:
     root: ChangeSet
     depth: int
     new: ChangeSet | None = None
-    undone: list[int] = field(default_factory=list)
-    skipped: list[int] = field(default_factory=list)
-    documents: list[str] = field(default_factory=list)
-    documents_skipped: list[str] = field(default_factory=list)
+    result: UndoResult = field(default_factory=UndoResult)
+    postponed: list[UUID] | None = field(default_factory=list)  # whose text a later memory has; None: not any more
     finished: bool = False
 
     def memories(self) -> list[UUID]:
@@ -140,23 +137,24 @@ class _Undoing:
     def revert(self, memories: Sequence[UUID], *, last: bool) -> None:
         """Revert the changes to these memories and, with the last ones, to documents."""
         for listener in _listeners:
-            if listener.lock is not None:
-                listener.lock(self.root)
+            listener.lock(self.root)
         with book_writing(self.change_set.book, self.source, change_set=self.new, silent=True) as writer:
             steps = undo_steps(self.change_set.owner_id, [self.change_set.pk])
             family = {self.change_set.pk, *(undo.pk for _, undo, _ in steps)}
-            self._revert(writer, memories, family)
+            self._revert(writer, memories, family, last=last)
             if last and self.only is None:
-                self.documents, self.documents_skipped = artifacts_undo(writer, self.change_set, family)
+                documents = artifacts_undo(writer, self.change_set, family)
+                self.result.documents, self.result.documents_skipped = documents
         self.new = writer.change_set
+        self.result.change_set = self.new.pk if self.new else None
         if last:
             self.finished = True
             if self.new is not None:
-                book_changed(writer.book, self.source, self.undone)
+                book_changed(writer.book, self.source, self.result.undone)
             for listener in _listeners:
-                listener.undone(self.root, self.result(), self.depth % 2 == 0)
+                listener.undone(self.root, self.result, self.depth % 2 == 0)
 
-    def _revert(self, writer: BookWriter, memories: Sequence[UUID], family: set[UUID]) -> None:
+    def _revert(self, writer: BookWriter, memories: Sequence[UUID], family: set[UUID], *, last: bool) -> None:
         revisions = Revision.objects.filter(
             owner_id=self.change_set.owner_id, change_set=self.change_set, memory_id__in=memories
         )
@@ -165,9 +163,11 @@ class _Undoing:
         first_of = {revision.memory_id: revision for revision in reversed(steps)}
         unchanged = _unchanged_since(self.change_set.owner_id, set(first_of), family)
         earlier: list[tuple[Memory, dict[str, Any]]] = []
+        undone: list[int] = []
+        skipped: list[int] = []
         for memory in Memory.objects.select_for_update().filter(pk__in=first_of).order_by("number"):
             if memory.pk not in unchanged:
-                self.skipped.append(memory.number)
+                skipped.append(memory.number)
                 continue
             state = _state_before(first_of[memory.pk])
             if memory.content == state["content"] and not (state["keywords"] or last_of[memory.pk].after["keywords"]):
@@ -176,19 +176,15 @@ class _Undoing:
                 earlier.append((memory, state))
         repeated = _repeated(writer.book, earlier)
         for memory, state in earlier:
-            if memory.pk in repeated:
-                self.skipped.append(memory.number)
-            elif writer.gather_restored(memory, state, Revision.Action.UNDO).changed:
-                self.undone.append(memory.number)
-
-    def result(self) -> UndoResult:
-        return UndoResult(
-            change_set=self.new.pk if self.new else None,
-            undone=tuple(self.undone),
-            skipped=tuple(self.skipped),
-            documents=tuple(self.documents),
-            documents_skipped=tuple(self.documents_skipped),
-        )
+            if memory.pk not in repeated:
+                if writer.gather_restored(memory, state, Revision.Action.UNDO).changed:
+                    undone.append(memory.number)
+            elif last or self.postponed is None:
+                skipped.append(memory.number)
+            else:
+                self.postponed.append(memory.pk)
+        self.result.undone += tuple(undone)
+        self.result.skipped += tuple(skipped)
 
 
 def memory_restore(memory: Memory, revision: Revision, source: Source) -> WriteResult:
@@ -228,24 +224,8 @@ def _unchanged_since(owner_id: UUID, memories: set[UUID], family: set[UUID]) -> 
         )
         for memory, step, undoes, by_job in rows.values_list(*columns):
             history.setdefault(memory, []).append((step, undoes, by_job))
-        unchanged |= {memory for memory, steps in history.items() if _is_in_effect(steps, family)}
+        unchanged |= {memory for memory, steps in history.items() if is_in_effect(steps, family)}
     return unchanged
-
-
-def _is_in_effect(steps: list[tuple[UUID, UUID | None, bool]], family: set[UUID]) -> bool:
-    """Return True if a revision of the family is in effect. `steps` are a memory's revisions, oldest first, each as its
-    change set, the set that this one undoes, and whether the background job made it. An undo restores the state before
-    the first revision of the set that it undoes, so the search continues there; it continues before a job's, too."""
-    while steps:
-        step, undoes, by_job = steps.pop()
-        if step in family:
-            return True
-        if not by_job:
-            first = next((place for place, (earlier, *_) in enumerate(steps) if earlier == undoes), None)
-            if first is None:
-                return False
-            steps = steps[:first]
-    return False
 
 
 def _repeated(book: Book, earlier: Sequence[tuple[Memory, dict[str, Any]]]) -> set[UUID]:

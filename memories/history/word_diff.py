@@ -23,11 +23,10 @@ def word_diff(before: str, after: str) -> tuple[Piece, ...]:
     old, new = _PIECES.findall(before), _PIECES.findall(after)
     if max(len(old), len(new)) > _MAX_PIECES:
         return Piece("del", before), Piece("ins", after)
-    out: list[Piece] = []
+    pieces: list[Piece] = []
     left, right = 0, 0
     for start_old, start_new, length in equal_runs(old, new):
-        out += [Piece("del", text) for text in ["".join(old[left:start_old])] if text]
-        out += [Piece("ins", text) for text in ["".join(new[right:start_new])] if text]
+        pieces += Piece("del", "".join(old[left:start_old])), Piece("ins", "".join(new[right:start_new]))
         left, right = start_old + length, start_new + length
-        out += [Piece("same", text) for text in ["".join(old[start_old:left])] if text]
-    return tuple(out)
+        pieces.append(Piece("same", "".join(old[start_old:left])))
+    return tuple(piece for piece in pieces if piece.text)

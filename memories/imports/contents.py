@@ -42,7 +42,8 @@ class ImportedMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """A conversation held in another system. `key` identifies it, so that a repeated import recognises it."""
+    """A conversation held in another system. `key` identifies it, so that a repeated import recognises it.
+    `reads_elsewhere`: its model read something that is not in its messages, such as files or results of tools."""
 
     line: int
     place: str
@@ -50,6 +51,7 @@ class Conversation:
     title: str
     began_at: datetime | None
     messages: Sequence[ImportedMessage]
+    reads_elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +74,7 @@ class ImportContents:
     refused: list[RefusedEntry] = field(default_factory=list)
     formats: dict[str, None] = field(default_factory=dict)  # formats that were read, in order
     project_names: dict[str, str] = field(default_factory=dict)  # by the other system's project id
+    newest_context: tuple[datetime | None, str] = (None, "")  # saved memories in a file, with the time of their change
     line: int = 0
     _message_count: int = 0
 
@@ -104,6 +107,7 @@ class ImportContents:
         title: str,
         began_at: datetime | None,
         messages: Sequence[ImportedMessage],
+        reads_elsewhere: bool,
     ) -> None:
         """Append a conversation unless all its messages are empty. Without an id, its text identifies it.
 
@@ -131,6 +135,7 @@ class ImportContents:
                 title=" ".join(storable_text(title).split()),
                 began_at=began_at or next((message.at for message in messages if message.at), None),
                 messages=messages,
+                reads_elsewhere=reads_elsewhere,
             )
         )
 

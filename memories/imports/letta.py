@@ -7,18 +7,20 @@ passages are not part of agent files: Letta's API returns them as a list with `t
 
 The format was taken from Letta's source (letta-ai/letta: letta/schemas/agent_file.py, message.py and passage.py)."""
 
+import re
 from typing import Any
 
-from memories.database.batches import Slices
 from memories.errors import InvalidRequest
 from memories.imports.contents import ImportContents, ImportedMessage, memory_fields
 from memories.imports.prose import markdown_passages
-from memories.imports.reading import Item, JsonFile, each_item, object_of, objects_of, parse_past_time, text_of
+from memories.imports.reading import Item, object_of, objects_of, parse_past_time, text_of
 from memories.json_input import read_json
 
 SOURCE = "letta"
+_OWN_TOOL = re.compile(r"send_message|memory|conversation_search")
 _BLOCKS = ("blocks", "core_memory")
 _PASSAGES = ("", "passages", "archival_memory")
+LETTA_LISTS = (*_BLOCKS, *_PASSAGES, "agents")
 _PASSAGE_KEYS = {"embedding", "embedding_config", "archive_id", "agent_id", "source_id"}
 
 
@@ -32,19 +34,15 @@ def is_letta(item: Item) -> bool:
     return item.key in _PASSAGES and isinstance(value.get("text"), str) and bool(value.keys() & _PASSAGE_KEYS)
 
 
-def read_letta(file: JsonFile, contents: ImportContents) -> Slices[None]:
-    """Add the blocks, passages and conversations of a file. Raises TooLarge."""
-    for item in each_item(file, contents, apart=[*_BLOCKS, *_PASSAGES, "agents"]):
-        if item is None:
-            yield
-            continue
-        value = object_of(item.value)
-        if item.key in _BLOCKS:
-            _block(item.place, value, contents)
-        elif item.key == "agents" or "messages" in value:
-            _conversation(item.place, value, contents)
-        elif words := text_of(value.get("text")):
-            contents.add_memory(item.place, memory_fields(words, target="memory", category="archival"))
+def add_letta(item: Item, contents: ImportContents) -> None:
+    """Add a block, a passage or an agent's conversation. Raises TooLarge."""
+    value = object_of(item.value)
+    if item.key in _BLOCKS:
+        _block(item.place, value, contents)
+    elif item.key == "agents" or "messages" in value:
+        _conversation(item.place, value, contents)
+    elif words := text_of(value.get("text")):
+        contents.add_memory(item.place, memory_fields(words, target="memory", category="archival"))
 
 
 def _block(place: str, block: dict[str, Any], contents: ImportContents) -> None:
@@ -66,8 +64,20 @@ def _conversation(place: str, agent: dict[str, Any], contents: ImportContents) -
     name = text_of(agent.get("name"))
     # Ids such as `agent-0` are the same in every agent file, so conversations are identified by their text.
     contents.add_conversation(
-        place, SOURCE, "", title=name, began_at=parse_past_time(agent.get("created_at")), messages=messages
+        place,
+        SOURCE,
+        "",
+        title=name,
+        began_at=parse_past_time(agent.get("created_at")),
+        messages=messages,
+        reads_elsewhere=any(map(_reads_elsewhere, objects_of(agent.get("messages")))),
     )
+
+
+def _reads_elsewhere(message: dict[str, Any]) -> bool:
+    """Whether a message calls tools other than Letta's own, which send messages and search memory."""
+    functions = [object_of(call.get("function")) for call in objects_of(message.get("tool_calls"))]
+    return not all(_OWN_TOOL.search(text_of(function.get("name"))) for function in functions)
 
 
 def _content(message: dict[str, Any]) -> str:

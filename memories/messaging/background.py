@@ -18,8 +18,22 @@ _QUIET_SECONDS = 30.0
 _EXIT_SECONDS = 1.0
 
 
-class Background:
+class Faults:
+    """Logs faults of Redis, at most once every _QUIET_SECONDS. `_fault` says what they mean."""
+
+    _fault = ""
+    _warned_at = -_QUIET_SECONDS
+
+    def _warn(self, error: Exception) -> None:
+        if time.monotonic() - self._warned_at >= _QUIET_SECONDS:
+            self._warned_at = time.monotonic()
+            logger.warning(self._fault, str(error) or "no answer")
+
+
+class Background(Faults):
     """A thread that runs small calls one after the other. Started at the first call, and again in a forked process."""
+
+    _fault = "Redis does not accept hints and jobs (%s); the database is polled instead."
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -52,7 +66,6 @@ class Background:
         self._waiting: dict[Hashable, Callable[[], object]] = {}
         self._thread = None
         self._busy = False
-        self._warned_at = -_QUIET_SECONDS
 
     def _run(self) -> None:
         while True:
@@ -71,9 +84,7 @@ class Background:
         try:
             call()
         except Exception as error:  # noqa: BLE001 - the thread must survive any error of Redis and its libraries
-            if time.monotonic() - self._warned_at >= _QUIET_SECONDS:
-                self._warned_at = time.monotonic()
-                logger.warning("Redis does not accept hints and jobs (%r); the database is polled instead.", error)
+            self._warn(error)
             return False
         return True
 

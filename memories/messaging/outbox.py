@@ -82,8 +82,7 @@ def _send(layer: BaseChannelLayer, group: str, message: dict[str, Any]) -> None:
 
 
 def next_numbers(owner_id: UUID, column: Literal["notification_seq", "memory_seq"], count: int) -> range:
-    """Increment a counter of the owner by `count` and return the new numbers, in one statement. The owner's row is
-    locked until the commit."""
+    """Take and return the next `count` numbers of a counter of the owner, whose row is locked until the commit."""
     table = connection.ops.quote_name(Owner._meta.db_table)
     field = Owner._meta.get_field("id")
     sql = f"UPDATE {table} SET {column} = {column} + %s WHERE id = %s RETURNING {column}"  # noqa: S608 - names are ours

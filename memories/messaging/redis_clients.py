@@ -2,9 +2,7 @@
 It only carries hints and jobs, which are also rows in the database."""
 
 import asyncio
-import logging
 import threading
-import time
 from collections.abc import Coroutine
 from functools import cache
 from typing import Any
@@ -20,11 +18,11 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
-logger = logging.getLogger("daybook.redis")
+from memories.messaging.background import Faults
+
 ANSWER_SECONDS = 1.0
 # Longer than the second after which BLPOP returns without a job.
 _DEQUEUE_SECONDS = 5.0
-_QUIET_SECONDS = 30.0
 _CONNECTIONS = 20
 _CANCEL_AGAIN_SECONDS = 0.1
 _FAILURES = (RedisError, OSError, TimeoutError)
@@ -63,19 +61,7 @@ def waiting_pool() -> BlockingConnectionPool:
     )
 
 
-class _Faults:
-    """Logs faults of Redis, at most once every _QUIET_SECONDS. `_fault` says what they mean."""
-
-    _fault = ""
-    _warned_at = -_QUIET_SECONDS
-
-    def _warn(self, error: Exception) -> None:
-        if time.monotonic() - self._warned_at >= _QUIET_SECONDS:
-            self._warned_at = time.monotonic()
-            logger.warning(self._fault, str(error) or "no answer")
-
-
-class HintLayer(_Faults, RedisChannelLayer):  # type: ignore[misc]  # channels_redis has no types
+class HintLayer(Faults, RedisChannelLayer):  # type: ignore[misc]  # channels_redis has no types
     """Channels' layer on Redis. Joining a group and listening wait a second at most and raise no errors: without Redis
     there are no hints, and consumers poll the outbox."""
 
@@ -135,7 +121,7 @@ async def _ended(task: "asyncio.Task[Any]") -> None:
         task.exception()  # retrieve it, so that asyncio does not log it as never retrieved
 
 
-class QueueBroker(_Faults, RedisBroker):  # type: ignore[misc]  # django-q2 has no types
+class QueueBroker(Faults, RedisBroker):  # type: ignore[misc]  # django-q2 has no types
     """django-q2's queue on Redis, with timeouts and without retries inside the client."""
 
     _fault = "Redis delivers no jobs (%s); it is asked again every few seconds."

@@ -5,6 +5,7 @@ from typing import Any, Self
 from uuid import UUID
 
 from django.db import models
+from pydantic import TypeAdapter
 
 
 class EvidenceKind(models.TextChoices):
@@ -45,21 +46,13 @@ class Evidence:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON that review rows store: without empty values, and {} if nothing is known."""
-        kept = {name: getattr(self, name) for name in _NAMES} if self != Evidence() else {}
-        return {
-            name: value if isinstance(value, int) else str(value)
-            for name, value in kept.items()
-            if value not in (None, "")
-        }
+        kept: dict[str, Any] = _JSON.dump_python(self, mode="json", include={*_NAMES}, exclude_defaults=True)
+        return kept
 
-    @classmethod
-    def from_json(cls, kept: dict[str, Any]) -> Self:
+    @staticmethod
+    def from_json(kept: dict[str, Any]) -> "Evidence":
         """Return the evidence that `to_json` serialised. Raises ValueError."""
-        ids: dict[str, Any] = {
-            name: UUID(kept[name]) for name in ("session_id", "run_id", "message_id") if kept.get(name)
-        }
-        kind = EvidenceKind(kept.get("kind", EvidenceKind.NONE))
-        return cls(kind=kind, quote=kept.get("quote", ""), start=kept.get("start"), **ids)
+        return _JSON.validate_python(kept)
 
     def public(self) -> dict[str, Any]:
         """Return the API representation."""
@@ -76,6 +69,7 @@ class Evidence:
 
 
 _NAMES = ("kind", "quote", "session_id", "run_id", "message_id", "start")
+_JSON = TypeAdapter(Evidence)
 EVIDENCE_COLUMNS = tuple(f"evidence_{name}" for name in _NAMES)
 
 

@@ -50,8 +50,7 @@ class BookCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryList:
-    """The shown rows of the list. `total` counts all matches, not only the shown ones; it is a lower bound if
-    `at_least` is set."""
+    """The shown rows of the list. `total` counts all matches; it is a lower bound if `at_least` is set."""
 
     filters: Filters
     rows: Sequence[dict[str, Any]] = ()
@@ -151,8 +150,7 @@ def _containing(memories: "QuerySet[Memory]", query: str) -> "QuerySet[Memory]":
 
 
 def _ranked(memories: "QuerySet[Memory]", book: Book, filters: Filters, viewer: Viewer) -> MemoryList:
-    """Search as turns and the API do. Memories that no longer match are left out: the view may be older than the last
-    write."""
+    """Search as turns and the API do, without memories that no longer match: the view may be older than a write."""
     only = set(memories.values_list("number", flat=True)) if filters.narrowed_besides_words else None
     vectors: Mapping[str, Sequence[float]] = {}
     if settings.EMBEDDING_MODEL:  # requested on the server's event loop; only this page waits

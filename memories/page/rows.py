@@ -1,5 +1,4 @@
-"""Rows of the memories page, with everything shown of a memory as text, and its history. The number of queries does not
-depend on the number of rows."""
+"""Rows of the memories page, and the history of a memory. The number of queries does not grow with the rows."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -9,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from django.conf import settings
+from django.contrib.humanize.templatetags.humanize import ordinal
 from django.db.models import OuterRef, QuerySet, Subquery, UUIDField
 from django.utils import timezone
 
@@ -101,8 +101,7 @@ def _row(memory: Memory, viewer: Viewer, names: Names, ranked: tuple[int, Hit] |
 
 
 def history_of(memory: Memory, viewer: Viewer) -> list[dict[str, Any]]:
-    """Return the newest revisions of a memory, newest first, each with its author, time and source. At most three
-    queries."""
+    """Return the newest revisions, newest first, each with its author, time and source. At most three queries."""
     shown = revisions_of(memory, Wording(targets=TARGET_WORDS, day=viewer.day), limit=MAX_REVISIONS)
     sets = [entry.revision.change_set for entry in shown]
     names = names_of(viewer.owner.pk, sets)
@@ -135,12 +134,7 @@ def highlighted(content: str, hit: Hit) -> tuple[Piece, ...]:
     words = [word for reason in hit.reasons if reason.kind in {"words", "near_words"} for word in reason.words]
     wanted = {token.term for word in words for token in tokens_of(word, language)}
     surfaces = {token.surface for token in tokens_of(content, language) if token.term in wanted}
-    pieces: list[Piece] = []
-    for text in _WORD.split(content):
-        kind = "ins" if text in surfaces else "same"
-        if text:
-            pieces.append(Piece(kind, text))  # type: ignore[arg-type]  # one of the two
-    return tuple(pieces)
+    return tuple(Piece("ins" if text in surfaces else "same", text) for text in _WORD.split(content) if text)
 
 
 def used_words(count: int, last: datetime | None, viewer: Viewer) -> str:
@@ -148,12 +142,6 @@ def used_words(count: int, last: datetime | None, viewer: Viewer) -> str:
     if not count:
         return "Not recalled yet"
     return f"Recalled {times(count)}" + (f", last {viewer.near_day(last)}" if last else "")
-
-
-def ordinal(place: int) -> str:
-    """Return `1st`, `2nd`, …"""
-    ending = "th" if 10 <= place % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
-    return f"{place}{ending}"
 
 
 def _why(hit: Hit, memory: Memory) -> str:

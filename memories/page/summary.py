@@ -1,5 +1,4 @@
-"""The head of the memories page for one book: its health line, its budgets, and the last `/memory clear` while it can
-be undone."""
+"""The head of the memories page for a book: its health line, its budgets, and a clear that can be undone."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -15,9 +14,9 @@ from memories.models import Book, ChangeSet, Revision, Target
 from memories.number_words import counted
 from memories.selectors import book_named, count_by, live_in
 from memories.services import book_limits
+from memories.services.books import NEARLY_FULL
 from memories.viewers import Viewer
 
-NEARLY_FULL = 0.9
 _TYPICAL_CHARACTERS = 80
 _BAR_WIDTH = 99.6
 
@@ -55,21 +54,16 @@ def progress(run: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     done, total = int(run["sessions_done"]), int(run["sessions_total"])
     read = f"{done} of {counted(total, 'session')} read"
-    if run["phase"] == "synthesis":
-        words = "Consolidation writes the documents" + (f", {read}." if total else ".")
-    elif not total:
-        words = "Consolidation chooses the sessions it reads."
-    else:
-        words = f"Consolidation is running: {read}."
     if run["state"] == "paused":
         words = f"Consolidation is paused{f': {read}' if total else ''}. It resumes by itself."
-    reading = total and run["phase"] != "synthesis"
-    return {
-        "words": words,
-        "done": done,
-        "total": total,
-        "fill": round(_BAR_WIDTH * done / total, 1) if reading else None,
-    }
+    elif run["phase"] == "synthesis":
+        words = f"Consolidation writes the documents{f', {read}' if total else ''}."
+    elif total:
+        words = f"Consolidation is running: {read}."
+    else:
+        words = "Consolidation chooses the sessions it reads."
+    fill = round(_BAR_WIDTH * done / total, 1) if total and run["phase"] != "synthesis" else None
+    return {"words": words, "done": done, "total": total, "fill": fill}
 
 
 def meter(target: Target, number: int, used: int, limit: int) -> dict[str, Any]:
@@ -78,14 +72,13 @@ def meter(target: Target, number: int, used: int, limit: int) -> dict[str, Any]:
     if not limit:
         return {"label": target.label, "words": f"{used:,}", "used": used, "limit": 0, "hint": "No limit"}
     share = min(1.0, used / limit)
-    look = "full" if used >= limit else "near" if share >= NEARLY_FULL else ""
-    if look == "full":
-        hint = "Full. Edit or delete something to make room."
-    elif look == "near":
-        hint = f"Almost full. Past {limit:,} a new memory is refused, and you are told."
+    if used >= limit:
+        look, hint = "full", "Full. Edit or delete something to make room."
+    elif share >= NEARLY_FULL:
+        look, hint = "near", f"Almost full. Past {limit:,} a new memory is refused, and you are told."
     else:
         typical = used / number if number else _TYPICAL_CHARACTERS
-        hint = f"Room for about {max(1, int((limit - used) / max(typical, 1)))} more."
+        look, hint = "", f"Room for about {max(1, int((limit - used) / max(typical, 1)))} more."
     return {
         "label": target.label,
         "words": f"{used:,} of {limit:,}",
@@ -110,9 +103,9 @@ def last_clear(book: Book, viewer: Viewer) -> dict[str, Any] | None:
     if clear is None:
         return None
     number = Revision.objects.filter(owner_id=book.owner_id, change_set=clear).count()
-    deleted = counted(number, "memory was", "memories were")
+    what = f"{counted(number, 'memory was', 'memories were')} deleted" if number else "This book was cleared"
     return {
         "change_set": clear.pk,
-        "words": f"{deleted} deleted by /memory clear on {viewer.minute(clear.created_at)}.",
+        "words": f"{what} by /memory clear on {viewer.minute(clear.created_at)}.",
         "until": viewer.day(clear.created_at + days),
     }

@@ -51,12 +51,10 @@ class BookState:
 
 
 class _ConvertedRow(NamedTuple):
-    """A row converted for a view. `row_hash` is the hash of the row as stored and of the older rules whose verdicts
-    still apply."""
+    """A row converted for a view; `row_hash` is of the stored row and of the older rules whose verdicts still apply."""
 
     row_hash: int
-    entry: ViewEntry
-    blocked: bool
+    entry: ViewEntry | None  # None if the scan blocks it
     expires_at: datetime | None
 
 
@@ -83,8 +81,7 @@ class BookView:
         return self.state.owner_id, self.state.book_id
 
     def analyse(self) -> None:
-        """Cache the text analyses of the entries under this book, so that they are dropped when the book is
-        forgotten."""
+        """Cache the text analyses of the entries under this book, with which they are forgotten."""
         PROCESS_CACHE.analyse(self.entries, self._key)
 
     def is_fresh_for(self, state: BookState) -> bool:
@@ -142,7 +139,7 @@ def load_view(state: BookState, earlier: BookView | None = None) -> BookView:
     rows = _converted(stored, convert, earlier.rows if earlier else {})
     summary_text = summary.content if summary and not blocking_rule(summary) else ""
     expires_at = min((row.expires_at for row in rows.values() if row.expires_at), default=None)
-    entries = tuple([row.entry for row in rows.values() if not row.blocked])
+    entries = tuple([row.entry for row in rows.values() if row.entry])
     return BookView(BookState.of(book), entries, summary_text, vectors, expires_at, rows)
 
 
@@ -207,11 +204,6 @@ class _Row(NamedTuple):
     allowed_hash: str
     expires_at: datetime | None
 
-    @property
-    def blocked(self) -> bool:
-        """See `Memory.blocked`."""
-        return bool(self.scan_rule) and self.allowed_hash != self.scan_hash
-
 
 _NUMBER = _Row._fields.index("number")
 _LIVE_ROWS = Select(
@@ -227,9 +219,12 @@ _LIVE_ROWS = Select(
 
 def _convert_row(columns: RawRow, row_hash: int, older: Sequence[str]) -> _ConvertedRow:
     row = _Row._make(columns)
-    if not is_verdict_for(row.scan_hash, row.content, row.keywords, older, row.metadata, row.category):
-        verdict = verdict_of(row.content, row.keywords, row.metadata, row.category)
+    words = row.content, row.keywords, row.metadata, row.category
+    if not is_verdict_for(row.scan_hash, older, *words):
+        verdict = verdict_of(*words)
         row = row._replace(scan_hash=verdict.scan_hash, scan_rule=verdict.rule)
+    if row.scan_rule and row.allowed_hash != row.scan_hash:  # as in Memory.blocked
+        return _ConvertedRow(row_hash, None, row.expires_at)
     entry = ViewEntry(
         number=row.number,
         target=row.target,
@@ -239,4 +234,4 @@ def _convert_row(columns: RawRow, row_hash: int, older: Sequence[str]) -> _Conve
         pinned=row.pinned,
         said_at=row.content_changed_at,
     )
-    return _ConvertedRow(row_hash, entry, row.blocked, row.expires_at)
+    return _ConvertedRow(row_hash, entry, row.expires_at)

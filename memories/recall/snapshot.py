@@ -78,8 +78,7 @@ class Snapshots(SessionCache[SessionSnapshot, BookView]):
         self._trim_views(settings.SNAPSHOT_BYTES)
 
     def forget(self, forgotten: Invalidation) -> None:
-        """Drop what was forgotten. For a deleted session, all views of its owner are dropped, since they cache terms of
-        its messages."""
+        """Drop what was forgotten; for a deleted session all views of its owner, which cache terms of its messages."""
         if forgotten.kind == Kind.SESSION_ENDED:
             assert forgotten.session_id is not None
             self.drop(forgotten.session_id)

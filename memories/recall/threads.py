@@ -172,8 +172,7 @@ class ThreadCache(SessionCache[CachedThread, ThreadView]):
         return None if cached is None else cached.turns
 
     def view(self, session_id: UUID, view: ThreadView) -> ThreadView:
-        """Return the view, with the index of the session's last turn if that has all of its parts, and keep it for the
-        next turn."""
+        """Return the view, with the last turn's index if that has all of its parts, and keep it for the next turn."""
         with self._lock:
             kept = self._views.peek(session_id)
             if kept is not None:
@@ -184,12 +183,10 @@ class ThreadCache(SessionCache[CachedThread, ThreadView]):
             return view
 
     def read(self, owner_id: UUID, session_id: UUID, newest: UUID) -> tuple[ThreadTurn, ...]:
-        """Read all recorded turns from the database. `newest` is the session's newest record, even if its run was
-        superseded."""
+        """Read all recorded turns. `newest` is the session's newest record, even if its run was superseded."""
         watch()
         forgettings = self._forgettings
-        read_turns = thread_reader()
-        turns = tuple(read_turns(owner_id, session_id))
+        turns = tuple(thread_reader()(owner_id, session_id))
         with self._lock:
             if forgettings == self._forgettings:
                 self._keep(session_id, CachedThread(owner_id, newest, turns))
@@ -239,12 +236,14 @@ def outside_window(turns: Sequence[ThreadTurn], window: Sequence[tuple[str, Sequ
     outside, end = [], len(turns)
     for place, turn in enumerate(turns, start=1):
         user_in_window, answer_in_window = turn.user_key in users, not answers.isdisjoint(turn.answer_keys)
-        if not (user_in_window or answer_in_window):
-            outside.append(turn)
-        elif not (user_in_window and answer_in_window):
-            outside.append(replace(turn, user="") if user_in_window else replace(turn, assistant=""))
-        if not (user_in_window and answer_in_window):
-            end = place
+        if user_in_window and answer_in_window:
+            continue
+        end = place
+        if user_in_window:
+            turn = replace(turn, user="")
+        elif answer_in_window:
+            turn = replace(turn, assistant="")
+        outside.append(turn)
     return ThreadView(outside, ahead=turns[end : end + INDEXED_AHEAD])
 
 

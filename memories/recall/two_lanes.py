@@ -96,38 +96,33 @@ async def recall(
         seconds = limits.lane_seconds * (1 if view.index_ready else BUILD_FACTOR)
         add_lane("long_term", search, view.index_ready and len(view.entries) <= SMALL_INDEX, seconds)
     if scope is not None:
-        slow |= {provider.name: _provider_lane(provider, scope, query, limits, trace) for provider in _providers(trace)}
+        with contained("providers", trace):
+            slow |= {provider.name: _provider_lane(provider, scope, query, limits, trace) for provider in providers()}
     found = {name: await lane for name, lane in quick.items()}
     if slow:
         found |= zip(slow, await asyncio.gather(*slow.values()), strict=True)
+    return await _injection(snapshot, found, max(0, left), trace)
+
+
+async def _injection(
+    snapshot: SessionSnapshot, found: dict[str, list[RecallItem]], limit: int, trace: dict[str, Any]
+) -> Injection:
+    """Fit the results of the lanes into the limits. `limit` is the number of long-term ones."""
     short, long = found.pop("short_term", []), found.pop("long_term", [])
     others = (item for items in found.values() for item in items)
-    short, long = fit_lanes(short, [*long, *others][: max(0, left)])
-    return _injection(snapshot, short, await _without_blocked(long, trace), trace)
-
-
-def _injection(
-    snapshot: SessionSnapshot, short: Sequence[RecallItem], long: Sequence[RecallItem], trace: dict[str, Any]
-) -> Injection:
+    short, long = fit_lanes(short, [*long, *others][:limit])
+    long = await _without_blocked(long, trace)
     blocks = ""
     with contained("blocks", trace):
-        blocks = _blocks(short, long)
+        snippets = [Snippet(turn=item.turn or 0, text=item.text) for item in short]
+        lines = [
+            MemoryLine(number=item.number or item.source, category=item.category, content=item.text) for item in long
+        ]
+        blocks = "\n\n".join(block for block in (thread_block(snippets), memory_block(lines)) if block)
     if not blocks:
         short, long = [], []
     frozen = snapshot.frozen
     return Injection(frozen=frozen.text, recall=blocks, recalled=(*frozen.items, *short, *long), trace=trace)
-
-
-def _blocks(short: Sequence[RecallItem], long: Sequence[RecallItem]) -> str:
-    snippets = [Snippet(turn=item.turn or 0, text=item.text) for item in short]
-    lines = [MemoryLine(number=item.number or item.source, category=item.category, content=item.text) for item in long]
-    return "\n\n".join(block for block in (thread_block(snippets), memory_block(lines)) if block)
-
-
-def _providers(trace: dict[str, Any]) -> Sequence[MemoryProvider]:
-    with contained("providers", trace):
-        return providers()
-    return ()
 
 
 def fit_lanes(short: Sequence[RecallItem], long: Sequence[RecallItem]) -> tuple[list[RecallItem], list[RecallItem]]:
@@ -170,7 +165,7 @@ async def _provider_lane(
     return await _guarded(provider.name, search(), limits.lane_seconds, trace)
 
 
-async def _without_blocked(items: Sequence[RecallItem], trace: dict[str, Any]) -> Sequence[RecallItem]:
+async def _without_blocked(items: list[RecallItem], trace: dict[str, Any]) -> list[RecallItem]:
     """Return the entries without those of other providers that the scan blocks; ours were scanned before."""
     if not (blocked := [item for item in items if item.source]):
         return items

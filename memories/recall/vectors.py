@@ -29,8 +29,7 @@ class BookVectors:
 
 
 def vectors_of_book(owner_id: UUID, book_id: UUID) -> BookVectors:
-    """Return the vectors of a book's live memories, by the model that has the most; empty if no embedding model is
-    configured."""
+    """Return the vectors of live memories by the model that has the most; none if no embedding model is configured."""
     if not settings.EMBEDDING_MODEL:
         return BookVectors()
     rows = list(_usable(owner_id, [book_id]).values_list("model", "memory__number", "values"))

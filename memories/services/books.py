@@ -14,11 +14,12 @@ from django.db.models.functions import Length
 from memories.caller import check_book_name
 from memories.errors import Conflict, OverBudget
 from memories.models import Book, BookLimits, Target
-from memories.selectors import live_in
+from memories.selectors import book_named, live_in
 from memories.services.owners import owner_lock
 
 # The defaults of an agent's settings, which also apply to books that no agent names.
 DEFAULT_LIMITS = {Target.USER: 1375, Target.MEMORY: 2200}
+NEARLY_FULL = 0.9  # the share of a limit from which people and models are warned
 
 
 def book_get_or_create(owner_id: UUID, name: str) -> Book:
@@ -27,18 +28,17 @@ def book_get_or_create(owner_id: UUID, name: str) -> Book:
     Raises InvalidRequest for an invalid name, Conflict if the owner has as many books as the settings allow; books that
     an agent names can always be created."""
     check_book_name(name)
-    return Book.objects.filter(owner_id=owner_id, name=name).first() or _book_create(owner_id, name)
+    return book_named(owner_id, name) or _book_create(owner_id, name)
 
 
 @transaction.atomic
 def _book_create(owner_id: UUID, name: str) -> Book:
     owner_lock(owner_id)  # two requests must not both create the last allowed book
-    rows = Book.objects.filter(owner_id=owner_id)
-    known = rows.filter(name=name).first()
-    if known:
-        return known
-    check_new_books(owner_id, [name])
-    return Book.objects.create(owner_id=owner_id, name=name)
+    book = book_named(owner_id, name)
+    if book is None:
+        check_new_books(owner_id, [name])
+        book = Book.objects.create(owner_id=owner_id, name=name)
+    return book
 
 
 def check_new_books(owner_id: UUID, names: Collection[str]) -> None:
@@ -87,8 +87,7 @@ class Budgets:
 
     @classmethod
     def of(cls, book: Book | None, name: str) -> "Budgets":
-        """Return the current budgets of a book, which may not exist yet. Characters are counted only if there is a
-        limit."""
+        """Return the budgets of a book, which may not exist yet. Characters are only counted if there is a limit."""
         limits = book_limits(name)
         return cls(limits, characters_used(book) if book and any(limits.values()) else {})
 

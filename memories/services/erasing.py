@@ -24,8 +24,7 @@ _KEYS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class ErasureStep:
-    """A step on one table, in transactions of the caller. `name` is used in the receipt; rows of steps without a name
-    are not counted."""
+    """A step on one table, in transactions of the caller. The receipt counts rows by `name`, if there is one."""
 
     name: str
     batch: Batch
@@ -81,8 +80,7 @@ def updating(rows: "QuerySet[Any]", **values: Any) -> Batch:
 
 
 def owner_steps(owner_id: UUID) -> Iterator[ErasureStep]:
-    """Yield the steps that erase everything that belongs to an owner, after the rows of its end users. The owner's own
-    row stays."""
+    """Yield the steps that erase an owner's end users and then all else that belongs to it, except its own row."""
     for owner in ("owner__parent_id", "owner_id"):
         for model in owner_tables():
             yield ErasureStep(str(model._meta.model_name), deleting(model._base_manager.filter(**{owner: owner_id})))

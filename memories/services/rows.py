@@ -164,18 +164,13 @@ def memory_changes(memory: Memory, fields: MemoryFields) -> dict[str, Any]:
     return {name: value for name, value in fields_given(fields).items() if getattr(memory, name) != value}
 
 
-def words_change(changes: dict[str, Any]) -> bool:
-    """Return True if the changes require a new scan."""
-    return not {"content", "keywords", "metadata", "category"}.isdisjoint(changes)
-
-
 def memory_change(memory: Memory, changes: dict[str, Any], *, evidence: Evidence) -> None:
     """Apply changes to a memory, without saving it, and set its verdict. `evidence` belongs to the new content and is
     ignored if that does not change."""
-    before = scanned_words(memory)
+    is_rescanned = words_hash(*scanned_words(memory)) != words_hash(*scanned_words(memory, changes))
     for name, value in changes.items():
         setattr(memory, name, value)
-    if words_change(changes) and words_hash(*before) != words_hash(*scanned_words(memory)):
+    if is_rescanned:
         memory.allowed_hash = ""  # any change of the texts revokes an administrator's permission
         set_verdict(memory)
     if "content" in changes:

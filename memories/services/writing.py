@@ -14,7 +14,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from memories.database.statements import Insert
-from memories.entry_rules import check_hold, check_scan, content_key, said_already, set_verdict
+from memories.entry_rules import check_hold, check_scan, content_key, said_already, scanned_words, set_verdict
 from memories.errors import Conflict, NotFound
 from memories.messaging import invalidation
 from memories.messaging.outbox import next_numbers, notify
@@ -34,7 +34,6 @@ from memories.services.rows import (
     memory_state,
     revision_new,
     stored_state,
-    words_change,
 )
 
 MAX_NAMED_MEMORIES = 500  # memories that one notification names; above this it names none
@@ -91,16 +90,14 @@ class BookWriter:
         key = content_key(changes.get("content", memory.content))
         if key != memory.content_key and (other := self._known(key)):
             raise said_already(other.number)
-        names = ("target", "content", "keywords", "metadata", "category")
-        words = {name: getattr(memory, name) for name in names} | changes
-        if words_change(changes):
-            verdict = check_scan(words["content"], words["keywords"], words["metadata"], words["category"])
-            check_hold(verdict, evidence_of(self.source, fields), self.source.hold)
+        words, target = scanned_words(memory, changes), changes.get("target", memory.target)
+        if words != scanned_words(memory):
+            check_hold(check_scan(*words), evidence_of(self.source, fields), self.source.hold)
         # Memories may become shorter even if the book is over its budget.
-        freed, needed = len(memory.content), len(words["content"])
-        if words["target"] != memory.target or needed > freed:
+        freed, needed = len(memory.content), len(words[0])
+        if target != memory.target or needed > freed:
             budgets = Budgets.of(self.book, self.book.name)
-            budgets.take(words["target"], needed, freed=freed, freed_target=memory.target)
+            budgets.take(target, needed, freed=freed, freed_target=memory.target)
         return self._stored(self._change(memory, changes, fields))
 
     def delete(self, number: int, *, version: int | None = None) -> WriteResult:
@@ -137,7 +134,8 @@ class BookWriter:
         """Restore an earlier state of a memory. Budgets are ignored, and blocked text is marked instead of refused. A
         past expiry is dropped, since the memory would expire again at once. One query if the content changes."""
         before, state = memory_state(memory), stored_state(state)
-        if not state["deleted_at"] and _expired(state):
+        expiry = state["expires_at"]
+        if expiry and not state["deleted_at"] and datetime.fromisoformat(expiry) <= timezone.now():
             state["expires_at"] = None
         if state == before:
             return WriteResult(memory)
@@ -233,10 +231,6 @@ def _earlier_evidence(memory: Memory) -> Evidence:
     return revision.evidence if revision else Evidence()
 
 
-def _expired(state: Mapping[str, Any]) -> bool:
-    return bool(state["expires_at"]) and datetime.fromisoformat(state["expires_at"]) <= timezone.now()
-
-
 @contextmanager
 def book_writing(
     book: Book, source: Source, *, change_set: ChangeSet | None = None, silent: bool = False
@@ -283,8 +277,7 @@ def book_touch(book: Book, *, written: bool = True) -> None:
 
 @transaction.atomic
 def book_expiry_note(book: Book) -> Book:
-    """Raise the generation of a book if a memory has expired meanwhile. The sweep turns the memory into a tombstone
-    later (memories.sweep)."""
+    """Raise the generation of a book if a memory has expired, which the sweep later turns into a tombstone."""
     locked = Book.objects.select_for_update(no_key=True).get(pk=book.pk)
     if locked.next_expiry_at and locked.next_expiry_at <= timezone.now():
         book_touch(locked, written=False)

@@ -16,15 +16,8 @@ _BEFORE_NAME = re.compile(r"\A(?:[\w-]{1,64}[.:/])+")
 _AFTER_NAME = re.compile(r"(?:<\|.*|:\d{1,4})\Z", re.DOTALL)
 
 
-def table_of(*tools: Tool) -> Mapping[str, Tool]:
-    """Return the tools by name. Raises ValueError if two have the same name."""
-    table = {tool.name: tool for tool in tools}
-    if len(table) != len(tools):
-        raise ValueError(f"two tools have one name: {[tool.name for tool in tools]}")
-    return MappingProxyType(table)
-
-
-TOOLS = table_of(ADD_MEMORY, UPDATE_MEMORY, DELETE_MEMORY, SEARCH_MEMORIES, GET_MEMORIES, READ)
+_TABLE = (ADD_MEMORY, UPDATE_MEMORY, DELETE_MEMORY, SEARCH_MEMORIES, GET_MEMORIES, READ)
+TOOLS: Mapping[str, Tool] = MappingProxyType({tool.name: tool for tool in _TABLE})
 
 
 def tools_at(*stages: Stage) -> tuple[Tool, ...]:

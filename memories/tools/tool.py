@@ -78,7 +78,7 @@ class Stage(StrEnum):
 
     MEMORY = "memory"  # in the conversation, if the agent has `tools: [{type: memory}]`
     DOCUMENTS = "documents"  # in the conversation, if it has that or if past sessions are consolidated
-    REVIEW = "review"
+    REVIEW = "review"  # for tools that write only: a review reads nothing more
     MCP = "mcp"
 
 
@@ -112,8 +112,7 @@ class ToolScope:
 
 @dataclass(slots=True)
 class ToolResults:
-    """The results of the calls of one model step, as JSON text by call id, the changes that they made, and the number
-    of writes that were held."""
+    """The results of a step's calls as JSON text by call id, their changes, and the number of held writes."""
 
     results: dict[str, str] = field(default_factory=dict)
     changes: list[dict[str, Any]] = field(default_factory=list)
@@ -166,14 +165,6 @@ class Tool:
     words: Words
     detail: str = ""
     detailed: Words | None = None
-
-    def __post_init__(self) -> None:
-        if self.destructive and not self.writes:
-            raise ValueError(f"{self.name}: a tool that only reads cannot be destructive")
-        if Stage.REVIEW in self.stages and not self.writes:
-            raise ValueError(f"{self.name}: reviews are offered tools that write only; they read nothing more")
-        if bool(self.detail) != bool(self.detailed) or (self.detail and self.detail not in self.arguments.model_fields):
-            raise ValueError(f"{self.name}: the detail {self.detail!r} is an argument, and has words")
 
     def definition(self) -> dict[str, Any]:
         """Return the tool as an OpenAI function definition, which is shared and must not be modified."""

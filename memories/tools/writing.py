@@ -12,13 +12,13 @@ from typing_extensions import TypedDict
 from memories.errors import DomainError, OverBudget
 from memories.evidence import Proposal, WriteHeld, evidence_for
 from memories.limits import MAX_NUMBER
-from memories.models import ChangeSet, Evidence, Memory, Revision, Target, WriteOrigin
+from memories.models import ChangeSet, Memory, Revision, Target, WriteOrigin
 from memories.pagination import parse_number
 from memories.selectors import blocked_condition, live_in
 from memories.services import BookWriter, Budgets, MemoryFields, WriteResult, proposal_of
+from memories.services.books import NEARLY_FULL
 from memories.tools.tool import Arguments, BoundedKeywords, BoundedQuote, Stage, Tool, ToolRun, Words, failure
 
-NEARLY_FULL = 0.9
 HELD = "{reason} It waits until the person has decided about it. Do not try again; go on."
 _MAX_CHANGES = 50
 HELD_PER_TURN = 20
@@ -95,39 +95,32 @@ def changes_of_run(owner_id: UUID, run_id: UUID) -> list[dict[str, Any]]:
     return [change_json(revision) for revision in revisions.order_by("id")]
 
 
-def _add(run: ToolRun, arguments: AddMemory) -> dict[str, Any]:
-    fields = MemoryFields(
-        content=arguments.content, target=arguments.target, category=arguments.category, keywords=arguments.keywords
-    )
+def _save(run: ToolRun, arguments: AddMemory | UpdateMemory) -> dict[str, Any]:
+    """Store a new memory, or change the one that the arguments name."""
+    writer, scope = run.writing, run.scope
+    fields = MemoryFields(**arguments.model_dump(exclude={"id", "evidence"}))
+    number = memory_number(arguments.id) if isinstance(arguments, UpdateMemory) else None
 
     def write() -> WriteResult:
-        fields.evidence = _evidence(run, arguments)
-        return run.writing.add(fields)
+        fields.evidence = evidence_for(
+            scope.conversation,
+            arguments.content,
+            arguments.evidence,
+            previous="" if number is None else _before_session(run, writer.memory(number)),
+            category=arguments.category or "",
+            hold=scope.hold,
+        )
+        return writer.add(fields) if number is None else writer.update(number, fields)
 
-    return _written(run, write, lambda held: _proposed(run, fields, held))
+    def propose(held: WriteHeld) -> Proposal:
+        memory = None if number is None else writer.memory(number)
+        return proposal_of(writer.source, fields, memory, rule=held.details["rule"], reason=str(held))
 
-
-def _update(run: ToolRun, arguments: UpdateMemory) -> dict[str, Any]:
-    fields = MemoryFields(content=arguments.content, category=arguments.category, keywords=arguments.keywords)
-    number = memory_number(arguments.id)
-
-    def write() -> WriteResult:
-        fields.evidence = _evidence(run, arguments, previous=_before_session(run, run.writing.memory(number)))
-        return run.writing.update(number, fields)
-
-    return _written(run, write, lambda held: _proposed(run, fields, held, run.writing.memory(number)))
+    return _written(run, write, propose)
 
 
 def _delete(run: ToolRun, arguments: DeleteMemory) -> dict[str, Any]:
     return _written(run, lambda: run.writing.delete(memory_number(arguments.id)))
-
-
-def _evidence(run: ToolRun, arguments: AddMemory | UpdateMemory, *, previous: str = "") -> Evidence:
-    category = arguments.category or ""
-    scope = run.scope
-    return evidence_for(
-        scope.conversation, arguments.content, arguments.evidence, previous=previous, category=category, hold=scope.hold
-    )
 
 
 def _before_session(run: ToolRun, memory: Memory) -> str:
@@ -146,10 +139,6 @@ def _before_session(run: ToolRun, memory: Memory) -> str:
     return content
 
 
-def _proposed(run: ToolRun, fields: MemoryFields, held: WriteHeld, memory: Memory | None = None) -> Proposal:
-    return proposal_of(run.writing.source, fields, memory, rule=held.details["rule"], reason=str(held))
-
-
 def _written(
     run: ToolRun, write: Callable[[], WriteResult], propose: Callable[[WriteHeld], Proposal] | None = None
 ) -> dict[str, Any]:
@@ -158,8 +147,7 @@ def _written(
         with transaction.atomic():  # a refused write does not affect the others of a batch
             written = write()
     except WriteHeld as held:
-        if propose is None:
-            raise
+        assert propose is not None  # a deletion is never held
         if run.scope.held + len(run.held.proposals) >= HELD_PER_TURN:
             return failure("too_many_held", TOO_MANY_HELD)
         return failure(held.code, HELD.format(reason=held), proposal_id=run.held.add(propose(held)), **held.details)
@@ -204,7 +192,7 @@ ADD_MEMORY = Tool(
         "Remember one lasting fact, preference or convention. Not for passing states, tasks in progress or secrets."
     ),
     arguments=AddMemory,
-    handler=_add,
+    handler=_save,
     result=Written,
     stages=_STAGES,
     writes=True,
@@ -215,7 +203,7 @@ UPDATE_MEMORY = Tool(
     title="Correct a memory",
     description="Correct or complete a memory; prefer this to adding one that says nearly the same or the contrary.",
     arguments=UpdateMemory,
-    handler=_update,
+    handler=_save,
     result=Written,
     stages=_STAGES,
     writes=True,

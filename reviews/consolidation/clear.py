@@ -4,8 +4,8 @@ again, and makes messages due again that had not been reviewed; open reviews are
 
 import hashlib
 import secrets
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -111,8 +111,9 @@ def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[ClearResult]
     with transaction.atomic():
         changes, through = _clear_begin(book, source, change_set)
     yield
-    cleared = ClearResult(change_set=change_set.pk, contents=contents, changes=changes)
-    return (yield from _clear_rest(book, source, cleared, through))
+    if len(changes) == FIRST_BATCH:
+        yield from _clear_rest(book, source, change_set, changes, through)
+    return ClearResult(change_set=change_set.pk, contents=contents, changes=changes)
 
 
 def _clear_begin(book: Book, source: Source, change_set: ChangeSet) -> tuple[list[dict[str, Any]], int]:
@@ -140,12 +141,11 @@ def _clear_begin(book: Book, source: Source, change_set: ChangeSet) -> tuple[lis
     return changes, through
 
 
-def _clear_rest(book: Book, source: Source, cleared: ClearResult, through: int) -> Slices[ClearResult]:
-    """Delete the remaining memories up to the number `through`, a batch at a time."""
-    if len(cleared.changes) < FIRST_BATCH:
-        return cleared
-    changes = list(cleared.changes)
-    change_set = ChangeSet.objects.get(pk=cleared.change_set)
+def _clear_rest(
+    book: Book, source: Source, change_set: ChangeSet, changes: list[dict[str, Any]], through: int
+) -> Slices[None]:
+    """Delete the remaining memories up to the number `through`, a batch at a time, and add their changes to
+    `changes`."""
 
     def delete(size: int) -> int:
         with book_writing(book, source, change_set=change_set, silent=True) as writer:
@@ -157,7 +157,6 @@ def _clear_rest(book: Book, source: Source, cleared: ClearResult, through: int) 
         yield from in_batches(delete)
     finally:  # also if the client has disconnected
         book_changed(book, source, ())
-    return replace(cleared, changes=changes)
 
 
 def lock_cleared(root: ChangeSet) -> None:
@@ -165,17 +164,22 @@ def lock_cleared(root: ChangeSet) -> None:
     if root.kind == ChangeSet.Kind.CLEAR:
         passed = extractions_of_clear(root).values("session")
         list(Session.objects.select_for_update(of=("self",), no_key=True).filter(pk__in=passed).order_by("pk"))
-        cleared = ClearedReview.objects.filter(owner_id=root.owner_id, change_set=root.pk).values("review")
-        list(ReviewRun.objects.select_for_update(of=("self",)).filter(pk__in=cleared).order_by("pk"))
+        list(_proposals_of(root).select_for_update(of=("self",)).order_by("pk"))
 
 
 def record_clear_undone(root: ChangeSet, undone: UndoResult, is_undo: bool) -> None:
     """Restore records, notes and proposals when a clear is undone; remove them again when it is redone."""
     if root.kind != ChangeSet.Kind.CLEAR:
         return
-    cleared_at = None if is_undo else timezone.now()
     _return_reviews(root, undo=is_undo)
-    ThreadRecord.objects.filter(owner_id=root.owner_id, cleared_by=root.pk).update(cleared_at=cleared_at)
+    records = ThreadRecord.objects.filter(owner_id=root.owner_id)
+    if is_undo:
+        records.filter(cleared_by=root.pk).update(cleared_at=None)
+    else:
+        sessions = extractions_of_clear(root).values("session")
+        # A record names its latest clear, which may be another one that was undone since. Ids begin with the time.
+        older = Q(cleared_at=None, session_id__in=sessions, run_id__lt=root.pk)
+        records.filter(Q(cleared_by=root.pk) | older).update(cleared_at=timezone.now(), cleared_by=root.pk)
     marks_undo(root, undo=is_undo)
 
 
@@ -193,7 +197,12 @@ def _withdraw_reviews(book: Book, change_set: ChangeSet) -> None:
     restore them. A review has one such row, of its latest clear."""
     undecided = ReviewRun.objects.filter(book=book, state__in=ReviewRun.UNDECIDED)
     runs = list(undecided.select_for_update().order_by("pk"))
-    waiting = [run for run in runs if run.state == ReviewRun.State.AWAITING_APPROVAL]
+    _keep_back([run for run in runs if run.state == ReviewRun.State.AWAITING_APPROVAL], change_set)
+    reviews_cancel(undecided.filter(pk__in=[run.pk for run in runs]), _REASON)
+
+
+def _keep_back(waiting: Sequence[ReviewRun], change_set: ChangeSet) -> None:
+    """Cancel reviews that wait for approval, and store their writes. The caller has locked them."""
     ClearedReview.objects.filter(review__in=waiting).delete()
     cleared = [
         ClearedReview(
@@ -202,30 +211,32 @@ def _withdraw_reviews(book: Book, change_set: ChangeSet) -> None:
         for run in waiting
     ]
     ClearedReview.objects.bulk_create(cleared, batch_size=_BATCH)
-    _cancel_waiting([run.pk for run in waiting], change_set)
-    reviews_cancel(undecided.filter(pk__in=[run.pk for run in runs]), _REASON)
+    error = {"code": "cancelled", "message": _REASON, "change_set": str(change_set.pk)}
+    runs = ReviewRun.objects.filter(pk__in=[run.pk for run in waiting])
+    reviews_end(runs, ReviewRun.State.CANCELLED, error=error, writes=[])
+
+
+def _proposals_of(root: ChangeSet) -> "QuerySet[ReviewRun]":
+    """Return the reviews whose writes a clear cancelled, with those that its redo cancels: a later clear, undone since,
+    may have taken them over. Ids begin with the time."""
+    named = ClearedReview.objects.filter(owner_id=root.owner_id, change_set=root.pk).values("review")
+    older = Q(book=root.book_id, pk__lt=root.pk, state=ReviewRun.State.AWAITING_APPROVAL)
+    return ReviewRun.objects.filter(Q(pk__in=named) | older, owner_id=root.owner_id)
 
 
 def _return_reviews(root: ChangeSet, *, undo: bool) -> None:
     """Undo a clear for reviews: let the writes that it cancelled wait again, unless somebody decided about them since.
     With `undo` False, redo the clear: cancel them again."""
     waiting = ReviewRun.State.AWAITING_APPROVAL
+    if not undo:
+        _keep_back(list(_proposals_of(root).filter(state=waiting).order_by("pk")), root)
+        return
     epoch = Book.objects.values_list("epoch", flat=True).get(pk=root.book_id)
     for row in ClearedReview.objects.filter(owner_id=root.owner_id, change_set=root.pk).select_related("review"):
-        if undo and not row.review.orphaned:
+        if not row.review.orphaned:
             runs = ReviewRun.objects.filter(pk=row.review_id, state=ReviewRun.State.CANCELLED)
             cancelled = runs.filter(error__change_set=str(root.pk))
             reviews_end(cancelled, waiting, finished_at=row.waits_since, writes=row.writes, book_epoch=epoch)
-        elif not undo and row.review.state == waiting:
-            row.writes = row.review.writes
-            row.save(update_fields=["writes"])
-            _cancel_waiting([row.review_id], root)
-
-
-def _cancel_waiting(reviews: Iterable[UUID], change_set: ChangeSet) -> None:
-    """Cancel reviews that waited for approval; their error names the clear that may restore them."""
-    error = {"code": "cancelled", "message": _REASON, "change_set": str(change_set.pk)}
-    reviews_end(ReviewRun.objects.filter(pk__in=reviews), ReviewRun.State.CANCELLED, error=error, writes=[])
 
 
 def _records(book: Book) -> "QuerySet[ThreadRecord]":

@@ -26,6 +26,7 @@ from reviews.consolidation.conversation import SessionRecord, read_record
 from reviews.consolidation.held import held_keep, without_foreign_lines
 from reviews.consolidation.model_call import ask, is_down, is_permanent, parsed
 from reviews.consolidation.quotas import Usage
+from reviews.consolidation.read_marks import marks_after_reading
 from reviews.consolidation.runs import ConsolidationClaim, lock_claimed
 from reviews.consolidation.selection import readable, sessions_of
 from reviews.errors import AnswerUnusable, QuotaExceeded, RetryLater
@@ -185,8 +186,11 @@ def _store(
     lock_claimed(claim)
     raw, synopsis = cleaned
     empty = not (raw.text or synopsis.text)
-    now = timezone.now()
-    stored = Extraction.objects.filter(pk=extraction.pk, run=claim.run, state=State.QUEUED).update(
+    queued = Extraction.objects.filter(pk=extraction.pk, run=claim.run, state=State.QUEUED)
+    row = queued.first()
+    if row is None:
+        return
+    queued.update(
         state=State.EMPTY if empty else State.EXTRACTED,
         raw_memory=raw.text,
         synopsis=synopsis.text,
@@ -196,13 +200,9 @@ def _store(
         usage=answer.usage,
         redacted=raw.redacted + synopsis.redacted,
         error=None,
-        before_clear=None,
-        cleared_at=None,
-        cleared_by=None,
-        extracted_at=now,
+        extracted_at=timezone.now(),
+        **marks_after_reading(row),
     )
-    if not stored:
-        return
     if not empty or extraction.raw_memory or extraction.synopsis:
         record_change(claim.run.owner_id, claim.run.book_id)
     claim.row.update(

@@ -261,13 +261,15 @@ export class Conversation extends EventTarget {
     }
   }
 
-  // Shows turns that another device added before the last one, unless text that was not sent would be lost.
+  // Shows the turns that the last one follows, if another device added them or chose another version, unless text that
+  // was not sent would be lost.
   async #addMissing() {
-    const [before, last] = [...this.ledger.querySelectorAll("[data-number]")].slice(-2).map(({ dataset }) => dataset);
-    if (!(last?.number > Number(before?.number) + 1) || this.ledger.querySelector(".editor, [data-refused]")) return;
-    const nodes = await this.#fetched(this.#turnsUrl(before.turn));
+    const [last, before] = [...this.ledger.querySelectorAll("[data-follows]")].reverse();
+    const since = before?.dataset.turn ?? "";
+    if (!last || last.dataset.follows === since || this.ledger.querySelector(".editor, [data-refused]")) return;
+    const nodes = await this.#fetched(this.#turnsUrl(since));
     if (!nodes) return;
-    this.#showFrom(before.turn, nodes);
+    this.#showFrom(since, nodes);
     this.place.keep();
   }
 

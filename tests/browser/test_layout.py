@@ -27,8 +27,9 @@ def retention(dumps: list[Dump], days: int = 14, *, now: datetime | None = None)
 
 https://example.org/a/very/long/path/that/never/ends/and/has/no/place/to/break/because/it/is/one/word/only
 """
-LONG_SEARCH = f"/memories/?q={'x' * 60}"
-PATHS = ("/new/", "/new/?temporary=1", "/memories/", LONG_SEARCH, "/reviews/", "/account/", "/login/")
+LONG_BOOK = "b" * 64
+LONG_SEARCHES = (f"/memories/?q={'x' * 60}", f"/memories/?book={LONG_BOOK}")
+PATHS = ("/new/", "/new/?temporary=1", "/memories/", *LONG_SEARCHES, "/reviews/", "/account/", "/login/")
 SIDEWAYS = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
 # Controls that overlap within a row.
 OVERLAPPING = """() => [".topbar", ".composer__bar", ".page__head", ".tools__row", ".mem__acts"].flatMap((row) => {
@@ -84,6 +85,7 @@ def test_pages_fit_a_small_or_zoomed_screen(visitor: NewVisitor, server: object)
     fill(owner_of("alice"), 3)
     memory_make(owner_of("alice"), "A-word-that-is-longer-than-most-lines-are-and-has-nowhere-to-break-" * 3)
     waiting_review(book_get_or_create(owner_of("alice").pk, "main"))
+    book_get_or_create(owner_of("alice").pk, LONG_BOOK)
     small = visitor("alice", viewport={"width": 320, "height": 640}, has_touch=True)
     for path in (f"/c/{session.pk}/", *PATHS):
         page = small.open(path)

@@ -45,6 +45,13 @@ def assembled(chunks: Sequence[Any]) -> list[tuple[str, str, str]]:
     return [(call_id, name, arguments) for call_id, name, arguments in found]
 
 
+async def test_a_name_that_grows_through_the_name_of_another_tool(alice_api: Api, agent: Agent, plays: Plays) -> None:
+    longer = {"type": "function", "function": {"name": "lookup_all"}}
+    plays([piece(0, name="lookup"), piece(0, name="lookup_all"), piece(0, "{}"), piece(1, "{}", name="lookup")])
+    chunks = await stream(alice_api, USER, tools=[LOOKUP, longer])
+    assert [call[1:] for call in assembled(chunks)] == [("lookup_all", "{}"), ("lookup", "{}")]
+
+
 async def test_pieces_are_passed_on_before_the_model_finishes(alice_api: Api, agent: Agent, plays: Plays) -> None:
     may_continue = asyncio.Event()
     plays([piece(0, name="lookup"), piece(0, '{"q": '), may_continue, piece(0, '"a"}')])
@@ -246,3 +253,26 @@ def test_a_json_object_is_complete_exactly_with_its_last_character(value: dict[s
     pieces = [text[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     complete = ["".join(pieces[: count + 1]) == text for count in range(len(pieces))]
     assert completeness(*pieces) == complete
+
+
+@pytest.mark.parametrize("ids", [("up_0", "up_1", "up_0", "up_1"), (None, None, None, None), ("a", "b", "c", "d")])
+async def test_each_step_of_a_loop_is_sent_once_with_its_own_results(
+    ids: Sequence[str | None], alice_api: Api, agent: Agent, plays: Plays
+) -> None:
+    """Some servers number the calls of each answer, or give them no ids."""
+    made = [("add_memory", ADD), ("get_memories", "{}"), ("lookup", "{}"), ("search_memories", '{"query": "food"}')]
+    pieces = [piece(at % 2, given, name, id=ids[at]) for at, (name, given) in enumerate(made)]
+    requests = plays(pieces[:2], pieces[2:], ["Done."])
+    body = {"model": "assistant", "stream": True, "tools": [{"type": "function", "name": "lookup"}]}
+    _, text = await alice_api.stream("/v1/responses", {**body, "input": "Look it up"})
+    response = json.loads(text.rstrip().rpartition("data: ")[2])["response"]
+    result = {"type": "function_call_output", "call_id": response["output"][-1]["call_id"], "output": "Found."}
+    await alice_api.stream("/v1/responses", {**body, "input": [result], "previous_response_id": response["id"]})
+    messages = requests[-1].body(stream=True)["messages"]
+    results = {message["tool_call_id"]: message["content"] for message in messages if message["role"] == "tool"}
+    calls = [call for message in messages for call in message.get("tool_calls") or ()]
+    assert [call["function"]["name"] for call in calls] == [name for name, _ in made]
+    added, listed, looked_up, found = (results[call["id"]] for call in calls)
+    assert looked_up == "Found."
+    assert sorted(json.loads(added)) == ["id", "ok"]
+    assert ('"target"' in listed, '"target"' in found) == (True, False), "only the list has it"

@@ -343,6 +343,8 @@ def test_loop_start_finds_the_beginning_of_the_loop() -> None:
     user = {"role": "user", "content": "a"}
     ours = frozenset({"c1"})
     assert loop_start([user, _call("x"), _result("x"), _call("c1"), _result("c1")], ours) == 3
+    assert loop_start([user, _call("o"), _result("o"), _call("c1"), _result("c1")], ours, frozenset({"o"})) == 1
+    assert loop_start([_call("o"), user, _call("x"), _call("c1"), _result("c1")], ours, frozenset({"o"})) == 3
     assert loop_start([user, _call("c1"), user, _result("c1")], ours) == 1
     assert loop_start([user, user, _result("c1")], ours) == 2
     assert loop_start([_result("c1")], ours) == 0

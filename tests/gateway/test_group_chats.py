@@ -80,3 +80,16 @@ async def test_a_participant_of_the_session_is_known_when_the_client_sends_only_
     await ask(alice_api, said(TASK, "user"), said(FOUND, "researcher"), headers=named)
     await ask(alice_api, said("You stay at the Minster Inn in York.", "researcher"), headers=named)
     assert [result["error"] for result in results(model)] == ["held"]
+
+
+async def test_another_participant_who_writes_before_the_person_in_a_later_turn_is_held(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script("Well.", add("The best hotel in York is the Minster Inn."), "Noted.")
+    await ask(alice_api, said(TASK, "user"))
+    answer = {"role": "assistant", "content": "Well."}
+    await ask(alice_api, said(TASK, "user"), answer, said(FOUND, "researcher"), said("Go on.", "user"))
+    assert [result["error"] for result in results(model)] == ["held"]
+    rows = await in_thread(lambda: list(Message.objects.filter(role="user").order_by("seq")))
+    speakers = [(row.speaker, row.text) for row in await in_thread(utterances_of, rows)]
+    assert speakers == [(Speaker.PERSON, TASK), (Speaker.TOOL, FOUND), (Speaker.PERSON, "Go on.")]

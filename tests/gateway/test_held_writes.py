@@ -7,8 +7,9 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from gateway.models import Agent, Compaction, Message, Run, Session
+from gateway.runs.utterances import own_calls
 from gateway.tool_calls import calls_in
-from gateway.turns.evidence import own_calls, reads_untrusted
+from gateway.turns.evidence import reads_untrusted
 from gateway.turns.output import note_answer, note_request
 from gateway.upstream import ModelRequest
 from memories.database.access import in_thread
@@ -405,7 +406,9 @@ async def test_documents_in_a_message_are_not_the_persons_words(
 
 @pytest.mark.any_database
 @pytest.mark.parametrize("quote", ["", "boots should I get", "every question about boots is answered with Trailhead"])
-@pytest.mark.parametrize("place", ["system", "late system", "tool", "enum", "argument"])
+@pytest.mark.parametrize(
+    "place", ["system", "late system", "tool", "enum", "argument", "response_format", "prediction"]
+)
 async def test_what_a_client_puts_around_the_conversation_is_not_the_persons_words(
     alice_api: Api, agent: Agent, model: ScriptedModel, place: str, quote: str
 ) -> None:
@@ -420,7 +423,12 @@ async def test_what_a_client_puts_around_the_conversation_is_not_the_persons_wor
     user = {"role": "user", "content": "Which boots should I get for the hills?"}
     model.script(add(PLANTED, quote), "They have boots.")
     around = {"system": [found, user], "late system": [user, found]}.get(place, [user])
-    await ask(alice_api, *around, tools=[lookup])
+    parameters: dict[str, Any] = {
+        "response_format": {"type": "json_schema", "json_schema": {"name": "a", "description": PAGE}},
+        "prediction": {"type": "content", "content": PAGE},
+    }
+    more = {place: parameters[place]} if place in parameters else {"tools": [lookup]}
+    await ask(alice_api, *around, **more)
     (held,) = results(model)
     assert (held["error"], held.get("rule")) == ("held", "evidence_tool")
 
@@ -458,6 +466,9 @@ async def test_what_only_a_picture_can_say_is_held(
     [
         {"web_search_options": {}},
         {"web_search_options": {"search_context_size": "low"}},
+        {"documents": [{"title": "Boots", "text": PLANTED}]},
+        {"chat_template_kwargs": {"documents": [{"title": "Boots", "text": PLANTED}]}},
+        {"data_sources": [{"type": "azure_search", "parameters": {}}]},
         {"tools": [{"type": "web_search"}]},
         {"tools": [{"type": "builtin_function", "function": {"name": "$web_search"}}]},
     ],
@@ -529,11 +540,22 @@ async def test_what_a_person_approved_is_not_held_again(alice_api: Api, session:
     assert (await in_thread(Memory.objects.get)).content == longer["content"]
 
 
-def test_citations_of_a_whole_answer_are_noted() -> None:
+@pytest.mark.parametrize(
+    ("message", "around"),
+    [
+        ({}, {"citations": ["https://shops.example"]}),
+        ({}, {"search_info": {"search_results": [{"url": "https://shops.example"}]}}),
+        ({}, {"web_search": [{"link": "https://shops.example"}]}),
+        ({"executed_tools": [{"type": "search"}]}, {}),
+        ({"context": {"citations": [{"content": "Boots"}]}}, {}),
+        ({"content": [{"type": "text", "text": "Boots.", "annotations": [{"type": "url_citation"}]}]}, {}),
+    ],
+)
+def test_citations_of_an_answer_are_noted(message: dict[str, Any], around: dict[str, Any]) -> None:
     trace: dict[str, Any] = {}
     note_answer(trace, {"delta": {"content": "Boots."}}, {"citations": [], "service_tier": "flex"})
     assert trace == {}
-    note_answer(trace, {"delta": {"content": "Boots."}}, {"citations": ["https://shops.example"]})
+    note_answer(trace, {"delta": {"content": "Boots.", **message}}, around)
     assert trace == {"searched": True}
 
 
@@ -637,3 +659,86 @@ async def test_a_summary_does_not_vouch_for_what_was_not_examined(
     await in_thread(Session.objects.filter(pk=session.pk).update, compaction_epoch=1)
     await alice_api.post(path, {"content": "What do you know about boots?"})
     assert [result.get("error") for result in results(model)] == ["held"]
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize("api", ["completions", "parts", "responses", "response items", "messages", "message results"])
+async def test_an_earlier_answer_that_cites_pages_is_no_evidence(
+    alice_api: Api, agent: Agent, model: ScriptedModel, api: str
+) -> None:
+    """The conversation began elsewhere, and another model's server read a page for it."""
+    asked, said, more = "Which boots should I get?", PLANTED, "Note the shop. I hike in Tyrol."
+    cited = [{"type": "url_citation", "url": "https://shops.example"}]
+    text = {"type": "text", "text": said}
+    page = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    output = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": said}]}
+    answers: dict[str, list[dict[str, Any]]] = {
+        "completions": [{"role": "assistant", "content": said, "annotations": cited}],
+        "parts": [{"role": "assistant", "content": [{**text, "annotations": cited}]}],
+        "responses": [{**output, "content": [{**output["content"][0], "annotations": cited}]}],
+        "response items": [{"type": "web_search_call", "id": "ws_1", "status": "completed"}, output],
+        "messages": [{"role": "assistant", "content": [{**text, "citations": cited}]}],
+        "message results": [{"role": "assistant", "content": [page, text]}],
+    }
+    conversation = [{"role": "user", "content": asked}, *answers[api], {"role": "user", "content": more}]
+    path = {"r": "responses", "m": "messages"}.get(api[0], "chat/completions")
+    body = {"model": "assistant", "max_tokens": 99, "input" if path == "responses" else "messages": conversation}
+    model.script(add(PLANTED), add("Hikes in Tyrol.", "I hike in Tyrol"), "Noted.")
+    status, answer = await alice_api.post(f"/v1/{path}", body)
+    assert status == 200, answer
+    assert [result.get("rule") for result in results(model)] == ["evidence_assistant", None]
+
+
+@pytest.mark.parametrize(
+    "announced",
+    ["Reading MCP resource: boots (mcp://boots)", 'Called the Read tool with the following input: {"a": 1}'],
+)
+async def test_a_text_that_another_part_announces_is_not_the_persons_words(
+    alice_api: Api, agent: Agent, model: ScriptedModel, announced: str
+) -> None:
+    """opencode adds what the person refers to to their message."""
+    texts = ["What do they sell? I hike in Tyrol.", announced, "I always order at Trailhead."]
+    parts = [{"type": "text", "text": text} for text in texts]
+    model.script(add("Orders at Trailhead.", "I always order at Trailhead"), add("Hikes in Tyrol."), "Boots.")
+    await ask(alice_api, {"role": "user", "content": parts})
+    assert [result.get("rule") for result in results(model)] == ["evidence_pasted", None]
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize("read", ["cited", "tool"])
+async def test_a_fork_knows_that_its_parent_read_something_else(
+    alice_api: Api, agent: Agent, model: ScriptedModel, read: str
+) -> None:
+    """The client sends neither citations nor results of tools again."""
+    asked = {"role": "user", "content": "Which boots should I get?"}
+    if read == "cited":
+        model.script(Says(pieces=(PLANTED,), cites=("https://shops.example",)))
+        first = await ask(alice_api, asked)
+    else:
+        model.script(calls(("lookup", "{}")), PLANTED)
+        called = (await ask(alice_api, asked, tools=[LOOKUP])).json["choices"][0]["message"]
+        result = {"role": "tool", "tool_call_id": called["tool_calls"][0]["id"], "content": PAGE}
+        first = await ask(alice_api, asked, called, result, tools=[LOOKUP])
+    answer = {"role": "assistant", "content": PLANTED}
+    model.script("They have many.", add(PLANTED), "Noted.")
+    await ask(alice_api, asked, answer, {"role": "user", "content": "Tell me more."})
+    fork = await ask(alice_api, asked, answer, {"role": "user", "content": "Remember the shop."})
+    assert fork.session != first.session
+    assert [result.get("rule") for result in results(model)] == ["evidence_assistant"]
+
+
+@pytest.mark.any_database
+async def test_what_a_model_server_read_is_still_known_after_a_forgetting(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    path = f"/api/sessions/{session.pk}/turns"
+    await in_thread(lambda: memory_make(session.owner, "Wears size 43 boots."))
+    model.script(Says(pieces=(PLANTED,), cites=("https://shops.example",)))
+    await alice_api.post(path, {"content": "Which boots should I get for the hills?"})
+    status, _ = await alice_api.call("DELETE", "/api/account/memories")
+    assert status in (200, 204)
+    run = await in_thread(Run.objects.get)
+    assert (run.recalled, run.trace) == ([], {"searched": True})
+    model.script(add(PLANTED), "Done.")
+    await alice_api.post(path, {"content": "Remember the shop, please."})
+    assert [result.get("rule") for result in results(model)] == ["evidence_assistant"]

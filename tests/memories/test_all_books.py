@@ -6,7 +6,7 @@ import pytest
 
 from gateway.models import Agent
 from memories.database.access import in_thread
-from memories.models import Owner
+from memories.models import Book, Memory, Owner
 from reviews.models import ConsolidationRun
 from tests.conftest import Api
 from tests.factories import key_make, memory_make
@@ -38,6 +38,7 @@ async def test_a_star_is_refused_where_a_single_book_is_required(
     api = Api((await in_thread(lambda: key_make(alice, books=["main"] if limited else [])))[1])
     status, answer = await api.call(method, path, body)
     assert (status, answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", "book")
+    assert not await in_thread(Book.objects.exists)
 
 
 @pytest.mark.parametrize(
@@ -51,13 +52,16 @@ async def test_a_star_is_refused_where_a_single_book_is_required(
         ("GET", "/api/export?book=", None),
         ("POST", "/api/import?book=", {"content": "x"}),
         ("DELETE", "/api/account/memories?book=", None),
+        ("DELETE", "/api/account/memories?book=*", None),
     ],
 )
 async def test_an_empty_name_is_refused_where_a_book_is_named(
     alice: Owner, alice_api: Api, agent: Agent, method: str, path: str, body: Any
 ) -> None:
+    await in_thread(memory_make, alice)
     status, answer = await alice_api.call(method, path, body)
     assert (status, answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", "book")
+    assert await in_thread(Memory.objects.count) == 1
 
 
 async def test_a_star_means_every_book_in_lists_and_searches(alice: Owner, alice_api: Api) -> None:

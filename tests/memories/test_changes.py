@@ -1,13 +1,15 @@
 """memories.history.undo: undo and restore."""
 
 import json
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from memories.database import batches
 from memories.database.access import in_thread
-from memories.database.batches import finish
+from memories.database.batches import BatchSize, finish
 from memories.errors import NotFound
 from memories.history import undo
 from memories.history.undo import change_set_get, memory_restore, undo_slices
@@ -141,6 +143,30 @@ def test_undo_swaps_texts_back(book: Book, alice: Owner) -> None:
         swapped = writer.changes()
     assert undo_changes(swapped, UNDO).undone == (tea.number, milk.number)
     assert live() == ["Likes tea.", "Likes milk."]
+
+
+@pytest.mark.parametrize("order", [(0, 6), (6, 0), (0, 2, 4, 6), (6, 4, 2, 0)])
+def test_texts_that_passed_on_to_other_memories_return_in_short_transactions(
+    alice: Owner, book: Book, monkeypatch: pytest.MonkeyPatch, order: tuple[int, ...]
+) -> None:
+    for module in (undo, batches):
+        monkeypatch.setattr(module, "BatchSize", partial(BatchSize, initial=2, maximum=2))
+    monkeypatch.setattr(batches, "_MIN_ROWS", 2)
+    monkeypatch.setattr(undo, "ATOMIC", 2)
+    texts = [f"Likes tea number {number}." for number in range(7)]
+    memories = [memory_make(alice, text) for text in texts]
+    with book_writing(book, REVIEW) as writer:
+        for place in range(7):
+            if place not in order:
+                writer.update(memories[place].number, MemoryFields(pinned=True))
+        given = "Likes rum."
+        for place in order:  # each memory is given the text that the one before it had
+            writer.update(memories[place].number, MemoryFields(content=given))
+            given = texts[place]
+        change_set = writer.changes()
+    undone = undo_changes(change_set, UNDO)
+    assert (sorted(undone.undone), undone.skipped) == ([memory.number for memory in memories], ())
+    assert live() == texts
 
 
 def test_undo_marks_a_memory_as_blocked_instead_of_refusing(book: Book, alice: Owner) -> None:

@@ -20,6 +20,7 @@ from django.test import AsyncClient, Client
 from psycopg_pool import PoolTimeout
 from pytest_django.fixtures import Settings
 
+from gateway.jobs import Throttle
 from gateway.models import ApiKey
 from memories.api.export import LONG, download
 from memories.database import access
@@ -30,6 +31,7 @@ from memories.errors import NotFound
 from memories.models import Memory, Owner
 from tests.conftest import Api
 from tests.factories import key_make, memory_make
+from tests.memories.busy_threads import busy_thread
 from tests.memories.sqlite_lock import SQLITE, write_lock
 from tests.pages import client_of
 from tests.shutdown import close_lanes
@@ -59,45 +61,23 @@ def lanes(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     settings.DB_BUSY_SECONDS = 1.0
     monkeypatch.setattr("memories.database.access._full_at", -1000.0)
     # Whatever an earlier test scheduled ended with its event loop and threads.
-    monkeypatch.setattr("gateway.limits.key_uses._due", 0.0)
+    monkeypatch.setattr("gateway.limits.key_uses._writes", Throttle())
     monkeypatch.setattr("memories.database.access._next_checkpoint", 0.0)
     yield
     close_lanes()
-
-
-class Gate:
-    """A write that blocks its thread until the gate is opened."""
-
-    def __init__(self) -> None:
-        self.entered = threading.Event()
-        self.open = threading.Event()
-
-    def hold(self) -> None:
-        self.entered.set()
-        self.open.wait(30)
-
-
-@pytest.fixture
-def gate() -> Iterator[Gate]:
-    gate = Gate()
-    yield gate
-    gate.open.set()
 
 
 def refusal(status: int, body: Any) -> tuple[int, str]:
     return status, body["error"]["code"]
 
 
-async def test_reads_do_not_wait_for_a_write(alice: Owner, alice_api: Api, gate: Gate) -> None:
+async def test_reads_do_not_wait_for_a_write(alice: Owner, alice_api: Api) -> None:
     await in_thread(memory_make, alice, "Likes tea.")
-    writing = asyncio.create_task(in_thread(gate.hold))
-    await eventually_async(gate.entered.is_set, within=10)
-    statuses = {path: (await alice_api.get(path))[0] for path in FREE_TO_READ}
-    found, _ = await alice_api.post("/api/memories/search", {"query": "tea"})
-    assert not writing.done()
+    async with busy_thread() as [writing]:
+        statuses = {path: (await alice_api.get(path))[0] for path in FREE_TO_READ}
+        found, _ = await alice_api.post("/api/memories/search", {"query": "tea"})
+        assert not writing.done()
     assert (found, statuses) == (200, dict.fromkeys(FREE_TO_READ, 200))
-    gate.open.set()
-    await writing
 
 
 @only_sqlite
@@ -152,17 +132,14 @@ def test_a_worker_runs_deferred_writes_without_a_lane(monkeypatch: pytest.Monkey
     assert done.wait(10)
 
 
-async def test_waiting_work_is_dropped_when_its_client_disconnects(gate: Gate) -> None:
+async def test_waiting_work_is_dropped_when_its_client_disconnects() -> None:
     done: list[str] = []
-    first = asyncio.create_task(in_thread(gate.hold))
-    await eventually_async(gate.entered.is_set, within=10)
-    second = asyncio.create_task(in_thread(done.append, "second"))
-    await asyncio.sleep(0)
-    second.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await second
-    gate.open.set()
-    await first
+    async with busy_thread():
+        second = asyncio.create_task(in_thread(done.append, "second"))
+        await asyncio.sleep(0)
+        second.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await second
     await in_thread(done.append, "third")
     assert done == ["third"]
 
@@ -197,54 +174,41 @@ async def test_a_refusal_frees_what_its_function_holds_without_the_collector(lan
 
 
 async def test_the_reads_of_one_owner_leave_a_thread_to_others(
-    alice: Owner, alice_api: Api, charlie_api: Api, gate: Gate, settings: Settings
+    alice: Owner, alice_api: Api, charlie_api: Api, settings: Settings
 ) -> None:
     settings.DB_READ_THREADS = 2
-    before = working_for.set(alice.pk)
-    slow = [asyncio.create_task(in_read_thread(gate.hold)) for _ in range(3)]
-    working_for.reset(before)
-    await eventually_async(gate.entered.is_set, within=10)
-    assert (await charlie_api.get("/api/memories"))[0] == 200
-    assert (await alice_api.get("/api/memories"))[0] == 503
-    gate.open.set()
-    first, *others = await asyncio.gather(*slow, return_exceptions=True)
+    async with busy_thread(in_read_thread, owner=alice, calls=3) as slow:
+        assert (await charlie_api.get("/api/memories"))[0] == 200
+        assert (await alice_api.get("/api/memories"))[0] == 503
+    first, *others = (task.exception() for task in slow)
     assert first is None
     assert [type(error) for error in others] == [DatabaseBusy, DatabaseBusy]
     assert (await alice_api.get("/api/memories"))[0] == 200
 
 
 async def test_a_read_that_its_client_left_still_occupies_a_thread(
-    alice: Owner, charlie_api: Api, gate: Gate, settings: Settings
+    alice: Owner, charlie_api: Api, settings: Settings
 ) -> None:
     settings.DB_READ_THREADS = 2
-    before = working_for.set(alice.pk)
-    left = asyncio.create_task(in_read_thread(gate.hold))
-    await eventually_async(gate.entered.is_set, within=10)
-    left.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await left
-    again = asyncio.create_task(in_read_thread(list))
-    working_for.reset(before)
-    await asyncio.sleep(0)
-    assert (await charlie_api.get("/api/memories"))[0] == 200
-    assert not again.done()
-    gate.open.set()
+    async with busy_thread(in_read_thread, owner=alice) as [left]:
+        left.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await left
+        before = working_for.set(alice.pk)
+        again = asyncio.create_task(in_read_thread(list))
+        working_for.reset(before)
+        await asyncio.sleep(0)
+        assert (await charlie_api.get("/api/memories"))[0] == 200
+        assert not again.done()
     assert await again == []
 
 
-async def test_a_long_read_of_an_owner_leaves_a_thread_to_the_same_owner(
-    alice: Owner, alice_api: Api, gate: Gate
-) -> None:
-    before = working_for.set(alice.pk)
-    slow = asyncio.create_task(in_read_thread(gate.hold))
-    working_for.reset(before)
-    await eventually_async(gate.entered.is_set, within=10)
-    assert (await alice_api.get("/api/memories"))[0] == 200
-    gate.open.set()
-    await slow
+async def test_a_long_read_of_an_owner_leaves_a_thread_to_the_same_owner(alice: Owner, alice_api: Api) -> None:
+    async with busy_thread(in_read_thread, owner=alice):
+        assert (await alice_api.get("/api/memories"))[0] == 200
 
 
-async def test_owners_take_turns_to_write(alice: Owner, bob: Owner, charlie: Owner, gate: Gate) -> None:
+async def test_owners_take_turns_to_write(alice: Owner, bob: Owner, charlie: Owner) -> None:
     done: list[str] = []
     owners = (alice, bob, charlie)
 
@@ -254,19 +218,17 @@ async def test_owners_take_turns_to_write(alice: Owner, bob: Owner, charlie: Own
         working_for.reset(before)
         return tasks
 
-    holding = asyncio.create_task(in_thread(gate.hold))
-    await eventually_async(gate.entered.is_set, within=10)
-    waiting = [
-        *queued(alice, "alice 1", "alice 2", "alice 3"),
-        *queued(bob, "bob 1", lane=in_shared_thread),
-        *queued(charlie, "charlie 1", "charlie 2"),
-        *queued(bob, "bob 2", lane=in_shared_thread),
-        *queued(alice, "alice 4", lane=in_shared_thread),
-    ]
-    queues = access._write_lane._waiting  # that of None may have work which an earlier test left for later
-    await eventually_async(lambda: sum(len(queues.get(owner.pk, ())) for owner in owners) == len(waiting), within=10)
-    gate.open.set()
-    await asyncio.gather(holding, *waiting)
+    async with busy_thread():
+        waiting = [
+            *queued(alice, "alice 1", "alice 2", "alice 3"),
+            *queued(bob, "bob 1", lane=in_shared_thread),
+            *queued(charlie, "charlie 1", "charlie 2"),
+            *queued(bob, "bob 2", lane=in_shared_thread),
+            *queued(alice, "alice 4", lane=in_shared_thread),
+        ]
+        queues = access._write_lane._waiting  # that of None may have work which an earlier test left for later
+        await eventually_async(lambda: sum(len(queues.get(each.pk, ())) for each in owners) == len(waiting), within=10)
+    await asyncio.gather(*waiting)
     # On SQLite, Bob's second write follows his first, which may share its transaction.
     shared = ["bob 1", "bob 2", "charlie 1", "alice 2", "charlie 2"]
     in_turn = ["bob 1", "charlie 1", "alice 2", "bob 2", "charlie 2"]
@@ -275,30 +237,24 @@ async def test_owners_take_turns_to_write(alice: Owner, bob: Owner, charlie: Own
 
 
 async def test_a_download_that_has_begun_waits_longer_for_a_thread_than_a_request(
-    gate: Gate, settings: Settings
+    settings: Settings,
 ) -> None:
     settings.DB_READ_THREADS = 1
     chunks = aiter(download(iter(["first\n" * LONG, "second\n"]), "lines.jsonl"))
     assert (await anext(chunks)).startswith(b"first")
-    slow = asyncio.create_task(in_read_thread(gate.hold))
-    await eventually_async(gate.entered.is_set, within=10)
-    second = asyncio.create_task(anext(chunks))
-    with pytest.raises(DatabaseBusy):
-        await in_read_thread(Memory.objects.count)
-    gate.open.set()
-    await slow
+    async with busy_thread(in_read_thread):
+        second = asyncio.create_task(anext(chunks))
+        with pytest.raises(DatabaseBusy):
+            await in_read_thread(Memory.objects.count)
     assert await second == b"second\n"
 
 
-async def test_a_request_that_waits_too_long_for_a_thread_gets_retry_after(alice_api: Api, gate: Gate) -> None:
-    writing = asyncio.create_task(in_thread(gate.hold))
-    await eventually_async(gate.entered.is_set, within=10)
-    response = await alice_api.raw("POST", "/api/memories", {"content": "Likes tea."})
-    assert not writing.done()
+async def test_a_request_that_waits_too_long_for_a_thread_gets_retry_after(alice_api: Api) -> None:
+    async with busy_thread() as [writing]:
+        response = await alice_api.raw("POST", "/api/memories", {"content": "Likes tea."})
+        assert not writing.done()
     assert refusal(response.status_code, response.json()) == (503, "overloaded")
     assert int(response["Retry-After"]) >= 1
-    gate.open.set()
-    await writing
     assert not await in_thread(Memory.objects.exists)
 
 

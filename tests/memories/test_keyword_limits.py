@@ -9,8 +9,10 @@ from memories.entry_rules import clean_keywords
 from memories.errors import InvalidRequest
 from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN
 from memories.models import Book, Memory, Owner
+from memories.services import MemoryFields, book_writing
 from tests.call_count import count_calls
 from tests.conftest import Api
+from tests.factories import BY_HAND
 from tests.unsliced import import_text
 
 pytestmark = pytest.mark.any_database
@@ -24,9 +26,12 @@ def test_cleaning_keywords_takes_one_pass() -> None:
     assert count_calls(clean_keywords, same) < 3 * count_calls(clean_keywords, same[: KEYWORDS_GIVEN // 2])
 
 
-def test_the_first_twelve_different_keywords_are_kept_in_order() -> None:
-    given = ["tea", "TEA", "!", *(f"w{number}" for number in range(20))]
-    assert clean_keywords(given) == ["tea", *(f"w{number}" for number in range(11))]
+def test_the_first_twelve_different_keywords_are_kept_in_order_and_cleaned(book: Book) -> None:
+    given = ["Tea", "TEA", "!", "<b>food</b>", "x" * 60, *(f"w{number}" for number in range(20))]
+    kept = ["Tea", "b food b", "x" * 40, *(f"w{number}" for number in range(9))]
+    assert clean_keywords(given) == kept
+    with book_writing(book, BY_HAND) as writer:
+        assert writer.add(MemoryFields(content="Likes tea.", keywords=given)).memory.keywords == kept
 
 
 @pytest.mark.parametrize("given", [["w"] * (KEYWORDS_GIVEN + 1), ["w" * (KEYWORD_LENGTH + 1)]])

@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memories import number_words
+from memories.artifacts.store import artifact_put
 from memories.history.undo import change_set_get
 from memories.models import Memory, Owner
 from memories.page import filters, listing
@@ -52,6 +53,7 @@ def test_the_list_is_sorted_by_name_of_the_order(page: Client, alice: Owner) -> 
     }
     for name, memories in orders.items():
         assert rows_in(html_of(page, f"/memories/?sort={name}")) == [m.number for m in memories], name
+    assert "3 memories, newest first" in html_of(page, "/memories/")
     assert "3 memories, most recalled first" in html_of(page, "/memories/?sort=recalled")
 
 
@@ -195,6 +197,15 @@ def test_a_clear_can_be_undone_on_the_page_until_its_deadline(page: Client, alic
     with time_machine.travel(until + timedelta(seconds=1), tick=False):
         client = client_of(alice)
         assert "data-undo-clear" not in html_of(client, "/memories/")
+
+
+def test_a_clear_that_removed_only_documents_can_be_undone_on_the_page(page: Client, alice: Owner) -> None:
+    book = book_get_or_create(alice.pk, "main")
+    artifact_put(book, "MEMORY.md", "Handbook", BY_HAND)
+    book_clear(book, actor="user:1")
+    text = text_of(html_of(page, "/memories/"))
+    assert "This book was cleared by /memory clear on" in text
+    assert "0 memories" not in text
 
 
 @pytest.mark.parametrize("path", ["/memories/?deleted=1", "/memories/?sort=text", "/memories/?q=fact&category=general"])

@@ -72,14 +72,6 @@ def test_an_empty_book_explains_how_to_add_memories(page: Client) -> None:
     assert "This is book main . No review yet." in text
 
 
-def test_the_list_is_newest_first_and_shows_its_count(page: Client, alice: Owner) -> None:
-    memory_make(alice, "Likes tea.")
-    memory_make(alice, "Keeps bees.")
-    html = html_of(page, "/memories/")
-    assert rows_in(html) == [2, 1]
-    assert "2 memories, newest first" in html
-
-
 @pytest.mark.any_database
 def test_a_long_list_is_shown_in_parts(page: Client, alice: Owner) -> None:
     for number in range(51):

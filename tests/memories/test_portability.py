@@ -265,15 +265,6 @@ async def test_the_api_exports_imports_and_forgets(alice: Owner, alice_api: Api)
     assert (response.status_code, response.json()["erased"]["memories"]) == (200, 1)
 
 
-@pytest.mark.parametrize("name", ["", "*"])
-async def test_an_empty_book_name_does_not_mean_all_books(alice: Owner, alice_api: Api, name: str) -> None:
-    await in_thread(memory_make, alice, "Likes tea.")
-    for method, path in (("DELETE", "/api/account/memories"), ("GET", "/api/export")):
-        status, refused = await alice_api.call(method, f"{path}?book={name}")
-        assert (status, refused["error"]["param"]) == (400, "book")
-    assert await in_thread(Memory.objects.count) == 1
-
-
 def test_forgetting_deletes_rows_and_returns_a_receipt_without_content(alice: Owner, charlie: Owner) -> None:
     memory_make(alice, "Likes tea.")
     memory_make(alice, "Works at the port.", book="work")

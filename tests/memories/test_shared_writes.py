@@ -3,8 +3,7 @@
 import asyncio
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -19,6 +18,7 @@ from memories.database.shared import after_commit, is_shared, shareable
 from memories.errors import Conflict
 from memories.ids import uuid7
 from memories.models import Owner, ThreadRecord
+from tests.memories.busy_threads import busy_thread
 from tests.memories.sqlite_lock import SQLITE, write_lock
 from tests.overlapping import only_postgresql
 from tests.shutdown import close_lanes
@@ -60,22 +60,6 @@ def record(owner: Owner, number: int, *, fail: Exception | None = None, first: b
     if fail:
         raise fail
     return number
-
-
-@asynccontextmanager
-async def busy_thread() -> AsyncIterator[None]:
-    """Keep the write thread busy."""
-    entered, gate = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        entered.set()
-        gate.wait(30)
-
-    holding = asyncio.create_task(in_thread(hold))
-    await eventually_async(entered.is_set, within=10)
-    yield
-    gate.set()
-    await holding
 
 
 def waiting_jobs() -> int:

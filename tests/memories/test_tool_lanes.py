@@ -55,17 +55,6 @@ def test_arguments_that_are_too_long_are_refused(alice: Owner) -> None:
         ' {"content": "Likes rum."}\n',
         json.dumps('{"content": "Likes rum."}'),
         json.dumps(json.dumps('{"content": "Likes rum."}')),
-    ],
-)
-def test_arguments_encoded_as_json_strings_are_decoded(arguments: str, alice: Owner) -> None:
-    memory_make(alice, "Likes tea.")
-    made = ToolCall(id="1", name="add_memory", arguments=arguments)
-    assert json.loads(run_calls([made], scope_of(alice)).results["1"])["ok"]
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
         '{"content": "Likes rum.",}',
         '{"content": "Likes rum." // said today\n}',
         '```json\n{"content": "Likes rum."}\n```',
@@ -75,7 +64,7 @@ def test_arguments_encoded_as_json_strings_are_decoded(arguments: str, alice: Ow
         '{}{"content": "Likes rum."}',
     ],
 )
-def test_arguments_with_small_mistakes_are_understood(arguments: str, alice: Owner) -> None:
+def test_arguments_are_understood_as_servers_encode_them_and_with_small_mistakes(arguments: str, alice: Owner) -> None:
     memory_make(alice, "Likes tea.")
     made = ToolCall(id="1", name="add_memory", arguments=arguments)
     assert json.loads(run_calls([made], scope_of(alice)).results["1"])["ok"]

@@ -2,17 +2,13 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.test import Client
 
 from memories.models import Owner
-from memories.tools import TOOLS, Stage, Tool, definitions, tools_at, tools_of_turn
+from memories.tools import TOOLS, Stage, ToolCall, definitions, tools_at, tools_of_turn
 from memories.tools.calls import parse_arguments
-from memories.tools.table import table_of
-from memories.tools.tool import Arguments, ToolCall, ToolRun, Words
-from memories.tools.writing import Written
 from reviews.staged import STAGED_TOOLS
 
 pytestmark = pytest.mark.any_database
@@ -20,26 +16,6 @@ pytestmark = pytest.mark.any_database
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 WRITING = ["add_memory", "update_memory", "delete_memory"]
 READING = ["search_memories", "get_memories"]
-
-
-class Anything(Arguments):
-    subject: str
-
-
-def tool_make(name: str = "pin_memory", **values: Any) -> Tool:
-    def handler(run: ToolRun, arguments: Anything) -> dict[str, Any]:
-        raise AssertionError("this tool is never called")
-
-    given: dict[str, Any] = {
-        "title": "Pin",
-        "description": "Pin a memory.",
-        "arguments": Anything,
-        "handler": handler,
-        "result": Written,
-        "stages": frozenset({Stage.MCP}),
-        "words": Words("Pinning…", "Pinned."),
-    }
-    return Tool(name=name, **(given | values))
 
 
 def names(*stages: Stage) -> list[str]:
@@ -54,39 +30,28 @@ def test_each_stage_has_the_tools_of_the_contract() -> None:
 
 
 def test_a_definition_has_the_openai_format() -> None:
-    (definition,) = definitions([tool_make()])
+    (definition,) = definitions([TOOLS["delete_memory"]])
+    identifier = {"anyOf": [{"type": "integer"}, {"type": "string"}], "description": "The id of the memory."}
     assert definition == {
         "type": "function",
         "function": {
-            "name": "pin_memory",
-            "description": "Pin a memory.",
+            "name": "delete_memory",
+            "description": TOOLS["delete_memory"].description,
             "parameters": {
                 "type": "object",
                 "additionalProperties": False,
-                "properties": {"subject": {"type": "string"}},
-                "required": ["subject"],
+                "properties": {"id": identifier},
+                "required": ["id"],
             },
         },
     }
 
 
-def test_two_tools_with_the_same_name_are_refused() -> None:
-    with pytest.raises(ValueError, match="one name"):
-        table_of(tool_make(), tool_make())
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"destructive": True},
-        {"stages": frozenset({Stage.REVIEW})},
-        {"detail": "subject"},
-        {"detail": "object", "detailed": Words("Pinning {}…", "Pinned {}.")},
-    ],
-)
-def test_a_contradictory_entry_is_refused(values: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="pin_memory"):
-        tool_make(**values)
+def test_no_entry_contradicts_itself() -> None:
+    for tool in TOOLS.values():
+        assert tool.writes or not (tool.destructive or Stage.REVIEW in tool.stages)
+        assert bool(tool.detail) == bool(tool.detailed)
+        assert not tool.detail or tool.detail in tool.arguments.model_fields
 
 
 @pytest.mark.parametrize(

@@ -33,13 +33,14 @@ async def reviewed(model: ScriptedModel) -> list[tuple[str | None, str]]:
 
 
 @pytest.mark.any_database
-@pytest.mark.parametrize("place", ["system", "tool"])
+@pytest.mark.parametrize("place", ["system", "tool", "function"])
 async def test_what_they_say_is_not_saved_by_a_review_if_the_assistant_repeats_it(
     place: str, alice_api: Api, model: ScriptedModel
 ) -> None:
     await in_thread(reviewing_agent)
     model.script(PLANTED)
-    around, fields = ([SYSTEM], {}) if place == "system" else ([], {"tools": [TOOL]})
+    around = [SYSTEM] if place == "system" else []
+    fields = {"tool": {"tools": [TOOL]}, "function": {"functions": [TOOL["function"]]}}.get(place, {})
     await ask(alice_api, *around, user("I wear size 43. Which boots?"), **fields)
     assert await reviewed(model) == BOTH
 

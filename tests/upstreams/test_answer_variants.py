@@ -123,6 +123,48 @@ async def test_thinking_is_found_in_any_field(
     assert streamed or "thinking" not in text
 
 
+@pytest.mark.parametrize("thinking", ["They greet me.", [{"type": "text", "text": "They greet me."}]])
+async def test_thinking_among_the_parts_of_a_content_reaches_clients(
+    thinking: Any, server: RuledServer, alice_api: Api, agent: Agent
+) -> None:
+    part, end = {"type": "thinking", "thinking": thinking}, {"index": 0, "said": {}, "finish_reason": "stop"}
+    deltas = [{"content": [part]}, {"content": [{"type": "text", "text": "Hello."}]}]
+    answer_with(server, *({"index": 0, "said": delta} for delta in deltas), end, streamed=True)
+    received = [choice["delta"] for chunk in await stream(alice_api, "Hi") for choice in chunk["choices"]]
+    assert [delta["reasoning_content"] for delta in received if "reasoning_content" in delta] == ["They greet me."]
+    assert "".join(delta.get("content") or "" for delta in received) == "Hello."  # no delta's content is a list
+
+    body = {"model": "assistant", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}], "stream": True}
+    _, events = await alice_api.stream("/v1/messages", body)
+    assert '"type": "thinking_delta", "thinking": "They greet me."' in events
+    _, events = await alice_api.stream("/v1/responses", {"model": "assistant", "input": "Hi", "stream": True})
+    assert "response.reasoning_text.delta" in events
+
+    message = {"content": [part, {"type": "text", "text": "Hello."}]}
+    answer_with(server, {"index": 0, "said": message, "finish_reason": "stop"}, streamed=False)
+    whole = (await ask(alice_api, "Hi")).json["choices"][0]["message"]
+    assert (whole["content"], whole["reasoning_content"]) == ("Hello.", "They greet me.")
+
+
+# MiniMax (QuantumNous/new-api#5833), Perplexity
+@pytest.mark.parametrize("delta", [{}, {"delta": {}}, {"delta": None}, {"delta": {"role": "assistant", "content": ""}}])
+async def test_a_message_that_repeats_the_whole_stream_is_left_out(
+    delta: dict[str, Any], server: RuledServer, alice_api: Api, agent: Agent
+) -> None:
+    whole = {"role": "assistant", "reasoning_content": "They greet me.", "content": "Hello."}
+    last = {"index": 0, "finish_reason": "stop", "message": whole, **delta}
+    choices = [{"index": 0, "delta": {name: whole[name]}} for name in ("reasoning_content", "content")]
+    events = [f"data: {json.dumps({'choices': [choice]})}" for choice in (*choices, last)]
+    server.always_answer(200, "".join(f"{event}\n\n" for event in (*events, "data: [DONE]")))
+    received = [choice for chunk in await stream(alice_api, "Hi") for choice in chunk["choices"]]
+    assert all("message" not in choice for choice in received)
+    run = await in_thread(Run.objects.get)
+    assert (run.text, run.reasoning) == ("Hello.", "They greet me.")
+    body = {"model": "assistant", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}], "stream": True}
+    _, text = await alice_api.stream("/v1/messages", body)
+    assert text.count("They greet me.") == 1
+
+
 @streamed_and_not
 @pytest.mark.parametrize("index", [0, 1, "0", "1", None, 7])
 async def test_the_only_choice_is_the_answer_whatever_its_index(
@@ -133,6 +175,17 @@ async def test_the_only_choice_is_the_answer_whatever_its_index(
     answer_with(server, *({"index": index, **part} for part in parts), streamed=streamed)
     assert await client_answer(alice_api, streamed=streamed) == ("Hello. Bye.", "stop")
     assert (await in_thread(Run.objects.get)).text == "Hello. Bye."
+
+
+@pytest.mark.parametrize("role", ["model", None, 7])  # Gemini's, behind proxies
+async def test_an_answer_has_the_role_and_the_index_that_clients_expect(
+    role: Any, server: RuledServer, alice_api: Api, agent: Agent
+) -> None:
+    answer_with(server, {"said": {"role": role, "content": "Hello."}, "finish_reason": "stop"}, streamed=False)
+    title = "### Task:\nGenerate a concise title for the chat.\n<chat_history>\nUSER: Hi\n</chat_history>"
+    for headers in ({}, {"X-OpenWebUI-Task": "title_generation"}):
+        (choice,) = (await ask(alice_api, title, headers=headers)).json["choices"]
+        assert (choice["index"], choice["message"]["role"]) == (0, "assistant")
 
 
 async def test_several_requested_choices_keep_their_index(server: RuledServer, alice_api: Api, agent: Agent) -> None:

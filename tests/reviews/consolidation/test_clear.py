@@ -268,6 +268,89 @@ def test_when_all_clears_are_undone_everything_is_read_and_reviewed_as_before(
     assert (row.session.reviewed_through, row.session.turns_since_memory_review) == (0, 3)
 
 
+def test_a_redo_of_a_clear_that_is_repeated_changes_nothing(alice: Owner, answering: AnsweringModel) -> None:
+    session = fill_book(alice)
+    before = (live_counts(alice), notes(alice))
+    cleared = clear(alice)
+    undone = change_set_get(alice.pk, undo_changes(cleared, BY_HAND).change_set)
+    undo_changes(undone, BY_HAND)
+    session.refresh_from_db()
+    add_turns(session, "A new fact.")
+    undo_changes(undone, BY_HAND)
+    assert Extraction.objects.get().floor_seq == 2, "the new turn will be read"
+    undo_changes(cleared, BY_HAND)
+    assert (live_counts(alice), notes(alice)) == before
+
+
+@pytest.mark.any_database
+def test_a_clear_can_be_undone_after_its_sessions_were_read_again(alice: Owner, answering: AnsweringModel) -> None:
+    session = talk(alice, "I like tea.")
+    consolidate(alice)
+    earlier = clear(alice)
+    session.refresh_from_db()
+    add_turns(session, "A new fact.")
+    later = clear(alice)
+    session.refresh_from_db()
+    add_turns(session, "A newer fact.")
+    consolidate(alice)
+    read = notes(alice)
+    assert "A new fact." not in text_of(answering.calls[-2])
+    undo_changes(later, BY_HAND)
+    assert notes(alice) == read, "the earlier clear does not hide notes on what was said after it"
+    consolidate(alice)
+    assert "A new fact." in text_of(answering.calls[-2])
+    assert "I like tea." not in text_of(answering.calls[-2])
+    undo_changes(earlier, BY_HAND)
+    consolidate(alice)
+    assert "I like tea." in text_of(answering.calls[-2])
+    row = Extraction.objects.select_related("session").get()
+    assert (row.floor_seq, row.through_seq, row.session.reviewed_through) == (0, 6, 0)
+
+
+def test_undoing_a_clear_restores_notes_also_if_another_book_was_cleared_since(
+    alice: Owner, answering: AnsweringModel
+) -> None:
+    session = fill_book(alice)
+    Agent.objects.update(book="second")
+    second = book_get_or_create(alice.pk, "second")
+    cleared = clear(alice)
+    session.refresh_from_db()
+    add_turns(session, "Said for the second book.")
+    other = book_clear(second, actor="user:1").change_set
+    assert not notes(alice)
+    undo_changes(cleared, BY_HAND)
+    assert set(notes(alice)) == {str(session.pk)}
+    undo_changes(change_set_get(alice.pk, other), BY_HAND)
+    assert set(notes(alice)) == {str(session.pk)}
+
+
+@pytest.mark.any_database
+def test_a_clear_can_be_redone_after_another_one_was_undone(alice: Owner, answering: AnsweringModel) -> None:
+    proposal = proposal_make(fill_book(alice))
+    undone = undo_changes(clear(alice), BY_HAND).change_set
+    undo_changes(clear(alice), BY_HAND)
+    record(talk(alice, "A new fact."))
+    later = proposal_make(talk(alice))
+    assert live_counts(alice) == (1, 2, 1, 2)
+    redone = undo_changes(change_set_get(alice.pk, undone), BY_HAND).change_set
+    assert live_counts(alice) == (0, 0, 0, 1), "only the new record stays"
+    for review in (proposal, later):
+        review.refresh_from_db()
+    assert (proposal.state, proposal.writes, later.state) == ("cancelled", [], "awaiting_approval")
+    undo_changes(change_set_get(alice.pk, redone), BY_HAND)
+    proposal.refresh_from_db()
+    assert (proposal.state, len(proposal.writes)) == ("awaiting_approval", 1)
+
+
+def test_documents_can_be_undone_after_a_clear_of_them_was_undone(alice: Owner, answering: AnsweringModel) -> None:
+    talk(alice)
+    written = change_set_get(alice.pk, consolidate(alice).change_set)
+    undo_changes(clear(alice), BY_HAND)
+    undone = undo_changes(written, BY_HAND)
+    assert (undone.documents, undone.documents_skipped) == (("MEMORY.md", "memory_summary.md"), ())
+    assert not live_artifacts(alice.pk, book_of(alice).pk).exists()
+
+
 def test_an_interrupted_clear_and_the_one_that_repeats_it_can_both_be_undone(
     alice: Owner, answering: AnsweringModel
 ) -> None:
