@@ -129,9 +129,7 @@ class Turn:
             last = number == settings.RUN_STEPS
             request = self._request(messages, () if last else self._tools.definitions)
             note_request(self.output.trace, request, request.upstream, request.model)
-            room = settings.ANSWER_BYTES - len(self.output.text.encode())
-            earlier = frozenset(call["id"] for message in self._made for call in calls_in(message))
-            step = ModelStep(deadline=self._deadline, bytes_left=room, taken_ids=earlier, part_of=self._span)
+            step = self._new_step()
             self.output.trace["steps"] = steps_before + number
             self._uncounted = request, step
             tracker = self._client_calls()
@@ -163,6 +161,11 @@ class Turn:
             reason="too_many_steps",
             steps=settings.RUN_STEPS,
         )
+
+    def _new_step(self) -> ModelStep:
+        room = settings.ANSWER_BYTES - len(self.output.text.encode())
+        earlier = frozenset(call["id"] for message in self._made for call in calls_in(message))
+        return ModelStep(deadline=self._deadline, bytes_left=room, taken_ids=earlier, part_of=self._span)
 
     def _count_step(self) -> None:
         """Add the usage of the last step, even if the step was cut off."""

@@ -51,13 +51,6 @@ async def test_an_unstreamed_answer_has_the_thinking_of_each_step(alice_api: Api
     assert [block.get("thinking", block.get("text")) for block in answer.json["content"]] == ["I look.Hm.", "Yes."]
 
 
-async def test_a_last_chunk_that_repeats_the_message_is_not_read_again(alice_api: Api, plays: Plays) -> None:
-    """Some servers send the whole message beside an empty last delta."""
-    whole = {"role": "assistant", "content": "Yes.", "reasoning_content": "Hm."}
-    plays([{"reasoning_content": "Hm."}, "Yes."], message=whole)
-    assert [block["type"] for block in await blocks(alice_api)] == ["thinking", "text"]
-
-
 async def test_thinking_after_text_is_a_separate_block(alice_api: Api, plays: Plays) -> None:
     plays(["Yes", {"reasoning": "Really?"}, " indeed."])
     assert [block["type"] for block in await blocks(alice_api)] == ["text", "thinking", "text"]
