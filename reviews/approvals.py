@@ -87,8 +87,7 @@ def review_approve(
                 record(chosen)
             return run
     except RunCancelled:
-        cleared = ReviewRun.objects.filter(pk=review.pk)
-        reviews_cancel(cleared, "The book was cleared meanwhile.", rejected_at=None)
+        _drop_pending(review.pk)
         raise Conflict("The book was cleared after this review, so its writes can no longer be saved.") from None
 
 
@@ -211,6 +210,14 @@ def _settle(run: ReviewRun, problem: dict[str, Any] | None) -> None:
         rejected_at=run.rejected_at,
     )
     run.refresh_from_db(fields=["state", "error", "finished_at"])
+
+
+@transaction.atomic
+def _drop_pending(review_id: UUID) -> None:
+    """Drop the writes that a person could still approve, since they quote a book that was cleared."""
+    run = _locked(review_id)
+    run.writes = [write for write in run.writes if not write.pending]
+    _settle(run, {"code": "cancelled", "message": "The book was cleared meanwhile."})
 
 
 @transaction.atomic

@@ -38,8 +38,8 @@ def object_action(
 ) -> Callable[[Method], Method]:
     """Turn a method of a page, which takes the request and the row, into a button. The method performs the action and
     shows a message; its DomainErrors are shown as messages. It may return a page to show in place of the row's.
-    `permission` is `app.verb_model`; `look` is plain, primary
-    or danger; `applies` tells whether a row's state allows the action."""
+    `permission` is `app.verb_model`; `look` is plain, primary or danger; `applies` tells whether a row's state allows
+    the action."""
 
     def decorate(method: Method) -> Method:
         method.object_action = ObjectAction(method.__name__, label, permission, look, applies)  # type: ignore[attr-defined]

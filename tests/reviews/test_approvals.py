@@ -324,6 +324,20 @@ def test_nothing_can_be_approved_after_a_clear(waiting_review: MakeReview) -> No
     assert (review.state, review.writes, contents()) == ("cancelled", [], [])
 
 
+@pytest.mark.any_database
+def test_a_refusal_after_a_clear_keeps_what_the_review_has_saved(waiting_review: MakeReview) -> None:
+    review = waiting_review()
+    approve(review, 0)
+    reject(review, 1)
+    Book.objects.update(epoch=F("epoch") + 1)
+    with pytest.raises(Conflict, match="cleared"):
+        approve(review, 1)
+    review.refresh_from_db()
+    assert (review.state, states(review), review.error) == ("saved", ["applied"], None)
+    review_undo(review, actor="user:1", origin=WriteOrigin.USER)
+    assert contents() == []
+
+
 def test_nothing_can_be_approved_after_the_session_was_deleted(waiting_review: MakeReview) -> None:
     review = waiting_review()
     session_delete(Session.objects.get())
