@@ -110,17 +110,24 @@ def is_no_wish(sentence: Sentence, at: int) -> bool:
 _SENDING_NOUNS = word_set("""
 email e-mail mail post share upload transfer copy export archive backup dump log stream call request mirror paste
 """)
-_DUTY = BIT["MUST"] | BIT["TRIGGER"]
 _AFTER_NOUNS = word_set("is was are were isn't address addresses account accounts limit")
+_OWNER = word_set("user's users'")
+_DUTY = BIT["MUST"] | BIT["TRIGGER"]
+_SENT_THINGS = sum(BIT[name] for name in ("PRIVATE", "CHATDATA", "SENSITIVE", "CREDENTIAL", "ENTIRE", "ATTACKER"))
 
 
 def is_sent(sentence: Sentence, at: int) -> bool:
-    """Return True if something is sent to somebody else. "E-mail me at …" is a wish, and "the user's work email is …"
-    only has a noun, unless there is something that must be done."""
+    """Return True if something is sent to somebody else. "E-mail me at …" is a wish, "the user's work email is …" only
+    has a noun, and "the user's team uploads builds to …" is about no private data."""
     before, after = sentence.words[max(0, at - 2) : at], sentence.words[at + 1 : at + 2]
-    owned = any(word.endswith(("'s", "s'")) for word in before) or not _AFTER_NOUNS.isdisjoint(after)
-    is_noun = owned and sentence.words[at] in _SENDING_NOUNS and not sentence.union & _DUTY
-    return _ME.isdisjoint(after) and not is_noun
+    if not _ME.isdisjoint(after):
+        return False
+    word, duty = sentence.words[at], sentence.union & _DUTY
+    owned = any(owner.endswith(("'s", "s'")) for owner in before) or not _AFTER_NOUNS.isdisjoint(after)
+    if owned and word in _SENDING_NOUNS and not duty:
+        return False
+    told = word.endswith(("s", "ed")) and not _OWNER.isdisjoint(sentence.words[:2])
+    return not told or bool(duty or any(mask & _SENT_THINGS for mask in sentence.masks[2:]))
 
 
 def is_unguarded(sentence: Sentence, at: int) -> bool:
@@ -129,8 +136,13 @@ def is_unguarded(sentence: Sentence, at: int) -> bool:
     return is_order(sentence, at) and not any(mask & never for mask in sentence.masks[max(0, at - 6) : at])
 
 
+_COMPLAINTS = word_set("hates hate dislikes dislike complains complained complain")
+
+
 def is_kept_from(sentence: Sentence, at: int) -> bool:
-    """Return True if something is hidden from somebody, as opposed to "hide the user menu"."""
+    """Return True if something is hidden from somebody, as opposed to "hide the user menu" and a complaint."""
+    if not _COMPLAINTS.isdisjoint(sentence.words[:at]):
+        return False
     if sentence.words[at] in ("hide", "hides", "conceal", "withhold", "cover"):
         return is_order(sentence, at) and "from" in sentence.words[at + 1 : at + 12]
     return is_order(sentence, at)
